@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.api import fastcall
 from numjet.base import config
+from numjet.core import hooks
 from numjet.core.remote import Remote, RemoteArray
 from numjet.transforms.batch import axis_env
 
@@ -74,7 +75,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
         other=other, closed=entry, Remote=RemoteArray, new=RemoteArray.__new__,
         Buffer=loaded.buffer, new_buffer=loaded.buffer.__new__,
         devices=program.devices, pop=program.frames.pop, push=program.frames.append,
-        execute=program.execute, check=program.client.plugin.check, options=program.options,
+        execute=program.execute, check=loaded.check, line=hooks.user_line, options=program.options,
         starting=program.starting, launches=program.launches, next=next,
     )
     code("def call(*args, **kw):")
@@ -109,9 +110,10 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
     code(f"{'  ' if devices > 1 else ' '}error = execute(ref)")
     code(" if error: check(error)")
     code(f" {', '.join([f'o{d}' for d in ways])}, = outs")
+    code(" source = line()")
     shardings, results = loaded.shardings_out(leaves), []
     for k, (aval, sharding) in enumerate(zip(entry.out_avals, shardings, strict=True)):
-        code(f" r{k} = new_buffer(Buffer); r{k}.devices = devices; "
+        code(f" r{k} = new_buffer(Buffer); r{k}.devices = devices; r{k}.source = source; "
              f"r{k}.handles = ({', '.join([f'o{d}[{k}]' for d in ways])},)")
         placed = "" if sharding is None else f"; y{k}._sharding = {code.name('s', sharding)}"
         code(f" y{k} = new(Remote); y{k}._buffer = r{k}; "

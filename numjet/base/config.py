@@ -65,7 +65,8 @@ class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
     __slots__ = (
-        "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks", "_fixed",
+        "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks",
+        "_begins", "_fixed",
         "__dict__",  # holds the flag's own __doc__
     )  # fmt: skip
 
@@ -83,6 +84,7 @@ class Flag:
         self._global = default
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
+        self._begins: list = []
         self._fixed = ""
         # How many blocks of code (in any thread) have set a value of their own right now.
         self.uses = 0
@@ -165,6 +167,8 @@ class Flag:
         """Set the process-wide value."""
         self._set_before(self._check(value))
         before, self._global = self._global, self._check(value)
+        for begin in self._begins:
+            begin()
         numeric_checks[0] += self._checks(self._global) - self._checks(before)
         _refresh_key()
         changed()
@@ -174,6 +178,15 @@ class Flag:
     def on_change(self, hook: Any) -> None:
         """Call `hook(value)` whenever the process-wide value is set."""
         self._hooks.append(hook)
+
+    def on_begin(self, hook: Any) -> None:
+        """Call `hook()` whenever the process-wide value is set, or a block gets its own."""
+        self._begins.append(hook)
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether the process, or a block of code in any thread, has a value of its own."""
+        return self.uses > 0 or self._global is not None
 
     def __call__(self, new_val: Any = NOT_GIVEN) -> contextlib.AbstractContextManager[None]:
         """A context in which the flag is `new_val`; a switch without one is on."""
@@ -194,6 +207,8 @@ class Flag:
         numeric_checks[0] += checks
         key = _key.set(_compute_key()) if self.traced else None
         self.uses += 1
+        for begin in self._begins:
+            begin()
         changed(1)
         try:
             yield
@@ -230,7 +245,20 @@ eager_fusion_bytes = Flag(
     "bytes that operations which were written down may keep from being freed",
 )
 num_threads = Flag("num_threads", 0, int, "threads of the native pool; 0 means one a core")
-default_matmul_precision = Flag("default_matmul_precision", None, str, "precision of products")
+default_matmul_precision = Flag(
+    "default_matmul_precision",
+    None,
+    str,
+    "precision of products and convolutions that name none, where hardware offers a choice",
+    traced=True,
+    choices=(
+        None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
+        "ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY",
+        "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16",
+        "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+        "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
+    ),
+)  # fmt: skip
 numpy_dtype_promotion = Flag(
     "numpy_dtype_promotion",
     "standard",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.sharding import with_sharding_constraint as laid_out
+from numjet.base import config
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -57,6 +58,8 @@ def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
 
 _products: dict[tuple, Any] = Memo("products")
 product_forms = Forms()
+# What traced products become names no precision; while the flag does for some, it is not kept.
+config.default_matmul_precision.on_begin(traced_products.clear)
 
 
 def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
@@ -98,6 +101,8 @@ def traced_product(a: Array, b: Array) -> Any:
     """The product of arrays, one of them traced, where it is known for their avals; else None."""
     found = traced_products.get((a.aval, b.aval))
     if found is None:
+        if config.default_matmul_precision.anywhere:
+            return None
         found = _product_of_floats(a.aval, b.aval)
         if found is None:
             return None
@@ -143,7 +148,8 @@ def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     """The product of a vector or matrix with another; remembered for traced ones of one dtype."""
     numbers = (((x.aval.ndim - 1,), (0,)), ((), ()))
     out = contract(x, y, numbers, precision, preferred)
-    if precision is None and preferred is None and isinstance(out, Tracer):
+    if (precision is None and preferred is None and isinstance(out, Tracer)
+            and not config.default_matmul_precision.anywhere):  # fmt: skip
         u, v = x.aval, y.aval
         if u.dtype is v.dtype and u.weak_type is v.weak_type and not u.weak_type:
             traced_products[u, v] = _product_params(u.ndim), out.aval

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from numjet.base import config
 from numjet.base.errors import InternalError
 from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
@@ -21,7 +22,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_tangents, convert, transpose
-from numjet.ops.dot_algorithms import OPERANDS, DotAlgorithmPreset, algorithm_of
+from numjet.ops.dot_algorithms import EXACTNESS, OPERANDS, DotAlgorithmPreset, algorithm_of
 
 Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -58,11 +59,13 @@ _PRECISIONS = {
 
 
 def canonical_precision(precision: Any) -> Any:
-    """None, or a pair of `Precision`, from None, a name, a Precision or a pair of them."""
+    """A pair of `Precision` from a name, a Precision or a pair of them; from None what the flag
+    `default_matmul_precision` says: None, too, where it names an algorithm or nothing."""
     if precision is None or (
         isinstance(precision, tuple | list) and all(p is None for p in precision)
     ):
-        return None
+        usual = _PRECISIONS.get(config.default_matmul_precision.value or "")
+        return usual and (usual, usual)
     if not isinstance(precision, tuple | list):
         precision = (precision, precision)
     if len(precision) == 2:
@@ -332,6 +335,8 @@ def dot_general(
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+    if precision is None:
+        precision = config.default_matmul_precision.value
     if precision is not None:
         algorithm = algorithm_of(precision)
         if algorithm is not None:
@@ -342,7 +347,7 @@ def dot_general(
         as_array(lhs),
         as_array(rhs),
         dimension_numbers=numbers,
-        precision=canonical_precision(precision),
+        precision=None if precision is None else canonical_precision(precision),
         preferred_element_type=preferred_element_type,
     )
 
@@ -357,7 +362,9 @@ def _product_by(algorithm: DotAlgorithmPreset, lhs: Any, rhs: Any, numbers: Any,
         lhs, rhs = convert(lhs, operands), convert(rhs, operands)
     elif algorithm.accumulation_type is not None:
         lhs, rhs = (convert(x, algorithm.accumulation_type) for x in (lhs, rhs))
-    return convert(dot_general(lhs, rhs, numbers, None, algorithm.accumulation_type), result)
+    exact = Precision[EXACTNESS.get(algorithm.name, "DEFAULT")]
+    made = dot_general(lhs, rhs, numbers, exact, algorithm.accumulation_type)
+    return convert(made, result)
 
 
 def _axes(axes: Sequence[int]) -> tuple[int, ...]:

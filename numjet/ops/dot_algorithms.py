@@ -83,6 +83,10 @@ _SUMS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64} | di
 # What operands become first. Those of a float32 sum keep their digits, as on JAX's CPUs.
 OPERANDS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64}
 
+# The `Precision` that comes closest where hardware offers a choice, if not the default one.
+EXACTNESS = {"BF16_BF16_F32_X3": "HIGH"} | dict.fromkeys(
+    ("BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "F64_F64_F64"), "HIGHEST")
+
 
 def algorithm_of(precision: Any) -> DotAlgorithmPreset | None:
     """The preset that `precision` is, or names; None for what is no preset. Raises ValueError for

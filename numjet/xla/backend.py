@@ -8,7 +8,6 @@ know it.
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +26,7 @@ from numjet.core.remote import Remote, RemoteArray
 from numjet.core.spread import constraint_of
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, hlo, host_calls
-from numjet.xla.buffers import DeviceBuffer
+from numjet.xla.buffers import DeviceBuffer, explained
 from numjet.xla.client import XlaDevice
 from numjet.xla.layouts import Layout, everywhere, layout_of
 from numjet.xla.programs import LoadedProgram
@@ -73,6 +72,13 @@ class Loaded:
         return [RemoteArray(b, aval, sharding)
                 for b, aval, sharding in zip(results, self.avals, shardings, strict=True)]
 
+    def check(self, error: int | None) -> None:
+        """Raise what an execution returned, if it is an error."""
+        try:
+            self.program.client.plugin.check(error)
+        except XlaError as found:
+            raise explained(found, self.name) from None
+
     def kernels_text(self) -> str:
         """The module, as StableHLO."""
         return self.module.text
@@ -106,26 +112,6 @@ class Loaded:
             [type(x) is RemoteArray and x._sharding is not None for x in args])
         sharding = self.place[0].sharding if put_there else None
         return [sharding] * len(self.avals)
-
-
-# The code of errors for want of memory, and how many arrays are named then.
-_EXHAUSTED, _NAMED = 8, 10
-
-
-def explained(error: XlaError, name: str) -> XlaError:
-    """The error of a program or transfer; for want of memory with the largest arrays that live."""
-    if error.code != _EXHAUSTED:
-        return error
-    live = [x for x in gc.get_objects() if type(x) is RemoteArray and x._buffer is not None]
-    sizes = sorted(((x.aval.nbytes, x) for x in live), key=lambda pair: -pair[0])[:_NAMED]
-    lines = [f"{size:>16,} bytes: {x.aval.str_short()} on {x._buffer.devices[0]}"
-             for size, x in sizes]
-    return XlaError(
-        f"{error} Out of memory in {name}. The largest of {len(live)} arrays that are alive, of "
-        f"{sum(x.aval.nbytes for x in live):,} bytes together:\n" + "\n".join(lines) + "\n"
-        "Delete some (x.delete()), donate arguments (donate_argnums), or recompute instead of "
-        "keeping (numjet.checkpoint).", error.code,
-    )  # fmt: skip
 
 
 def checked(name: str, buffer: DeviceBuffer) -> None:

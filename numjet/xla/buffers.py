@@ -6,6 +6,7 @@ For `xla.client`, which makes them, and `xla.backend`.
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Sequence
 from ctypes import c_int64
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.base.errors import XlaError
+from numjet.core import hooks
+from numjet.core.remote import RemoteArray
 from numjet.xla import pjrt
 
 # PJRT's numbers of element types.
@@ -27,19 +31,40 @@ _DTYPES = {
     number: np.dtype(getattr(ml_dtypes, name, None) or name) for name, number in NUMBERS.items()
 }
 ONLY_DURING_CALL = 0  # the plugin reads host memory while it is called
+# The code of errors for want of memory, and how many arrays are named then.
+_EXHAUSTED, _NAMED = 8, 10
+
+
+def explained(error: XlaError, name: str) -> XlaError:
+    """The error of a program or transfer; for want of memory with the largest arrays that live, and
+    the lines that made them."""
+    if error.code != _EXHAUSTED:
+        return error
+    live = [x for x in gc.get_objects() if type(x) is RemoteArray and x._buffer is not None]
+    sizes = sorted(((x.aval.nbytes, x) for x in live), key=lambda pair: -pair[0])[:_NAMED]
+    lines = [f"{size:>16,} bytes: {x.aval.str_short()} on {x._buffer.devices[0]}"
+             f"{'' if x._buffer.source is None else f', made at {x._buffer.source}'}"
+             for size, x in sizes]
+    return XlaError(
+        f"{error} Out of memory in {name}. The largest of {len(live)} arrays that are alive, of "
+        f"{sum(x.aval.nbytes for x in live):,} bytes together:\n" + "\n".join(lines) + "\n"
+        "Delete some (x.delete()), donate arguments (donate_argnums), or recompute instead of "
+        "keeping (numjet.checkpoint).", error.code,
+    )  # fmt: skip
 
 
 class DeviceBuffer:
     """An array in the memory of `devices`: on one of them, or a part on each. `handles` are the
-    plugin's, one a device."""
+    plugin's, one a device; `source` is the user's line that made it, or None."""
 
-    __slots__ = ("handles", "devices", "_fetched", "__weakref__")
+    __slots__ = ("handles", "devices", "source", "_fetched", "__weakref__")
     handles: tuple[int, ...]
     devices: tuple
+    source: Any
     _fetched: Any
 
     def __init__(self, handles: tuple[int, ...], devices: tuple) -> None:
-        self.handles, self.devices = handles, devices
+        self.handles, self.devices, self.source = handles, devices, hooks.user_line()
 
     @property
     def client(self) -> Any:
@@ -77,10 +102,10 @@ class DeviceBuffer:
         for _, event in fetched:
             try:
                 self.client.plugin.wait(event)
-            except Exception as error:  # the others are waited for: they write to our memory
+            except XlaError as error:  # the others are waited for: they write to our memory
                 problem = problem or error
         if problem is not None:
-            raise problem
+            raise self._explained(problem)
         return [out for out, _ in fetched]
 
     def result(self) -> np.ndarray:
@@ -95,11 +120,21 @@ class DeviceBuffer:
             out[index] = parts[device].reshape(out[index].shape)
         return out
 
+    def _explained(self, error: XlaError) -> XlaError:
+        """What went wrong with it, and where it was made."""
+        if self.source is None:
+            return explained(error, "a computation")
+        return explained(XlaError(f"{error} The array was made at {self.source}.", error.code),
+                         "its computation")
+
     def wait(self) -> None:
         """Wait until it is computed; raises what went wrong."""
         for handle in self.handles:
-            made = self.client.plugin.call("Buffer_ReadyEvent", buffer=handle)
-            self.client.plugin.wait(made.event)
+            try:
+                made = self.client.plugin.call("Buffer_ReadyEvent", buffer=handle)
+                self.client.plugin.wait(made.event)
+            except XlaError as error:
+                raise self._explained(error) from None
 
     def done(self) -> bool:
         """Whether it is computed."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
 from numjet.core.primitive import Primitive
@@ -90,7 +91,8 @@ class Emitter(PullEmitter):
         if p.name in HOST_CALLS:
             return self._host_call(p, out, ins, params, avals)
         if p.name in linalg.EXPANSIONS:
-            return self._expanded(p, linalg.EXPANSIONS[p.name], ins, params, avals)
+            with config.default_matmul_precision("highest"):
+                return self._expanded(p, linalg.EXPANSIONS[p.name], ins, params, avals)
         if isinstance(loops, Pointwise) and loops.elementwise:
             return self._elementwise(loops, out, ins, params)
         if isinstance(loops, Reduce):

@@ -110,7 +110,16 @@ def test_want_of_memory_names_the_largest_arrays():
     with pytest.raises(XlaError, match="200,000 bytes: float32\\[500,100\\] on Xla") as caught:
         huge(on_device(np.ones(3)))
     assert caught.value.code == 8 and "donate_argnums" in str(caught.value)
+    assert "made at " + __file__ in str(caught.value) and "(on_device)" in str(caught.value)
     assert not kept.is_deleted()
+
+
+def test_arrays_know_the_line_that_made_them():
+    f, x = nj.jit(lambda x: x + 1), on_device([1.0, 2.0])
+    made = [f(x), f(x), f(x), f(x), jnp.sin(x)]  # the later calls take the short way
+    first = made[0]._buffer.source.line
+    assert all(y._buffer.source.line == first for y in made)
+    assert "test_arrays_know_the_line" in str(made[-1]._buffer.source)
 
 
 def test_stages_say_what_the_plugin_knows():

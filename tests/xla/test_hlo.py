@@ -24,6 +24,17 @@ UNSUPPORTED = {
     "reduce_scatter",
 }
 F = np.float32
+
+
+def exact(fun, precision):
+    """`fun` with a default precision around it."""
+    def within(*args):
+        with nj.default_matmul_precision(precision):
+            return fun(*args)
+
+    return within
+
+
 PROGRAMS = {
     "elementwise": (lambda x, y: jnp.where(x > y, jnp.sin(x) * 2 + y, -jnp.exp(y)),
                     [np.zeros((2, 3), F), np.zeros((2, 3), F)]),
@@ -32,6 +43,10 @@ PROGRAMS = {
     "scatter_add": (lambda x, i: x.at[i].add(1.0), [np.zeros(5, F), np.arange(3)]),
     "product_gradient": (nj.grad(lambda w, x: jnp.tanh(x @ w).sum()),
                          [np.zeros((3, 2), F), np.zeros((4, 3), F)]),
+    "product_precision": (exact(lambda x: (x @ x, nj.lax.conv(x[None, None], x[None, None], (1, 1),
+                                                              "SAME"),
+                                           jnp.dot(x, x, precision="high")), "float32"),
+                          [np.zeros((2, 2), F)]),
     "scan": (lambda c, xs: nj.lax.scan(lambda c, x: (c + x, c * x), c, xs),
              [np.zeros(2, F), np.zeros((3, 2), F)]),
     "while": (lambda x: nj.lax.while_loop(lambda v: v.sum() < 10, lambda v: v * 2 + 1, x),
@@ -51,6 +66,31 @@ def test_golden(name: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text()
+
+
+def test_a_default_precision_reaches_each_way_of_a_product() -> None:
+    x = np.ones((2, 2), F)
+    ways = [lambda x: x @ x, lambda x: jnp.matmul(x, x), lambda x: jnp.einsum("ij,jk->ik", x, x),
+            lambda x: nj.vmap(jnp.dot)(x, x), nj.grad(lambda x: (x @ x).sum()),
+            lambda x: nj.lax.ragged_dot(x, x[None], np.array([2]))]
+    names = "DEFAULT", "HIGH", "HIGHEST"
+    for k, way in enumerate(ways):
+        fun = nj.jit(way)
+        counts = {}
+        for precision in (None, "highest", "F32_F32_F32", "tensorfloat32", None):
+            with nj.default_matmul_precision(precision):
+                text = fun.lower(x).as_text("stablehlo")
+            counts[precision] = [text.count(f"precision {n}>") for n in names]
+        n = sum(counts[None])
+        assert n and counts == {None: [n, 0, 0], "highest": [0, 0, n], "F32_F32_F32": [0, 0, n],
+                                "tensorfloat32": [0, n, 0]}, k
+    with pytest.raises(ValueError, match="takes one of"), nj.default_matmul_precision("more"):
+        pass
+
+
+def test_factorizations_take_exact_products() -> None:
+    text = nj.jit(jnp.linalg.svd).lower(np.ones((3, 3), F)).as_text("stablehlo")
+    assert "precision HIGHEST>" in text and "precision DEFAULT>" not in text
 
 
 def test_a_function_has_constants_of_its_own() -> None:
