@@ -1,4 +1,4 @@
-"""BCOO against SciPy and dense arrays: products, sums, transformations, refusals."""
+"""Sparse arrays against SciPy and dense ones: operations, transformations, refusals."""
 from __future__ import annotations
 
 import numpy as np
@@ -7,6 +7,8 @@ import scipy.sparse
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet import lax
+from numjet.experimental import sparse
 from numjet.experimental.sparse import BCOO, bcoo_fromdense, sparsify, todense
 
 rng = np.random.default_rng(0)
@@ -22,7 +24,7 @@ def test_products_sums_and_transposes_are_those_of_the_dense_matrix():
                         ((2 * M).todense(), 2 * DENSE),
                         ((M * DENSE[0]).todense(), DENSE * DENSE[0]),
                         ((-M).T.todense(), -DENSE.T), (M @ M.T, DENSE @ DENSE.T)]:
-        np.testing.assert_allclose(ours, dense, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(todense(ours), dense, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(todense(M), DENSE)
     assert todense(3) == 3 and M.nse == np.count_nonzero(DENSE) and M.ndim == M.n_sparse == 2
 
@@ -54,10 +56,134 @@ def test_functions_of_dense_arrays_take_sparse_ones():
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match=r"got shapes \(5, 7\) and \(5,\)"):
+    with pytest.raises(TypeError, match=r"got \(5, 7\) and \(5,\)"):
         M @ jnp.ones(5)
-    with pytest.raises(NotImplementedError, match="batch and dense axes"):
-        BCOO((jnp.ones((2, 3)), jnp.zeros((2, 3, 1), int)), shape=(2, 4))
+    for shape in ((2, 4, 5), (3, 4), (4,)):
+        with pytest.raises(ValueError, match="invalid data and indices"):
+            BCOO((jnp.ones((2, 3)), jnp.zeros((2, 3, 1), int)), shape=shape)
+    with pytest.raises(NotImplementedError, match="would be dense"):
+        M + 1.0
+    with pytest.raises(NotImplementedError, match="rule for exp .* dense output"):
+        sparsify(jnp.exp)(M)
+    with pytest.raises(NotImplementedError, match="larger than the sparse array"):
+        M * jnp.ones((2, 5, 7))
+    with pytest.raises(sparse.SparseEfficiencyError):
+        M.update_layout(n_dense=1)
+    with pytest.raises(NotImplementedError, match="BCSR: batch and dense"):
+        sparse.BCSR((jnp.ones((2, 1)), jnp.zeros(2, int), jnp.zeros(3, int)), shape=(2, 2))
+
+
+CUBE = (rng.normal(size=(3, 4, 5)) * (rng.random((3, 4, 5)) < 0.4)).astype(np.float32)
+LAYOUTS = [(b, d) for b in range(4) for d in range(4 - b)]
+
+
+@pytest.mark.parametrize("n_batch, n_dense", LAYOUTS)
+def test_operations_on_every_layout_are_those_of_the_dense_array(n_batch, n_dense):
+    m = BCOO.fromdense(CUBE, n_batch=n_batch, n_dense=n_dense)
+    w = rng.normal(size=(3, 5, 2)).astype(np.float32)
+    numbers = (((2,), (1,)), ((0,), (0,)))
+    for found, dense in [
+        (m, CUBE), (m.transpose((2, 0, 1)), CUBE.transpose(2, 0, 1)), (m.T, CUBE.T),
+        (m.sum(1), CUBE.sum(1)), (m.sum(), CUBE.sum()), (m.sum((0, 2)), CUBE.sum((0, 2))),
+        (m.reshape(5, 12), CUBE.reshape(5, 12)), (m.reshape(-1), CUBE.ravel()),
+        (m[1], CUBE[1]), (m[:, 2:, ::2], CUBE[:, 2:, ::2]), (m[..., -1], CUBE[..., -1]),
+        (m[::-1, None, 1], CUBE[::-1, None, 1]), (m * 3, CUBE * 3), (m * CUBE[0], CUBE * CUBE[0]),
+        (m * m, CUBE**2), (m + m.T.T, 2 * CUBE), (m - 2 * m, -CUBE), (m / 2, CUBE / 2),
+        (abs(m), abs(CUBE)), (m**2, CUBE**2), (m.sum_duplicates(), CUBE), (m.sort_indices(), CUBE),
+        (m.update_layout(n_batch=1, n_dense=0, on_inefficient=None), CUBE),
+        (sparse.bcoo_broadcast_in_dim(m[:1], shape=(2, 3, 4, 5), broadcast_dimensions=(1, 2, 3)),
+         np.broadcast_to(CUBE[:1], (2, 3, 4, 5))),
+        (sparse.bcoo_concatenate([m, -m], dimension=1), np.concatenate([CUBE, -CUBE], 1)),
+        (sparse.bcoo_dynamic_slice(m, (1, 3, 0), (2, 2, 5)), CUBE[1:3, 2:4]),
+        (sparse.bcoo_squeeze(m[:, :1], dimensions=(1,)), CUBE[:, 0]),
+        (sparse.bcoo_dot_general(m, w, dimension_numbers=numbers), CUBE @ w),
+        (sparse.bcoo_dot_general(w, m, dimension_numbers=(((1,), (2,)), ((0,), (0,)))),
+         np.einsum("bkf,bik->bfi", w, CUBE)),
+        (sparse.bcoo_dot_general(m, BCOO.fromdense(w), dimension_numbers=numbers), CUBE @ w),
+        (m[0] @ m[1].T, CUBE[0] @ CUBE[1].T), (m.astype(int), CUBE.astype(int)),
+        (sparse.bcoo_extract(m, 1 + CUBE), np.where(BCOO.fromdense(
+            CUBE != 0, n_batch=n_batch, n_dense=n_dense).todense(), 1 + CUBE, 0)
+         if n_dense == n_batch == 0 else None),
+    ]:  # fmt: skip
+        if dense is not None:
+            found = todense(found)
+            assert found.shape == dense.shape
+            np.testing.assert_allclose(found, dense, rtol=1e-5, atol=1e-5)
+
+
+def test_a_mapped_array_has_a_batch_axis_more():
+    batched = BCOO.fromdense(CUBE, n_batch=1)
+    v = rng.normal(size=5).astype(np.float32)
+    np.testing.assert_allclose(nj.vmap(lambda m: m @ v)(batched), CUBE @ v, rtol=1e-5, atol=1e-5)
+    turned = nj.vmap(lambda m: (m * 2).T)(batched)
+    assert turned.shape == (3, 5, 4) and turned.n_batch == 1
+    np.testing.assert_allclose(turned.todense(), 2 * CUBE.transpose(0, 2, 1), rtol=1e-6)
+
+
+def test_matrices_by_rows():
+    m = sparse.BCSR.fromdense(DENSE)
+    v, w = np.arange(7, dtype=np.float32), np.arange(5, dtype=np.float32)
+    scipys = scipy.sparse.csr_matrix(DENSE)
+    np.testing.assert_array_equal(m.indptr, scipys.indptr)
+    np.testing.assert_array_equal(m.indices, scipys.indices)
+    for found, dense in [(m @ v, DENSE @ v), (w @ m, w @ DENSE), (m.T, DENSE.T),
+                         (m * 2, 2 * DENSE), (-m, -DENSE), (m + m, 2 * DENSE),
+                         (m.sum(0), DENSE.sum(0)),
+                         (sparse.BCSR.from_scipy_sparse(scipys), DENSE),
+                         (sparse.BCSR.fromdense(DENSE, nse=30), DENSE),
+                         (sparse.bcsr_concatenate([m, m], dimension=0), np.vstack([DENSE] * 2)),
+                         (nj.jit(lambda m: m)(m), DENSE)]:
+        np.testing.assert_allclose(todense(found), dense, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(sparse.bcsr_extract(m.indices, m.indptr, DENSE), m.data)
+
+
+def test_sparsified_functions_keep_what_is_sparse():
+    v = rng.normal(size=7).astype(np.float32)
+    for f, kind in [
+        (lambda m: jnp.sin(m.T * 2) - m.T, BCOO), (lambda m: m[1:, 2], BCOO),
+        (lambda m: jnp.concatenate([m, m]).reshape(-1, 5), BCOO), (lambda m: m.sum(0), BCOO),
+        (lambda m: m @ v, nj.Array), (lambda m: jnp.sum(m) + v, nj.Array),
+        (lambda m: jnp.exp(todense(m)), nj.Array), (nj.jit(lambda m: -m / 2), BCOO),
+        (lambda m: lax.cond(v[0] > 0, lambda m: m * 2, lambda m: m, m), BCOO),
+        (lambda m: lax.scan(lambda c, x: (m.T @ (m @ c) * x, None), v, v)[0], nj.Array),
+        (lambda m: lax.fori_loop(0, jnp.asarray(3), lambda i, c: m.T @ (m @ c), v), nj.Array),
+        (lambda m: nj.checkpoint(lambda m: m @ m.T)(m), BCOO),
+    ]:  # fmt: skip
+        found = sparsify(f)(M)
+        assert isinstance(found, kind)
+        np.testing.assert_allclose(todense(found), f(DENSE), rtol=1e-4, atol=1e-4)
+
+
+def test_derivatives_are_at_the_places_of_the_values():
+    v = rng.normal(size=7).astype(np.float32)
+    f = lambda m, v: jnp.sum((m @ v) ** 2)
+    value, (by_m, by_v) = sparse.value_and_grad(f, argnums=(0, 1))(M, v)
+    dense_m, dense_v = nj.grad(f, argnums=(0, 1))(DENSE, v)
+    np.testing.assert_allclose(value, f(DENSE, v), rtol=1e-5)
+    np.testing.assert_allclose(by_m.todense(), np.where(DENSE != 0, dense_m, 0), rtol=1e-4,
+                               atol=1e-5)
+    np.testing.assert_allclose(by_v, dense_v, rtol=1e-4, atol=1e-5)
+    by_rows = sparse.grad(f)(sparse.BCSR.fromdense(DENSE), v)
+    np.testing.assert_allclose(by_rows.todense(), by_m.todense(), rtol=1e-5)
+    for jacobian in (sparse.jacfwd, sparse.jacrev):
+        found = jacobian(lambda m: m @ v)(M)
+        assert found.shape == (5, 5, 7) and found.n_batch == 1
+        want = np.where(DENSE != 0, nj.jacrev(lambda m: m @ v)(DENSE), 0)
+        np.testing.assert_allclose(found.todense(), want, rtol=1e-5)
+
+
+def test_arrays_that_are_made():
+    np.testing.assert_array_equal(sparse.eye(3, 5, 1).todense(), np.eye(3, 5, 1))
+    by_rows = sparse.eye(4, k=-2, sparse_format="bcsr")
+    np.testing.assert_array_equal(by_rows.todense(), np.eye(4, k=-2))
+    assert sparse.empty((2, 3)).nse == 0 and not sparse.empty((2, 3)).todense().any()
+    m = sparse.random_bcoo(nj.random.key(0), (3, 8, 9), nse=0.25, n_batch=1, dtype=np.float32)
+    assert m.nse == 18 and m.n_batch == 1 and (m.todense() != 0).sum((1, 2)).max() == 18
+    doubled = BCOO((jnp.ones(4), jnp.array([[1, 1], [0, 2], [1, 1], [9, 9]])), shape=(2, 3))
+    once = nj.jit(lambda m: m.sum_duplicates(nse=3))(doubled)
+    np.testing.assert_array_equal(once.indices, [[0, 2], [1, 1], [2, 3]])
+    np.testing.assert_array_equal(once.data, [1.0, 2.0, 0.0])
+    np.testing.assert_array_equal(abs(-doubled).todense(), [[0, 0, 1], [0, 2, 0]])
 
 
 def test_products_with_batches_of_matrices():

@@ -1,0 +1,253 @@
+"""sparsify: functions of dense arrays, run on sparse ones.
+
+The function is traced once as if its arguments were dense; then its jaxpr is run, each operation
+that meets a sparse array by a rule of this file. An operation whose result would be dense is
+refused: nothing becomes as large as the dense array behind the user's back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet import lax, numpy as jnp
+from numjet.api.jit import jit
+from numjet.base import tree
+from numjet.core.array import Array
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from numjet.core.trace import Tracer, aval_of
+from numjet.experimental.sparse import operations as ops
+from numjet.experimental.sparse.bcoo import BCOO, JAXSparse
+from numjet.ops.control import flatten_values
+from numjet.transforms.custom_rules import run_call
+from numjet.transforms.remat import name_p
+from numjet.transforms.stage import stage
+
+# The name under which `todense` of a traced array stands in a jaxpr.
+_TODENSE = "experimental.sparse.todense"
+
+
+def is_sparse(x: Any) -> bool:
+    return isinstance(x, JAXSparse)
+
+
+def todense(arr: Any) -> Any:
+    """A dense array of a sparse one; others as they are. In a sparsified function too."""
+    if is_sparse(arr):
+        return arr.todense()
+    return name_p.bind(arr, name=_TODENSE) if isinstance(arr, Tracer) else arr
+
+
+def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
+    """`f` for arguments some of which are sparse, and by what they are made of.
+
+    Its results are sparse where the operations that make them keep zeros: products, sums over axes,
+    functions with f(0) = 0, reshapes and slices. What would make a dense array raises
+    NotImplementedError: `todense` says that it may. use_tracer changes nothing.
+
+    >>> import numjet.numpy as jnp
+    >>> m = BCOO.fromdense(jnp.eye(3))
+    >>> print(sparsify(lambda m, v: 2 * m @ v)(m, jnp.arange(3.0)))
+    [0. 2. 4.]
+    """
+
+    @functools.wraps(f)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.tree_flatten((args, kwargs), is_leaf=is_sparse)
+        places = [i for i, x in enumerate(leaves) if is_sparse(x) or isinstance(x, Array)]
+        values = [leaves[i] for i in places]
+        out_tree: list = []
+
+        def flat(*given: Any) -> list[Any]:
+            filled = list(leaves)
+            for i, x in zip(places, given, strict=True):
+                filled[i] = x
+            inner, keywords = tree.tree_unflatten(structure, filled)
+            outs, treedef = flatten_values(f(*inner, **keywords))
+            out_tree.append(treedef)
+            return outs
+
+        jaxpr, consts = stage(flat, [_aval(x) for x in values], getattr(f, "__name__", "sparsify"))
+        outs = evaluate(jaxpr, consts, [_coordinates(x) for x in values])
+        return tree.tree_unflatten(out_tree[0], outs)
+
+    return run
+
+
+def _aval(x: Any) -> ShapedArray:
+    return ShapedArray(x.shape, x.dtype) if is_sparse(x) else aval_of(x)
+
+
+def _coordinates(x: Any) -> Any:
+    return x.to_bcoo() if is_sparse(x) and not isinstance(x, BCOO) else x
+
+
+def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Run a jaxpr on values some of which are sparse."""
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    read = lambda v: v.value if type(v) is Literal else env[v]
+    for eqn in jaxpr.eqns:
+        values = [read(v) for v in eqn.invars]
+        many = eqn.primitive.multiple_results
+        if not any(map(is_sparse, values)):
+            out = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            rule = _RULES.get(eqn.primitive.name)
+            if rule is None:
+                raise NotImplementedError(
+                    f"sparse rule for {eqn.primitive.name} is not implemented because it would "
+                    "result in dense output, or is not known here. If that is meant, make the "
+                    "sparse array dense with sparse.todense before."
+                )
+            out = rule(*values, **eqn.params)
+        if many:
+            env.update(zip(eqn.outvars, out, strict=True))
+        else:
+            # A number is no sparse array.
+            env[eqn.outvars[0]] = out.todense() if is_sparse(out) and not out.ndim else out
+    return [read(v) for v in jaxpr.outvars]
+
+
+# ------------------------------------------------------------------ rules
+def _mul(x: Any, y: Any) -> Any:
+    return ops.multiply(x, y) if is_sparse(x) else ops.multiply(y, x)
+
+
+def _div(x: Any, y: Any) -> Any:
+    if is_sparse(y):
+        raise NotImplementedError("sparse rule for div: a division by zeros; use sparse.todense.")
+    return ops.multiply(x, y, jnp.true_divide)
+
+
+def _add(x: Any, y: Any) -> Any:
+    return ops.add(x, y) if is_sparse(x) else ops.add(y, x)
+
+
+def _sub(x: Any, y: Any) -> Any:
+    return ops.add(x, -y) if is_sparse(x) else ops.add(-y, x)
+
+
+def _unary(name: str, linear: bool = False) -> Callable:
+    function = getattr(lax, name)
+    return lambda x, **params: ops.zero_map(x, lambda d: function(d, **params), linear)
+
+
+def _integer_pow(x: Any, *, y: int) -> Any:
+    return ops.power(x, y)
+
+
+def _convert(x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    change = lambda d: d.astype(new_dtype)
+    return ops.zero_map(x, change, jnp.issubdtype(new_dtype, jnp.inexact))
+
+
+def _concatenate(*xs: Any, dimension: int) -> Any:
+    if not all(map(is_sparse, xs)):
+        raise NotImplementedError("sparse rule for concatenate: of sparse and dense arrays.")
+    return ops.bcoo_concatenate(xs, dimension=dimension)
+
+
+def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+    return ops.bcoo_dot_general(x, y, dimension_numbers=dimension_numbers)
+
+
+def _reshape(x: Any, *, new_sizes: tuple, dimensions: Any = None) -> Any:
+    return ops.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+
+
+def _dynamic_slice(x: Any, *starts: Any, slice_sizes: tuple) -> Any:
+    return ops.bcoo_dynamic_slice(x, starts, slice_sizes)
+
+
+def _name(x: Any, *, name: str) -> Any:
+    return x.todense() if name == _TODENSE else x
+
+
+def _jit(*args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
+    return jit(lambda *xs: evaluate(jaxpr.jaxpr, jaxpr.consts, xs))(*args)
+
+
+def _remat(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return evaluate(jaxpr.jaxpr, jaxpr.consts, args)
+
+
+def _custom(*args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
+    if type(call_jaxpr) is ClosedJaxpr:
+        return evaluate(call_jaxpr.jaxpr, call_jaxpr.consts, args)
+    return run_call(call_jaxpr, args)
+
+
+def _cond(index: Any, *args: Any, branches: tuple) -> list[Any]:
+    runs = [functools.partial(lambda b, *xs: evaluate(b.jaxpr, b.consts, xs), b) for b in branches]
+    return lax.switch(index, runs, *args)
+
+
+def _scan(
+    *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int, reverse: bool,
+    **_: Any,
+) -> list[Any]:  # fmt: skip
+    consts, carry = args[:num_consts], args[num_consts : num_consts + num_carry]
+    rows = args[num_consts + num_carry :]
+    if any(map(is_sparse, rows)):
+        raise NotImplementedError("sparse rule for scan: rows of a sparse array; close over it.")
+
+    def body(carry: Any, row: Any) -> tuple:
+        outs = evaluate(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *row])
+        return outs[:num_carry], outs[num_carry:]
+
+    last, stacked = lax.scan(body, list(carry), list(rows), length=length, reverse=reverse)
+    return [*last, *stacked]
+
+
+def _while(
+    *args: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
+    body_nconsts: int,
+) -> list[Any]:  # fmt: skip
+    nc, nb = cond_nconsts, cond_nconsts + body_nconsts
+    return lax.while_loop(
+        lambda c: evaluate(cond_jaxpr.jaxpr, cond_jaxpr.consts, [*args[:nc], *c])[0],
+        lambda c: evaluate(body_jaxpr.jaxpr, body_jaxpr.consts, [*args[nc:nb], *c]),
+        list(args[nb:]),
+    )
+
+
+_LINEAR = ("neg", "real", "imag", "conj")
+_UNARY = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "abs", "sign", "sqrt",
+          "cbrt", "expm1", "log1p", "floor", "ceil", "square", "erf", "bessel_i1e",
+          "stop_gradient")  # fmt: skip
+_RULES: dict[str, Callable] = {
+    **{name: _unary(name, True) for name in _LINEAR},
+    **{name: _unary(name) for name in _UNARY},
+    "mul": _mul,
+    "div": _div,
+    "add": _add,
+    "add_any": _add,
+    "sub": _sub,
+    "integer_pow": _integer_pow,
+    "convert_element_type": _convert,
+    "copy": lambda x: x,
+    "concatenate": _concatenate,
+    "dot_general": _dot_general,
+    "reshape": _reshape,
+    "squeeze": lambda x, *, dimensions: ops.bcoo_squeeze(x, dimensions=dimensions),
+    "transpose": lambda x, *, permutation: ops.bcoo_transpose(x, permutation=permutation),
+    "broadcast_in_dim": lambda x, *, shape, broadcast_dimensions: ops.bcoo_broadcast_in_dim(
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions),
+    "reduce_sum": lambda x, *, axes: ops.bcoo_reduce_sum(x, axes=axes),
+    "slice": lambda x, **params: ops.bcoo_slice(x, **params),
+    "dynamic_slice": _dynamic_slice,
+    "rev": lambda x, *, dimensions: ops.bcoo_rev(x, dimensions),
+    "name": _name,
+    "jit": _jit,
+    "remat": _remat,
+    "custom_jvp_call": _custom,
+    "custom_vjp_call": _custom,
+    "cond": _cond,
+    "scan": _scan,
+    "while": _while,
+}  # fmt: skip
+
+__all__ = ["sparsify", "todense"]
