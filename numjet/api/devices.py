@@ -13,7 +13,7 @@ import numpy as np
 from numjet.api import memories
 from numjet.api.memories import checked_memory as checked_memory
 from numjet.base import config, tree
-from numjet.core import hooks
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array, install_methods
 from numjet.core.cluster import Cluster
 from numjet.core.remote import Device, Remote, RemoteArray
@@ -747,8 +747,8 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
 def device_get(x: Any) -> Any:
     """The pytree `x` with NumPy arrays in the place of Arrays.
 
-    Waits until they are computed. Python numbers and traced values stay what they are. The NumPy
-    arrays may share memory with the Arrays and are read-only then.
+    Waits until they are computed. Python numbers, PRNG keys and traced values stay what they are.
+    The NumPy arrays may share memory with the Arrays and are read-only then.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.device_get([jnp.arange(2)])
@@ -757,7 +757,7 @@ def device_get(x: Any) -> Any:
 
     def get(leaf: Any) -> Any:
         known = isinstance(leaf, Array) and not isinstance(leaf, Tracer)
-        return np.asarray(leaf) if known else leaf
+        return np.asarray(leaf) if known and not dtypes.is_key(leaf.dtype) else leaf
 
     return tree.tree_map(get, x)
 

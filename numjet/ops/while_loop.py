@@ -352,11 +352,11 @@ def fori_loop(
 ) -> Any:
     """Repeat `val = body_fun(i, val)` for i from `lower` to `upper` - 1; returns the last value.
 
-    lower, upper: integers, which may be traced. body_fun(i, val): returns a pytree of val's
-    structure, shapes and dtypes. init_val: the pytree to begin with, the result if there is nothing
-    to repeat. unroll: left to the compiler. With bounds known while tracing it can be
-    differentiated in reverse mode, otherwise forward only. Raises TypeError for bounds that are no
-    integers, and where val changes its type.
+    lower, upper: integers, or floats of one dtype, which may be traced. body_fun(i, val): returns a
+    pytree of val's structure, shapes and dtypes. init_val: the pytree to begin with, the result if
+    there is nothing to repeat. unroll: left to the compiler. With bounds known while tracing it can
+    be differentiated in reverse mode, otherwise forward only. Raises TypeError for other bounds,
+    and where val changes its type.
 
     >>> from numjet import lax
     >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
@@ -365,12 +365,15 @@ def fori_loop(
     if not callable(body_fun):
         raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r}.")
     lower, upper = as_array(lower), as_array(upper)
+    floats = dtypes.is_floating(lower.dtype) and lower.dtype == upper.dtype
     for name, x in (("lower", lower), ("upper", upper)):
-        if x.shape or not dtypes.is_integer(x.dtype):
+        if x.shape or not (floats or dtypes.is_integer(x.dtype)):
             raise TypeError(
                 f"fori_loop: {name} must be an integer without dimensions, got "
-                f"{x.aval.str_short()}."
+                f"{x.aval.str_short()}. Floats must be of one dtype."
             )
+    if floats:
+        return _count_in_floats(lower, upper, body_fun, init_val)
     if config.disable_jit.value and None not in (_known(lower), _known(upper)):
         if int(lower) < int(upper):
             init_val = tree.tree_map(as_array, init_val)
@@ -413,6 +416,20 @@ def fori_loop(
         (lower, upper, init_val),
     )
     return out
+
+
+def _count_in_floats(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
+    """`fori_loop` between floats: the places are lower, lower + 1, ... below upper; of bounds that
+    are known as many as between their whole parts, as in JAX."""
+    one = convert(as_array(1), lower.dtype, lower.weak_type)
+    ends = concrete_or_none(lower), concrete_or_none(upper)
+    if ends[0] is None or ends[1] is None:
+        return while_loop(
+            lambda c: lt(c[0], upper), lambda c: (add(c[0], one), body_fun(*c)), (lower, init_val)
+        )[1]
+    rounds = max(0, int(ends[1]) - int(ends[0]))
+    return scan(lambda c, _: ((add(c[0], one), body_fun(*c)), None), (lower, init_val), None,
+                length=rounds)[0][1]  # fmt: skip
 
 
 def _known(x: Any) -> int | None:

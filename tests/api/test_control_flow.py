@@ -264,3 +264,21 @@ def test_what_a_traced_function_closes_over_is_the_calls_own():
         ref[...] = value
         assert lax.scan(reads, 0.0, None, length=2)[0] == 2 * value
         assert lax.cond(True, lambda: reads(0.0, None)[0], lambda: 0.0) == value
+
+
+def test_fori_loop_counts_between_floats_of_one_dtype():
+    total = lambda low, high: lax.fori_loop(low, high, lambda i, c: c + i, 0.0)
+    for low, high in [(0.0, 3.0), (np.float32(0.5), np.float32(3.2)), (2.0, 1.0)]:
+        want = sum(np.arange(low, high))
+        for found in (total(low, high), nj.jit(total)(low, high)):
+            assert found.dtype == np.float32 and abs(found - want) < 1e-6
+    assert total(0.0, 3.2) == 3.0 and nj.jit(total)(0.0, 3.2) == 6.0  # JAX's numbers
+    assert nj.grad(lambda x: lax.fori_loop(0.0, 2.0, lambda i, c: c * x, x))(3.0) == 27.0
+    with pytest.raises(TypeError, match="Floats must be of one dtype"):
+        total(0, 3.5)
+
+
+def test_device_get_leaves_keys_as_they_are():
+    key = nj.random.key(0)
+    got = nj.device_get({"key": key, "x": jnp.ones(2)})
+    assert got["key"] is key and type(got["x"]) is np.ndarray
