@@ -70,7 +70,16 @@ def empty(
     shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32",
     sparse_format: str = "bcoo", **kwds: Any,
 ) -> Any:  # fmt: skip
-    """An array of zeros, of which none is kept (`nse` of them, if given)."""
+    """An array of zeros, of which none is kept (`nse` of them, if given).
+
+    shape, dtype: the array's. index_dtype: of the indices. sparse_format: bcoo or bcsr. kwds: nse.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.empty((2, 3))
+    BCOO(float32[2, 3], nse=0)
+    """
     nse = kwds.pop("nse", 0)
     if kwds:
         raise NotImplementedError(f"sparse.empty: unknown arguments {sorted(kwds)}.")
@@ -84,7 +93,16 @@ def eye(
     N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
     sparse_format: str = "bcoo", **kwds: Any,
 ) -> Any:  # fmt: skip
-    """A matrix of N rows and M columns (N) with ones on the diagonal k."""
+    """A matrix of N rows and M columns (N) with ones on the diagonal k.
+
+    dtype: of the values. index_dtype: of the indices. sparse_format: bcoo or bcsr. kwds: none.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.eye(2, 3, 1).todense()[0])
+    [0. 1. 0.]
+    """
     if kwds:
         raise NotImplementedError(f"sparse.eye: unknown arguments {sorted(kwds)}.")
     M = N if M is None else M
@@ -101,7 +119,18 @@ def random_bcoo(
     sorted_indices: bool = False, generator: Callable = random.uniform, **kwds: Any,
 ) -> BCOO:  # fmt: skip
     """A random array: `nse` elements of the sparse axes, or that part of them if it is below 1,
-    with values by generator(key, shape, dtype). Other elements than JAX draws."""
+    with values by generator(key, shape, dtype). Other elements than JAX draws.
+
+    indices_dtype: of the indices. n_batch, n_dense: how many axes are batch and dense ones.
+    unique_indices, sorted_indices: whether they are. kwds: more arguments of generator.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> from numjet import random
+    >>> sparse.random_bcoo(random.key(0), (4, 4), nse=3, dtype="float32")
+    BCOO(float32[4, 4], nse=3)
+    """
     sizes = tuple(shape)[n_batch : len(shape) - n_dense]
     total = int(np.prod(sizes))
     count = int(np.ceil(nse * total)) if 0 < nse < 1 else int(nse)
@@ -126,7 +155,18 @@ def bcsr_dot_general(
     lhs: BCSR, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """`bcoo_dot_general` of a matrix by rows."""
+    """`bcoo_dot_general` of a matrix by rows.
+
+    lhs: a BCSR. rhs, dimension_numbers, precision, preferred_element_type, out_sharding: as of
+    `bcoo_dot_general`.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> b, n = sparse.eye(2, sparse_format="bcsr"), (((1,), (0,)), ((), ()))
+    >>> print(sparse.bcsr_dot_general(b, jnp.ones(2), dimension_numbers=n))
+    [1. 1.]
+    """
     return bcoo_dot_general(
         lhs.to_bcoo(), rhs, dimension_numbers=dimension_numbers, precision=precision,
         preferred_element_type=preferred_element_type, out_sharding=out_sharding,
@@ -134,7 +174,17 @@ def bcsr_dot_general(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """The matrices one behind the other along `dimension`."""
+    """The matrices one behind the other along `dimension`.
+
+    operands: BCSRs.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> b = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_concatenate([b, b], dimension=0)
+    BCSR(float32[4, 2], nse=4)
+    """
     made = bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension)
     return BCSR.from_bcoo(made)
 

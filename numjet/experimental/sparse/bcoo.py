@@ -236,6 +236,14 @@ def bcoo_fromdense(
     n_batch, n_dense: how many leading axes are batch axes and trailing ones dense: an element of
     the sparse axes is then a whole array. nse: how many are kept for each batch element; the most
     there are, without it, which has to be known.
+
+    index_dtype: of the indices.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_fromdense(jnp.array([0.0, 2.0])).data
+    Array([2.], dtype=float32)
     """
     mat = jnp.asarray(mat)
     n_sparse = mat.ndim - n_batch - n_dense
@@ -264,7 +272,16 @@ def bcoo_fromdense(
 
 
 def bcoo_todense(mat: BCOO) -> Array:
-    """`mat.todense()`."""
+    """`mat.todense()`.
+
+    mat: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_todense(m)[0])
+    [1. 0.]
+    """
     batch, n_sparse = mat.n_batch, mat.n_sparse
     sizes = mat.shape[batch:]
 

@@ -151,17 +151,43 @@ def bcsr_fromdense(
     mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:  # fmt: skip
-    """`BCSR.fromdense`."""
+    """`BCSR.fromdense`.
+
+    mat: a matrix. nse: how many elements are kept. n_batch, n_dense: 0. index_dtype: of indices.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcsr_fromdense(jnp.eye(2)).indptr)
+    [0 1 2]
+    """
     return BCSR.fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
 
 
 def bcsr_todense(mat: BCSR) -> Array:
-    """`mat.todense()`."""
+    """`mat.todense()`.
+
+    mat: a BCSR.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcsr_todense(sparse.eye(2, sparse_format="bcsr"))[1])
+    [0. 1.]
+    """
     return mat.todense()
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
-    """The values of the matrix `mat` at the places that indices and indptr name."""
+    """The values of the matrix `mat` at the places that indices and indptr name.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> b = sparse.eye(2, sparse_format="bcsr")
+    >>> print(sparse.bcsr_extract(b.indices, b.indptr, jnp.ones((2, 2))))
+    [1. 1.]
+    """
     mat = jnp.asarray(mat)
     found = BCSR((jnp.zeros(jnp.shape(indices), mat.dtype), indices, indptr), shape=mat.shape)
     at = found.to_bcoo().indices
@@ -169,5 +195,14 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """`mat.sum_duplicates(nse, remove_zeros=False)`."""
+    """`mat.sum_duplicates(nse, remove_zeros=False)`.
+
+    mat: a BCSR. nse: how many elements there may be.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcsr_sum_duplicates(sparse.eye(2, sparse_format="bcsr"))
+    BCSR(float32[2, 2], nse=2)
+    """
     return mat.sum_duplicates(nse, remove_zeros=False)

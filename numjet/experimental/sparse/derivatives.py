@@ -35,6 +35,17 @@ def _of_values(transform: Callable, wrap: Callable) -> Callable:
 
         return run
 
+    derivative.__doc__ = f"""`{transform.__name__}` of a function of sparse arguments too.
+
+    fun: a function, which is run sparsified. argnums: the arguments, one or several. has_aux,
+    kwargs: as of `{transform.__name__}`. A derivative with respect to a sparse array is one with
+    the same places.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> found = sparse.{transform.__name__}(lambda m: jnp.sum(m * 3))(m)
+    """
     return derivative
 
 

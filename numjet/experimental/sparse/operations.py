@@ -82,7 +82,16 @@ def _inside(mat: BCOO) -> Any:
 
 # ------------------------------------------------------------------ shapes
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """The axes in the order of `permutation`."""
+    """The axes in the order of `permutation`.
+
+    mat: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_transpose(m, permutation=(1, 0))
+    BCOO(float32[2, 2], nse=2)
+    """
     order = [operator.index(a) % mat.ndim for a in permutation]
     if sorted(order) != list(range(mat.ndim)):
         raise ValueError(f"bcoo_transpose: {tuple(permutation)} is no order of {mat.ndim} axes.")
@@ -108,7 +117,17 @@ def reshape(mat: BCOO, sizes: Any, dimensions: Any = None) -> BCOO:
 
 def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
                  sharding: Any = None) -> BCOO:  # fmt: skip
-    """The elements in another shape, in the order of their indices."""
+    """The elements in another shape, in the order of their indices.
+
+    mat: a BCOO. new_sizes: the shape. dimensions: an order of the axes to read them in. sharding:
+    None alone.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_reshape(m, new_sizes=(4,)).todense())
+    [1. 0. 0. 1.]
+    """
     _no_sharding("bcoo_reshape", sharding)
     if dimensions is not None and list(dimensions) != list(range(mat.ndim)):
         mat = bcoo_transpose(mat, permutation=dimensions)
@@ -139,7 +158,16 @@ def _linear(m: BCOO) -> Any:
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """Without the axes `dimensions`, of size 1."""
+    """Without the axes `dimensions`, of size 1.
+
+    arr: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_squeeze(m[:1], dimensions=(0,))
+    BCOO(float32[2], nse=2)
+    """
     gone = {operator.index(a) % arr.ndim for a in dimensions}
     if any(arr.shape[a] != 1 for a in gone):
         raise ValueError(f"bcoo_squeeze: axes {tuple(dimensions)} of {arr.shape} are not all 1.")
@@ -152,7 +180,16 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
                           sharding: Any = None) -> BCOO:  # fmt: skip
-    """`lax.broadcast_in_dim`: every element once for each place of a new axis."""
+    """`lax.broadcast_in_dim`: every element once for each place of a new axis.
+
+    mat: a BCOO. shape, broadcast_dimensions: as of `lax.broadcast_in_dim`. sharding: None alone.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_broadcast_in_dim(m, shape=(3, 2, 2), broadcast_dimensions=(1, 2))
+    BCOO(float32[3, 2, 2], nse=6)
+    """
     _no_sharding("bcoo_broadcast_in_dim", sharding)
     m, columns, inside = flat(mat), {}, _inside(flat(mat))
     own = dict(zip(broadcast_dimensions, zip(_columns(m), m.shape, strict=True), strict=True))
@@ -172,7 +209,14 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """The operands one behind the other along `dimension`."""
+    """The operands one behind the other along `dimension`.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_concatenate([m, m], dimension=0)
+    BCOO(float32[4, 2], nse=4)
+    """
     parts, start, axis = [], 0, operator.index(dimension) % operands[0].ndim
     total = sum(m.shape[axis] for m in operands)
     shape = [total if a == axis else n for a, n in enumerate(operands[0].shape)]
@@ -195,7 +239,16 @@ def _joined(parts: Sequence[BCOO], shape: Sequence[int], unique: bool = False) -
 
 def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int],
                strides: Sequence[int] | None = None) -> BCOO:  # fmt: skip
-    """`lax.slice`: the elements outside become padding."""
+    """`lax.slice`: the elements outside become padding.
+
+    mat: a BCOO. start_indices, limit_indices, strides: a number for each axis.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_slice(m, start_indices=(1, 0), limit_indices=(2, 2)).todense())
+    [[0. 1.]]
+    """
     m, steps = flat(mat), strides or [1] * mat.ndim
     shape = [max(0, -(-(b - a) // s)) for a, b, s in zip(start_indices, limit_indices, steps,
                                                          strict=True)]
@@ -203,7 +256,16 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """`lax.dynamic_slice`."""
+    """`lax.dynamic_slice`.
+
+    mat: a BCOO. start_indices: where the slice begins. slice_sizes: its shape.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_dynamic_slice(m, (1, 0), (1, 2)).todense()
+    Array([[0., 1.]], dtype=float32)
+    """
     m = flat(mat)
     starts = [jnp.clip(jnp.asarray(s), 0, n - k).astype(m.indices.dtype)
               for s, n, k in zip(start_indices, m.shape, slice_sizes, strict=True)]  # fmt: skip
@@ -220,7 +282,16 @@ def _picked(m: BCOO, starts: Sequence[Any], shape: Sequence[int], steps: Sequenc
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """The elements in reverse along `dimensions`."""
+    """The elements in reverse along `dimensions`.
+
+    operand: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_rev(m, (0,)).todense()[0])
+    [0. 1.]
+    """
     m, turned = flat(operand), {operator.index(a) % operand.ndim for a in dimensions}
     columns = [n - 1 - c if a in turned else c
                for a, (c, n) in enumerate(zip(_columns(m), m.shape, strict=True))]  # fmt: skip
@@ -272,7 +343,16 @@ def getitem(mat: BCOO, item: Any) -> Any:
 
 # ------------------------------------------------------------------ duplicates and layouts
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The same, its rows of indices in order."""
+    """The same, its rows of indices in order.
+
+    mat: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_sort_indices(m.T)
+    BCOO(float32[2, 2], nse=2)
+    """
     def core(data: Any, indices: Any) -> tuple:
         if not mat.n_sparse:
             return data, indices
@@ -285,7 +365,16 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """`mat.sum_duplicates(nse, remove_zeros=False)`."""
+    """`mat.sum_duplicates(nse, remove_zeros=False)`.
+
+    mat: a BCOO. nse: how many elements there may be.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_sum_duplicates(m)
+    BCOO(float32[2, 2], nse=2)
+    """
     return sum_duplicates(mat, nse, False)
 
 
@@ -332,6 +421,14 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
 
     on_inefficient: what a layout that keeps more zeros does: "error" raises SparseEfficiencyError,
     "warn" warns, None goes on.
+
+    mat: a BCOO. n_batch, n_dense: the numbers, as they are without one.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.bcoo_update_layout(m, n_batch=1, on_inefficient=None)
+    BCOO(float32[2, 2], nse=1, n_batch=1)
     """
     batch = mat.n_batch if n_batch is None else n_batch
     dense = mat.n_dense if n_dense is None else n_dense
@@ -361,7 +458,16 @@ def reduce_sum(mat: BCOO, axis: Any = None) -> Any:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sum over `axes`: their coordinates go, the values stay."""
+    """The sum over `axes`: their coordinates go, the values stay.
+
+    mat: a BCOO.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_reduce_sum(m, axes=(0,)).todense())
+    [1. 1.]
+    """
     gone = {operator.index(a) % mat.ndim for a in axes}
     m = flat(mat)
     kept, columns = [a for a in range(m.ndim) if a not in gone], _columns(m)
@@ -369,7 +475,14 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
-    """The values of sp_mat times those of `v`, which broadcasts to its shape, at their places."""
+    """The values of sp_mat times those of `v`, which broadcasts to its shape, at their places.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_multiply_dense(m, jnp.arange(2.0)).data)
+    [0. 1.]
+    """
     return _with_dense(sp_mat, v, jnp.multiply)
 
 
@@ -384,7 +497,16 @@ def _with_dense(mat: BCOO, v: Any, combine: Callable) -> BCOO:
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product, element by element, of two sparse arrays of one shape."""
+    """The product, element by element, of two sparse arrays of one shape.
+
+    lhs, rhs: the arrays.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_multiply_sparse(m, m).todense()[1])
+    [0. 1.]
+    """
     if lhs.shape != rhs.shape:
         raise ValueError(f"bcoo_multiply_sparse: shapes {lhs.shape} and {rhs.shape} differ.")
     axes = tuple(range(lhs.ndim))
@@ -473,6 +595,15 @@ def bcoo_dot_general(
     """`lax.dot_general` with one sparse operand, whose result is dense, or two: then it is sparse.
 
     `precision` changes nothing, as in `lax.dot_general`.
+
+    lhs, rhs: the operands. dimension_numbers, preferred_element_type: as of
+    `lax.dot_general`. out_sharding: None alone.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_dot_general(m, jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ()))))
+    [1. 1.]
     """
     _no_sharding("bcoo_dot_general", out_sharding)
     contract, batch = [tuple(map(tuple, pair)) for pair in dimension_numbers]
@@ -546,7 +677,14 @@ def _sparse_product(m: BCOO, w: BCOO, contract: tuple, batch: tuple) -> BCOO:
 
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
     """The values of `arr` at the places of `sparr`; of a place that is named twice the second is 0,
-    unless assume_unique."""
+    unless assume_unique.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.bcoo_extract(m, jnp.ones((2, 2))).data)
+    [1. 1.]
+    """
     m = flat(sparr)
     unique = m.unique_indices if assume_unique is None else assume_unique
     values = jnp.asarray(arr).at[tuple(_columns(m))].get(mode="fill", fill_value=0)
@@ -558,7 +696,18 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Array:
-    """The values of dot_general(A, B) at the rows of `indices`."""
+    """The values of dot_general(A, B) at the rows of `indices`.
+
+    dimension_numbers: as of `lax.dot_general`.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> v = jnp.ones((2, 2))
+    >>> n = (((1,), (0,)), ((), ()))
+    >>> print(sparse.bcoo_dot_general_sampled(v, v, m.indices, dimension_numbers=n))
+    [2. 2.]
+    """
     product = lax.dot_general(jnp.asarray(A), jnp.asarray(B), dimension_numbers)
     at = tuple([indices[..., a] for a in range(indices.shape[-1])])
     return product.at[at].get(mode="fill", fill_value=0)

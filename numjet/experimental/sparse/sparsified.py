@@ -34,7 +34,16 @@ def is_sparse(x: Any) -> bool:
 
 
 def todense(arr: Any) -> Any:
-    """A dense array of a sparse one; others as they are. In a sparsified function too."""
+    """A dense array of a sparse one; others as they are. In a sparsified function too.
+
+    arr: an array of either kind.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.todense(m)[0])
+    [1. 0.]
+    """
     if is_sparse(arr):
         return arr.todense()
     return name_p.bind(arr, name=_TODENSE) if isinstance(arr, Tracer) else arr
