@@ -1001,7 +1001,7 @@ def _remember_where(key: tuple, out: ShapedArray) -> None:
 def _where(condition: Any, x: Any, y: Any) -> Any:
     condition, x, y = as_arrays("where", condition, x, y)
     x, y = promote_dtypes(x, y)
-    condition, x, y = promote_shapes("where", as_bool(condition), x, y)
+    condition, x, y = promote_shapes("where", as_bool(condition), x, y, any_rank=True)
     return _select(condition, x, y)
 
 

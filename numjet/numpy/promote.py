@@ -197,8 +197,9 @@ def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
 
 
-def promote_shapes(name: str, *xs: Any) -> list[Any]:
-    """The arrays at their common shape; those without dimensions stay as they are."""
+def promote_shapes(name: str, *xs: Any, any_rank: bool = False) -> list[Any]:
+    """The arrays at their common shape; those without dimensions stay as they are. With `any_rank`
+    whatever `numpy_rank_promotion` says."""
     shapes = [x.aval.shape for x in xs]
     first = ()
     for s in shapes:
@@ -208,7 +209,7 @@ def promote_shapes(name: str, *xs: Any) -> list[Any]:
             first = s
     else:
         return list(xs)
-    if config.numpy_rank_promotion.value != "allow":
+    if not any_rank and config.numpy_rank_promotion.value != "allow":
         _check_ranks(name, shapes)
     shape = join_shapes(name, shapes)
     return [broadcast(x, shape) if x.aval.shape else x for x in xs]

@@ -243,6 +243,14 @@ def test_rank_promotion_can_be_refused():
         jnp.ones((2, 3)) + jnp.ones(3)
 
 
+def test_where_and_select_join_ranks_whatever_the_flag():
+    row, table = jnp.arange(3.0), jnp.ones((2, 3))
+    with numjet.numpy_rank_promotion("raise"):
+        joined = jnp.where(table > 0, row, 0.0)
+        np.testing.assert_array_equal(joined, np.tile(np.arange(3.0), (2, 1)))
+        assert jnp.select([table > 0], [row]).shape == (2, 3)
+
+
 @pytest.mark.parametrize("name", ["logaddexp", "hypot", "power", "arctan2", "maximum", "xlogy"])
 def test_gradients_at_special_points_are_finite_or_documented(name):
     if name == "xlogy":
