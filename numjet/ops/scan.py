@@ -8,6 +8,7 @@ consts, carry, xs; results are carry, ys.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 from numjet.base import config, tree
@@ -351,9 +352,10 @@ def scan(
 
     f: must return a carry of the same structure, shapes and dtypes. init: the first carry, a
     pytree. xs: a pytree of arrays with equal leading sizes, or None with length, which is how often
-    f runs. reverse: from the end. unroll is accepted and left to the compiler. f is traced once and
-    compiled to a loop. Differentiable in both modes; reverse mode keeps what f's derivative needs
-    of each step. Raises TypeError when the carry changes type, ValueError when sizes differ.
+    f runs. reverse: from the end. unroll stands in the equation and is left to the compiler. f is
+    traced once and compiled to a loop. Differentiable in both modes; reverse mode keeps what f's
+    derivative needs of each step. Raises TypeError when the carry changes type, ValueError when
+    sizes differ or unroll is negative.
 
     >>> from numjet import lax, numpy as jnp
     >>> total, partial = lax.scan(lambda c, x: (c + x, c + x), 0.0, jnp.array([1.0, 2.0, 3.0]))
@@ -364,6 +366,9 @@ def scan(
         raise TypeError(f"scan: the first argument must be a function, got {f!r}.")
     xs_leaves, xs_tree = flatten_values(xs)
     n = _length(xs, length)
+    rounds = (max(n, 1) if unroll else 1) if isinstance(unroll, bool) else index(unroll)
+    if rounds < 0:
+        raise ValueError(f"scan: `unroll` must be a `bool` or a non-negative `int`, got {unroll}.")
     if config.disable_jit.value:
         return _scan_in_python(f, init, xs_leaves, xs_tree, n, reverse)
     init_leaves, init_tree = flatten_values(init)
@@ -412,6 +417,7 @@ def scan(
         reverse=bool(reverse),
         num_consts=len(consts),
         num_carry=n_carry + n_refs,
+        unroll=rounds,
     )
     for ref, value in zip(use.written, outs[n_carry : n_carry + n_refs], strict=True):
         ref.put(value)

@@ -408,6 +408,7 @@ def fori_loop(
             (lower, init_val),
             None,
             length=max(0, high - low),
+            unroll=1 if unroll is None else unroll,
         )
         return out
     _, _, out = while_loop(

@@ -282,3 +282,38 @@ def test_device_get_leaves_keys_as_they_are():
     key = nj.random.key(0)
     got = nj.device_get({"key": key, "x": jnp.ones(2)})
     assert got["key"] is key and type(got["x"]) is np.ndarray
+
+
+def unrolls(function, *args):
+    """The param of every scan in a function's jaxpr."""
+    found = []
+
+    def walk(jaxpr):
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "scan":
+                found.append(eqn.params["unroll"])
+            for value in eqn.params.values():
+                if hasattr(value, "eqns"):
+                    walk(getattr(value, "jaxpr", value))
+
+    walk(nj.make_jaxpr(function)(*args).jaxpr)
+    return found
+
+
+def test_unroll_stands_in_the_equation():
+    x = jnp.ones(6)
+
+    def looped(unroll):
+        return lambda x: lax.scan(lambda c, a: (jnp.sin(c * a), c), x[0], x, unroll=unroll)[0]
+
+    given = [1, 3, 0, 7, True, False]
+    assert [unrolls(looped(u), x) for u in given] == [[1], [3], [0], [7], [6], [1]]
+    assert unrolls(nj.grad(looped(3)), x) == [3, 3]
+    assert unrolls(nj.vmap(looped(3)), jnp.ones((2, 6))) == [3]
+    assert unrolls(lambda x: lax.fori_loop(0, 5, lambda i, c: c * 2, x, unroll=2), x) == [2]
+    assert unrolls(lambda x: lax.fori_loop(0, 5, lambda i, c: c * 2, x), x) == [1]
+    assert unrolls(lambda x: lax.map(jnp.sin, x), x) == [1]
+    with pytest.raises(ValueError, match="`unroll` must be a `bool` or a non-negative `int`"):
+        looped(-1)(x)
+    with pytest.raises(TypeError):
+        looped("a")(x)

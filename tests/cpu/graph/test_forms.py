@@ -191,3 +191,12 @@ def test_numbers_that_are_no_bytes(distance):
     assert first._row == second._row
     tail = [1, -1, 2, -distance, distance - 1, 1, 0, 2, -1, -distance - 1]
     assert numbers(first._row)[-len(tail) :] == tail
+
+
+def test_unroll_changes_no_code():
+    def looped(unroll):
+        return lambda x: lax.scan(lambda c, r: (c + r, c * r), x[0], x, unroll=unroll)
+
+    one, two, other = [traced(looped(u), x) for u in (1, 2, 2)]
+    assert same(one) == same(two) == same(other)
+    assert same(one) != same(traced(lambda x: lax.scan(lambda c, r: (c * r, c), x[0], x), x))
