@@ -17,7 +17,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import binom
-    >>> binom.logpmf(jnp.array([1]), 4, 0.5).round(4)
+    >>> binom.logpmf(jnp.array([1.0]), 4, 0.5).round(4)
     Array([-1.3863], dtype=float32)
     """
     k, n, p, loc = weakly("binom.logpmf", k, n, p, loc)
@@ -37,7 +37,7 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import binom
-    >>> binom.pmf(jnp.array([1]), 4, 0.5).round(4)
+    >>> binom.pmf(jnp.array([1.0]), 4, 0.5).round(4)
     Array([0.25], dtype=float32)
     """
     return jnp.exp(logpmf(k, n, p, loc))

@@ -17,7 +17,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson
-    >>> poisson.logpmf(jnp.array([1]), 2.0).round(4)
+    >>> poisson.logpmf(jnp.array([1.0]), 2.0).round(4)
     Array([-1.3069], dtype=float32)
     """
     k, mu, loc = weakly("poisson.logpmf", k, mu, loc)
@@ -35,7 +35,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson
-    >>> poisson.pmf(jnp.array([1]), 2.0).round(4)
+    >>> poisson.pmf(jnp.array([1.0]), 2.0).round(4)
     Array([0.2707], dtype=float32)
     """
     return jnp.exp(logpmf(k, mu, loc))
@@ -49,7 +49,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson
-    >>> poisson.cdf(jnp.array([1]), 2.0).round(4)
+    >>> poisson.cdf(jnp.array([1.0]), 2.0).round(4)
     Array([0.406], dtype=float32)
     """
     k, mu, loc = floats("poisson.cdf", k, mu, loc)
