@@ -189,12 +189,14 @@ def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix: orthonormal contrasts of each element with the mean of those before it.
 
     n: the size, positive. full: with the constant first row, so that it is orthogonal. Result:
-    floats [n - 1, n], or [n, n].
+    floats [n - 1, n], or [n, n]. ValueError for n < 1.
 
     >>> from numjet.scipy import linalg
     >>> linalg.helmert(2).round(4)
     Array([[ 0.7071, -0.7071]], dtype=float32)
     """
+    if n < 1:
+        raise ValueError(f"helmert: n must be positive, got {n}.")
     rows = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
     rows[0] = 1
     size = np.arange(n) * np.arange(1, n + 1)
