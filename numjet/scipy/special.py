@@ -206,7 +206,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise NotImplementedError("factorial: exact=True is not supported. Use math.factorial.")
     n = one_inexact("factorial", n)
-    return where(less(n, 0), constant(0, n), exp(lax.lgamma(add(n, 1))))
+    negative_ones, zero = less(n, 0), constant(0, n)
+    return where(negative_ones, zero, gamma(add(where(negative_ones, zero, n), 1)))
 
 
 # ------------------------------------------------------------------ logistic and entropies

@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
+from numjet.core import dtypes
+from numjet.core.structural import convert
 from numjet.numpy.promote import as_arrays, promote_inexact, strong
+from numjet.ops.special import lgamma
 from numjet.ops.special_series import polynomial
+from numjet.ops.transcendental import exp
 
 # From here on Stirling's series, with the terms below, has the last digit of double precision.
 STIRLING_FROM = 10.0
@@ -71,7 +75,11 @@ def gamma(x: Any) -> Any:
     Array([1.7725, 6.    ], dtype=float32)
     """
     (x,) = _floats("gamma", x)
-    return strong(gammasgn(x) * jnp.exp(lax.lgamma(x)))
+    # A large logarithm has lost the digits that its exponential shows: it is taken in double.
+    out = convert(exp(lgamma(convert(x, dtypes.float64))), x.dtype)
+    whole = (x == jnp.floor(x)) & (out < 2.0**52)
+    out = out + lax.stop_gradient(jnp.where(whole, jnp.round(out) - out, 0))
+    return strong(gammasgn(x) * out)
 
 
 def betaln(a: Any, b: Any) -> Any:

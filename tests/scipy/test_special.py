@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -197,3 +199,33 @@ def test_lu_solve_refuses_sizes_that_do_not_fit() -> None:
     for b in (np.ones(3), np.ones((3, 1)), np.float32(1)):
         with pytest.raises(ValueError, match="lu_solve: factors .* b must have 2 rows"):
             linalg.lu_solve(factors, b)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_factorials_and_gammas_of_whole_numbers_are_whole(compiled):
+    run = numjet.jit if compiled else lambda f: f
+    n = np.arange(36)
+    exact = np.array([float(math.factorial(int(k))) for k in n])
+    with np.errstate(over="ignore"):
+        single = exact.astype(np.float32)
+    np.testing.assert_array_equal(run(special.factorial)(n.astype(np.float32)), single)
+    np.testing.assert_array_equal(run(special.gamma)(n.astype(np.float32) + 1), single)
+    assert float(run(special.factorial)(5)) == 120
+    with numjet.enable_x64(True):
+        np.testing.assert_array_equal(run(special.factorial)(n[:13] * 1.0), exact[:13])
+        close(run(special.factorial)(n * 1.0), exact, 1e-13)
+    x = np.linspace(-4.9, 30, 200, dtype=np.float32)
+    want = scipy.special.gamma(x.astype(np.float64))
+    close(run(special.gamma)(x), want, 2e-7)
+    want = want[100:] * scipy.special.digamma(x[100:].astype(np.float64))
+    close(run(numjet.vmap(numjet.grad(special.gamma)))(x[100:]), want, 1e-5)
+    np.testing.assert_array_equal(run(special.factorial)(np.float32([-1, -0.5, -3])), [0, 0, 0])
+    np.testing.assert_array_equal(
+        run(numjet.vmap(numjet.grad(special.factorial)))(np.float32([-1, -0.5])), [0, 0]
+    )
+
+
+def test_helmert_of_no_elements_is_refused():
+    for n in (0, -2):
+        with pytest.raises(ValueError, match="n must be positive"):
+            linalg.helmert(n)
