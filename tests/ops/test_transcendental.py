@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
-from numjet import lax
+from numjet import jit, lax
 from numjet.api.autodiff import grad
 
 X = sample(3, 4)
@@ -89,3 +89,18 @@ def test_third_derivative(name: str) -> None:
 def test_messages() -> None:
     with pytest.raises(TypeError, match="exp does not accept dtype i32.*floating"):
         lax.exp(np.arange(3, dtype=np.int32))
+
+
+def test_cube_roots_are_right_to_the_last_place():
+    x = np.arange(0x3E000000, 0x41000000, 40009, np.int32).view(np.float32)
+    x = np.concatenate([x, -x, x * np.float32(1e-40), x * np.float32(1e37)])
+    exact = np.cbrt(x.astype(np.float64))
+    unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
+    cubes = np.arange(1, 256, dtype=np.float32)
+    for root in (lax.cbrt, jit(lax.cbrt)):
+        got = np.asarray(root(x))
+        assert got.dtype == np.float32
+        assert (np.abs(got - exact) <= unit).all()
+        np.testing.assert_array_equal(root(cubes**3), cubes)
+        np.testing.assert_array_equal(root(-(cubes**3)), -cubes)
+    assert float(lax.cbrt(np.float32(27))) == 3
