@@ -149,7 +149,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     >>> jnp.lexsort((jnp.array([9, 4, 1]), jnp.array([1, 2, 1])))
     Array([2, 0, 1], dtype=int32)
     """
-    arrays = list(keys)
+    # The elements of a vector are keys of one position each: not taken one by one.
+    arrays = [keys[0]] if getattr(keys, "ndim", 0) == 1 and len(keys) else list(keys)
     if not arrays:
         raise TypeError("lexsort: needs at least one key.")
     arrays = as_arrays("lexsort", *arrays)

@@ -246,6 +246,10 @@ def test_sorting_and_sets():
     for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"):
         agree(name, I, J)
     agree("lexsort", [I.ravel(), J.ravel()])
+    agree("lexsort", I)
+    assert jnp.lexsort(jnp.array(V)).aval == jnp.lexsort(list(V)).aval
+    with pytest.raises(TypeError, match="at least one key"):
+        jnp.lexsort(jnp.zeros(0))
     agree("take_along_axis", F, np.argsort(F, 1), axis=1)
     agree("select", [B, ~B], [F, G])
     agree("choose", J % 2, [F, G])
