@@ -127,7 +127,7 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         later = hooks.defer(primitive, arrays, params, avals, out_avals)
         if later is not None:
             return later
-    if large or primitive.name in _DEAR and _is_dear(primitive, avals[0]):
+    if large or primitive.name in _DEAR and _is_dear(primitive, avals):
         program = hooks.operation(primitive, avals, params, out_avals)
         if program is not None:
             return _large(primitive, program, arrays, params, out_avals)
@@ -189,12 +189,18 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
 
 # What NumPy takes long for (functions that it has no loop for, batches of small matrices): compiled
 # from so many elements on.
-_DEAR = frozenset("erf_inv digamma lu eig eigh svd".split())
+_DEAR = frozenset(
+    "erf_inv digamma polygamma zeta zeta_grad_x igamma igammac igamma_grad_a random_gamma_grad "
+    "regularized_incomplete_beta betainc_grad_a betainc_grad_b lu eig eigh svd".split()
+)
+_OF_MATRICES = frozenset("lu eig eigh svd".split())
 DEAR = 256
 
 
-def _is_dear(primitive: Primitive, aval: ShapedArray) -> bool:
-    return aval.size >= DEAR and (primitive.elementwise or aval.ndim > 2)
+def _is_dear(primitive: Primitive, avals: tuple) -> bool:
+    if primitive.name in _OF_MATRICES:
+        return avals[0].size >= DEAR and avals[0].ndim > 2
+    return max([aval.size for aval in avals]) >= DEAR
 
 
 # Operations on so many elements run as compiled programs, on all cores; NumPy's take less than the

@@ -9,6 +9,8 @@ import pytest
 import numjet as nj
 from numjet import lax
 from numjet.base import config
+from numjet.core.array import as_array
+from numjet.core.primitive import REGISTRY
 from numjet.ops import hurwitz, incomplete, special
 from numjet.ops.namespaces import Numpy
 
@@ -168,3 +170,37 @@ def test_of_no_elements_and_under_vmap() -> None:
     table = nj.jit(nj.vmap(nj.vmap(lax.igamma, (None, 0)), (0, None)))(a, x)
     want = [[float(lax.igamma(p, q)) for q in x] for p in a]
     np.testing.assert_allclose(table, want, rtol=1e-6)
+
+
+DEAR = {
+    "polygamma": "mx", "zeta": "sx", "zeta_grad_x": "sx", "igamma": "ax", "igammac": "ax",
+    "igamma_grad_a": "ax", "random_gamma_grad": "ax",
+    "regularized_incomplete_beta": "aap", "betainc_grad_a": "aap", "betainc_grad_b": "aap",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEAR)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_elements_give_what_few_do(name, dtype):
+    """Eager code compiles these from so many elements on, one operand a scalar or not."""
+    rng = np.random.default_rng(7)
+    n = 300
+    made = {
+        "m": rng.integers(1, 6, n) * 1.0, "s": rng.uniform(1.5, 6, n), "p": rng.uniform(0, 1, n),
+        "x": rng.uniform(0.1, 20, n), "a": rng.uniform(0.1, 20, n),
+    }  # fmt: skip
+    primitive = REGISTRY[name]
+    with nj.enable_x64(dtype == "float64"):
+        for first in (slice(None), 5):
+            operands = [made[k].astype(dtype) for k in DEAR[name]]
+            if len(operands) > 1:
+                operands[0] = operands[0][first]
+            many = primitive.bind(*[as_array(x) for x in operands])
+            few = [
+                primitive.bind(*[as_array(x if x.ndim == 0 else x[i : i + 60]) for x in operands])
+                for i in range(0, n, 60)
+            ]
+            assert many.dtype == dtype
+            limit = 1e-6 if dtype == "float32" else 2e-12
+            few = np.concatenate(few)
+            np.testing.assert_allclose(many, few, rtol=limit, atol=limit * np.abs(few).max() / 10)
