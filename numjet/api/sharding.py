@@ -946,7 +946,18 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return _laid_out("with_sharding_constraint", x, shardings)
 
 
-hooks.laid_out = with_sharding_constraint
+def laid_out(x: Any, shardings: Any) -> Any:
+    """An array that a function makes, laid out as its caller asked for with `out_sharding`."""
+    return x if over_no_mesh(shardings) else with_sharding_constraint(x, shardings)
+
+
+def over_no_mesh(sharding: Any) -> bool:
+    """Whether it is the sharding that an array's type shows outside of a mesh: as a request for a
+    layout it asks for nothing."""
+    return isinstance(sharding, NamedSharding) and sharding.mesh.empty
+
+
+hooks.laid_out = laid_out
 hooks.over_current_mesh = over_current_mesh
 
 

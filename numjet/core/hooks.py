@@ -50,7 +50,7 @@ executor: Callable[[Any, tuple, dict, Any], Callable | None] | None = None
 # `api.sharding` for it.
 aval_sharding: Callable[[int], Any] = lambda _: None
 
-# Arrays with a layout that was asked for: `with_sharding_constraint`, by `api.sharding`.
+# Arrays with a layout that was asked for as `out_sharding`: by `api.sharding`.
 laid_out: Callable[[Any, Any], Any] = lambda x, _: x
 
 # A pytree of places with shardings for its PartitionSpecs: (places, what else is a leaf). By

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import with_sharding_constraint as laid_out
+from numjet.api.sharding import laid_out
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.trace import EVAL, Tracer, current_trace

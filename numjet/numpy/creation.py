@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from numjet.api.devices import at_default, device_put
+from numjet.api.sharding import over_no_mesh
 from numjet.base import config
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
@@ -50,7 +51,7 @@ _default, _platforms = config.default_device, config.platforms
 
 def placed(x: Any, device: Any) -> Any:
     """`x` on `device` (or with that sharding)."""
-    if device is None:
+    if device is None or over_no_mesh(device):
         # Read without looking the flag up in the context, which would cost every creation.
         if not (_default.uses or _default._global or _platforms._global):
             return x

@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.sharding import with_sharding_constraint as laid_out
+from numjet.api.sharding import laid_out
 from numjet.core import structural
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import with_sharding_constraint as laid_out
+from numjet.api.sharding import laid_out
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl

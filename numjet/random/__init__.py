@@ -11,7 +11,7 @@ from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
 from numjet.api.large import large_shape as _large_shape, wrap_public as _wrap_public
-from numjet.api.sharding import with_sharding_constraint as _with_sharding_constraint
+from numjet.api.sharding import laid_out as _laid_out
 from numjet.random.basic import (
     bernoulli,
     categorical,
@@ -127,7 +127,7 @@ def _keeping_layouts(function: _Callable) -> _Callable:
     @_functools.wraps(function)
     def draw(*args: _Any, out_sharding: _Any = None, **kwargs: _Any) -> _Any:
         out = function(*args, **kwargs)
-        return out if out_sharding is None else _with_sharding_constraint(out, out_sharding)
+        return out if out_sharding is None else _laid_out(out, out_sharding)
 
     draw.__module__ = __name__  # where pickle finds it
     return draw

@@ -65,3 +65,26 @@ def test_results_have_the_layout_that_was_asked_for(name: str, layout: NamedShar
     assert compiled.sharding == layout
     np.testing.assert_array_equal(eager, plain)
     np.testing.assert_allclose(compiled, plain, rtol=1e-6)
+
+
+def test_the_layout_of_a_type_outside_of_a_mesh_asks_for_nothing():
+    x = jnp.ones((2, 3))
+    layout = numjet.typeof(x).sharding
+    assert layout.mesh.empty
+    draw = lambda key: numjet.random.normal(key, (2, 3), out_sharding=layout)  # noqa: E731
+    key = numjet.random.key(0)
+    made = [
+        draw(key),
+        numjet.jit(draw)(key),
+        jnp.zeros((2, 3), device=layout),
+        jnp.zeros((2, 3), out_sharding=layout),
+        jnp.arange(3, out_sharding=layout),
+        jnp.reshape(x, (3, 2), out_sharding=layout),
+        jnp.einsum("ij,kj->ik", x, x, out_sharding=layout),
+        numjet.lax.full((2, 3), 1.0, sharding=layout),
+        x.at[0].get(out_sharding=layout),
+        numjet.nn.initializers.ones(key, (2, 3), out_sharding=layout),
+    ]
+    assert {y.sharding for y in made} == {x.sharding}
+    with pytest.raises(ValueError):
+        numjet.lax.with_sharding_constraint(x, layout)
