@@ -10,7 +10,11 @@ import inspect as _inspect
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
-from numjet.api.large import large_shape as _large_shape, wrap_public as _wrap_public
+from numjet.api.large import (
+    always as _always,
+    large_shape as _large_shape,
+    wrap_public as _wrap_public,
+)
 from numjet.api.sharding import laid_out as _laid_out
 from numjet.random.basic import (
     bernoulli,
@@ -141,6 +145,8 @@ for _name in __all__:
         globals()[_name]) else []
     if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
         _large = _large_shape(_parameters.index("shape"))
-        _wrap_public(globals(), __name__, [_name], _large, _name in _BY_REJECTION)
+        _wrap_public(
+            globals(), __name__, [_name], _large, _always if _name in _BY_REJECTION else None
+        )
     if "out_sharding" in _parameters:
         globals()[_name] = _keeping_layouts(globals()[_name])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.jit import jit
 from numjet.core import dtypes
 from numjet.core.structural import convert, full, scalar, transpose
 from numjet.ops.cumulative import cumsum
@@ -117,6 +118,10 @@ def _counts(key: Any, n: Any, p: Any, dtype: Any) -> Any:
     return select_n(bitwise_or(valid, endless), full(shape, np.nan, dtype), count)
 
 
+# The loops' bodies would be traced in each call.
+_compiled_counts = jit(_counts, static_argnames="dtype")
+
+
 def binomial(
     key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None
 ) -> Any:
@@ -137,7 +142,8 @@ def binomial(
     work = dtype if dtype.itemsize >= 4 else dtypes.float32
     n, p = as_float(n, work), as_float(p, work)
     shape = result_shape("binomial", shape, n, p)
-    return convert(_counts(key, broadcast_to(n, shape), broadcast_to(p, shape), work), dtype)
+    n, p = broadcast_to(n, shape), broadcast_to(p, shape)
+    return convert(_compiled_counts(key, n, p, dtype=work), dtype)
 
 
 def multinomial(

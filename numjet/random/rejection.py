@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.jit import jit
 from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Expand
@@ -360,6 +361,24 @@ def _poisson_rejection(key: Any, rate: Any, shape: tuple, dtype: Any, most: int)
     )[1]
 
 
+def _poisson(key: Any, lam: Any, dtype: Any) -> Any:
+    shape = lam.shape
+    most = min(np.iinfo(dtype).max, np.iinfo(np.int32).max)
+    small = bitwise_or(ne(lam, lam), lt(lam, full(shape, POISSON_KNUTH_BELOW, dtypes.float32)))
+    zero = full(shape, 0, dtypes.float32)
+    by_product = _poisson_knuth(key, select_n(small, zero, lam), shape, dtype, most)
+    # A large mean where the other method applies: accepted almost at once.
+    by_rejection = _poisson_rejection(
+        key, select_n(small, lam, full(shape, 1e5, dtypes.float32)), shape, dtype, most
+    )
+    out = select_n(small, by_rejection, by_product)
+    return select_n(eq(lam, zero), out, full(shape, 0, dtype))
+
+
+# The loops' bodies would be traced in each call.
+_compiled_poisson = jit(_poisson, static_argnames="dtype")
+
+
 def poisson(
     key: Any,
     lam: Any,
@@ -386,14 +405,4 @@ def poisson(
         raise TypeError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")
     lam = as_float(lam, dtypes.float32)
     shape = result_shape("poisson", shape, lam)
-    lam = broadcast_to(lam, shape)
-    most = min(np.iinfo(dtype).max, np.iinfo(np.int32).max)
-    small = bitwise_or(ne(lam, lam), lt(lam, full(shape, POISSON_KNUTH_BELOW, dtypes.float32)))
-    zero = full(shape, 0, dtypes.float32)
-    by_product = _poisson_knuth(key, select_n(small, zero, lam), shape, dtype, most)
-    # A large mean where the other method applies: accepted almost at once.
-    by_rejection = _poisson_rejection(
-        key, select_n(small, lam, full(shape, 1e5, dtypes.float32)), shape, dtype, most
-    )
-    out = select_n(small, by_rejection, by_product)
-    return select_n(eq(lam, zero), out, full(shape, 0, dtype))
+    return _compiled_poisson(key, broadcast_to(lam, shape), dtype=dtype)
