@@ -20,7 +20,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray
-from numjet.core.evaluate import LARGE
+from numjet.core.evaluate import DEAR, LARGE
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, subjaxprs
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.memo import Memo
@@ -35,6 +35,18 @@ _MAX_PROGRAMS = 64
 
 
 _OPERANDS = (ArrayImpl, DeferredArray, float)
+
+
+def dear_operands(args: tuple, kwargs: dict) -> bool:
+    """Whether arrays and numbers with a fraction are all that is given, `DEAR` elements in one:
+    other numbers, which may differ in each call, would compile each time."""
+    if kwargs or not all([type(x) in _OPERANDS for x in args]):
+        return False
+    return max([x.aval.size for x in args if type(x) is not float], default=0) >= DEAR
+
+
+def always(args: tuple, kwargs: dict) -> bool:
+    return True
 
 
 def _large_operand(args: tuple, kwargs: dict) -> bool:
@@ -62,16 +74,19 @@ def large_shape(place: int) -> Callable[[tuple, dict], bool]:
 def as_program(
     function: Callable,
     is_large: Callable[[tuple, dict], bool] = _large_operand,
-    always: bool = False,
+    is_dear: Callable[[tuple, dict], bool] | None = None,
 ) -> Callable:
-    """`function`, compiled for large concrete operands; `always`: for small ones too."""
+    """`function`, compiled for large concrete operands, and for small ones that `is_dear` is true
+    of."""
     programs: dict[Any, Any] = {}
     untraced = object()  # in place of a program that cannot be made
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         large = is_large(args, kwargs)
-        if not (large or always) or current_trace() is not EVAL or CHECKS[0]:
+        if not large and (is_dear is None or not is_dear(args, kwargs)):
+            return function(*args, **kwargs)
+        if current_trace() is not EVAL or CHECKS[0]:
             return function(*args, **kwargs)
         if config.disable_jit.value or not config.eager_compile.value:
             return function(*args, **kwargs)
@@ -176,11 +191,12 @@ class _Program:
 
 def wrap_public(
     namespace: dict[str, Any], module: str, names: Iterable[str],
-    is_large: Callable[[tuple, dict], bool] = _large_operand, always: bool = False,
+    is_large: Callable[[tuple, dict], bool] = _large_operand,
+    is_dear: Callable[[tuple, dict], bool] | None = None,
 ) -> None:  # fmt: skip
     """Replace functions of a public namespace by their programs."""
     for name in names:
-        made = as_program(namespace[name], is_large, always)
+        made = as_program(namespace[name], is_large, is_dear)
         made.__module__ = module  # where pickle finds it
         namespace[name] = made
 

@@ -37,7 +37,11 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from numjet.api.large import as_program as _as_program, wrap_public as _wrap_public
+from numjet.api.large import (
+    as_program as _as_program,
+    dear_operands as _dear_operands,
+    wrap_public as _wrap_public,
+)
 from numjet.core.array import Array as ndarray
 from numjet.numpy import fft, linalg, operators as _operators, scalar_types as _scalar_types
 from numjet.numpy.calculus import (
@@ -477,10 +481,11 @@ _wrap_public(
     ("logaddexp logaddexp2 floor_divide remainder mod fmod divmod copysign hypot heaviside "
      "float_power sinc var std nanvar nanstd nanmean nansum nanmax nanmin average ptp median "
      "nanmedian percentile quantile nanpercentile nanquantile convolve correlate interp cov "
-     "corrcoef gradient trapezoid diff kron cross ldexp frexp modf i0 unwrap angle isclose "
-     "nan_to_num packbits polyder polyint polyval searchsorted digitize lcm fmax fmin tril triu "
+     "corrcoef gradient trapezoid diff kron cross frexp modf i0 unwrap angle isclose "
+     "nan_to_num packbits polyder polyint searchsorted digitize lcm fmax fmin tril triu "
      "roll tile take_along_axis isin").split(),
 )  # fmt: skip
+_wrap_public(globals(), __name__, ("ldexp", "polyval"), is_dear=_dear_operands)
 _wrap_public(vars(linalg), linalg.__name__, ("slogdet", "norm", "vector_norm", "matrix_norm"))
 for _name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__"):
     setattr(ndarray, _name, _as_program(getattr(ndarray, _name)))

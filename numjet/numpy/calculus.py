@@ -51,6 +51,7 @@ from numjet.numpy.promote import (
 from numjet.numpy.reductions import cumsum, sum as sum_
 from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort, searchsorted
+from numjet.ops.scan import scan
 
 
 def _section(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -334,6 +335,10 @@ def correlate(
 
 
 # ------------------------------------------------------------------ polynomials
+# Polynomials of more coefficients are computed in a loop.
+_UNROLLED = 128
+
+
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The polynomial with the coefficients p at x, by Horner's scheme.
 
@@ -349,6 +354,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     out = broadcast(
         lax.full((), 0, x.aval.dtype), np.broadcast_shapes(x.aval.shape, p.aval.shape[1:])
     )
+    if p.aval.shape[0] > _UNROLLED:
+        return scan(lambda out, c: (add(multiply(out, x), c), None), out, p)[0]
     for i in range(p.aval.shape[0]):
         out = add(multiply(out, x), getitem(p, i))
     return out

@@ -122,3 +122,65 @@ def test_dear_operations_are_compiled_where_they_are_small() -> None:
     np.testing.assert_allclose(sign * jnp.exp(log), np.linalg.det(a), rtol=1e-3, atol=1e-4)
     s = jnp.linalg.svd(a, compute_uv=False)
     np.testing.assert_allclose(s, np.linalg.svd(a, compute_uv=False), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [3, 40, 300])
+@pytest.mark.parametrize("m", [1, 5, 400])
+def test_polynomials_and_powers_of_two_of_any_size(n: int, m: int) -> None:
+    """Compiled or not, in a loop or not."""
+    p, x = jnp.asarray(X[:n]), jnp.asarray(Y[:m] / 2)
+    want = np.polyval(X[:n].astype(np.float64), np.asarray(x, np.float64))
+    for f in (jnp.polyval, nj.jit(jnp.polyval)):
+        got = f(p, x)
+        assert got.shape == (m,) and got.dtype == jnp.float32 and not got.weak_type
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(jnp.polyval(p[:, None] + x * 0, x), jnp.polyval(p, x))
+    k = jnp.asarray(K[:n], jnp.int32)
+    np.testing.assert_array_equal(jnp.polyval(k, -1), np.polyval(K[:n], -1))
+    slope = nj.grad(lambda p, x: jnp.polyval(p, x).sum(), (0, 1))(p, x)
+    wide = np.asarray(x, np.float64)
+    np.testing.assert_allclose(
+        slope[0], [(wide**i).sum() for i in range(n)][::-1], rtol=1e-3, atol=1e-4)
+    derived = np.polyval(np.polyder(X[:n].astype(np.float64)), wide)
+    np.testing.assert_allclose(slope[1], derived, rtol=1e-2, atol=1e-3 * np.abs(derived).max())
+    exponents = K[:m] * 3
+    got = jnp.ldexp(jnp.asarray(X[:m]), jnp.asarray(exponents))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(got, np.ldexp(X[:m], exponents))
+    assert got.dtype == jnp.float32
+
+
+def test_numbers_that_change_compile_nothing(monkeypatch) -> None:
+    x = jnp.asarray(X[:300])
+    jnp.ldexp(x, jnp.asarray(K[:300]))
+    nj.random.binomial(nj.random.key(0), 4, 0.1, (300,))
+    compile_program, names = dispatch.cpu.compile, []
+
+    def counted(closed, options):
+        names.append(options["name"])
+        return compile_program(closed, options)
+
+    monkeypatch.setattr(dispatch.cpu, "compile", counted)
+    for i in range(20):
+        np.testing.assert_array_equal(jnp.ldexp(x, i), np.ldexp(X[:300], i))
+        nj.random.binomial(nj.random.key(i), i, 0.1, (300,))
+    assert not names
+    jnp.ldexp(x[:299], jnp.asarray(K[:299]))
+    nj.random.binomial(nj.random.key(0), 4, 0.1, (299,))
+    assert names
+
+
+@pytest.mark.parametrize("draw", [
+    lambda key, x: nj.random.binomial(key, jnp.abs(x) * 40, 0.3),
+    lambda key, x: nj.random.poisson(key, jnp.abs(x) * 12),
+], ids=["binomial", "poisson"])
+def test_draws_by_rejection_in_programs(draw) -> None:
+    for n in (5, 300):
+        for seed in range(3):
+            key, x = nj.random.key(seed), jnp.asarray(X[:n])
+            got = draw(key, x)
+            with nj.disable_jit(True):
+                want = draw(key, x)
+            assert got.dtype == want.dtype and got.shape == (n,)
+            assert (np.asarray(got) != np.asarray(want)).mean() <= 0.01  # rounding decides few
+            np.testing.assert_array_equal(got, nj.jit(draw)(key, x))
