@@ -261,8 +261,11 @@ def _transpose(
         aval, other = rhs.aval, lhs
         precision = precision[::-1] if precision else None
     numbers, order = _turned(dimension_numbers, aval.ndim, other.aval.ndim, ct.aval.ndim, left)
+    result = None
+    if _narrow(ct.aval, other.aval):  # the product was given another dtype than its operands'
+        ct, other, result = _widened(ct, other, None)
     out = dot_general_p.bind(
-        ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=None
+        ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=result
     )
     out = transpose(out, order)
     if out.aval is not aval:
@@ -316,7 +319,8 @@ def dot_general(
 ) -> Any:
     """Σ lhs · rhs over the contracting axes, for each element of the batch axes.
 
-    lhs, rhs: arrays; dtypes promote. dimension_numbers: ((lhs contracting, rhs contracting), (lhs
+    lhs, rhs: arrays; dtypes promote, and of a float of 8 bits or fewer and another dtype the result
+    has the one of the wider range. dimension_numbers: ((lhs contracting, rhs contracting), (lhs
     batch, rhs batch)), tuples of axes that pair up. precision: None, a Precision, a DotAlgorithm or
     its preset, or a pair; CPUs compute floats in their own width or wider. preferred_element_type:
     the dtype that sums and result have. out_sharding: the layout of the result. Result: the batch
@@ -335,21 +339,45 @@ def dot_general(
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+    lhs, rhs = as_array(lhs), as_array(rhs)
+    if _narrow(lhs.aval, rhs.aval):
+        lhs, rhs, preferred_element_type = _widened(lhs, rhs, preferred_element_type)
     if precision is None:
         precision = config.default_matmul_precision.value
     if precision is not None:
         algorithm = algorithm_of(precision)
         if algorithm is not None:
-            return _product_by(
-                algorithm, as_array(lhs), as_array(rhs), numbers, preferred_element_type
-            )
+            return _product_by(algorithm, lhs, rhs, numbers, preferred_element_type)
     return dot_general_p.bind(
-        as_array(lhs),
-        as_array(rhs),
+        lhs,
+        rhs,
         dimension_numbers=numbers,
         precision=None if precision is None else canonical_precision(precision),
         preferred_element_type=preferred_element_type,
     )
+
+
+def _narrow(lhs: ShapedArray, rhs: ShapedArray) -> bool:
+    """Whether the dtypes differ and one is a float of 8 bits or fewer, which join with few."""
+    if lhs.dtype == rhs.dtype or lhs.weak_type or rhs.weak_type:
+        return False
+    return any([dtypes.is_floating(x.dtype) and x.dtype.itemsize == 1 for x in (lhs, rhs)])
+
+
+def _widened(lhs: Any, rhs: Any, preferred: Any) -> tuple[Any, Any, Any]:
+    """Operands of such dtypes in one that holds the values of both, and the result's dtype."""
+    _refuse_keys(lhs.aval, rhs.aval)
+    ranges = [
+        float(dtypes.finfo(x.dtype).max) if dtypes.is_inexact(x.dtype) else 0.0 for x in (lhs, rhs)
+    ]
+    if ranges[0] == ranges[1] and preferred is None:
+        raise TypeError(
+            f"dot_general: {lhs.dtype} and {rhs.dtype} have the same range; say the dtype of the "
+            "result as preferred_element_type."
+        )
+    widest = (lhs if ranges[0] > ranges[1] else rhs).dtype
+    work = widest if widest.itemsize >= 4 else dtypes.float32
+    return convert(lhs, work), convert(rhs, work), widest if preferred is None else preferred
 
 
 def _product_by(algorithm: DotAlgorithmPreset, lhs: Any, rhs: Any, numbers: Any,

@@ -122,3 +122,46 @@ def test_axes_that_do_not_fit_are_explained(numbers, text) -> None:
             jnp.ones((2, 3)), jnp.ones((2, 3)), dimension_numbers=(numbers, ((), ())),
             precision=None, preferred_element_type=None,
         )  # fmt: skip
+
+
+SMALL_FLOATS = """
+import ml_dtypes
+names = ["float8_e5m2", "float8_e4m3fn", "float8_e3m4", "bfloat16", "float32", "int8"]
+numbers = (((1,), (0,)), ((), ()))
+x, y = [[1, 2], [3, -4]], [[1, 2.5], [-3, 4]]
+for a in names:
+    for b in names[:3]:
+        if a != b:
+            l, r = (np.array(v).astype(d) if "int" in d else np.array(v).astype(
+                getattr(ml_dtypes, d, d)) for v, d in ((x, a), (y, b)))
+            l, r = jnp.asarray(l), jnp.asarray(r)
+            for swapped, p, q in (("", l, r), (" swapped", r, l)):
+                out[f"{a} {b}{swapped}"] = lax.dot_general(p, q, numbers).astype("float32")
+                out[f"{a} {b}{swapped} dtype"] = np.frombuffer(
+                    str(lax.dot_general(p, q, numbers).dtype).encode(), "uint8")
+                out[f"{a} {b}{swapped} float32"] = lax.dot_general(
+                    p, q, numbers, preferred_element_type="float32")
+l, r = jnp.asarray(x, "float8_e5m2"), jnp.asarray(y, "float8_e4m3fn")
+cases = [(l, r, None), (l, r, "float32"), (l, l, "float32"), (r, l, "bfloat16"),
+         (l, r.astype("float32"), None), (l.astype("float32"), r.astype("float32"), "float8_e5m2")]
+for i, (p, q, wanted) in enumerate(cases):
+    loss = jit(lambda p, q: lax.dot_general(
+        p, q, numbers, preferred_element_type=wanted).astype("float32").sum())
+    for j, g in enumerate(grad(loss, (0, 1))(p, q)):
+        out[f"gradient {i} {j}"] = g.astype("float32")
+        out[f"dtype {i} {j}"] = np.frombuffer(str(g.dtype).encode(), "uint8")
+"""
+
+
+def test_products_of_small_floats_and_others() -> None:
+    compare(SMALL_FLOATS)
+
+
+def test_a_product_of_dtypes_of_one_range_asks_for_the_results() -> None:
+    x = jnp.ones((2, 2), ml_dtypes.float8_e5m2)
+    y = jnp.ones((2, 2), ml_dtypes.float8_e5m2fnuz)
+    numbers = (((1,), (0,)), ((), ()))
+    with pytest.raises(TypeError, match="have the same range"):
+        lax.dot_general(x, y, numbers)
+    z = lax.dot_general(x, y, numbers, preferred_element_type="float32")
+    assert z.dtype == "float32" and np.all(z == 2)
