@@ -24,7 +24,7 @@ from numjet.core.trace import (
     set_trace,
     user_source,
 )
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import closed_over, stage
 
 
 class Axis:
@@ -138,6 +138,8 @@ class BatchTrace(Trace):
         self.source = user_source(3)
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if primitive.higher_order:
+            args, params = closed_over(args, params)
         values: list[Any] = []
         dims: list[int | None] = []
         mapped = False

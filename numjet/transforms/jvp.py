@@ -25,7 +25,7 @@ from numjet.core.trace import (
     set_trace,
     user_source,
 )
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import closed_over, stage
 
 _new = object.__new__
 
@@ -62,6 +62,8 @@ class JVPTrace(Trace):
         return f"It was made by the differentiation at {self.source}." if self.source else ""
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if primitive.higher_order:
+            args, params = closed_over(args, params)
         primals: list[Any] = []
         tangents: list[Any] = []
         active = mixed = False

@@ -27,7 +27,7 @@ from numjet.core.trace import (
     set_trace,
 )
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
-from numjet.transforms.stage import StageTrace, stage
+from numjet.transforms.stage import StageTrace, closed_over, stage
 from numjet.transforms.steps import expanded
 
 _new = object.__new__
@@ -62,6 +62,8 @@ class PartialTrace(Trace):
         return type(x) is PartialTracer and x.owner is self
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if primitive.higher_order:
+            args, params = closed_over(args, params)
         for x in args:
             if type(x) is PartialTracer and x.owner is self:
                 break

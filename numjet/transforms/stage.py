@@ -126,6 +126,8 @@ class StageTrace(Trace):
                 "tracer or a "
                 "generator outlived it. Return values instead of storing them."
             )
+        if primitive.higher_order:
+            args, params = closed_over(args, params)
         invars: list[Any] = []
         for x in args:
             if type(x) is StageTracer and x.owner is self:
@@ -286,6 +288,38 @@ def hoist_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
         hoisted = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
         found = jaxpr.cache["hoisted"] = ClosedJaxpr(hoisted, [])
     return found
+
+
+def closed_over(args: Sequence[Any], params: dict) -> tuple[Any, dict]:
+    """Operands and params of an equation whose jaxprs hold no traced constants: these are operands.
+
+    What a rule by the user closes over is met when the rule runs, which may be while a jaxpr that
+    was staged long ago is differentiated or mapped.
+    """
+    calls = [n for n in ("jaxpr", "call_jaxpr", "cond_jaxpr", "body_jaxpr") if n in params]
+    held = [params[n] for n in calls] + list(params.get("branches", ()))
+    if not any(type(closed) is ClosedJaxpr and has_tracers(closed.consts) for closed in held):
+        return args, params
+    params, before = dict(params), 0
+    counts = {"cond_jaxpr": "cond_nconsts", "body_jaxpr": "body_nconsts"}
+    for name in calls:
+        closed, count = params[name], counts.get(name, "num_consts")
+        args = [*args[:before], *closed.consts, *args[before:]]
+        params[name] = hoist_consts(closed.jaxpr)
+        if count in params:
+            params[count] += len(closed.consts)
+        before += params[count] if name == "cond_jaxpr" else 0
+    if "branches" in params:
+        branches = params["branches"]
+        consts = [[Var(v.aval) for v in closed.jaxpr.constvars] for closed in branches]
+        whole = []
+        for i, jaxpr in enumerate([closed.jaxpr for closed in branches]):
+            # All branches take the constants of each.
+            own = [v for k, vs in enumerate(consts) for v in (jaxpr.constvars if k == i else vs)]
+            whole.append(jaxpr.replace(constvars=[], invars=[*own, *jaxpr.invars]))
+        params["branches"] = tuple([ClosedJaxpr(jaxpr, []) for jaxpr in whole])
+        args = [args[0], *[c for closed in branches for c in closed.consts], *args[1:]]
+    return tuple(args), params
 
 
 def has_tracers(values: Sequence[Any]) -> bool:
