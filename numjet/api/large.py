@@ -32,6 +32,8 @@ CHECKS = config.numeric_checks
 # A function keeps programs for so many combinations of other arguments; beyond, it runs operation
 # by operation, since arguments that change with each call would compile each time.
 _MAX_PROGRAMS = 64
+# So many kinds of small operands are remembered.
+_MAX_MET = 1024
 
 
 _OPERANDS = (ArrayImpl, DeferredArray, float)
@@ -77,14 +79,27 @@ def as_program(
     is_dear: Callable[[tuple, dict], bool] | None = None,
 ) -> Callable:
     """`function`, compiled for large concrete operands, and for small ones that `is_dear` is true
-    of."""
+    of: `always`, or when such operands are met a second time, since sizes may change with each
+    call."""
     programs: dict[Any, Any] = {}
+    met: set[tuple] = set()
     untraced = object()  # in place of a program that cannot be made
+
+    def is_new(args: tuple) -> bool:
+        key = tuple([float if type(x) is float else x.aval for x in args])
+        if key in met:
+            return False
+        if len(met) >= _MAX_MET:
+            met.clear()
+        met.add(key)
+        return True
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         large = is_large(args, kwargs)
         if not large and (is_dear is None or not is_dear(args, kwargs)):
+            return function(*args, **kwargs)
+        if not large and is_dear is not always and is_new(args):
             return function(*args, **kwargs)
         if current_trace() is not EVAL or CHECKS[0]:
             return function(*args, **kwargs)

@@ -478,14 +478,18 @@ _attach_methods()
 # Made of several operations, with results whose shapes do not depend on values.
 _wrap_public(
     globals(), __name__,
-    ("logaddexp logaddexp2 floor_divide remainder mod fmod divmod copysign hypot heaviside "
-     "float_power sinc var std nanvar nanstd nanmean nansum nanmax nanmin average ptp median "
-     "nanmedian percentile quantile nanpercentile nanquantile convolve correlate interp cov "
-     "corrcoef gradient trapezoid diff kron cross frexp modf i0 unwrap angle isclose "
-     "nan_to_num packbits polyder polyint searchsorted digitize lcm fmax fmin tril triu "
-     "roll tile take_along_axis isin").split(),
+    ("floor_divide remainder mod fmod copysign heaviside float_power var std nanmean nansum nanmax "
+     "nanmin average ptp median nanmedian percentile quantile nanpercentile nanquantile convolve "
+     "correlate interp cov corrcoef trapezoid diff kron cross angle isclose nan_to_num packbits "
+     "polyder polyint searchsorted digitize lcm fmax fmin tril triu roll tile take_along_axis "
+     "isin").split(),
 )  # fmt: skip
-_wrap_public(globals(), __name__, ("ldexp", "polyval"), is_dear=_dear_operands)
+_wrap_public(
+    globals(), __name__,
+    ("hypot logaddexp logaddexp2 divmod nanvar nanstd gradient ldexp frexp modf i0 unwrap sinc "
+     "polyval").split(),
+    is_dear=_dear_operands,
+)  # fmt: skip
 _wrap_public(vars(linalg), linalg.__name__, ("slogdet", "norm", "vector_norm", "matrix_norm"))
 for _name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__"):
     setattr(ndarray, _name, _as_program(getattr(ndarray, _name)))

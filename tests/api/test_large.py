@@ -144,15 +144,41 @@ def test_polynomials_and_powers_of_two_of_any_size(n: int, m: int) -> None:
     derived = np.polyval(np.polyder(X[:n].astype(np.float64)), wide)
     np.testing.assert_allclose(slope[1], derived, rtol=1e-2, atol=1e-3 * np.abs(derived).max())
     exponents = K[:m] * 3
-    got = jnp.ldexp(jnp.asarray(X[:m]), jnp.asarray(exponents))
-    with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(got, np.ldexp(X[:m], exponents))
-    assert got.dtype == jnp.float32
+    for _ in range(3):
+        got = jnp.ldexp(jnp.asarray(X[:m]), jnp.asarray(exponents))
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(got, np.ldexp(X[:m], exponents))
+        assert got.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("name", (
+    "numpy.hypot numpy.logaddexp numpy.logaddexp2 numpy.divmod numpy.nanvar numpy.nanstd "
+    "numpy.gradient numpy.frexp numpy.modf numpy.i0 numpy.unwrap numpy.sinc nn.softplus "
+    "nn.log_sigmoid nn.mish nn.logmeanexp nn.standardize nn.glu nn.hard_sigmoid nn.hard_silu "
+    "nn.log_softmax"
+).split())  # fmt: skip
+def test_small_operands_met_again(name: str) -> None:
+    """The second call on is a program; the first is not."""
+    space, _, function = name.partition(".")
+    f = getattr(getattr(nj, space), function)
+    x = X[:300].copy()
+    x[:4] = [0.0, -0.0, 60.0, -60.0]
+    operands = [jnp.asarray(x), jnp.asarray(Y[:300])]
+    if function not in ("hypot", "logaddexp", "logaddexp2", "divmod"):
+        operands = operands[:1]
+    with config.eager_compile(False):
+        want = nj.tree.leaves(f(*operands))
+    for _ in range(3):
+        got = nj.tree.leaves(f(*operands))
+        for a, b in zip(got, want, strict=True):
+            assert a.aval == b.aval
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
 def test_numbers_that_change_compile_nothing(monkeypatch) -> None:
     x = jnp.asarray(X[:300])
-    jnp.ldexp(x, jnp.asarray(K[:300]))
+    for _ in range(2):
+        jnp.ldexp(x, jnp.asarray(K[:300]))
     nj.random.binomial(nj.random.key(0), 4, 0.1, (300,))
     compile_program, names = dispatch.cpu.compile, []
 
@@ -164,6 +190,7 @@ def test_numbers_that_change_compile_nothing(monkeypatch) -> None:
     for i in range(20):
         np.testing.assert_array_equal(jnp.ldexp(x, i), np.ldexp(X[:300], i))
         nj.random.binomial(nj.random.key(i), i, 0.1, (300,))
+        jnp.ldexp(x[: 299 - i], jnp.asarray(K[: 299 - i]))  # sizes met once
     assert not names
     jnp.ldexp(x[:299], jnp.asarray(K[:299]))
     nj.random.binomial(nj.random.key(0), 4, 0.1, (299,))
