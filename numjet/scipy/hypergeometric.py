@@ -18,6 +18,7 @@ from typing import Any
 from numjet import lax, numpy as jnp
 from numjet.api.autodiff import jvp
 from numjet.api.custom import custom_jvp
+from numjet.api.jit import jit
 from numjet.scipy.special_gamma import gammasgn
 from numjet.scipy.special_integrals import wide
 
@@ -130,7 +131,8 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return jnp.where(jnp.isnan(a) | jnp.isnan(b) | jnp.isnan(x), jnp.nan, value)
 
 
-_confluent = _with_derivatives(_hyp1f1, lambda f, a, b, x: a / b * f(a + 1, b + 1, x), 2)
+# The loops' bodies would be traced in each call.
+_confluent = jit(_with_derivatives(_hyp1f1, lambda f, a, b, x: a / b * f(a + 1, b + 1, x), 2))
 
 
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
@@ -259,7 +261,9 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     return jnp.where(unknown, jnp.nan, value)
 
 
-_gauss = _with_derivatives(_hyp2f1, lambda f, a, b, c, x: a * b / c * f(a + 1, b + 1, c + 1, x), 3)
+_gauss = jit(
+    _with_derivatives(_hyp2f1, lambda f, a, b, c, x: a * b / c * f(a + 1, b + 1, c + 1, x), 3)
+)
 
 
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
