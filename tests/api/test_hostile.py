@@ -57,7 +57,7 @@ TOO_LARGE: dict[str, Callable] = {
     "reduced": lambda: nj.jit(lambda a: lax.broadcast(a, (HUGE, HUGE)).sum())(x[0]),
     "repeat": lambda: jnp.repeat(x, 2**62),
     "tile": lambda: jnp.tile(x, 2**62),
-    "pad": lambda: lax.pad(x, 0.0, [(2**62, 0, 0)]),
+    "pad": lambda: lax.pad(x, x[0], [(2**62, 0, 0)]),
     "eye": lambda: jnp.eye(HUGE),
     "diagonal": lambda: jnp.diagflat(x, 2**63),
     "arange": lambda: jnp.arange(2**62),

@@ -124,5 +124,5 @@ def test_names_of_the_registry() -> None:
 def test_memory_by_array(tmp_path) -> None:
     kept = jnp.ones(1234)
     nj.profiler.save_device_memory_profile(tmp_path / "profile")
-    assert "4936 f32[1234]" in (tmp_path / "profile").read_text()
+    assert "4936 float32[1234]" in (tmp_path / "profile").read_text()
     del kept
