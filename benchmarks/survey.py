@@ -1,6 +1,6 @@
-"""Every public operation without jit on large and on small arrays, beside JAX's: a table of ratios.
+"""Every public operation on large and on small arrays, beside JAX's: a table of ratios.
 
-    python benchmarks/survey.py [--sizes 3000000,1000] [--only NAMES] [--record FILE.jsonl]
+    python benchmarks/survey.py [--jit] [--sizes 3000000,1000] [--only NAMES] [--record FILE.jsonl]
                                 [--output FILE.md] [--peer PYTHON] [--repeat N] [--rounds N]
 
 Finds the functions of numpy, numpy.fft, lax, nn, scipy.special and random that take one to three
@@ -10,7 +10,8 @@ each call in turn, in each round the least of N calls after the first; if it tak
 `PATIENCE` seconds its process is ended, and another goes on. Each result is written to FILE.jsonl
 at once; what is there already is not run again, so that an interrupted survey goes on there.
 The table has the slowest beside JAX first, then what only one package did; its last lines are the
-geometric means.
+geometric means. With --jit calls are jitted; NUMJET_CPU=x86-64-v3 and
+XLA_FLAGS=--xla_cpu_max_isa=AVX2 in the environment limit the two packages to AVX2.
 """
 
 from __future__ import annotations
@@ -216,6 +217,17 @@ def extra(package: Any) -> dict[str, tuple[Callable, tuple[str, ...]]]:
     return calls
 
 
+def jitted(package: Any, function: Callable, args: list) -> tuple[Callable, list]:
+    """The function under jit, and its arguments, of which tuples are constants."""
+    constant = {i: a for i, a in enumerate(args) if isinstance(a, tuple)}
+
+    def call(*arrays: Any) -> Any:
+        rest = iter(arrays)
+        return function(*[constant[i] if i in constant else next(rest) for i in range(len(args))])
+
+    return package.jit(call), [a for i, a in enumerate(args) if i not in constant]
+
+
 def least(package: Any, function: Callable, args: list, repeat: int) -> float:
     """The least time of a call after the first."""
     best, end = math.inf, time.perf_counter() + BUDGET
@@ -248,7 +260,10 @@ def worker(name: str) -> None:
                 if n not in given:
                     given[n] = operands(package, n)
                 args = [given[n][a] for a in task["way"]]
-                answer = least(package, known[task["call"]][0], args, task["repeat"])
+                function = known[task["call"]][0]
+                if task["jit"]:
+                    function, args = jitted(package, function, args)
+                answer = least(package, function, args, task["repeat"])
         except Exception as error:  # nothing that this package does: said in the record
             answer = f"{type(error).__name__}: {error}"[:200]
         print(json.dumps(answer), file=answers, flush=True)
@@ -314,7 +329,8 @@ def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
             for call, way in calls:
                 if (n, call) in record:
                     continue
-                task = {"what": "time", "call": call, "way": way, "n": n, "repeat": given.repeat}
+                task = {"what": "time", "call": call, "way": way, "n": n,
+                        "repeat": given.repeat, "jit": given.jit}  # fmt: skip
                 answers: dict[str, Any] = {}
                 for _ in range(given.rounds):
                     for package, process in workers.items():
@@ -356,6 +372,7 @@ def table(record: Record, n: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jit", action="store_true")
     parser.add_argument("--sizes", default="3000000,1000")
     parser.add_argument("--only", default="")
     parser.add_argument("--record", type=pathlib.Path)

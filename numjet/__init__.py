@@ -11,17 +11,10 @@ from numjet import core as core, numpy as numpy
 from numjet.api import spread as _spread  # noqa: F401 - installs what computes with layouts
 from numjet.api.autodiff import (
     checkpoint as checkpoint,
-    checkpoint_policies as checkpoint_policies,
     grad as grad,
-    hessian as hessian,
-    jacfwd as jacfwd,
-    jacobian as jacobian,
-    jacrev as jacrev,
     jvp as jvp,
-    linear_transpose as linear_transpose,
     linearize as linearize,
     value_and_grad as value_and_grad,
-    vjp as vjp,
 )
 from numjet.api.custom import (
     closure_convert as closure_convert,
@@ -45,6 +38,12 @@ from numjet.api.devices import (
     process_count as process_count,
     process_index as process_index,
 )
+from numjet.api.jacobians import (
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+)
 from numjet.api.jit import (
     ShapeDtypeStruct as ShapeDtypeStruct,
     clear_caches as clear_caches,
@@ -53,6 +52,7 @@ from numjet.api.jit import (
     make_jaxpr as make_jaxpr,
 )
 from numjet.api.mapping import pmap as pmap, vmap as vmap
+from numjet.api.pullbacks import linear_transpose as linear_transpose, vjp as vjp
 from numjet.base.config import (
     check_tracer_leaks as check_tracer_leaks,
     config as config,
@@ -67,6 +67,7 @@ from numjet.base.config import (
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as Array
 from numjet.core.trace import compile_time as _compile_time, set_trace as _set_trace
+from numjet.transforms.remat import checkpoint_policies as checkpoint_policies
 from numjet.version import __version__ as __version__, __version_info__ as __version_info__
 
 remat = checkpoint
@@ -122,13 +123,13 @@ _LAZY = {
     "free_ref": "ref",
     "freeze": "ref",
     "new_ref": "ref",
-    "AbstractMesh": "api.sharding",
+    "AbstractMesh": "api.mesh",
     "Shard": "api.devices",
     "disable_jit": "api.contexts",
     "float0": "core.dtypes",
     "fwd_and_bwd": "api.forward_backward",
     "memory": "api.sharding",
-    "reshard": "api.sharding",
+    "reshard": "api.reshard",
     **dict.fromkeys(
         ("host_count", "host_id", "host_ids", "live_arrays", "print_environment_info",
          "process_indices"),
@@ -152,11 +153,11 @@ _LAZY = {
     "NamedSharding": "api.sharding",
     "P": "sharding",
     "effects_barrier": "api.callbacks",
-    "make_mesh": "api.sharding",
+    "make_mesh": "api.mesh",
     "named_call": "api.names",
     "named_scope": "api.names",
     "pure_callback": "api.callbacks",
-    "set_mesh": "api.sharding",
+    "set_mesh": "api.mesh",
     "shard_map": "api.shard_map",
 }
 
@@ -171,11 +172,15 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'numjet' has no attribute {name!r}")
 
 
-def _aval_sharding(ndim: int) -> object:
-    return _importlib.import_module("numjet.api.sharding").unsharded(ndim)
+def _aval_sharding(ndim: int, placed: object) -> object:
+    return _importlib.import_module("numjet.api.sharding").of_aval(ndim, placed)
 
 
-_hooks.aval_sharding = _aval_sharding
+def _placed_results(*args: object) -> object:
+    return _importlib.import_module("numjet.partition.explicit").placed_results(*args)
+
+
+_hooks.aval_sharding, _hooks.placed_results = _aval_sharding, _placed_results
 
 
 def __dir__() -> list[str]:
@@ -210,5 +215,5 @@ def typeof(x: object) -> object:
     >>> print(nj.typeof(jnp.ones((2, 3))), nj.typeof(1))
     float32[2,3] ~int32[]
     """
-    aval = getattr(x, "aval", None)
+    aval = getattr(x, "aval", None) or getattr(x, "_aval", None)
     return core.trace.aval_of(x) if aval is None else aval

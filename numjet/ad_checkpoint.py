@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.autodiff import checkpoint as checkpoint, checkpoint_policies as checkpoint_policies
+from numjet.api.autodiff import checkpoint as checkpoint
 from numjet.api.flat import Flat as _Flat, array_leaves as _array_leaves, name_of as _name_of
 from numjet.base import tree as _tree
 from numjet.core.array import as_array as _as_array
@@ -15,6 +15,7 @@ from numjet.transforms.remat import (
     Offloadable as Offloadable,
     Recompute as Recompute,
     Saveable as Saveable,
+    checkpoint_policies as checkpoint_policies,
     name_p as _name_p,
 )
 from numjet.transforms.stage import stage as _stage
@@ -41,7 +42,7 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     >>> from numjet import numpy as jnp
     >>> from numjet.ad_checkpoint import print_saved_residuals
     >>> print_saved_residuals(lambda x: jnp.sin(x), 1.0)  # doctest: +ELLIPSIS
-    f32[] output of cos from ...:1 (<lambda>)
+    f32[] output of cos from ...:1:32 (<lambda>)
     """
     leaves, in_tree = _array_leaves("print_saved_residuals", (args, kwargs))
     flat = _Flat("print_saved_residuals", lambda a, k: f(*a, **k), in_tree)
@@ -69,6 +70,24 @@ def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:
         place = first.key if kind.idx else names[first.idx] if first.idx < len(names) else first
         return f"from the argument {place}{_tree.keystr(tuple(rest))}"
     (eqn,) = [eqn for eqn in jaxpr.eqns if var in eqn.outvars]
+    inner = getattr(eqn.params.get("jaxpr"), "jaxpr", None)
+    if inner is not None and len(inner.outvars) == len(eqn.outvars):
+        # A call: what it is within, or which operand.
+        found = inner.outvars[list(eqn.outvars).index(var)]
+        if found in inner.invars:
+            return _origin(f, jaxpr, eqn.invars[inner.invars.index(found)], paths)
+        if any(found in e.outvars for e in inner.eqns):
+            return _origin(f, inner, found, paths)
     label = f"named {eqn.params['name']!r}" if eqn.primitive is _name_p else (
         f"output of {eqn.primitive.name}")  # fmt: skip
     return f"{label} from {eqn.source}" if eqn.source is not None else label
+
+
+__all__ = [
+    "Offloadable", "Recompute", "Saveable", "checkpoint_name", "checkpoint_policies",
+    "print_saved_residuals",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -91,8 +91,8 @@ class custom_vmap:  # noqa: N801 - a decorator
         def flat(size: int, mapped: Sequence[bool], *values: Any) -> tuple[list, list]:
             if self.vmap_rule is None:
                 raise AttributeError(
-                    f"No batching rule for the custom_vmap function {name}. Set one with "
-                    f"{name}.def_vmap(rule)."
+                    f"No batching rule defined for custom_vmap function {name} using def_vmap. "
+                    f"Set one with {name}.def_vmap(rule)."
                 )
             if any(mapped[:n_consts]):
                 raise NotImplementedError(
@@ -109,9 +109,10 @@ class custom_vmap:  # noqa: N801 - a decorator
                 )
             outs, found = array_leaves(name, result[0], "output")
             if found != out_tree:
-                raise TypeError(
-                    f"custom_vmap rule of {name}: the output must have the structure of the "
-                    f"function's, {out_tree}, got {found}."
+                raise ValueError(
+                    f"structure of output returned by custom vmap rule of {name} does not match "
+                    "that of original custom-vmapped function: expected "
+                    f"{out_tree}, got {found}."
                 )
             batched = tree.broadcast_prefix(result[1], result[0])
             return _checked(name, closed, size, outs, batched), list(batched)

@@ -72,7 +72,7 @@ def initialize(
             "NUMJET_NUM_CPU_DEVICES to the same number for all."
         )
     transport = importlib.import_module("numjet.cpu.runtime.mpi").Transport(mpi, world)
-    Cluster.index, Cluster.count, Cluster.transport = transport.index, transport.count, transport
+    Cluster.join(transport)
     _device.cache_clear()
     importlib.import_module("numjet.cpu.runtime.watch").start(transport)
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from numjet.api import interchange
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
-
-# Whether NumPy tells the other library what is wanted.
-_TELLS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+from numjet.core.array import Array
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
     """An Array of anything with `__dlpack__`: a PyTorch tensor, a NumPy array, ...
 
-    external_array: in the CPU's memory. device: where the result is to be; it must be the CPU.
-    copy: True copies, False never does, None where it has to. Without a copy the memory is shared.
+    external_array: in the memory of the CPU, or of a GPU whose plugin is installed. device: where
+    the result is to be, one of numjet.devices(). copy: True copies, False never does, None where it
+    has to. Without a copy the memory is shared.
     Raises BufferError when it lives elsewhere, or has to be copied and must not.
 
     >>> import numpy as np
@@ -25,14 +22,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     >>> dlpack.from_dlpack(np.arange(3.0, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
     """
-    if not hasattr(external_array, "__dlpack__"):
-        raise TypeError(f"from_dlpack: expected an array with __dlpack__, got {external_array!r}.")
-    if device is not None and getattr(device, "platform", "cpu") != "cpu":
-        raise ValueError(f"from_dlpack: unknown device {device!r}. Only CPU devices are here.")
-    if _TELLS:
-        return as_array(np.from_dlpack(external_array, copy=copy))
-    found = np.from_dlpack(external_array)  # which NumPy takes without a copy, or not at all
-    return as_array(found.copy() if copy else found)
+    return interchange.from_dlpack(external_array, device, copy)
 
 
 def is_supported_dtype(dtype: Any) -> bool:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from numjet.api.autodiff import vjp as _vjp
 from numjet.api.custom import custom_vjp as _custom_vjp
 from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
+from numjet.api.pullbacks import vjp as _vjp
 from numjet.base import tree as _tree
 from numjet.core.avals import ShapedArray as _ShapedArray
 from numjet.core.jaxpr import (

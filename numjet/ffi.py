@@ -174,3 +174,14 @@ def include_dir() -> str:
     NotImplementedError: ...
     """
     return _refuse("include_dir")
+
+
+__all__ = [
+    "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
+    "register_ffi_target", "register_ffi_target_as_batch_partitionable", "register_ffi_type",
+    "register_ffi_type_id",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

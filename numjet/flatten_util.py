@@ -41,7 +41,7 @@ def _ravel_leaves(leaves: list[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
     arrays = [as_array(x) for x in leaves]
     avals = [x.aval for x in arrays]
     dtype, _ = dtypes.promote(*[(a.dtype, a.weak_type) for a in avals])
-    flat = [ravel(cast(x, dtype)) for x in arrays]
+    flat = [ravel(x if x.aval.dtype == dtype else cast(x, dtype)) for x in arrays]
     vector = flat[0] if len(flat) == 1 else lax.concatenate(flat, 0)
     return vector, lambda v: _unravel(avals, dtype, v)
 
@@ -54,7 +54,7 @@ def _unravel(avals: list[ShapedArray], dtype: Any, vector: Any) -> list[Any]:
             f"The unraveling function expected an array of shape ({total},), got shape "
             f"{vector.aval.shape}."
         )
-    if vector.aval.dtype != dtype and all(a.dtype == dtype for a in avals):
+    if vector.aval.dtype != dtype:
         raise TypeError(
             f"The unraveling function expected dtype {dtype}, got dtype "
             f"{vector.aval.dtype}. Convert with .astype()."

@@ -112,6 +112,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     >>> ref[...]
     Array([1., 1.], dtype=float32)
     """
+    if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
+        raise TypeError(f"empty_ref: expected something with shape and dtype, got {ty!r:.80}.")
     aval = _ShapedArray(tuple(ty.shape), _dtypes.canonical(ty.dtype))
     return new_ref(_zeros(aval), memory_space=memory_space)
 

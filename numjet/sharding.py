@@ -5,24 +5,28 @@ from numjet.api.devices import (
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,
 )
-from numjet.api.sharding import (
+from numjet.api.mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,
     AxisType as AxisType,
     ManualAxisType as ManualAxisType,
     Mesh as Mesh,
-    NamedSharding as NamedSharding,
-    P as P,
-    PartitionSpec as PartitionSpec,
-    auto_axes as auto_axes,
-    explicit_axes as explicit_axes,
     get_abstract_mesh as get_abstract_mesh,
     get_mesh as get_mesh,
-    make_single_device_sharding as make_single_device_sharding,
-    reshard as reshard,
     set_mesh as set_mesh,
     set_mesh as use_mesh,
     use_abstract_mesh as use_abstract_mesh,
+)
+from numjet.api.reshard import (
+    auto_axes as auto_axes,
+    explicit_axes as explicit_axes,
+    reshard as reshard,
+)
+from numjet.api.sharding import (
+    NamedSharding as NamedSharding,
+    P as P,
+    PartitionSpec as PartitionSpec,
+    make_single_device_sharding as make_single_device_sharding,
 )
 
 __all__ = [

@@ -1,15 +1,13 @@
 """numjet.stages: the stages of compiling a function, as `jit(f).trace`, `.lower` and `.compile`
 give them."""
 
-from numjet.api.jit import (
-    Compiled as Compiled,
-    JitFunction as Wrapped,
-    Lowered as Lowered,
-    Traced as Traced,
-)
+from numjet.api.jit import JitFunction as Wrapped
 from numjet.api.stage_info import ArgInfo as ArgInfo
+from numjet.api.stages import Compiled as Compiled, Lowered as Lowered, Traced as Traced
 
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
+CompilerOptions = dict[str, str | bool]
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
 
 def __dir__() -> list[str]:

@@ -63,8 +63,8 @@ TRANSFORMED: list[Callable] = [
 class Program:
     """One random program: variables that come and go, and what was seen of them."""
 
-    def __init__(self, seed: int, steps: int) -> None:
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, seed: int, steps: int, device: Any = None) -> None:
+        self.rng, self.device = np.random.default_rng(seed), device
         self.vars: list[Any] = []
         self.memories: list[np.ndarray] = []
         self.seen: list[Any] = []
@@ -92,7 +92,9 @@ class Program:
         shape = SHAPES[int(self.rng.integers(len(SHAPES)))]
         dtype = DTYPES[int(self.rng.integers(len(DTYPES)))]
         memory = (self.rng.normal(size=shape) * 2).astype(dtype)
-        if self.rng.integers(2) and shape:
+        if self.device is not None:
+            self.vars.append(nj.device_put(memory, self.device))
+        elif self.rng.integers(2) and shape:
             self.memories.append(memory)
             self.vars.append(jnp.asarray(memory))
         else:
@@ -198,10 +200,10 @@ _ACTIONS: list[tuple[Callable, float]] = [
 _CHANCES = np.array([c for _, c in _ACTIONS]) / sum([c for _, c in _ACTIONS])
 
 
-def run(seed: int, steps: int, fused: bool) -> list[Any]:
-    """What the program of this seed observes."""
+def run(seed: int, steps: int, fused: bool, device: Any = None) -> list[Any]:
+    """What the program of this seed observes, its arrays on a device if one is given."""
     with config.eager_fusion(fused), np.errstate(all="ignore"):
-        return Program(seed, steps).seen
+        return Program(seed, steps, device).seen
 
 
 def same(got: list[Any], want: list[Any]) -> str:

@@ -85,6 +85,15 @@ def test_errors_and_signs_of_zero_are_seen():
     assert kinds(answer(np.float32(np.inf)), answer(np.float32(-np.inf))) == ["infinity"]
 
 
+def test_what_the_abstract_phase_does_not_raise_is_no_difference():
+    case = cases.Case(0, "numpy.add", "", (), (), "plain", ("eager", "jit"))
+    abstract = ("value", "*", [("Array", "float32", (), False, None)])
+    theirs, raises = {"jit": abstract, **RAISES}, RAISES["eager"]
+    assert list(judging.differences(case, theirs, {"eager": raises, "jit": raises})) == []
+    found = judging.differences(case, theirs, {"eager": raises, "jit": answer(1)["eager"]})
+    assert [kind for kind, _ in found] == ["jit: does not raise TypeError"]
+
+
 @pytest.mark.oracle
 def test_a_short_run_finds_nothing(tmp_path, monkeypatch):
     if oracle_python() is None:

@@ -286,13 +286,16 @@ def error_function():
         "erf", squared(lambda x: mp.erf(x) / x - 1), tiny, mpf("1.0"),
         {"f32": 7, "f64": 12}, squared(lambda x: x / mp.erf(x)),
     )  # fmt: skip
-    # erf(x) = 1 - exp(-x·L(x)): only the absolute error counts.
-    ends = {"f32": mpf("4.0"), "f64": mpf("6.0")}
-    for precision, terms in (("f32", 8), ("f64", 18)):
-        made |= series(
-            "erf_log", lambda x: -mp.log(mp.erfc(x)) / x, mpf("0.99"), ends[precision],
-            {precision: terms}, lambda x: x * mp.erfc(x), precisions=(precision,),
-        )  # fmt: skip
+    # Beyond 1 only the absolute error counts. erf(x) = 1 - exp(-x·L(x)) in float64; float32 has a
+    # polynomial of x - 2.4375.
+    made |= series(
+        "erf_log", lambda x: -mp.log(mp.erfc(x)) / x, mpf("0.99"), mpf("6.0"), {"f64": 18},
+        lambda x: x * mp.erfc(x), precisions=("f64",),
+    )  # fmt: skip
+    made |= series(
+        "erf_far", lambda t: mp.erf(t + mpf("2.4375")), mpf("-1.45"), mpf("1.463"), {"f32": 13},
+        precisions=("f32",),
+    )  # fmt: skip
 
     # erfc(x) = exp(-x²)·G(t)/(x+3), t = (x-3)/(x+3), x in [0.45, 28]
     def scaled(t):

@@ -93,6 +93,36 @@ def bessel_far(order: int) -> Callable:
     return lambda w: mp.sqrt(8 / w) * mp.exp(-8 / w) * mp.besseli(order, 8 / w)
 
 
+def erfcx(w: mpf) -> mpf:
+    """exp(a²) erfc(a) / w of w = 3 / (a + 3)."""
+    a = 3 / w - 3
+    return mp.exp(a * a) * mp.erfc(a) / w
+
+
+def quantile(w: mpf) -> mpf:
+    """The y > 0 above which the normal distribution has q with 4 q (1 - q) = exp(-w)."""
+    q = -mp.expm1(mp.log1p(-mp.exp(-w)) / 2) / 2
+    y = mp.sqrt(max(2 * w - mp.log(2 * mp.pi * max(w, 1)), mpf("0.1")))
+    for _ in range(80):  # Newton on log erfc
+        above = mp.erfc(y / mp.sqrt(2)) / 2
+        step = mp.log(above / q) * above / (mp.exp(-y * y / 2) / mp.sqrt(2 * mp.pi))
+        y += step
+        if abs(step) < mpf(10) ** -36:
+            break
+    return y
+
+
+def quantile_centre(w: mpf) -> mpf:
+    """y / (1 - 2 q)."""
+    return quantile(w) / mp.sqrt(-mp.expm1(-w))
+
+
+def quantile_far(v: mpf) -> mpf:
+    """y / √w of v = 1 / (√w + 1)."""
+    root = 1 / v - 1
+    return quantile(root * root) / root
+
+
 TABLES: dict[str, tuple[Callable, float, float]] = {
     "SINE_F": (sine_integral(0), 0, 1),
     "SINE_G": (sine_integral(1), 0, 1),
@@ -105,6 +135,9 @@ TABLES: dict[str, tuple[Callable, float, float]] = {
     "I1E_NEAR": (lambda x: mp.exp(-x) * mp.besseli(1, x) / x if x else mpf(1) / 2, 0, 8),
     "I0E_FAR": (bessel_far(0), 0, 1),
     "I1E_FAR": (bessel_far(1), 0, 1),
+    "ERFCX": (limit(erfcx, 1 / (3 * mp.sqrt(mp.pi))), 0, 1),
+    "NDTRI_CENTRE": (limit(quantile_centre, mp.sqrt(mp.pi / 2)), 0, 6.25),
+    "NDTRI_FAR": (quantile_far, 0.035, 0.2857142857142857),
 }
 
 

@@ -50,7 +50,8 @@ config""".split())
 ALLOWED = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError, MemoryError)
 # Exceptions of other types whose reason the documentation names.
 NAMED: tuple[tuple[type[BaseException], str], ...] = (
-    (RuntimeError, "deleted"), (RuntimeError, "Unknown backend"), (NameError, "unbound axis name"),
+    (RuntimeError, "deleted"), (RuntimeError, "Unknown backend"),
+    (RuntimeError, "Unknown padding"), (NameError, "unbound axis name"),
     (BufferError, "DLPack"), (TimeoutError, ""),
 )  # fmt: skip
 SECONDS, GIBIBYTES, BATCH = 20, 6, 500

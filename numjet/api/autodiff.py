@@ -1,8 +1,9 @@
-"""Differentiation: `grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`, `linear_transpose`,
-`jacfwd`, `jacrev`, `hessian`, `checkpoint`.
+"""Differentiation: `jvp`, `linearize`, `grad`, `value_and_grad`, `checkpoint`.
 
 Reverse mode is linearization followed by transposition (`transforms.linearize`,
-`transforms.transpose`).
+`transforms.transpose`); `vjp` is in `api.pullbacks`, matrices of derivatives in `api.jacobians`.
+Public as names of `numjet`. What would break it: gradients of another dtype or weak type than their
+arguments, which loops and optimizers carry on.
 """
 
 from __future__ import annotations
@@ -19,29 +20,26 @@ from numjet.api.flat import (
     array_leaves,
     check_callable,
     close_over,
+    leaf_path,
     name_of,
     wraps,
 )
-from numjet.api.gradient_places import placed
-from numjet.api.jit import JitFunction, ShapeDtypeStruct
-from numjet.api.mapping import vmap
+from numjet.api.pullbacks import pull
 from numjet.base import tree
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl, as_array
+from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
-from numjet.core.primitive import Linear, Zero
+from numjet.core.primitive import Zero
 from numjet.core.refs import RefUse, hold
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
-from numjet.ops.shape import reshape
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
-from numjet.transforms.linearize import Linearized, live_tape, tape_to_jaxpr
-from numjet.transforms.remat import checkpoint_policies, remat_p
+from numjet.transforms.linearize import tape_to_jaxpr
+from numjet.transforms.remat import remat_p
 from numjet.transforms.stage import hoist_consts, stage
-from numjet.transforms.transpose import backward_pass, transpose_tape
 
 
 # ------------------------------------------------------------------ forward
@@ -62,16 +60,17 @@ def jvp(
     0.0 2.0
     """
     check_callable("jvp", fun)
-    for name, x in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(x, tuple | list):
-            raise TypeError(
-                f"jvp: {name} must be a tuple or list of arguments, got {type(x).__name__}."
-            )
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}."
+        )
     leaves, in_tree = array_leaves("jvp", tuple(primals), "primals")
     t_leaves, t_tree = array_leaves("jvp", tuple(tangents), "tangents")
     if in_tree != t_tree:
         raise TypeError(
-            f"jvp: primals and tangents must have the same structure: {in_tree} and {t_tree}. "
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
+            f"have {in_tree}, tangents {t_tree}. "
             + tree.structure_difference("primals", in_tree, "tangents", t_tree)
         )
     checked = [
@@ -87,23 +86,30 @@ def jvp(
     return (*result, flat.unflatten_aux(outs[n:])) if has_aux else result
 
 
-def _check_tangent(in_tree: Any, i: int, aval: ShapedArray, t: Any) -> Any:
+def _check_tangent(
+    in_tree: Any, i: int, aval: ShapedArray, t: Any, linear: bool = False
+) -> Any:
     want, got = aval.tangent(), t.aval
     if want.shape != got.shape or want.dtype != got.dtype:
-        mistake = TypeError if want.shape == got.shape else ValueError
-        raise mistake(
-            f"jvp: tangents{_path(in_tree, i)} must have the shape and tangent dtype of its "
-            f"primal: expected {want.str_short()}, got {got.str_short()}. Convert the tangent with "
-            ".astype(), or pass integers as float0."
+        path = leaf_path(in_tree, i)
+        where = f"at tangents{path} expected {want.str_short()}, got {got.str_short()}"
+        if linear:
+            raise ValueError(
+                "linearized function called on tangent values inconsistent with the original "
+                f"primal values: {where}. Convert the tangent with .astype()."
+            )
+        if want.shape != got.shape:
+            raise ValueError(f"jvp called with different primal and tangent shapes: {where}.")
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in "
+            f"case of int/bool primal dtype the tangent dtype must be float0: {where}. Convert the "
+            "tangent with .astype(), or pass integers as float0."
         )
     if want.dtype == dtypes.float0:
         return Zero(want)
-    return convert(t, want.dtype, want.weak_type) if want is not got else t
-
-
-def _path(treedef: Any, i: int) -> str:
-    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    return tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
+    if want is got:
+        return t
+    return convert(t, want.dtype, want.weak_type)
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
@@ -156,135 +162,13 @@ class _LinearMap:
                 + tree.structure_difference("the point", self.in_tree, "the tangents", treedef)
             )
         checked = [
-            instantiate(_check_tangent(self.in_tree, i, aval, t))
+            instantiate(_check_tangent(self.in_tree, i, aval, t, True))
             for i, (aval, t) in enumerate(zip(self.in_avals, leaves, strict=True))
         ]
         found = iter(eval_jaxpr(self.jaxpr, [], *residuals, *checked))
         return tree.tree_unflatten(
             self.out_tree, [next(found) if z is None else _dense_tangent(z) for z in self.zeros]
         )
-
-
-# ------------------------------------------------------------------ reverse
-class VJP:
-    """The pullback of a function at a point: maps cotangents of its outputs to cotangents of its
-    arguments. A pytree of its residuals, so that jit and loops take and return it; `parts` is its
-    static data.
-
-    `record` is what linearizing recorded, or None for one that was put together from residuals:
-    then `jaxpr` maps `residuals` and tangents to output tangents.
-    """
-
-    __slots__ = (
-        "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
-        "__weakref__",
-    )  # fmt: skip
-
-    def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
-        self.in_tree, self.in_avals = in_tree, [x.aval for x in leaves]
-        self.out_tree = flat.out_tree
-        self.out_avals = [aval_of(x) for x in result.outs[: flat.n_out]]
-        self.record = result
-        self.residuals: list[Any] = []
-        self.jaxpr: Any = None
-        self.parts: Any = None
-        # What no output depends on is not kept while the pullback waits.
-        result.tape = live_tape(result.tape, result.out_tangents)
-
-    def __call__(self, cotangents: Any) -> tuple:
-        return tree.tree_unflatten(self.in_tree, self._gradients(cotangents))
-
-    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
-        """The pullback that leaves gradients in places, one for each array of the arguments: adds
-        them to mutable references, gives them for `ad.GradValue()`, and leaves out those of
-        `ad.DontWant()`. Its results have `ad.GradRef()` and `ad.DidntWant()` for the others.
-
-        >>> import numjet as nj, numjet.numpy as jnp
-        >>> total = nj.new_ref(jnp.zeros(2))
-        >>> _, pullback = nj.vjp(lambda x: (x**2).sum(), jnp.array([1.0, 2.0]))
-        >>> pullback.with_refs(total)(1.0), total[...]
-        ((GradRef(),), Array([2., 4.], dtype=float32))
-        """
-        return lambda cotangents: placed(
-            self.in_tree, self._gradients(cotangents), maybe_ct_refs
-        )
-
-    def _gradients(self, cotangents: Any) -> list:
-        leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
-        if treedef != self.out_tree:
-            raise ValueError(
-                f"vjp: the cotangent must have the structure of the output, {self.out_tree}, got "
-                f"{treedef}. "
-                + tree.structure_difference("the output", self.out_tree, "the cotangent", treedef)
-            )
-        cts = [
-            _check_cotangent(self.out_tree, i, aval, ct)
-            for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
-        ]
-        return self.pull(cts)
-
-    def pull(self, cts: Sequence[Any]) -> list[Any]:
-        """Flat cotangents of the arguments, dense."""
-        record = self.record
-        if record is not None:
-            out_tangents = record.out_tangents[: len(self.out_avals)]
-            found = transpose_tape(record.tape, record.in_vars, out_tangents, cts)
-        else:
-            args = [*self.residuals, *[Linear(a.tangent()) for a in self.in_avals]]
-            given = [ct for ct, out in zip(cts, self.parts.given, strict=True) if out]
-            found = backward_pass(self.jaxpr, args, given)[len(self.residuals) :]
-        return [_dense(aval, ct) for aval, ct in zip(self.in_avals, found, strict=True)]
-
-
-class _PulledBack:
-    """The static part of a pullback as a pytree; compared by identity. `given` says which outputs
-    have a tangent in the jaxpr."""
-
-    __slots__ = ("in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given")
-
-    def __init__(self, pullback: VJP, jaxpr: ClosedJaxpr, given: list[bool]) -> None:
-        self.in_tree, self.in_avals = pullback.in_tree, pullback.in_avals
-        self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
-        self.jaxpr, self.given = jaxpr, given
-
-
-def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
-    if pullback.parts is None:
-        record = pullback.record
-        tangents = record.out_tangents[: len(pullback.out_avals)]
-        given = [type(t) is not Zero for t in tangents]
-        jaxpr, pullback.residuals = tape_to_jaxpr(
-            record.tape, record.in_vars, [t for t in tangents if type(t) is not Zero]
-        )
-        pullback.parts = _PulledBack(pullback, ClosedJaxpr(jaxpr, []), given)
-    return pullback.residuals, pullback.parts
-
-
-def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:
-    pullback = object.__new__(VJP)
-    pullback.in_tree, pullback.in_avals = parts.in_tree, parts.in_avals
-    pullback.out_tree, pullback.out_avals = parts.out_tree, parts.out_avals
-    pullback.record, pullback.jaxpr, pullback.parts = None, parts.jaxpr, parts
-    pullback.residuals = list(residuals)
-    return pullback
-
-
-tree.register_pytree_node(VJP, _flatten_pullback, _unflatten_pullback)
-
-
-def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[Any]) -> list[Any]:
-    """Cotangents of `leaves`, dense, from those of the first `n_out` outputs."""
-    found = transpose_tape(result.tape, result.in_vars, result.out_tangents[:n_out], cts)
-    return [_dense(x.aval, ct) for x, ct in zip(leaves, found, strict=True)]
-
-
-def _dense(aval: ShapedArray, ct: Any) -> Any:
-    """A cotangent as an array, weakly typed where what made it is; float0 as a NumPy array."""
-    if ct.aval.dtype == dtypes.float0:
-        return np.zeros(ct.aval.shape, dtypes.float0)
-    if type(ct) is Zero:
-        return convert(instantiate(ct), aval.dtype, aval.weak_type)
-    return ct if ct.aval.dtype == aval.dtype else convert(ct, aval.dtype, aval.weak_type)
 
 
 def _dense_tangent(t: Any) -> Any:
@@ -294,50 +178,7 @@ def _dense_tangent(t: Any) -> Any:
     return instantiate(t)
 
 
-def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
-    want, got = aval.tangent(), ct.aval
-    if want.shape != got.shape or want.dtype not in (got.dtype, dtypes.float0):
-        raise ValueError(
-            f"vjp: cotangent{_path(out_tree, i)} must have the shape and dtype of its output: "
-            "expected "
-            f"{want.str_short()}, got {got.str_short()}."
-        )
-    return Zero(want) if want.dtype == dtypes.float0 else ct
-
-
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:
-    """The value of `fun(*primals)` and the function that pulls a cotangent of it back (reverse
-    mode).
-
-    primals: the arguments, pytrees of arrays. has_aux: `fun` returns (out, aux). Result: (out,
-    pullback), with has_aux (out, pullback, aux). pullback takes one value of the structure, shapes
-    and dtypes of `out` and returns a tuple with one cotangent for each primal (float0 for
-    integers); it is a pytree, so that compiled functions may return it. reduce_axes has no effect.
-    `pullback` raises ValueError for a cotangent of another structure or shape.
-
-    >>> import numjet as nj
-    >>> y, pullback = nj.vjp(lambda x, y: x * y, 3.0, 4.0)
-    >>> print(y, *pullback(1.0))
-    12.0 4.0 3.0
-    """
-    if reduce_axes:
-        raise NotImplementedError(
-            "vjp: reduce_axes is not supported. Sum over the axis with lax.psum inside the "
-            "function."
-        )
-    check_callable("vjp", fun)
-    leaves, in_tree = array_leaves("vjp", primals)
-    flat = Flat("vjp", fun, in_tree, has_aux)
-    result = linearize_flat(flat, leaves)
-    pullback = VJP(flat, in_tree, result, leaves)
-    value = flat.unflatten(result.outs[: flat.n_out])
-    return (
-        (value, pullback, flat.unflatten_aux(result.outs[flat.n_out :]))
-        if has_aux
-        else (value, pullback)
-    )
-
-
+# ------------------------------------------------------------------ reverse
 def value_and_grad(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
@@ -383,15 +224,15 @@ def value_and_grad(
             chosen = tuple([args[i] for i in nums])
         leaves, in_tree = array_leaves("grad", chosen, "argument")
         for i, x in enumerate(leaves):
-            _check_input(name, in_tree, i, x.aval, holomorphic, allow_int)
+            check_input("grad", name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("grad", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_flat(flat, leaves)
         outs = result.outs[: flat.n_out]
         if flat.n_out != 1 or not tree.treedef_is_leaf(flat.out_tree):
             raise TypeError(
-                f"grad: {name} must return one scalar, but it returned the structure "
-                f"{flat.out_tree}. Return the "
-                "loss alone, or (loss, auxiliary data) with has_aux=True."
+                "Gradient only defined for scalar-output functions. Output was of structure "
+                f"{flat.out_tree}: {name} must return the loss alone, or (loss, auxiliary data) "
+                "with has_aux=True."
             )
         aval = aval_of(outs[0])
         _check_output(name, aval, holomorphic)
@@ -423,43 +264,48 @@ def _one(aval: ShapedArray) -> ArrayImpl:
     return found
 
 
-def _check_input(
-    name: str, in_tree: Any, i: int, aval: ShapedArray, holomorphic: bool, allow_int: bool
+def check_input(
+    what: str,
+    name: str,
+    in_tree: Any,
+    i: int,
+    aval: ShapedArray,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> None:
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise TypeError(
-                f"grad with holomorphic=True takes complex inputs, but argument{_path(in_tree, i)} "
-                f"of {name} is "
-                f"{aval.str_short()}. Convert it with .astype(complex), or drop holomorphic."
+                f"{what} with holomorphic=True requires inputs with complex dtype, but "
+                f"argument{leaf_path(in_tree, i)} of {name} is {aval.str_short()}. Convert it with "
+                ".astype(complex), or drop holomorphic."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
         raise TypeError(
-            f"grad takes real- or complex-valued inputs, but argument{_path(in_tree, i)} of {name} "
-            "is "
-            f"{aval.str_short()}. Pass a float, choose other argnums, or allow_int=True for float0 "
-            "gradients."
+            f"{what} requires real- or complex-valued inputs, but argument{leaf_path(in_tree, i)} "
+            f"of {name} is {aval.str_short()}. Pass a float, choose other argnums, or "
+            "allow_int=True for float0 gradients."
         )
 
 
 def _check_output(name: str, aval: ShapedArray, holomorphic: bool) -> None:
     if aval.shape:
         raise TypeError(
-            f"grad: the gradient is defined for functions with a scalar output, but {name} "
-            "returned "
-            f"{aval.str_short()}. Reduce it (jnp.sum, jnp.mean), or use jacrev or vjp."
+            "Gradient only defined for scalar-output functions. Output had shape: "
+            f"{aval.shape} ({name} returned {aval.str_short()}). Reduce it (jnp.sum, jnp.mean), or "
+            "use jacrev or vjp."
         )
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
             raise TypeError(
-                f"grad with holomorphic=True needs a complex output, but {name} returned "
-                f"{aval.str_short()}."
+                "grad with holomorphic=True requires outputs with complex dtype, but "
+                f"{name} returned {aval.str_short()}."
             )
     elif not dtypes.is_floating(aval.dtype):
         kind = "complex" if dtypes.is_complex(aval.dtype) else "integer or boolean"
         raise TypeError(
-            f"grad needs a real floating output, but {name} returned {kind} {aval.str_short()}. "
+            f"grad requires real-valued outputs, but {name} returned {kind} {aval.str_short()}. "
             + (
                 "For a holomorphic function pass holomorphic=True; otherwise return a real loss, "
                 "such as jnp.abs(z)."
@@ -506,240 +352,6 @@ def grad(
         return (grads, value[1]) if has_aux else grads
 
     return gradient
-
-
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
-    """The transpose of the linear function `fun`: maps a cotangent of its result to those of its
-    arguments.
-
-    primals: where `fun` is linear it does not matter at which point; they give structure, shapes
-    and dtypes only (arrays or ShapeDtypeStructs). reduce_axes has no effect. The returned function
-    takes one cotangent and gives a tuple with one for each primal. Complex arguments are
-    transposed, not conjugated. Raises NotImplementedError where an operation is not linear in the
-    argument.
-
-    >>> import numjet as nj
-    >>> print(*nj.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0))
-    6.0
-    """
-    if reduce_axes:
-        raise NotImplementedError("linear_transpose: reduce_axes is not supported.")
-    traced = JitFunction(fun, (), (), (), ()).trace(*primals)
-    in_tree = tree.tree_structure(tuple(primals))
-    closed: ClosedJaxpr = traced.jaxpr
-    out_tree = traced.out_tree
-
-    def transposed(cotangent: Any) -> tuple:
-        leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent")
-        if treedef != out_tree:
-            raise TypeError(
-                f"linear_transpose: the cotangent must have the structure {out_tree}, got "
-                f"{treedef}. "
-                + tree.structure_difference("the output", out_tree, "the cotangent", treedef)
-            )
-        cts = []
-        for i, (want, ct) in enumerate(zip(closed.out_avals, leaves, strict=True)):
-            if want.shape != ct.aval.shape or (
-                want.dtype != ct.aval.dtype and not ct.aval.weak_type
-            ):
-                raise TypeError(
-                    f"linear_transpose: cotangent{_path(out_tree, i)} must be {want.str_short()}, "
-                    "got "
-                    f"{ct.aval.str_short()}."
-                )
-            cts.append(convert(ct, want.dtype, want.weak_type))
-        found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
-        return tree.tree_unflatten(in_tree, [instantiate(ct) for ct in found])
-
-    return transposed
-
-
-# ------------------------------------------------------------------ Jacobians
-def _basis(leaves: Sequence[Any]) -> list[Any]:
-    """For each leaf the unit vectors of the whole flat space, along a leading axis."""
-    sizes = [x.aval.size for x in leaves]
-    total, at, out = sum(sizes), 0, []
-    for x, n in zip(leaves, sizes, strict=True):
-        eye = np.zeros((total, n), dtypes.physical(x.aval.dtype))
-        eye[at : at + n] = np.eye(n, dtype=eye.dtype)
-        unit = as_array(eye.reshape(total, *x.aval.shape))
-        out.append(convert(unit, x.aval.dtype, x.aval.weak_type))
-        at += n
-    return out
-
-
-def _unstack(x: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
-    """Cut axis `axis` of the whole flat space into one block a leaf, with the leaf's shape."""
-    from_shape, at, out = x.shape, 0, []
-    for leaf in leaves:
-        shape, n = leaf.aval.shape, leaf.aval.size
-        index = tuple([slice(None)] * axis + [slice(at, at + n)])
-        out.append(reshape(x[index], (*from_shape[:axis], *shape, *from_shape[axis + 1 :])))
-        at += n
-    return out
-
-
-def jacfwd(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable:
-    """The Jacobian of `fun` by forward mode: one `jvp` for each element of the argument,
-    vectorized.
-
-    Arguments as of `grad` (fun may return any pytree of arrays; argnums, has_aux, holomorphic). The
-    returned function gives, for each leaf of the output and of the argument, an array of the
-    output's shape followed by the argument's; with has_aux (Jacobian, aux). Better than `jacrev`
-    where there are fewer inputs than outputs. Raises TypeError for arguments that are not real
-    floating (complex with holomorphic).
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
-    Array([[2., 0.],
-           [0., 4.]], dtype=float32)
-    """
-    check_callable("jacfwd", fun)
-    name = name_of(fun)
-
-    @wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        nums = argnums_tuple("jacfwd", argnums, len(args), name)
-        chosen = tuple([args[i] for i in nums])
-        leaves, in_tree = array_leaves("jacfwd", chosen)
-        for i, x in enumerate(leaves):
-            _check_jacfwd_input(name, in_tree, i, x.aval, holomorphic)
-        partial = close_over(fun, args, kwargs, nums)
-        treedef_out: list = []
-
-        def push(*tangents: Any) -> Any:
-            flat = Flat("jacfwd", partial, in_tree, has_aux)
-            outs, ts, _ = jvp_call(flat, leaves, tangents)
-            n = flat.n_out
-            outs[:n] = map(as_array, outs[:n])
-            treedef_out.append(flat)
-            for x in outs[:n]:
-                _check_jacobian_output("jacfwd", name, x.aval, holomorphic)
-            return [instantiate(t) for t in ts[:n]], outs[n:]
-
-        columns, aux = vmap(push, in_axes=0, out_axes=(-1, None))(*_basis(leaves))
-        flat = treedef_out[0]
-        blocks = [_unstack(c, leaves, c.ndim - 1) for c in columns]
-        jac = flat.unflatten([_pick(tree.tree_unflatten(in_tree, b), argnums) for b in blocks])
-        return (jac, flat.unflatten_aux(aux)) if has_aux else jac
-
-    return jacobian
-
-
-def jacrev(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable:
-    """The Jacobian of `fun` by reverse mode: one pullback for each element of the output,
-    vectorized.
-
-    Arguments as of `grad` (fun may return any pytree of arrays; argnums, has_aux, holomorphic,
-    allow_int). The returned function gives, for each leaf of the output and of the argument, an
-    array of the output's shape followed by the argument's; with has_aux (Jacobian, aux). Better
-    than `jacfwd` where there are fewer outputs than inputs. `jacobian` is another name of it.
-    Raises TypeError for arguments or outputs that are not floating.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.jacrev(lambda x: jnp.array([x[0] * x[1], x[1]]))(jnp.array([1.0, 2.0]))
-    Array([[2., 1.],
-           [0., 1.]], dtype=float32)
-    """
-    check_callable("jacrev", fun)
-    name = name_of(fun)
-
-    @wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        nums = argnums_tuple("jacrev", argnums, len(args), name)
-        chosen = tuple([args[i] for i in nums])
-        leaves, in_tree = array_leaves("jacrev", chosen)
-        for i, x in enumerate(leaves):
-            _check_input(name, in_tree, i, x.aval, holomorphic, allow_int)
-        flat = Flat("jacrev", close_over(fun, args, kwargs, nums), in_tree, has_aux)
-        result = linearize_flat(flat, leaves)
-        outs = [as_array(x) for x in result.outs[: flat.n_out]]
-        for x in outs:
-            _check_jacobian_output("jacrev", name, aval_of(x), holomorphic)
-        pullback = VJP(flat, in_tree, result, leaves)
-        rows = vmap(lambda *cts: pullback.pull(cts))(*_basis(outs))
-        blocks = [_unstack(r, outs, 0) for r in rows]  # [argument leaf][output leaf]
-        jac = flat.unflatten(
-            [
-                _pick(tree.tree_unflatten(in_tree, [b[i] for b in blocks]), argnums)
-                for i in range(len(outs))
-            ]
-        )
-        return (jac, flat.unflatten_aux(result.outs[flat.n_out :])) if has_aux else jac
-
-    return jacobian
-
-
-jacobian = jacrev
-
-
-def _pick(by_argument: tuple, argnums: Any) -> Any:
-    return by_argument[0] if isinstance(argnums, int) else by_argument
-
-
-def _check_jacfwd_input(
-    name: str, in_tree: Any, i: int, aval: ShapedArray, holomorphic: bool
-) -> None:
-    if holomorphic:
-        _check_input(name, in_tree, i, aval, True, False)
-    elif not dtypes.is_floating(aval.dtype):
-        raise TypeError(
-            f"jacfwd takes real-valued inputs, but argument{_path(in_tree, i)} of {name} is "
-            f"{aval.str_short()}. "
-            "Pass a float, or holomorphic=True for a holomorphic function of complex inputs."
-        )
-
-
-def _check_jacobian_output(what: str, name: str, aval: ShapedArray, holomorphic: bool) -> None:
-    if holomorphic:
-        if not dtypes.is_complex(aval.dtype):
-            raise TypeError(
-                f"{what} with holomorphic=True needs complex outputs, but {name} returned "
-                f"{aval.str_short()}."
-            )
-    elif what == "jacrev" and not dtypes.is_floating(aval.dtype):
-        raise TypeError(
-            f"{what} needs real floating outputs, but {name} returned {aval.str_short()}. For a "
-            "holomorphic "
-            "function pass holomorphic=True."
-        )
-
-
-def hessian(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable:
-    """The second derivatives of `fun`: forward mode over reverse mode.
-
-    Arguments as of `grad` (fun: usually with a scalar result; argnums, has_aux, holomorphic). The
-    returned function gives arrays of the output's shape followed twice by the argument's; pytrees
-    give a tree in a tree. For a product of the Hessian with one vector take `jvp` of `grad`, which
-    costs no matrix. Raises TypeError for arguments that are not floating.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.hessian(lambda x: jnp.sum(x ** 3))(jnp.array([1.0, 2.0]))
-    Array([[ 6.,  0.],
-           [ 0., 12.]], dtype=float32)
-    """
-    return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
-        argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-    )
 
 
 # ------------------------------------------------------------------ checkpoint
@@ -817,20 +429,3 @@ def checkpoint(
         return flat.unflatten(outs[:n])
 
     return remat
-
-
-__all__ = [
-    "ShapeDtypeStruct",
-    "checkpoint",
-    "checkpoint_policies",
-    "grad",
-    "hessian",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jvp",
-    "linear_transpose",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]

@@ -20,7 +20,7 @@ from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.core import dtypes
-from numjet.core.array import Array
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.callback import VMAP_METHODS, debug_callback_p, io_callback_p, pure_callback_p
@@ -238,8 +238,8 @@ _CHECK = _Check()
 _LOG = logging.getLogger("numjet.debug")
 
 
-def _readable(x: Any) -> Any:
-    return np.asarray(x) if isinstance(x, Array) and not dtypes.is_key(x.aval.dtype) else x
+def _strong(x: Any) -> Any:
+    return ArrayImpl(x._value, x.aval.strong()) if type(x) is ArrayImpl else x
 
 
 def debug_print(
@@ -283,8 +283,11 @@ def debug_print(
     if not skip_format_check:
         _CHECK.vformat(fmt, args, kwargs)
 
+    staged = current_trace().staging is not None  # then values have no weak types any more
+
     def show(*values: Any, **named: Any) -> None:
-        values, named = tree.tree_map(_readable, (values, named))
+        if staged:
+            values, named = tree.tree_map(_strong, (values, named))
         text = fmt.format(*values, **named)
         _LOG.info(text) if _use_logging else print(text)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.api.flat import array_leaves, check_callable, checked_leaves, name_of
 from numjet.base import tree
+from numjet.base.errors import UnexpectedTracerError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
@@ -110,6 +111,11 @@ def _merge(nums: Sequence[int], nondiff: Sequence[Any], diff: Sequence[Any]) -> 
     return out
 
 
+def _named(rule: Any) -> str:
+    """What a rule is called in messages."""
+    return name_of(rule)
+
+
 class _CustomRule:
     """What both decorators share."""
 
@@ -145,12 +151,12 @@ class _CustomRule:
         for i, x in zip(nums, nondiff, strict=True):
             for leaf in tree.tree_leaves(x):
                 if isinstance(leaf, Tracer) and isinstance(self, custom_vjp):
-                    raise TypeError(
+                    raise UnexpectedTracerError(
+                        "Found a JAX Tracer object passed as an argument to a custom_vjp function "
+                        "in a position indicated by nondiff_argnums as non-differentiable: "
                         f"{name_of(self.fun)}: argument number {i} is in nondiff_argnums but is a "
-                        "traced array. nondiff_argnums "
-                        "is for functions and static values; pass arrays as ordinary arguments and "
-                        "return None for "
-                        "their cotangent."
+                        "traced array. nondiff_argnums is for functions and static values; pass "
+                        "arrays as ordinary arguments and return None for their cotangent."
                     )
         return nondiff, diff
 
@@ -238,8 +244,8 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(
-                f"No derivative rule for the custom_jvp function {name_of(self.fun)}. Set one with "
-                f"{name_of(self.fun)}.defjvp(rule)."
+                f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp. Set one "
+                f"with {name_of(self.fun)}.defjvp(rule)."
             )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
@@ -267,15 +273,17 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
             )
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
-                    f"custom_jvp rule of {name}: must return a pair (primal output, tangent "
-                    f"output), got {result!r}."
+                    f"Custom JVP rule {_named(rule)} for function {name} must produce a pair "
+                    "(list or tuple of length two) representing primal and tangent outputs, but "
+                    f"got {result!r}."
                 )
             outs, treedef = checked_leaves(name, result[0], "output")
             t_leaves, t_tree = tree.tree_flatten(result[1])
             if treedef != t_tree:
                 raise TypeError(
-                    f"custom_jvp rule of {name}: primal and tangent outputs must have the same "
-                    f"structure, got {treedef} and {t_tree}. "
+                    f"Custom JVP rule {_named(rule)} for function {name} must produce primal and "
+                    "tangent outputs with equal container (pytree) structures, but got "
+                    f"{treedef} and {t_tree}. "
                     + tree.structure_difference("the primal", treedef, "the tangent", t_tree)
                 )
             out_tree.append(treedef)
@@ -283,6 +291,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                 Zero(t.aval) if type(t) is SymbolicZero else as_array(t) for t in t_leaves
             ]
 
+        flat.__name__ = _named(rule)
         return flat
 
 
@@ -334,8 +343,8 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None:
             raise AttributeError(
-                f"No derivative rule for the custom_vjp function {name_of(self.fun)}. Set one with "
-                f"{name_of(self.fun)}.defvjp(fwd, bwd)."
+                f"No VJP defined for custom_vjp function {name_of(self.fun)} using defvjp. Set one "
+                f"with {name_of(self.fun)}.defvjp(fwd, bwd)."
             )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
@@ -368,9 +377,10 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             )  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
-                    f"custom_vjp of {name}: the forward function must return a pair (output, "
-                    "residuals), got "
-                    f"{result!r}."
+                    f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair "
+                    "(list or tuple of length two) where the first element represents the primal "
+                    "output and the second element represents residuals (i.e. values stored for "
+                    f"the backward pass), but got {result!r}."
                 )
             outs, treedef = checked_leaves(name, result[0], "output")
             out_tree.append(treedef)
@@ -381,6 +391,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             )
             return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]
 
+        flat.__name__ = _named(fwd)
         return flat
 
     def _backward(self, nondiff: list, in_tree: Any, out_tree: list, res_tree: list) -> Callable:
@@ -395,6 +406,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             result = bwd(*nondiff, res, tree.tree_unflatten(out_tree[-1], cts))  # type: ignore[misc]
             return _cotangents(name, in_tree, result)
 
+        flat.__name__ = _named(bwd)
         return flat
 
 
@@ -406,16 +418,17 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
         result = tuple(result)
     if not isinstance(result, tuple):
         raise TypeError(
-            f"custom_vjp of {name}: the backward function must return a tuple with one cotangent "
-            "for each of the "
-            f"{n} differentiable arguments, got {type(result).__name__}. Write (ct,) for one "
-            "argument."
+            f"Custom VJP bwd rule of {name} must produce an output with the same container "
+            "(pytree) structure as the args tuple of the primal function: a tuple with one "
+            f"cotangent for each of the {n} differentiable arguments, got {type(result).__name__}. "
+            "Write (ct,) for one argument."
         )
     if len(result) != n:
         raise TypeError(
-            f"custom_vjp of {name}: the backward function must return one cotangent for each of "
-            f"the {n} "
-            f"differentiable arguments, got {len(result)}. Use None for those without a gradient."
+            f"Custom VJP bwd rule of {name} must produce an output with the same container "
+            "(pytree) structure as the args tuple of the primal function: one cotangent for each "
+            f"of the {n} differentiable arguments, got {len(result)}. Use None for those without a "
+            "gradient."
         )
     found: list[Any] = []
     for i, (ct, structure) in enumerate(zip(result, in_tree.children(), strict=True)):

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.flat import array_leaves, check_callable, name_of, wraps
+from numjet.api.mesh import AbstractMesh
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray

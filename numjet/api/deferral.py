@@ -25,6 +25,7 @@ import os
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -37,10 +38,12 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import (
     DeferredArray,
+    FormRecord,
     Held,
     Piece,
     Place,
     Plan,
+    Record,
     arrive,
     deferred,
     pieces,
@@ -52,11 +55,12 @@ from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.cpu.program.executable import Executable
 from numjet.cpu.runtime import memory
+from numjet.native import deferral as native
 from numjet.ops.jit_call import jit_p
 
 # From so many rows on a tape ends where an earlier one began, and at so many anywhere.
-SOFT = 128
-HARD = 1024
+SOFT = 256
+HARD = 2048
 # A user's memory of so many bytes is copied rather than read at once.
 COPIED = 1 << 22
 # So few rows are compiled when they are met for the first time (some 1 ms a row), others when they
@@ -96,28 +100,30 @@ _starts: set[tuple] = set()
 _MAX_STARTS = 4096
 
 
-class Form:
+class Form(FormRecord):
     """An operation on operands of given avals: all of a row but which operands."""
 
     __slots__ = (
-        "number", "primitive", "params", "avals", "outs", "several", "view", "part", "numpys",
-        "pattern",
+        "number", "name", "primitive", "params", "avals", "outs", "several", "view", "alias",
+        "numpys", "pattern",
     )  # fmt: skip
 
     def __init__(self, primitive: Primitive, params: dict, avals: tuple, out: Any) -> None:
-        self.number = next(_numbers)
+        self.number, self.begins = next(_numbers), False
         self.primitive, self.params, self.avals = primitive, params, avals
         self.several = primitive.multiple_results
         self.outs: Sequence[ShapedArray] = tuple(out) if self.several else (out,)
         self.view = primitive.name in _VIEWS
-        self.part = primitive.name in _PARTS
+        part = primitive.name in _PARTS
+        self.alias = self.view or part
+        self.name: str = params["name"] if primitive is jit_p else primitive.name
         # The form without the size, of elementwise operations.
         self.pattern: Any = None
         if any_size.is_elementwise(primitive, avals, out):
             kinds = [(a.dtype, a.weak_type, bool(a.shape)) for a in (*avals, out)]
             self.pattern = (primitive, *kinds, *params.items())
         # What NumPy does as well where it runs at once.
-        self.numpys = self.part or self.view and primitive.name != "broadcast_in_dim"
+        self.numpys = part or self.view and primitive.name != "broadcast_in_dim"
 
 
 # One operation: its form, its operands' codes, and who holds its results.
@@ -226,16 +232,14 @@ class _Local(threading.local):
         self.busy = False
 
 
-class Tape:
+class Tape(Record):
     """Operations that were written down, by one thread, and their inputs."""
 
-    __slots__ = ("rows", "inputs", "avals", "places", "bytes", "limit", "lock", "taken", "pid")
+    __slots__ = ("lock", "taken", "pid")
 
     def __init__(self) -> None:
-        self.rows: Any = []  # None from the moment when the tape is closed
-        self.inputs: list[np.ndarray] = []
-        self.avals: list[ShapedArray] = []
-        self.places: dict[int, int] = {}  # id of an input -> its code
+        self.rows = []
+        self.inputs, self.avals, self.places = [], [], {}
         self.bytes, self.limit = 0, 0
         self.lock = threading.RLock()
         self.taken: Any = None  # the rows, while they run
@@ -278,7 +282,7 @@ class Tape:
         if n >= SOFT:
             if n >= HARD:
                 return "so many operations"
-            if (form.number, None) in _starts and (form.number, hooks.user_line()) in _starts:
+            if form.begins and (form.number, hooks.user_line()) in _starts:
                 return "a round of a loop"
         if self.bytes > self.limit:
             bound = config.eager_fusion_bytes.value
@@ -316,13 +320,13 @@ _local = _Local()
 
 
 # Whether operations are deferred, as it was at a state of the flags (`config.state`).
-_known_at = [-1, False]
+_known_at = array("q", [-1, 0])
 
 
 def _enabled() -> bool:
     state = config.state[0]
     if state == _known_at[0] and state >= 0:
-        return _known_at[1]  # type: ignore[return-value]
+        return bool(_known_at[1])
     found = bool(
         config.eager_fusion.value
         and not config.numeric_checks[0]
@@ -330,7 +334,7 @@ def _enabled() -> bool:
         and not config.disable_jit.value
     )
     if state >= 0:
-        _known_at[:] = state, found
+        _known_at[0], _known_at[1] = state, found
     return found
 
 
@@ -404,6 +408,7 @@ def _opened(local: _Local, form: Form, arrays: Sequence) -> tuple[Tape, list, li
             continue
         if not rows:
             _begin(form)
+            tape.limit = config.eager_fusion_bytes.value
         return tape, rows, codes
 
 
@@ -412,6 +417,8 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
     forms = plan.forms
     if forms is None:
         forms = plan.forms = _forms_of(plan)
+        if forms:
+            native.prepare(plan)
     local = _local
     if not forms or local.busy or not _enabled():
         return None
@@ -419,9 +426,10 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
         out = _next_row(local.tape, forms[0], arrays)
         if out is not None:
             return out
-    for x in arrays:
-        if type(x) is not DeferredArray and not x._value.flags.c_contiguous:
-            return None  # NumPy may read it without a copy
+    if DeferredArray not in map(type, arrays):
+        for x in arrays:
+            if not x._value.flags.c_contiguous:
+                return None  # NumPy may read it without a copy
     local.busy = True
     try:
         while True:
@@ -481,7 +489,26 @@ def defer_again(primitive: Primitive, args: tuple, params: dict) -> Any:
         plan = _plans.get((primitive, *[x._aval for x in args], *params.items()))
     except (AttributeError, TypeError):  # another kind of operand; params that do not hash
         return None
-    return None if plan is None else defer_plan(plan, args)
+    if plan is None:
+        return None
+    if not plan.told and hooks.learn_later is not None:
+        plan.told = True
+        hooks.learn_later(primitive, params, plan)
+    return hooks.defer_plan(plan, args)
+
+
+def planned(
+    primitive: Primitive, avals: tuple, params: dict, out: ShapedArray, waits: bool,
+    function: Callable,
+) -> Callable | None:  # fmt: skip
+    """`hooks.planned`."""
+    form = _form(primitive, params, avals, out)
+    if form is None or form.several or form.numpys and not waits:
+        return None
+    plan = Plan(avals, [], [(primitive, form.params, tuple(range(len(avals))), out)])
+    plan.forms = (form,)
+    native.prepare(plan)
+    return native.planned(plan, function)
 
 
 def _forms_of(plan: Plan) -> tuple[Form, ...]:
@@ -502,7 +529,7 @@ def _begin(form: Form) -> None:
     """Note that a tape begins here."""
     if len(_starts) >= _MAX_STARTS:
         _starts.clear()
-    _starts.add((form.number, None))
+    form.begins = True
     _starts.add((form.number, hooks.user_line()))
 
 
@@ -510,46 +537,34 @@ def _begin(form: Form) -> None:
 def _run(tape: Tape, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter()
-    holders: list[tuple[DeferredArray, int]] = []
-    for i, (_, _, helds) in enumerate(rows):
+    holders: dict[int, DeferredArray] = {}
+    roots: dict[int, int] = {}  # of results that are views of others: of which
+    code = -1 << RESULTS
+    for form, codes, helds in rows:
+        code += 1 << RESULTS
         for k, held in enumerate(helds):
             array = held()
             if array is not None:
-                holders.append((array, i << RESULTS | k))
+                holders[code | k] = array
+        if form.alias:
+            (of,) = codes
+            root = roots.get(of, of)
+            # A part of what nobody needs otherwise is computed alone.
+            if form.view or root < 0 or root in holders:
+                roots[code] = root
     if not holders:
         return
-    roots = _roots(rows, {code for _, code in holders})
-    outs = sorted({r for r in [roots.get(code, code) for _, code in holders] if r >= 0})
+    outs = sorted({r for r in [roots.get(code, code) for code in holders] if r >= 0})
     values: dict[int, Any] = {-1 - k: v for k, v in enumerate(tape.inputs)}
     how = "views"
     if outs:
         compute, how = _program(tape, rows, outs)
         values.update(zip(outs, compute(tape.inputs), strict=True))
-    for array, code in holders:
-        arrive(array, _view(rows, code, values))
-    pieces.append(
-        Piece(
-            tuple([_name(form) for form, _, _ in rows]), len(holders), why,
-            str(hooks.user_line() or ""), how, 1e3 * (time.perf_counter() - start),
-        )
-    )  # fmt: skip
-
-
-def _name(form: Form) -> str:
-    return form.params["name"] if form.primitive is jit_p else form.primitive.name
-
-
-def _roots(rows: list[Row], live: set[int]) -> dict[int, int]:
-    """For results that are made as views of others: of which."""
-    roots: dict[int, int] = {}
-    for i, (form, codes, _) in enumerate(rows):
-        if form.view or form.part:
-            (of,) = codes
-            root = roots.get(of, of)
-            # A part of what nobody needs otherwise is computed alone.
-            if form.view or root < 0 or root in live:
-                roots[i << RESULTS] = root
-    return roots
+    for code, array in holders.items():
+        arrive(array, values[code] if code in values else _view(rows, code, values))
+    names = tuple([row[0].name for row in rows])
+    took = 1e3 * (time.perf_counter() - start)
+    pieces.append(Piece(names, len(holders), why, str(hooks.user_line() or ""), how, took))
 
 
 def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
@@ -743,3 +758,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lambda: finish_here("a fork"))
 
 hooks.defer, hooks.defer_plan, hooks.defer_again = defer, defer_plan, defer_again
+hooks.planned = planned
+native.connect(
+    {
+        "tape": Tape, "local": _local, "open_name": "tape", "busy_name": "busy",
+        "defer_plan": defer_plan,
+    },
+    {"enabled": _known_at.buffer_info()[0], "soft": SOFT, "hard": HARD, "results": RESULTS},
+)  # fmt: skip

@@ -14,11 +14,13 @@ from numjet.api import memories
 from numjet.api.memories import checked_memory as checked_memory
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks
-from numjet.core.array import Array, ArrayImpl, as_array, install_methods
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.cluster import Cluster
-from numjet.core.remote import Device, Remote, RemoteArray
-from numjet.core.spread import Spread, SpreadArray
-from numjet.core.trace import Tracer
+from numjet.core.evaluate import another
+from numjet.core.hooks import Remote, Spread
+from numjet.core.remote import Device, RemoteArray
+from numjet.core.spread import SpreadArray
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import sharding_constraint_p
 
 
@@ -482,7 +484,8 @@ def _sharding(self: Any) -> Any:
         raise AttributeError("A traced array has no sharding while the function is traced.")
     if type(self) is RemoteArray and self._sharding is None:
         return SingleDeviceSharding(self._buffer.devices[0])
-    return self._sharding or SingleDeviceSharding(first_device())
+    nowhere = self._sharding is None and hooks.sharding_of_nowhere(self.ndim)
+    return nowhere or self._sharding or SingleDeviceSharding(first_device())
 
 
 def _shards(self: Any) -> list[Shard]:
@@ -561,7 +564,8 @@ def _addressable_data(self: Any, index: int) -> Any:
     return _shards(self)[index].data
 
 
-install_methods(
+hooks.install(
+    Array,
     {
         "sharding": property(_sharding, doc="Where the array lives."),
         "devices": _devices_of,
@@ -573,7 +577,7 @@ install_methods(
             _global_shards, doc="The parts on all processes' devices; only this one's hold data."
         ),
         "addressable_data": _addressable_data,
-    }
+    },
 )
 
 
@@ -633,7 +637,7 @@ def mark(x: Tracer, sharding: Sharding) -> Any:
     """A traced array with the constraint that it is laid out so."""
     if not hasattr(sharding, "layout"):
         return x
-    Spread.marks += 1
+    Spread.marks, Spread.active = Spread.marks + 1, True
     return sharding_constraint_p.bind(x, sharding=sharding)
 
 
@@ -655,7 +659,8 @@ def device_put(
 
     x: arrays, NumPy arrays, numbers. device: a Device, a sharding, a `Format` of one, a
     PartitionSpec over the mesh of `set_mesh`, or a pytree of these that is a prefix of `x`; None
-    keeps the default. donate: `x` may be given up. src and may_alias are taken for JAX's sake.
+    keeps the default. donate: `x` may be given up. may_alias: False gives new
+    arrays, which live on when those of `x` are deleted. src is taken for JAX's sake.
     Inside a traced function it is an operation of the program. Derivative: the identity, back to
     where `x` was. Raises ValueError for an unknown device and for a sharding that does not fit a
     shape, TypeError for leaves that are no arrays.
@@ -665,22 +670,26 @@ def device_put(
     >>> nj.device_put(np.arange(3), nj.devices()[0])
     Array([0, 1, 2], dtype=int32)
     """
-    del src, donate, may_alias
+    del src, donate
+    if may_alias is False:
+        return tree.tree_map(another, device_put(x, device))
     if not (device is None or isinstance(device, Device | Sharding)):
         return _put_each(x, device)
     if device is None and (_default.uses or _default._global or config.platforms._global):
         return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
+    axes_alone = False
     if isinstance(device, SingleDeviceSharding):
         device = device._device
     elif device is not None and hasattr(device, "mesh"):
-        _ = device.mesh.devices  # raises where there are the mesh's axes alone
+        axes_alone = not hasattr(device.mesh, "devices_in_order")
+        _ = current_trace() is EVAL and device.mesh.devices  # raises where there are axes alone
     sharding: Any = SingleDeviceSharding(device) if isinstance(device, Device) else device
 
     def put(leaf: Any) -> Any:
         leaf = as_array(leaf)
         if sharding is None:
             return leaf
-        if isinstance(leaf, Tracer):
+        if isinstance(leaf, Tracer) or axes_alone:
             return mark(leaf, sharding)
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
         if type(leaf) is SpreadArray and not leaf.is_fully_addressable:

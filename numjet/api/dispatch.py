@@ -21,15 +21,16 @@ from numjet.base import config
 from numjet.base.tree_registry import kind_of
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import check_finite
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr
+from numjet.core.hooks import Remote, Spread
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_jaxpr
 from numjet.core.lowering import Host, Kernel, Region
 from numjet.core.memo import WeighedMemo
 from numjet.core.primitive import Primitive
-from numjet.core.remote import Remote, target
-from numjet.core.spread import Spread, any_spread
+from numjet.core.remote import target
+from numjet.core.spread import any_spread
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.runtime import events
@@ -50,13 +51,17 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
     found = closed.cache.get(key)
     if found is None:
         start = time.perf_counter()
+        if config.log_compiles.value:
+            types = ", ".join([a.str_short() for a in closed.in_avals])
+            logger.warning("Compiling jit(%s) with global shapes and types [%s].", name, types)
         try:
-            found = cpu.compile(closed, {"donate": donate, "name": name})
+            found = cpu.compile(bare(closed), {"donate": donate, "name": name})
         except CodeRefused as reason:
             found = Evaluated(closed, str(reason))
         closed.cache[key] = found
         if config.log_compiles.value:
-            logger.warning("Compiled %s in %.1f ms.", name, 1e3 * (time.perf_counter() - start))
+            seconds = time.perf_counter() - start
+            logger.warning("Finished compilation of jit(%s) in %.6f sec", name, seconds)
     return found
 
 
@@ -183,7 +188,7 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
     if config.disable_jit.value and not alone:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    if Spread.active and any_spread(args):
+    if Spread.active and any_spread(args) or Placed.active and any_placed(closed.out_avals):
         return Spread.run(closed, args, name)
     place = target(args, name) if Remote.active else None
     if place is not None:

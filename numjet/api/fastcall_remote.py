@@ -14,7 +14,8 @@ from typing import Any
 from numjet.api import fastcall
 from numjet.base import config
 from numjet.core import hooks
-from numjet.core.remote import Remote, RemoteArray
+from numjet.core.hooks import Remote
+from numjet.core.remote import RemoteArray
 from numjet.transforms.batch import axis_env
 
 # Signatures of one function that get code of their own.

@@ -53,8 +53,9 @@ def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[An
                         "closure."
                     ) from None
                 raise TypeError(
-                    f"{what}: {name}{path} is {x!r} of type {type(x).__name__}, which is no array "
-                    "or scalar. Pass such values by closure, or through functools.partial."
+                    f"{what}: {name}{path} is {x!r} of type {type(x)}, which is not a valid JAX "
+                    "type: no array or scalar. Pass such values by closure, or through "
+                    "functools.partial."
                 ) from None
     return leaves, treedef
 
@@ -111,6 +112,12 @@ class Flat:
         treedef, arrays, rest = self.aux
         given, other = iter(values), iter(rest)
         return tree.tree_unflatten(treedef, [next(given) if a else next(other) for a in arrays])
+
+
+def leaf_path(treedef: Any, i: int) -> str:
+    """Where leaf `i` of a structure is, as text."""
+    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+    return tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
 
 
 def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:

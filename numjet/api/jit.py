@@ -20,54 +20,35 @@ from typing import Any
 from numjet.api import dispatch, fastcall
 from numjet.api.devices import CpuDevice, asks_nothing, devices
 from numjet.api.flat import check_callable, wraps
+from numjet.api.jit_arguments import (
+    as_tuple,
+    aval_of_spec,
+    check_donated,
+    hashable,
+    positional_tree,
+    positional_trees,
+    resolve,
+    warn_unusable,
+)
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.stage_info import Described, MemoryStats, Placed, executable, execute
+from numjet.api.stages import Entry, Lowered, Traced
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
-from numjet.core import memo
+from numjet.core import hi, memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dtypes import canonical
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.hooks import Remote, Spread
+from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
-from numjet.core.remote import Device, Remote, target
-from numjet.core.spread import Spread, SpreadArray
+from numjet.core.remote import Device, target
+from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
-
-
-class Entry:
-    """What is known of one signature of a jitted function."""
-
-    __slots__ = (
-        "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
-        "mesh_inside",
-    )
-
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        consts: list,
-        out_tree: Any,
-        name: str,
-        donate: tuple,
-        use: RefUse | None = None,
-    ) -> None:
-        self.closed, self.consts, self.out_tree, self.name = closed, consts, out_tree, name
-        self.out_avals = closed.out_avals
-        self.donate = donate
-        self.executable: Any = None
-        self.calls = 0  # that were timed
-        # References that the function closes over: arguments behind the others; None: there are
-        # none.
-        self.use = use if use is not None and use.refs else None
-        self.mesh_inside = False  # whether it says itself how values are laid out over devices
-
 
 # Signatures of one function that get code of their own.
 MAX_QUICK = 8
@@ -103,6 +84,7 @@ class JitCore:
         self._quick_state, self._quick = -1, 0
         self._calls: Any = None
         self.device: Any = None  # that `jit` was told
+        self.inline = False  # written in place while another function is staged
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
         self._with_refs: dict = {}  # by which arguments are references
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
@@ -137,15 +119,12 @@ class JitCore:
                     spread = True
                 elif type(x) is Ref:
                     return _refs().call_with_refs(self, statics, given, treedef)
+                elif type(x) in hi.TYPES:
+                    return _refs().call_with_values(self, statics, given, treedef)
                 else:
                     x = leaves[i] = self._as_array(x, i, treedef)
             avals.append(x.aval)
-        key = (treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()))
-        entry = self._entries.get(key)
-        if entry is None:
-            entry = self._trace(statics, avals, treedef, args, kwargs)
-            if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
-                self._entries[key] = entry
+        entry = self._entry(statics, avals, treedef, args, kwargs)
         if entry.use is not None:
             return _refs().call_closed_over(self, entry, leaves)
         if self.layouts != (None, None):
@@ -153,6 +132,9 @@ class JitCore:
             outs = _layouts().call(self, entry, leaves, treedef, args, kwargs, traced)
         elif traced or has_tracers(entry.consts):
             Spread.marks += entry.mesh_inside
+            if self.inline and current_trace().staging is current_trace():
+                outs = eval_jaxpr(entry.closed.jaxpr, [], *entry.consts, *leaves)
+                return tree.tree_unflatten(entry.out_tree, outs)
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         elif (place := self._place_for(entry, leaves)) is not None:
             calls = importlib.import_module("numjet.api.fastcall_remote")
@@ -166,6 +148,18 @@ class JitCore:
                 self._make_quick(entry, treedef, statics, given, args, kwargs)
             outs = self._execute(entry, leaves, given)
         return tree.tree_unflatten(entry.out_tree, outs)
+
+    def _entry(
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
+    ) -> Entry:
+        """The function traced for a signature, now or before."""
+        key = (treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()))
+        entry = self._entries.get(key)
+        if entry is None or entry.use is not None and not entry.use.current():
+            entry = self._trace(statics, avals, treedef, args, kwargs)
+            if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
+                self._entries[key] = entry
+        return entry
 
     def _make_quick(
         self, entry: Entry, treedef: Any, statics: tuple, leaves: list, args: tuple, kwargs: dict
@@ -213,6 +207,8 @@ class JitCore:
                 entry.closed, entry.name, tuple([i + n for i in entry.donate])
             )
             entry.executable = executable
+            if entry.donate:
+                warn_unusable(entry)
         if (
             entry.calls >= dispatch.TIMED_CALLS
             and executable.measured > dispatch.ASYNC_ABOVE
@@ -220,6 +216,8 @@ class JitCore:
             and dispatch.may_wait(executable)
         ):
             return dispatch.submit(executable, [*entry.consts, *leaves], entry.out_avals, given)
+        if entry.donate:
+            check_donated(leaves, entry.donate)
         values = [x._value for x in (*entry.consts, *leaves)]
         for i in entry.donate:
             i += len(entry.consts)
@@ -239,7 +237,7 @@ class JitCore:
         """Static values (as part of the key), dynamic leaves and their structure."""
         if self._plain:
             if not kwargs and LEAF_TYPES.issuperset(map(type, args)):
-                return (), list(args), _positional(len(args))
+                return (), list(args), positional_tree(len(args))
             leaves, treedef = tree.tree_flatten((args, kwargs))
             return (), leaves, treedef
         statics, dynamic, kw = self._split(args, kwargs)
@@ -252,11 +250,11 @@ class JitCore:
         statics: list[tuple[Any, Any, type]] = []  # with the type, since 1 == 1.0 == True
         for i in sorted(nums):
             if i < n:
-                value = _hashable(args[i], f"argument number {i}", self._name)
+                value = hashable(args[i], f"argument number {i}", self._name)
                 statics.append((i, value, type(value)))
         for name in self._static_argnames:
             if name in kwargs:
-                value = _hashable(kwargs[name], f"argument {name!r}", self._name)
+                value = hashable(kwargs[name], f"argument {name!r}", self._name)
                 statics.append((name, value, type(value)))
         dynamic = tuple([x for i, x in enumerate(args) if i not in nums])
         return (
@@ -293,10 +291,10 @@ class JitCore:
         except TypeError:
             name = self._arg_names(treedef)[position]
             raise TypeError(
-                f"jit({self._name}): argument {name} is {x!r} of type {type(x).__name__}, which is "
-                "no array, scalar or "
-                "pytree of them. Mark it as static with static_argnums or static_argnames (it must "
-                "then be hashable)."
+                f"Error interpreting argument to {self._fun!r} as an abstract array. The "
+                f"problematic value is {x!r} of type {type(x)} and was passed to the function at "
+                f"path {name}: no array, scalar or pytree of them. Mark it as static with "
+                "static_argnums or static_argnames (it must then be hashable)."
             ) from None
 
     def _arg_names(self, treedef: Any) -> list[str]:
@@ -324,7 +322,7 @@ class JitCore:
         static_args = {k: v for k, v, _ in statics if isinstance(k, int)}
         static_kwargs = {k: v for k, v, _ in statics if isinstance(k, str)}
         out_tree: list = []
-        alone = not statics and treedef is _positionals.get(len(avals))
+        alone = not statics and treedef is positional_trees.get(len(avals))
 
         def flat(*leaves: Any) -> list[Any]:
             if alone:
@@ -351,9 +349,15 @@ class JitCore:
                 "TRACING CACHE MISS of %s: no program for arguments %s, static values %s and these "
                 "flags.", self._name, ", ".join(a.str_short() for a in avals), statics,
             )
+        start = perf_counter()
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
-            use, marks = RefUse(reads=True), Spread.marks
+            use, marks = RefUse(reads=True, reshapes=True), Spread.marks
             jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef), use)
+        if config.log_compiles.value:
+            dispatch.logger.warning(
+                "Finished tracing + transforming %s for pjit in %.6f sec",
+                self._name, perf_counter() - start,
+            )  # fmt: skip
         donated = self._donated(args, kwargs, statics)
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
         entry.mesh_inside = Spread.marks != marks
@@ -363,8 +367,8 @@ class JitCore:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
         statics, leaves, treedef = self._flatten(args, kwargs)
-        avals = [_aval_of_spec(x) for x in leaves]
-        entry = self._trace(statics, avals, treedef, args, kwargs)
+        avals = [aval_of_spec(x) for x in leaves]
+        entry = self._entry(statics, avals, treedef, args, kwargs)
         return Traced(entry, treedef, self, self._place_for(entry, leaves))
 
 
@@ -446,25 +450,10 @@ class JitFunction:
         return inspect.signature(self._core._fun)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._core._fun!r}>"
+        return f"<PjitFunction of {self._core._fun!r}>"
 
     def __reduce__(self) -> Any:
         return str(self.__dict__["__qualname__"])
-
-
-# By how many they are: the structure of arguments that are leaves by position.
-_positionals: dict[int, Any] = {}
-
-
-def _positional(n: int) -> Any:
-    found = _positionals.get(n)
-    if found is None:
-        # A few at once: the first takes 40 us, those right after it a few each.
-        for count in range(n, n + 4):
-            if count not in _positionals:
-                _positionals[count] = tree.tree_structure(((0,) * count, {}))
-        found = _positionals[n]
-    return found
 
 
 def _output(x: Any, name: str, structure: Any, i: int) -> Any:
@@ -475,9 +464,8 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
         marked = tree.tree_unflatten(structure, range(structure.num_leaves))
         path = tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
         raise TypeError(
-            f"jit({name}): output{path} is {x!r} of type {type(x).__name__}. A jitted function "
-            "returns arrays, "
-            "scalars and pytrees of them."
+            f"function {name} traced for jit returned a value of type {type(x)}, which is not a "
+            f"valid JAX type: output{path} is {x!r}. Return arrays, scalars and pytrees of them."
         ) from None
 
 
@@ -489,237 +477,6 @@ def _layouts() -> Any:
 def _refs() -> Any:
     """`api.refs`, which few programs need."""
     return importlib.import_module("numjet.api.refs")
-
-
-def _hashable(x: Any, what: str, name: str) -> Any:
-    try:
-        hash(x)
-    except TypeError:
-        raise ValueError(
-            f"jit({name}): static {what} is not hashable: {x!r} of type {type(x).__name__}. Static "
-            "arguments are "
-            "part of the compilation key; pass a tuple, a frozen dataclass or a string instead."
-        ) from None
-    return x
-
-
-def _aval_of_spec(x: Any) -> ShapedArray:
-    if isinstance(x, ShapeDtypeStruct):
-        return ShapedArray(x.shape, x.dtype, x.weak_type)
-    if isinstance(x, ShapedArray):
-        return x
-    if isinstance(x, Array):
-        return x.aval
-    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
-        return ShapedArray(tuple(x.shape), canonical(x.dtype))
-    return as_array(x).aval
-
-
-class Traced(Described):
-    """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`.
-
-    >>> import numjet as nj
-    >>> traced = nj.jit(lambda x: x * 2).trace(1.0)
-    >>> traced.out_info
-    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
-    """
-
-    in_tree: Any = None  # its own, of which the other stages tell
-
-    def __init__(self, entry: Entry, in_tree: Any, fun: JitCore, place: Any = None) -> None:
-        self._entry, self.in_tree, self._fun, self.place = entry, in_tree, fun, place
-        self._traced = self
-        self.fun_name = entry.name
-
-    @property
-    def jaxpr(self) -> ClosedJaxpr:
-        """The jaxpr, closed."""
-        jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
-        if not n:
-            return self._entry.closed
-        return ClosedJaxpr(
-            jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts
-        )
-
-    @property
-    def out_info(self) -> Any:
-        """Shapes and dtypes of the result."""
-        return tree.tree_unflatten(
-            self._entry.out_tree,
-            [
-                ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-                for a in self._entry.out_avals
-            ],
-        )
-
-    @property
-    def out_avals(self) -> Any:
-        """The aval of each result."""
-        return tree.tree_unflatten(self._entry.out_tree, self._entry.out_avals)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run for arguments of this signature, compiling first."""
-        return self.lower().compile()(*args, **kwargs)
-
-    def lower(self, **_: Any) -> Lowered:
-        """The traced function as kernels: a Lowered.
-
-        >>> import numjet as nj
-        >>> type(nj.jit(lambda x: x * 2).trace(1.0).lower()).__name__
-        'Lowered'
-        """
-        return Lowered(self)
-
-
-class Lowered(Described):
-    """A traced function cut into kernels: `.as_text()`, `.compile()`.
-
-    >>> import numjet as nj
-    >>> lowered = nj.jit(lambda x: x * 2).lower(1.0)
-    >>> lowered.out_info
-    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
-    """
-
-    def __init__(self, traced: Traced) -> None:
-        self._traced = traced
-        self._executable: Any = None
-
-    def _get(self) -> Any:
-        if self._executable is None:
-            self._executable = executable(self._traced)
-        return self._executable
-
-    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The kernels as text of the loop IR, in the order they run.
-
-        dialect: "jaxpr" gives the jaxpr instead, "stablehlo" what a device of XLA would run.
-        debug_info adds nothing: no lines of the source are named.
-
-        >>> import numjet as nj
-        >>> print(nj.jit(lambda x: x * 2).lower(1.0).as_text("jaxpr"))
-        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
-        """
-        if dialect == "jaxpr":
-            return str(self._traced.jaxpr)
-        if dialect == "stablehlo":
-            hlo = importlib.import_module("numjet.xla.hlo")
-            return hlo.module_text(self._traced.jaxpr, self._traced.fun_name)
-        if dialect is not None:
-            raise NotImplementedError(
-                f"as_text: there is no dialect {dialect!r} here. Leave it out for the kernels as "
-                "loop IR, or pass 'jaxpr' or 'stablehlo'; compile().as_text() gives LLVM IR."
-            )
-        return self._get().kernels_text()
-
-    def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The jaxpr (dialect "jaxpr"), or the kernels as text; there is no MLIR."""
-        return self._traced.jaxpr if dialect == "jaxpr" else self.as_text(dialect)
-
-    def compile(self, compiler_options: Any = None) -> Compiled:
-        """Machine code for this signature: a Compiled, which is called with arguments of it.
-
-        compiler_options: for the backend; the CPU's has none.
-
-        >>> import numjet as nj
-        >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
-        Array(6., dtype=float32, weak_type=True)
-        """
-        return Compiled(self._traced, self._get())
-
-    def cost_analysis(self) -> dict:
-        """An estimate of one call: {"flops": ..., "bytes accessed": ...}.
-
-        >>> import numjet as nj
-        >>> nj.jit(lambda x: x * 2).lower(1.0).cost_analysis()
-        {'flops': 1.0, 'bytes accessed': 8.0}
-        """
-        return self._get().cost_analysis()
-
-    @property
-    def out_info(self) -> Any:
-        """Shapes and dtypes of the result."""
-        return self._traced.out_info
-
-
-class Compiled(Placed):
-    """Machine code for one signature. Call it with arguments of that signature.
-
-    >>> import numjet as nj
-    >>> compiled = nj.jit(lambda x: x * 2).lower(1.0).compile()
-    >>> compiled(3.0)
-    Array(6., dtype=float32, weak_type=True)
-    """
-
-    def __init__(self, traced: Traced, executable: Any) -> None:
-        self._traced, self._executable = traced, executable
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        fun, entry = self._traced._fun, self._traced._entry
-        _, leaves, treedef = fun._flatten(args, kwargs)
-        if treedef != self._traced.in_tree:
-            raise TypeError(
-                f"Compiled {entry.name} was made for arguments {self._traced.in_tree}, got "
-                f"{treedef}. Lower and "
-                "compile again for another structure."
-            )
-        values = [x if isinstance(x, Array) else as_array(x) for x in leaves]
-        want = entry.closed.in_avals[len(entry.consts) :]
-        for i, (x, a) in enumerate(zip(values, want, strict=True)):
-            if x.aval.shape != a.shape or x.aval.dtype != a.dtype:
-                raise TypeError(
-                    f"Compiled {entry.name} was made for {a.str_short()} as argument "
-                    f"{fun._arg_names(treedef)[i]}, got {x.aval.str_short()}. Lower and compile "
-                    "again."
-                )
-        if has_tracers(values):
-            raise TypeError(
-                f"Compiled {entry.name} cannot be transformed. Apply grad or vmap to the jitted "
-                "function and "
-                "compile the result."
-            )
-        outs = execute(self._traced, values)
-        return tree.tree_unflatten(entry.out_tree, outs)
-
-    def as_text(self, kind: str = "llvm") -> str:
-        """The program as LLVM IR, or as assembly.
-
-        kind: "llvm" or "assembly".
-
-        >>> import numjet as nj
-        >>> "define" in nj.jit(lambda x: x * 2).lower(1.0).compile().as_text()
-        True
-        """
-        if kind not in ("llvm", "assembly"):
-            raise ValueError(f"as_text: kind must be 'llvm' or 'assembly', got {kind!r}.")
-        return self._executable.assembly() if kind == "assembly" else self._executable.llvm_text()
-
-    def cost_analysis(self) -> dict:
-        """An estimate of one call: {"flops": ..., "bytes accessed": ...}.
-
-        >>> import numjet as nj
-        >>> nj.jit(lambda x: x * 2).lower(1.0).compile().cost_analysis()
-        {'flops': 1.0, 'bytes accessed': 8.0}
-        """
-        return self._executable.cost_analysis()
-
-    def memory_analysis(self) -> Any:
-        """Bytes of arguments, outputs, temporaries and generated code.
-
-        >>> import numjet as nj
-        >>> nj.jit(lambda x: x * 2).lower(1.0).compile().memory_analysis()["output_size_in_bytes"]
-        4
-        """
-        return MemoryStats(self._executable.memory_analysis())
-
-    def runtime_executable(self) -> Any:
-        """The executable itself: what the runtime calls."""
-        return self._executable
-
-
-def _as_tuple(x: Any, kind: type) -> tuple:
-    if x is None:
-        return ()
-    return (x,) if isinstance(x, kind) else tuple(x)
 
 
 def jit(
@@ -762,22 +519,22 @@ def jit(
     >>> print(power(3.0, n=2))
     9.0
     """
-    del keep_unused, inline, compiler_options
+    del keep_unused, compiler_options
     layouts = tuple([None if asks_nothing(s) else s for s in (in_shardings, out_shardings)])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if device is None and backend not in (None, "cpu"):
         device = devices(backend)[0]
-    nums, names = _as_tuple(static_argnums, int), _as_tuple(static_argnames, str)
-    donate_nums, donate_names = _as_tuple(donate_argnums, int), _as_tuple(donate_argnames, str)
+    nums, names = as_tuple(static_argnums, int), as_tuple(static_argnames, str)
+    donate_nums, donate_names = as_tuple(donate_argnums, int), as_tuple(donate_argnames, str)
 
     both = static_argnums is not None and static_argnames is not None
     both_donated = donate_argnums is not None and donate_argnames is not None
 
     def make(f: Callable) -> JitFunction:
         check_callable("jit", f)
-        statics = _resolve(f, nums, names, both)
-        donated = _resolve(f, donate_nums, donate_names, both_donated)
+        statics = resolve(f, nums, names, both)
+        donated = resolve(f, donate_nums, donate_names, both_donated)
         for static, given in zip(statics, donated, strict=True):
             if not set(static).isdisjoint(given):
                 raise ValueError(
@@ -786,48 +543,10 @@ def jit(
                 )
         made = JitFunction(f, *statics, *donated)
         made._core.device, made._core.layouts = device, layouts
+        made._core.inline = bool(inline)
         return made
 
     return make if fun is None else make(fun)
-
-
-def _resolve(
-    fun: Callable, nums: tuple, names: tuple, both: bool = False
-) -> tuple[tuple, tuple]:
-    """Numbers and names; where only one of them was given (not `both`), the other follows from it
-    by the function's signature."""
-    if not nums and not names:
-        return (), ()
-    try:
-        parameters = list(inspect.signature(fun).parameters.values())
-    except (ValueError, TypeError):
-        return nums, names
-    by_name = {p.name: i for i, p in enumerate(parameters)}
-    positional = [p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters]
-    variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
-    for name in names:
-        if name not in by_name and not variadic:
-            raise ValueError(
-                f"jit: {getattr(fun, '__name__', fun)} has no argument named {name!r}; it has "
-                f"{list(by_name)}."
-            )
-    for i in nums:
-        if not variadic and not -len(parameters) <= i < len(parameters):
-            raise ValueError(
-                f"jit: {getattr(fun, '__name__', fun)} has no argument number {i}; it has "
-                f"{len(parameters)}."
-            )
-    all_nums = {i % len(parameters) if i < 0 else i for i in nums}
-    if both:
-        return tuple(sorted(all_nums)), tuple(sorted(set(names)))
-    all_nums |= {by_name[n] for n in names if n in by_name and positional[by_name[n]]}
-    all_names = set(names) | {
-        parameters[i].name
-        for i in all_nums
-        if i < len(parameters)
-        and parameters[i].kind in (parameters[i].POSITIONAL_OR_KEYWORD, parameters[i].KEYWORD_ONLY)
-    }
-    return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 
 def make_jaxpr(
@@ -848,11 +567,11 @@ def make_jaxpr(
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     check_callable("make_jaxpr", fun)
-    nums = _as_tuple(static_argnums, int)
+    nums = as_tuple(static_argnums, int)
 
     @wraps(fun)
     def maker(*args: Any, **kwargs: Any) -> Any:
-        core = JitCore(fun, *_resolve(fun, nums, ()), (), ())
+        core = JitCore(fun, *resolve(fun, nums, ()), (), ())
         if axis_env:
             with contextlib.ExitStack() as stack:
                 for axis, size in axis_env:
@@ -878,6 +597,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable("eval_shape", fun)
     given: list[Any] = []  # a ShapeDtypeStruct that the function returns is its own answer
+    args, kwargs, raised = _refs().without_values(args, kwargs)
     refs = [isinstance(x, Ref) for x in tree.tree_leaves((args, kwargs))]
 
     @wraps(fun)
@@ -887,6 +607,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
             args, kwargs = structure.unflatten(
                 [Ref(AbstractRef(x.aval), x) if r else x for x, r in zip(traced, refs, strict=True)]
             )
+        args, kwargs = raised(args, kwargs)
         leaves, treedef = tree.tree_flatten(fun(*args, **kwargs))
         given[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
         return treedef.unflatten(

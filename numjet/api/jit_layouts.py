@@ -11,11 +11,12 @@ from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
-from numjet.api.sharding import PartitionSpec, constrained, of_context
+from numjet.api.reshard import constrained, of_context
+from numjet.api.sharding import PartitionSpec
 from numjet.base import tree
 from numjet.core.array import ArrayImpl
-from numjet.core.remote import Remote
-from numjet.core.spread import Spread, SpreadArray
+from numjet.core.hooks import Remote, Spread
+from numjet.core.spread import SpreadArray
 from numjet.core.trace import Tracer
 from numjet.ops.jit_call import jit_p
 

@@ -17,7 +17,7 @@ from typing import Any
 from numjet.api.jit import jit
 from numjet.base import config, tree
 from numjet.base.errors import ConcretizationTypeError
-from numjet.core import dtypes, hooks
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import DEAR, LARGE
@@ -73,12 +73,6 @@ def large_shape(place: int) -> Callable[[tuple, dict], bool]:
     return is_large
 
 
-def _is_of_words(x: Any) -> bool:
-    """Keys of other generators than threefry, from which compiled programs draw no gammas."""
-    dtype = x.aval.dtype if type(x) is ArrayImpl else None
-    return type(dtype) is dtypes.KeyDType and dtype is not dtypes.key_dtype
-
-
 def as_program(
     function: Callable,
     is_large: Callable[[tuple, dict], bool] = _large_operand,
@@ -110,8 +104,6 @@ def as_program(
         if current_trace() is not EVAL or CHECKS[0]:
             return function(*args, **kwargs)
         if config.disable_jit.value or not config.eager_compile.value:
-            return function(*args, **kwargs)
-        if any([_is_of_words(x) for x in (*args, *kwargs.values())]):
             return function(*args, **kwargs)
         return run(args, kwargs, large)
 

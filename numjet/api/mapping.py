@@ -8,6 +8,7 @@ that axis among the cores.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,13 +17,16 @@ import numpy as np
 from numjet.api.devices import CpuDevice, Device, devices as all_devices, place
 from numjet.api.flat import array_leaves, check_callable, name_of, wraps
 from numjet.api.jit import JitFunction
-from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec, constrained
+from numjet.api.mesh import Mesh
+from numjet.api.reshard import constrained
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
 from numjet.core.refs import AbstractRef, Ref, refuse_returned
 from numjet.core.remote import RemoteArray
-from numjet.core.structural import broadcast_in_dim, moveaxis
+from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
 from numjet.transforms.batch import Axis, batch_call
 
@@ -93,7 +97,10 @@ def vmap(
                 refuse_returned(x, name_of(fun))
             return [*outs, *[ref.value() for ref in inner.values()]]
 
-        outs, out_dims = batch_call(flat, Axis(size, axis_name, spmd_axis_name), leaves, dims)
+        axis = Axis(size, axis_name, spmd_axis_name)
+        if Placed.active:
+            axis.placed = _placed_axis(leaves, dims)
+        outs, out_dims = batch_call(flat, axis, leaves, dims)
         for i in reversed(refs):
             refs[i].put(_place(outs.pop(), out_dims.pop(), dims[i], size))
 
@@ -108,15 +115,39 @@ def vmap(
             places = [out_axes] * len(outs)
         else:
             places = tree.flatten_axes("vmap out_axes", out_tree, out_axes)
-        return tree.tree_unflatten(
-            out_tree,
-            [
-                x if d is not None and d == p else _place(x, d, p, size, at(i))
-                for i, (x, d, p) in enumerate(zip(outs, out_dims, places, strict=True))
-            ],
-        )
+        ends = [
+            x if d is not None and d == p else _place(x, d, p, size, at(i))
+            for i, (x, d, p) in enumerate(zip(outs, out_dims, places, strict=True))
+        ]
+        if axis.placed is not None:
+            ends = [
+                x if p is None else placed_like(x, axis.over(x.aval.row(p % x.ndim), p % x.ndim))
+                for x, p in zip(ends, places, strict=True)
+            ]
+        return tree.tree_unflatten(out_tree, ends)
 
     return mapped
+
+
+def _placed_axis(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """By which Explicit axes of a mesh the mapped axis is cut; ValueError where arguments
+    differ."""
+    found, first = None, True
+    for x, d in zip(leaves, dims, strict=True):
+        if d is None or not x.aval.ndim:
+            continue
+        placed = x.aval.placed
+        entry = None if placed is None else placed.spec[d]
+        own = None if entry is None else placed.of_entries((entry,))
+        if not first and own != found:
+            specs = [None if s is None else s.spec[0] for s in (found, own)]
+            raise ValueError(
+                "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+                f"inconsistent axis specs: {specs[0]} vs {specs[1]}. Lay the arguments out alike "
+                "with numjet.reshard."
+            )
+        found, first = own, False
+    return found
 
 
 def _mapped_leaves(
@@ -152,9 +183,9 @@ def _spread(
     mapped over axis 0."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ValueError(
-            f"{what}: in_axes has {len(in_axes)} entries for {len(args)} positional arguments; "
-            "give one "
-            "entry an argument (None for those not mapped)."
+            f"{what} in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got len(in_axes)={len(in_axes)}, "
+            f"len(args)={len(args)}. Give None for arguments that are not mapped."
         )
     for_args, for_kwargs = in_tree.children()
     per_arg = tree.flatten_axes(f"{what} in_axes", for_args, in_axes)
@@ -167,8 +198,9 @@ def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
     ndim = x.aval.ndim
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"vmap: {_leaf_name(in_tree, i)} has shape {x.shape}, so it has no axis {axis} to map. "
-            "Use None in "
+            f"vmap was requested to map its argument along axis {axis}, which implies that its "
+            f"rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its "
+            f"shape is {x.shape}): {_leaf_name(in_tree, i)} has no axis {axis}. Use None in "
             "in_axes for arguments that are not mapped."
         )
     return axis % ndim
@@ -189,31 +221,42 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
         found.add(given)
     if len(found) == 1:
         return found.pop()
-    name = name_of(fun)
     sizes: dict[int, list[str]] = {}
     for i, (x, d) in enumerate(zip(leaves, dims, strict=True)):
         if d is not None:
-            sizes.setdefault(x.shape[d], []).append(
-                f"{_leaf_name(in_tree, i)} has size {x.shape[d]} on axis {d}"
-            )
-    if given is not None and sizes and set(sizes) != {given}:
+            where = f"axis {d} of {_argument(fun, in_tree, i)} of type {x.aval.str_short()}"
+            sizes.setdefault(x.shape[d], []).append(where)
+    if not sizes:
         raise ValueError(
-            f"vmap: axis_size={given}, but "
-            + "; ".join(w for ws in sizes.values() for w in ws)
-            + "."
+            "vmap must have at least one non-None value in in_axes or axis_size must be "
+            f"specified: no argument of {name_of(fun)} is mapped, so the axis has no size."
         )
-    if sizes:
-        raise ValueError(
-            "vmap got inconsistent sizes for array axes to be mapped: the sizes of mapped axes of "
-            f"{name} must be equal: "
-            + "; ".join(w for ws in sizes.values() for w in ws)
-            + ". Use in_axes to choose other axes, or None for arguments that are not mapped."
+    lines = [f"the `axis_size` argument was {given}"] if given is not None else []
+    for size, places in sorted(sizes.items(), key=lambda item: -len(item[1])):
+        one = len(places) == 1
+        lines.append(
+            f"{'one axis' if one else f'some axes ({len(places)} of them)'} had size {size}"
+            f"{':' if one else ', e.g.'} {places[0]}"
         )
     raise ValueError(
-        f"vmap of {name}: no argument is mapped, so the axis has no size. Map at least one "
-        "argument "
-        "with in_axes, or pass axis_size."
+        "vmap got inconsistent sizes for array axes to be mapped:\n  * "
+        + ";\n  * ".join(lines)
+        + f".\nThe sizes of mapped axes of {name_of(fun)} must be equal: use in_axes to choose "
+        "other axes, or None for arguments that are not mapped."
     )
+
+
+def _argument(fun: Callable, in_tree: Any, i: int) -> str:
+    """Leaf `i` of (args, kwargs) by the name that the function gives it."""
+    marked = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
+    path = tree.tree_flatten_with_path(marked)[0][i][0]
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (ValueError, TypeError):
+        names = []
+    if getattr(path[0], "idx", 0) or path[1].idx >= len(names):
+        return _leaf_name(in_tree, i)
+    return f"argument {names[path[1].idx]}{tree.keystr(path[2:])}"
 
 
 def _place(x: Any, dim: int | None, place: Any, size: int, where: str = "") -> Any:
@@ -234,8 +277,8 @@ def _place(x: Any, dim: int | None, place: Any, size: int, where: str = "") -> A
     ndim = x.ndim + (dim is None)
     if not isinstance(place, int) or not -ndim <= place < ndim:
         raise ValueError(
-            f"vmap: out_axes {place!r} is out of range for an output with {ndim - 1} axes a mapped "
-            "example."
+            f"vmap out_axes: axis {place} is out of bounds for array of dimension {ndim}, which "
+            f"the output is ({ndim - 1} axes a mapped example)."
         )
     place %= ndim
     if dim is None:

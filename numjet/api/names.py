@@ -13,8 +13,7 @@ from numjet.api.flat import check_callable
 class named_scope(contextlib.ContextDecorator):  # noqa: N801 - a context manager read as a statement
     """`with named_scope("encoder"): ...`, or a decorator: names a part of a program for its reader.
 
-    name: a string (TypeError for others). Scopes nest; profiles and the texts of programs show the
-    names. Nothing else changes.
+    name: a string (TypeError for others). Scopes nest. Neither jaxprs nor profiles show the names.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> with nj.named_scope("encoder"):

@@ -14,8 +14,10 @@ import numpy as np
 
 from numjet.api.devices import place
 from numjet.api.flat import name_of
+from numjet.api.mesh import Mesh
+from numjet.api.reshard import over_types
 from numjet.api.shard_map import shard_map
-from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster
 from numjet.core.spread import SpreadArray
@@ -65,7 +67,7 @@ def given(
             )
         sharding = NamedSharding(mesh, cut(label, d))
         if type(x) is SpreadArray and not x.is_fully_addressable:
-            made.append(x)
+            made.append(over_types(x, mesh))
             length, wanted = (mesh.size if d is None else x.aval.shape[d]), mesh.size
         else:
             array, wanted = as_array(x), mine

@@ -1,6 +1,6 @@
 """A mesh of devices seen as a mesh of processes.
 
-For `api.sharding`. What would break it: devices of a process that are no block of the mesh, which
+For `api.mesh`. What would break it: devices of a process that are no block of the mesh, which
 are refused.
 """
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _layout_in(mesh: Any, x: Any) -> Any:
     sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
     if not hasattr(sharding, "layout"):
         return None
-    if sharding.mesh != mesh:
+    if not mesh.alike(sharding.mesh):
         raise ValueError(
             f"Mesh for all inputs should be equal. Got one mesh: {mesh} and another mesh: "
             f"{sharding.mesh}. Move the array to the other with numjet.device_put."
@@ -107,7 +107,7 @@ def _layout_in(mesh: Any, x: Any) -> Any:
 
 
 def _wanted(mesh: Any, sharding: Any, ndim: int) -> Any:
-    if getattr(sharding, "mesh", None) != mesh:
+    if not mesh.alike(getattr(sharding, "mesh", None)):
         raise ValueError(
             f"A result of a program over {mesh} cannot be laid out as {sharding}: name its mesh."
         )

@@ -1,8 +1,9 @@
-"""Calls of jitted functions with mutable references: among the arguments, or closed over.
+"""Calls of jitted functions with mutable references, or values that are no arrays: among the
+arguments, or closed over.
 
 `api.jit` hands such calls over. A function of references becomes one of their values that gives the
-new ones too (`core.refs`); it is traced and compiled like every other. What would break it: an
-argument that stands in two places, which is refused.
+new ones too (`core.refs`, `core.hi`); it is traced and compiled like every other. What would break
+it: a reference that stands in two places, which is refused.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.base import tree
+from numjet.core import hi
+from numjet.core.array import as_array
+from numjet.core.hooks import Remote
 from numjet.core.refs import AbstractRef, Ref, RefUse
-from numjet.core.remote import Remote
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.stage import has_tracers
@@ -71,12 +74,8 @@ def _pure(core: Any, statics: tuple, treedef: Any, known: list) -> Callable:
         refs: dict[int, Ref] = known[1]
         inner = {i: Ref(AbstractRef(leaves[i].aval), leaves[i]) for i in refs}
         dynamic, kw = tree.tree_unflatten(treedef, [inner.get(i, x) for i, x in enumerate(leaves)])
-        positional = list(dynamic)
-        for i, value, _ in statics:
-            if isinstance(i, int):
-                positional.insert(i, value)
-        named = {name: value for name, value, _ in statics if isinstance(name, str)}
-        out = core._fun(*positional, **kw, **named)
+        positional, named = _positional(core, statics, dynamic, kw)
+        out = core._fun(*positional, **named)
         used = getattr(current_trace(), "refs", None) or {}
         for i, ref in refs.items():
             if ref in used:
@@ -89,3 +88,96 @@ def _pure(core: Any, statics: tuple, treedef: Any, known: list) -> Callable:
 
     pure.__name__ = core._name
     return pure
+
+
+# ------------------------------------------------------------------ values that are no arrays
+class _Lowered:
+    """What a value holds, as a node of a tree: its arrays, beside its form."""
+
+    __slots__ = ("form", "arrays")
+
+    def __init__(self, form: Any, arrays: list) -> None:
+        self.form, self.arrays = form, arrays
+
+
+tree.register_pytree_node(
+    _Lowered,
+    lambda node: (node.arrays, node.form),
+    lambda form, arrays: _Lowered(form, list(arrays)),
+)
+
+
+def _positional(core: Any, statics: tuple, dynamic: tuple, kw: dict) -> tuple[list, dict]:
+    """The arguments of a call, static ones among them."""
+    positional = list(dynamic)
+    for i, value, _ in statics:
+        if isinstance(i, int):
+            positional.insert(i, value)
+    return positional, {**kw, **{n: value for n, value, _ in statics if isinstance(n, str)}}
+
+
+def call_with_values(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any:
+    """A call with values that are no arrays among the arguments: one of the function of the arrays
+    that they hold, which gives what they hold at the end. Donated arguments are kept."""
+    values: dict[int, Any] = {}  # each once
+    places: list[int | None] = []  # of each leaf among the values, or None
+    for x in leaves:
+        if type(x) in hi.TYPES:
+            values.setdefault(id(x), x)
+            places.append(list(values).index(id(x)))
+        else:
+            places.append(None)
+    given = [hi.Held(v) for v in values.values()]
+    key = (statics, treedef, tuple(places), tuple([(h.type, h.form) for h in given]))
+    known = core._with_refs.get(key)
+    if known is None:
+        made = type(core)(_pure_of_values(core, statics, treedef, places, given), (), (), (), ())
+        known = core._with_refs[key] = [made, values]
+    arrays = [[as_array(x) for x in held.arrays] for held in given]
+    rest = [x for x, place in zip(leaves, places, strict=True) if place is None]
+    outs, last = known[0].call(arrays, rest)
+    for value, held in zip(values.values(), last, strict=True):
+        if held.form is not None:
+            hi.change(value, held.form, held.arrays)
+    return outs
+
+
+def _made(given: list, arrays: list) -> list:
+    """Values of other arrays, made in the function that is traced."""
+    made = [held.made(xs) for held, xs in zip(given, arrays, strict=True)]
+    for value in made:
+        hi.own(value)
+    return made
+
+
+def _pure_of_values(
+    core: Any, statics: tuple, treedef: Any, places: list, given: list
+) -> Callable:
+    def pure(arrays: list, rest: list) -> Any:
+        made = _made(given, arrays)
+        others = iter(rest)
+        leaves = [next(others) if place is None else made[place] for place in places]
+        positional, named = _positional(core, statics, *tree.tree_unflatten(treedef, leaves))
+        out = core._fun(*positional, **named)
+        last = [hi.Held(value) for value in made]
+        return out, [_Lowered(held.form, [as_array(x) for x in held.arrays]) for held in last]
+
+    pure.__name__ = core._name
+    return pure
+
+
+def without_values(args: tuple, kwargs: dict) -> tuple[tuple, dict, Callable]:
+    """Arguments with the arrays that values hold in the place of these, and a function that puts
+    values of other arrays back."""
+    leaves, treedef = tree.tree_flatten((args, kwargs))
+    held = {i: hi.Held(x) for i, x in enumerate(leaves) if type(x) in hi.TYPES}
+    if not held:
+        return args, kwargs, lambda args, kwargs: (args, kwargs)
+
+    def raised(parts: tuple, _: dict) -> Any:
+        arrays = [x for i, x in enumerate(parts) if i in held]
+        made = iter(_made(list(held.values()), arrays))
+        leaves = [next(made) if i in held else x for i, x in enumerate(parts)]
+        return tree.tree_unflatten(treedef, leaves)
+
+    return tuple([held[i].arrays if i in held else x for i, x in enumerate(leaves)]), {}, raised

@@ -60,7 +60,13 @@ class ShapeDtypeStruct:
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """That of `x`, an array."""
-        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+        aval = getattr(x, "aval", x)
+        shown = aval.sharding if getattr(aval, "placed", None) is not None else None
+        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False), sharding=shown)
+
+    @property
+    def _aval(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self.sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with other fields, named as the arguments."""
@@ -85,6 +91,8 @@ class ShapeDtypeStruct:
         return ShapedArray(self.shape, self.dtype).size
 
     def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
         return self.shape[0]
 
     def __repr__(self) -> str:

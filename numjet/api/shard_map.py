@@ -16,9 +16,12 @@ from typing import Any
 
 from numjet.api.devices import place
 from numjet.api.flat import array_leaves, check_callable, name_of
-from numjet.api.sharding import Mesh, NamedSharding, PartitionSpec, axes_of, constrained, get_mesh
+from numjet.api.mesh import AxisType, Mesh, get_mesh, use_abstract_mesh
+from numjet.api.reshard import constrained, over_types, typed_mesh
+from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import tree
-from numjet.core.array import ArrayImpl, as_array
+from numjet.core.array import as_array
+from numjet.core.avals import any_placed
 from numjet.core.spread import SpreadArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, transpose
 from numjet.core.trace import Tracer
@@ -73,9 +76,16 @@ def shard_map(
         specs = (_own_specs(where, leaves) if in_specs is None
                  else _spread("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
+        inner = typed_mesh(where, names, AxisType.Auto)
+        manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
+        if any_placed([x.aval for x in leaves]):
+            if where.explicit_axes:
+                for spec, x in zip(specs, leaves, strict=True):
+                    _check_placed(names, spec, x)
+            leaves = [over_types(x, inner) for x in leaves]
         blocks, uses = [], []
         for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
-            block, used = _cut(where, names, spec, x, f"argument number {i}", name_of(f))
+            block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f))
             blocks.append(block)
             uses.append(used)
         out_tree: list = []
@@ -84,14 +94,15 @@ def shard_map(
             before = _around.get()[1]
             token = _around.set((where, before | set(names)))
             try:
-                out = f(*tree.tree_unflatten(in_tree, values))
+                with use_abstract_mesh(manual):
+                    out = f(*tree.tree_unflatten(in_tree, values))
             finally:
                 _around.reset(token)
             outs, treedef = array_leaves("shard_map", out, "output")
             out_tree.append((treedef, _spread("out_specs", out_specs, out)))
             return [as_array(x) for x in outs]
 
-        outs, varying = _run(local, where, names, blocks, uses)
+        outs, varying = _run(local, inner, names, blocks, uses)
         treedef, wanted = out_tree[0]
         _check_names(wanted, names, "out_specs")
         joined = []
@@ -133,13 +144,28 @@ def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
 
 def _own_specs(mesh: Mesh, leaves: Sequence[Any]) -> list[PartitionSpec]:
     """The specs that the arguments have, where the axes' types make them part of what they are."""
-    if not mesh.are_all_axes_explicit or any(isinstance(x, Tracer) for x in leaves):
+    if not mesh.are_all_axes_explicit:
         raise TypeError(
             "shard_map: in_specs must be a pytree of PartitionSpecs, but it was None. It may be "
             "left out for arrays over a mesh whose axes are all of type Explicit."
         )
-    found = [x._sharding if isinstance(x, ArrayImpl) else None for x in leaves]
-    return [s.spec if isinstance(s, NamedSharding) else PartitionSpec() for s in found]
+    placed = [x.aval.placed for x in leaves]
+    return [PartitionSpec() if s is None else s.spec for s in placed]
+
+
+def _check_placed(names: Sequence[Any], spec: PartitionSpec, x: Any) -> None:
+    """Raise ValueError where the type of an argument names other mapped axes than its spec."""
+    placed = x.aval.placed
+    if placed is None:
+        return
+    for i, entry in enumerate(placed.spec):
+        have = tuple([a for a in axes_of(entry) if a in names])
+        if have != (axes_of(spec[i]) if i < len(spec) else ()):
+            raise ValueError(
+                f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
+                f"{placed.spec} for arg: {x.aval}. `in_specs` is an optional argument so you can "
+                "leave it out; else lay the argument out with numjet.reshard."
+            )
 
 
 def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
@@ -243,9 +269,14 @@ def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
 
 def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
     """A result with its sharding."""
+    if x.aval.placed is not None:  # by axes that are not mapped here
+        ends = (*spec, *(None,) * (x.ndim - len(spec)))
+        both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, x.aval.placed.spec)]
+        spec = x.aval.placed.of_entries(both).spec
     sharding = NamedSharding(mesh, spec)
     if isinstance(x, Tracer):
-        return constrained(x, sharding) if mesh.is_multi_process else x
+        typed = mesh.is_multi_process or mesh.explicit_axes
+        return constrained(x, sharding) if typed else x
     if type(x) is SpreadArray:
         return constrained(x, sharding)
     return place(x, sharding)

@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from numjet.api.mesh import get_mesh
 from numjet.api.shard_map import shard_map
-from numjet.api.sharding import PartitionSpec, get_mesh
+from numjet.api.sharding import PartitionSpec
 from numjet.base import tree
 
 

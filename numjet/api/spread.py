@@ -14,12 +14,13 @@ from typing import Any
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
 from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import Placed
 from numjet.core.evaluate import evaluate as evaluate_plain
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from numjet.core.hooks import Remote, Spread
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.remote import Remote
-from numjet.core.spread import Spread, SpreadArray, constraint_of
+from numjet.core.spread import SpreadArray, constraint_of
 
 
 def _propagate() -> Any:
@@ -72,7 +73,7 @@ def layout_in(mesh: Any, x: Any) -> Any:
     """The layout of a value in a mesh; None where it is not laid out over it."""
     sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
     if hasattr(sharding, "layout"):
-        if sharding.mesh == mesh:
+        if mesh.alike(sharding.mesh):
             return sharding.layout(x.aval.ndim)
         return ((),) * x.aval.ndim  # another order of the same devices
     return None
@@ -80,7 +81,7 @@ def layout_in(mesh: Any, x: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """The same array without its layout."""
-    return ArrayImpl(x._value, x.aval) if type(x) is SpreadArray else x
+    return ArrayImpl(x._value, x.aval.bare()) if type(x) is SpreadArray else x
 
 
 def run(
@@ -100,16 +101,27 @@ def run(
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
     if over is None:
         over = constraint_of(closed)
+    if over is not None:
+        wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
     if over is not None and over.mesh.is_multi_process:
         processes = importlib.import_module("numjet.api.processes")
         return processes.run(closed, arrays, over, wanted, name)
     values = [plain(x) for x in arrays]
-    results = dispatch.run(closed, values, name) if execute is None else execute(values)
+    results = dispatch.run(bare(closed), values, name) if execute is None else execute(values)
     if over is None:
         return [_on(x, s or single) for x, s in zip(results, wanted, strict=True)]
     layouts = [layout_in(over.mesh, x) for x in arrays]
     labels = _result_shardings(closed, over, layouts, wanted)
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+def typed(over: Any, aval: Any) -> Any:
+    """The sharding that the type of a result says, where all axes of the mesh are Explicit."""
+    if not over.mesh.are_all_axes_explicit:
+        return None
+    if aval.placed is not None:
+        return aval.placed.update(mesh=over.mesh)
+    return over.of_entries((None,) * aval.ndim)
 
 
 class _Place(ArrayImpl):
@@ -139,8 +151,19 @@ def _result_shardings(
         flat = propagate.flatten(closed)
         n = len(closed.jaxpr.constvars)
         plan = propagate.propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape)
-        found = closed.cache[key] = [over.of_layout(plan.of(v)) for v in flat.jaxpr.outvars]
+        avals = closed.out_avals
+        found = closed.cache[key] = [
+            _labelled(over, a, plan.of(v)) for a, v in zip(avals, flat.jaxpr.outvars, strict=True)
+        ]
     return [s or f for s, f in zip(wanted, found, strict=True)]
+
+
+def _labelled(over: Any, aval: Any, layout: Any) -> Any:
+    """The sharding of a result: by Explicit axes as its type says, by others as they were found."""
+    shown = over.mesh.explicit_axes
+    if shown and layout is not None:
+        layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
+    return over.of_layout(_propagate().as_typed(aval, layout))
 
 
 _operations: dict = Memo("layouts of operations", 4096)
@@ -151,22 +174,35 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """One operation on arrays, some of them laid out over devices."""
     arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
     over, single = common_sharding(arrays, primitive.name)
+    constrains = primitive.name == "sharding_constraint"
+    if over is None and constrains:
+        asked = params.get("sharding")
+        over = asked if hasattr(getattr(asked, "mesh", None), "devices_in_order") else None
     if over is not None and over.mesh.is_multi_process:
         outs = run(_program(primitive, arrays, params), arrays, primitive.name)
         return outs if primitive.multiple_results else outs[0]
-    out = evaluate_plain(primitive, tuple([plain(x) for x in arrays]), params)
+    avals = tuple([x.aval for x in arrays])
+    types = primitive.out_avals(avals, params) if Placed.active else None
+    values = tuple([plain(x) for x in arrays])
+    out = values[0] if constrains else evaluate_plain(primitive, values, params)
     results = out if primitive.multiple_results else [out]
     if over is None:
         results = [_on(x, single) for x in results]
     else:
-        labels = _operation_shardings(primitive, arrays, params, over, results)
+        if types is None:
+            types = [x.aval for x in results]
+        elif not primitive.multiple_results:
+            types = [types]
+        labels = _operation_shardings(primitive, arrays, params, over, types)
         results = [place(x, s) for x, s in zip(results, labels, strict=True)]
     return results if primitive.multiple_results else results[0]
 
 
 def _operation_shardings(
-    primitive: Primitive, arrays: tuple, params: dict, over: Any, results: list
+    primitive: Primitive, arrays: tuple, params: dict, over: Any, outs: list
 ) -> list[Any]:
+    if over.mesh.are_all_axes_explicit:
+        return [typed(over, a) for a in outs]
     layouts = tuple([layout_in(over.mesh, x) for x in arrays])
     key: Any
     try:
@@ -175,10 +211,10 @@ def _operation_shardings(
     except TypeError:  # params that do not hash
         key = found = None
     if found is None:
-        eqn = Eqn([Var(x.aval) for x in arrays], [Var(x.aval) for x in results], primitive, params)
+        eqn = Eqn([Var(x.aval) for x in arrays], [Var(a) for a in outs], primitive, params)
         jaxpr = Jaxpr([], eqn.invars, eqn.outvars, [eqn])  # type: ignore[arg-type]
         plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape)
-        found = [over.of_layout(plan.of(v)) for v in eqn.outvars]
+        found = [_labelled(over, v.aval, plan.of(v)) for v in eqn.outvars]
         if key is not None:
             _operations[key] = found
     return found
@@ -214,5 +250,5 @@ def move(x: SpreadArray, sharding: Sharding) -> Any:
     return run(found, [x], "device_put", [sharding])[0]
 
 
-Spread.run, Spread.evaluate, Spread.move = run, evaluate, move  # type: ignore[method-assign]
-Remote.propagated = _result_shardings  # type: ignore[method-assign]
+Spread.run, Spread.evaluate, Spread.move = run, evaluate, move
+Remote.propagated = _result_shardings

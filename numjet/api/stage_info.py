@@ -1,6 +1,6 @@
 """What the stages of compiling say of a function's arguments and results.
 
-`jit` makes its stages of this. What would break it: a stage without `_traced`.
+`api.stages` is built on this. What would break it: a stage without `_traced`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numjet.api import dispatch
 from numjet.api.devices import SingleDeviceSharding, devices
 from numjet.base import tree
 from numjet.core.avals import ShapedArray
-from numjet.core.remote import Remote
+from numjet.core.hooks import Remote
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +141,9 @@ def execute(traced: Any, values: list) -> list:
     """Run a compiled stage on arrays."""
     fun, entry = traced._fun, traced._entry
     if traced.place is None:
+        if dispatch.any_spread(values) or entry.mesh_inside:
+            layouts = importlib.import_module("numjet.api.jit_layouts")
+            return layouts.run(fun, entry, values, None)
         return fun._execute(entry, values)
     donate = [i + len(entry.consts) for i in entry.donate]
     return Remote.run(entry.closed, [*entry.consts, *values], traced.place, entry.name, donate,

@@ -12,6 +12,7 @@ Called by `numjet.as_jax` alone.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
@@ -47,6 +48,7 @@ class AliasModule(ModuleType):
         if name in self._numjet_children:
             return importlib.import_module(f"{own}.{name}")
         hidden = name.startswith("_") or name in namespaces.HIDDEN.get(own, ())
+        hidden = hidden or self._numjet_helps(name)
         if self._numjet_source is not None and not hidden:
             found = getattr(self._numjet_source, name, None)
             if not isinstance(found, ModuleType):
@@ -55,6 +57,18 @@ class AliasModule(ModuleType):
             elif namespaces.known(f"{own}.{name}"):
                 return importlib.import_module(f"{own}.{name}")
         raise AttributeError(self._numjet_missing(name))
+
+    def _numjet_helps(self, name: str) -> bool:
+        """Whether our module has a name for its own use: one that it imports and does not list."""
+        names = {} if self._numjet_source is None else vars(self._numjet_source)
+        value = names.get(name)
+        kept = namespaces.KEPT.get(self.__name__, ())
+        if name not in names or name in kept or isinstance(value, ModuleType):
+            return False
+        if "__all__" in names:
+            return name not in names["__all__"]
+        home = getattr(value, "__module__", None) or type(value).__module__
+        return home in ("__future__", "collections.abc", "dataclasses", "types", "typing")
 
     def _numjet_shows(self, name: str) -> bool:
         """Whether a name of our module is no module, or one that JAX has too."""
@@ -81,7 +95,8 @@ class AliasModule(ModuleType):
             names.update(
                 name
                 for name in public
-                if not name.startswith("_") and name not in hidden and self._numjet_shows(name)
+                if not name.startswith("_") and name not in hidden
+                and not self._numjet_helps(name) and self._numjet_shows(name)
             )
         return sorted(name for name in names if not name.startswith("_numjet"))
 
@@ -111,6 +126,8 @@ class Loader:
         if scope["_numjet_source"] is not None:
             scope["__doc__"] = scope["_numjet_source"].__doc__
         scope["__file__"] = getattr(scope["_numjet_source"], "__file__", None) or __file__
+        for shown in namespaces.SHOWN.get(name, ()):
+            getattr(scope["_numjet_source"], shown).__module__ = name
         if name in ("jax", "jaxlib", "jax.version", "jaxlib.version"):
             scope["__version__"] = JAX_VERSION
             scope["__version_info__"] = tuple(int(part) for part in JAX_VERSION.split("."))
@@ -168,6 +185,8 @@ def activate() -> None:
             "`python -m numjet.as_jax script.py`."
         )
     sys.meta_path.insert(0, Finder())
+    # What is logged reaches the handlers of JAX's logger, at its level.
+    logging.getLogger("numjet").parent = logging.getLogger("jax")
     for name in [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")]:
         del sys.modules[name]
     for name in ("jax", "jaxlib"):

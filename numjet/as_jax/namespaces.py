@@ -39,8 +39,25 @@ ROWS: dict[str, dict[str, str]] = {
 }
 # Modules of JAX whose name an internal package of ours has.
 MODULES = {"jax.core": "numjet.extend.jax_core"}
+# Classes whose module libraries print: it is the public one there.
+SHOWN: dict[str, tuple[str, ...]] = {"jax.dtypes": ("extended", "prng_key")}
 # Names of the front door that JAX's does not have.
-HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL}
+HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL, "jax.lax.linalg": frozenset({"solve"})}
+
+# Names of ours that stand in no `__all__`, and that JAX's modules have.
+KEPT: dict[str, frozenset[str]] = {
+    "jax.core": frozenset({"Atom", "Value"}),
+    "jax.interpreters.partial_eval": frozenset({"Val"}),
+    "jax.experimental.jet": frozenset({"JetTrace", "JetTracer"}),
+    "jax.experimental.ode": frozenset(
+        "abs2 fit_4th_order_polynomial initial_step_size interp_fit_dopri mean_error_ratio "
+        "optimal_step_size ravel_pytree runge_kutta_step".split()
+    ),
+    "jax.interpreters.mlir": frozenset(
+        "DEVICE_TO_DEVICE_TYPE LoweringRule Mesh RECV_FROM_HOST_TYPE SEND_TO_HOST_TYPE Value ir "
+        "ir_tree_registry ir_type_handlers".split()
+    ),
+}
 
 
 @functools.cache

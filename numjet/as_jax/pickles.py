@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import random
-from numjet.api import sharding
+from numjet.api import mesh as meshes, sharding
 from numjet.base import tree_registry, treedef
 from numjet.core.array import ArrayImpl
 
@@ -107,7 +107,7 @@ class AbstractMesh:
     """The axes of a mesh: what is made is ours."""
 
     def __new__(cls, *fields: Any, **named: Any) -> Any:
-        return sharding.AbstractMesh(*fields, **named)
+        return meshes.AbstractMesh(*fields, **named)
 
 
 def unpickle_named_sharding(mesh: Any, spec: Any, memory_kind: Any, _: Any) -> Any:

@@ -43,6 +43,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.core", "physical_aval", _HERE + "physical_aval", "flax"),
     ("jax._src.core", "set_current_trace", _CORE + "set_current_trace", "quax"),
     ("jax._src.core", "take_current_trace", _CORE + "take_current_trace", "quax"),
+    ("jax._src.core", "trace_ctx", _HERE + "trace_ctx", "quax"),
     ("jax._src.core", "trace_state_clean", _HERE + "trace_state_clean", "numpyro"),
     ("jax._src.dispatch", "wait_for_tokens", "numjet.api.callbacks:effects_barrier", "equinox"),
     ("jax._src.distributed", "global_state", _HERE + "global_state", "orbax-checkpoint"),

@@ -91,6 +91,18 @@ def trace_state_clean() -> bool:
     return current_trace() is EVAL
 
 
+class _TraceContext:
+    """Where the current trace is found."""
+
+    @property
+    def trace(self) -> trace.Trace:
+        """The current trace."""
+        return current_trace()
+
+
+trace_ctx = _TraceContext()
+
+
 class Backends(Mapping):
     """The backends in use: none, or the CPU's after the first call of `devices`."""
 

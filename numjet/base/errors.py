@@ -113,6 +113,11 @@ class IndivisibleError(ValueError):
     """An array's axis is no multiple of the parts that a sharding cuts it into."""
 
 
+class ShardingTypeError(Exception):
+    """Arrays whose axes are cut over Explicit axes of a mesh meet in an operation that does not say
+    how its result is cut."""
+
+
 class DuplicateSpecError(Exception):  # noqa: N818 - the name programs catch
     """A PartitionSpec that names an axis of the mesh twice."""
 

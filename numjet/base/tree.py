@@ -230,8 +230,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
         inner_treedef = tree_flatten(subtrees[0])[1] if subtrees else LEAF
     expected = outer_treedef.compose(inner_treedef)
     if treedef.num_leaves != expected.num_leaves:
-        raise TypeError(f"tree_transpose: expected a tree of structure {expected} (the outer over "
-                        f"the inner), got {treedef}.")
+        raise TypeError(f"Mismatch: tree_transpose expects a tree of structure {expected} (the "
+                        f"outer over the inner), got {treedef}.")
     width = inner_treedef.num_leaves
     columns = [outer_treedef.unflatten(leaves[i::width]) for i in range(width)]
     return inner_treedef.unflatten(columns)

@@ -222,7 +222,10 @@ def leaf_count_error(treedef: Structure, leaves: Any,
     if sized and cause is not None and len(leaves) == treedef.num_leaves:
         return cause
     count = len(leaves) if sized else "another number"
-    error = ValueError(f"unflatten: {treedef} takes {treedef.num_leaves} leaves, got {count}.")
+    much = "Too few" if sized and len(leaves) < treedef.num_leaves else "Too many"
+    error = ValueError(
+        f"{much} leaves for PyTreeDef; expected {treedef.num_leaves}, got {count}: {treedef}."
+    )
     # An iterator's own ValueError looks the same as a wrong count: leave it in sight.
     error.__suppress_context__ = sized
     return error

@@ -138,7 +138,8 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any,
         spread(axis_tree, treedef, is_leaf, out)
     except TreeMismatch as error:
         raise ValueError(
-            f"{name} must be a prefix of the tree of values it applies to: at {error.at()}, "
+            f"{name} specification must be a tree prefix of the corresponding value: at "
+            f"{error.at()}, "
             f"{error.text} {name} was {axis_tree!r}; the values have the structure {treedef}."
         ) from None
     return out

@@ -175,8 +175,8 @@ def _add(kind: NodeKind) -> None:
     present = KINDS.get(kind.cls)
     if present is not None and present.form != "namedtuple":
         raise ValueError(
-            f"register: {kind.cls.__module__}.{kind.cls.__qualname__} is already a pytree node. "
-            "A type can be registered once; remove one of the two registrations.")
+            f"Duplicate custom PyTreeDef type registration for {kind.cls}: it is already a pytree "
+            "node. A type can be registered once; remove one of the two registrations.")
     KINDS[kind.cls] = kind
     LEAF_TYPES.discard(kind.cls)
     if present is not None:
@@ -389,8 +389,8 @@ def _dataclass_fields(
     given = {*data_fields, *meta_fields}
     if missing := names - given - set(drop_fields):
         raise ValueError(
-            f"register_dataclass: data_fields and meta_fields of {nodetype.__qualname__} must name "
-            f"every field with init=True. Missing fields: {sorted(missing)}. Add them to "
+            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and "
+            f"only them. Missing fields: {sorted(missing)} of {nodetype.__qualname__}. Add them to "
             "drop_fields if the constructor can do without them.")
     if unexpected := given - names:
         raise ValueError(

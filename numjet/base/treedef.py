@@ -395,7 +395,7 @@ def describe(kind: NodeKind | None, data: Any, size: int) -> str:
         return f"a defaultdict of {data[0]!r} with keys {list(data[1])!r}"
     if kind.form in ("list", "tuple"):
         return f"a {kind.form} of length {size}"
-    if data is None or data == ():
+    if data is None or (type(data) is tuple and not data):
         return f"a {kind.cls.__name__} of {size} children"
     return f"a {kind.cls.__name__} of {size} children with static data {data!r}"
 

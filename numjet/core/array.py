@@ -1,7 +1,7 @@
 """The immutable Array: one buffer (or one value still being computed), with NumPy's face.
 
 `Array` is the public type: concrete arrays (`ArrayImpl`) and tracers are instances of it. Its
-operators and NumPy methods are installed by the `numpy` layer through `install_methods`; everything
+operators and NumPy methods are installed by the `numpy` layer (`hooks.install`); everything
 else lives here.
 """
 
@@ -74,22 +74,25 @@ class Array:
 
     def __len__(self) -> int:
         if not self.aval.shape:
-            raise TypeError("len() of an array without dimensions.")
+            raise TypeError("len() of unsized object: the array has no dimensions.")
         return self.aval.shape[0]
 
     def __iter__(self) -> Iterator:
         if not self.aval.shape:
-            raise TypeError("Cannot iterate over an array without dimensions.")
+            raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "Arrays are immutable, so x[index] = value is not possible. Write "
-            "x = x.at[index].set(value) (also .add, .multiply, .min, .max, .apply, .get)."
+            "JAX arrays are immutable and do not support in-place item assignment. Instead of "
+            "x[idx] = y, use x = x.at[idx].set(y) (also .add, .multiply, .min, .max, .apply, "
+            ".get)."
         )
 
     def __delitem__(self, index: Any) -> None:
-        raise TypeError("Arrays are immutable: elements cannot be deleted. Use jnp.delete.")
+        raise TypeError(
+            "JAX arrays are immutable and do not support in-place item deletion. Use jnp.delete."
+        )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -123,8 +126,8 @@ class ArrayImpl(Array):
             pending = self._pending
             if pending is None:
                 raise RuntimeError(
-                    f"Array {self.aval.str_short()} has been deleted: its buffer was donated "
-                    "(donate_argnums) or .delete() was called. Use the function's result "
+                    f"Array has been deleted with shape={self.aval.str_short()}. Its buffer was "
+                    "donated (donate_argnums) or .delete() was called. Use the function's result "
                     "instead of the donated argument."
                 )
             value = pending.result()
@@ -170,7 +173,10 @@ class ArrayImpl(Array):
         if self.aval.size != 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use "
-                "jnp.any(x) or jnp.all(x)."
+                "a.any() or a.all()."
+                if self.aval.size
+                else "The truth value of an empty array is ambiguous. Use `array.size > 0` to "
+                "check that an array is not empty."
             )
         return bool(self._value.reshape(()))
 
@@ -186,7 +192,7 @@ class ArrayImpl(Array):
     def __index__(self) -> int:
         if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iub":
             raise TypeError(
-                "Only integer arrays without dimensions can be used as an index, got "
+                "Only integer scalar arrays can be converted to a scalar index, got "
                 f"{self.aval.str_short()}."
             )
         return int(self._value)
@@ -194,8 +200,8 @@ class ArrayImpl(Array):
     def _scalar(self, kind: str) -> Any:
         if self.aval.ndim:
             raise TypeError(
-                f"Only arrays without dimensions can be converted to {kind}, got "
-                f"{self.aval.str_short()}."
+                "Only scalar arrays can be converted to Python scalars; got arr.ndim="
+                f"{self.aval.ndim} ({kind} of {self.aval.str_short()})."
             )
         return self._value[()]
 
@@ -225,8 +231,8 @@ class ArrayImpl(Array):
 
     def __hash__(self) -> int:
         raise TypeError(
-            "Arrays are not hashable. As a dict key or static argument use a Python value, "
-            "such as x.item() or a tuple."
+            "unhashable type: 'Array'. As a dict key or static argument use a Python value, such "
+            "as x.item() or a tuple."
         )
 
     def __repr__(self) -> str:
@@ -251,14 +257,19 @@ class ArrayImpl(Array):
         return str(self._value)
 
     def __format__(self, spec: str) -> str:
-        return format(self._value[()] if not self.aval.ndim else self, spec) if spec else str(self)
+        if not spec:
+            return str(self)
+        return format(self._value if self.aval.ndim else self._value[()], spec)
 
     def __reduce__(self) -> tuple:
         value = self._value
         return _restore, (np.ascontiguousarray(value).reshape(value.shape), self.aval)
 
     def __copy__(self) -> ArrayImpl:
-        return self
+        made = ArrayImpl(self._value, self.aval)  # values do not change: the memory is shared
+        if self._sharding is not None:
+            made._sharding = self._sharding
+        return made
 
     def __deepcopy__(self, memo: dict) -> ArrayImpl:
         return ArrayImpl(self._value.copy(), self.aval)
@@ -354,13 +365,6 @@ def _restore(value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
     return ArrayImpl(value, aval)
 
 
-def install_methods(table: dict[str, Any]) -> None:
-    """Give every Array the operators and NumPy methods in `table` (called once, by the numpy
-    layer)."""
-    for name, value in table.items():
-        setattr(Array, name, value)
-
-
 # ------------------------------------------------------------------ values in
 def _from_bool(x: bool) -> ArrayImpl:
     return ArrayImpl(np.asarray(x), ShapedArray((), dtypes.bool_))
@@ -410,8 +414,13 @@ def as_array(x: Any) -> Any:
     """`x` as an Array (or tracer, unchanged): NumPy arrays without a copy, Python scalars weakly
     typed.
 
-    Raises TypeError for anything else; lists and tuples are not accepted, as in NumPy's `asarray`
-    they would hide slow conversions. Use `numjet.numpy.array` for those.
+    x: an array, a scalar, or an object with `__jax_array__`. Raises TypeError for anything else;
+    lists and tuples are not accepted, as in NumPy's `asarray` they would hide slow conversions. Use
+    `numjet.numpy.array` for those.
+
+    >>> from numjet.extend import core
+    >>> core.as_array(2.0)
+    Array(2., dtype=float32, weak_type=True)
     """
     convert = _CONVERTERS.get(type(x))
     if convert is not None:

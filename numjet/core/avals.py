@@ -6,10 +6,13 @@ identities. Never build one by other means than calling the class.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
 import weakref
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -28,23 +31,30 @@ class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array.
 
     `weak_type` marks values that came from Python scalars: their dtype gives way in promotion.
-    `narrow`: computed with in a wider dtype (`core.narrow`). Where an array lies is no part of its
-    aval: the other arguments are understood and left out.
+    `narrow`: computed with in a wider dtype (`core.narrow`). `placed`: the axes of a mesh, of type
+    Explicit, that cut the array's, as a sharding over that mesh; None where there are none. The
+    other arguments are understood and left out.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "narrow", "_tangent", "__weakref__")
+    __slots__ = (
+        "shape", "dtype", "weak_type", "ndim", "size", "narrow", "placed", "_tangent",
+        "__weakref__",
+    )  # fmt: skip
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     ndim: int
     size: int
     narrow: bool
+    placed: Any
     _tangent: Any
     _known: dict[tuple, ShapedArray] = Memo("avals", 8192)
 
     def __new__(
-        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **_: Any
+        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **more: Any
     ) -> ShapedArray:
+        if more and more.get("sharding") is not None:
+            return ShapedArray(shape, dtype, weak_type).over(more["sharding"])
         try:
             found = _recall((shape, dtype, weak_type))
         except TypeError:  # a list
@@ -52,32 +62,86 @@ class ShapedArray(AbstractValue):
         return _interned(shape, dtype, weak_type) if found is None else found
 
     def update(
-        self, shape: Any = None, dtype: Any = None, weak_type: Any = None, **_: Any
+        self,
+        shape: Any = None,
+        dtype: Any = None,
+        weak_type: Any = None,
+        sharding: Any = None,
+        **_: Any,
     ) -> ShapedArray:
-        """This aval with some fields replaced."""
-        return ShapedArray(
+        """This aval with some fields replaced. Axes stay placed where their number does, and behind
+        a new first one."""
+        new = ShapedArray(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
+        if sharding is not None:
+            return new.over(sharding)
+        if self.placed is None:
+            return new
+        if new.ndim == self.ndim:
+            return new.with_axes(self.placed, tuple(self.placed.spec))
+        if new.shape[1:] == self.shape:
+            return new.with_axes(self.placed, (None, *self.placed.spec))
+        return new
+
+    def over(self, sharding: Any) -> ShapedArray:
+        """This aval, placed as a sharding says: by its axes of type Explicit."""
+        placed = getattr(sharding, "placed", None)
+        entries = None if placed is None else placed(self.shape)
+        return self.bare() if entries is None else _placed(self.bare(), entries)
+
+    def with_axes(self, placed: Any, entries: tuple) -> ShapedArray:
+        """This aval, placed over the mesh of `placed` by these entries of a PartitionSpec."""
+        return self.over(placed.of_entries(entries)) if any(entries) else self.bare()
+
+    def bare(self) -> ShapedArray:
+        """This aval, placed nowhere."""
+        if self.placed is None:
+            return self
+        return ShapedArray(self.shape, self.dtype, self.weak_type)
+
+    def row(self, axis: int = 0) -> ShapedArray:
+        """The aval of one of the parts along an axis."""
+        shape = self.shape[:axis] + self.shape[axis + 1 :]
+        new = ShapedArray(shape, self.dtype, self.weak_type)
+        if self.placed is None:
+            return new
+        entries = tuple(self.placed.spec)
+        return new.with_axes(self.placed, entries[:axis] + entries[axis + 1 :])
 
     def strong(self) -> ShapedArray:
         """This aval without weak type."""
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     def tangent(self) -> ShapedArray:
         """The aval of tangents: same shape, float0 for integers and booleans."""
         if self._tangent is None:
-            self._tangent = ShapedArray(
-                self.shape, dtypes.tangent_dtype(self.dtype), self.weak_type
-            )
+            self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
         return self._tangent
 
     def to_tangent_aval(self) -> ShapedArray:
         """`tangent`."""
         return self.tangent()
 
-    to_cotangent_aval = to_ct_aval = to_tangent_aval
+    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
+
+    def lo_ty(self) -> list[ShapedArray]:
+        """The arrays that it stands for: one."""
+        return [self]
+
+    def lower_val(self, value: Any) -> list[Any]:
+        """The arrays that a value of it is."""
+        return [value]
+
+    def raise_val(self, value: Any) -> Any:
+        """The value that an array is."""
+        return value
+
+    def normalize(self) -> ShapedArray:
+        """`strong`."""
+        return self.strong()
 
     def strip_weak_type(self) -> ShapedArray:
         """`strong`."""
@@ -85,7 +149,7 @@ class ShapedArray(AbstractValue):
 
     def update_weak_type(self, weak_type: bool) -> ShapedArray:
         """This aval with that weak type."""
-        return ShapedArray(self.shape, self.dtype, weak_type)
+        return self.update(weak_type=weak_type)
 
     @property
     def nbytes(self) -> int:
@@ -99,13 +163,20 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> Any:
-        """Types say nothing of devices: over a mesh without axes, not split."""
-        return hooks.aval_sharding(self.ndim)
+        """By which axes of type Explicit it is cut, over the current mesh without its devices."""
+        return hooks.aval_sharding(self.ndim, self.placed)
 
     def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
         """`float32[2,3]`, with short dtypes `f32[2,3]`."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.long_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        if self.placed is None:
+            return f"{name}[{','.join(map(str, self.shape))}]"
+        axes = [
+            f"{n}@({','.join(entry)})" if isinstance(entry, tuple) else f"{n}@{entry}" if entry
+            else str(n)
+            for n, entry in zip(self.shape, self.placed.spec, strict=True)
+        ]  # fmt: skip
+        return f"{name}[{','.join(axes)}]"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -115,7 +186,7 @@ class ShapedArray(AbstractValue):
         return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
     def __reduce__(self) -> tuple:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return _restored, (self.shape, self.dtype, self.weak_type, self.placed)
 
 
 _recall = ShapedArray._known.get  # bound once: a memo's method takes as long to find as to call
@@ -124,17 +195,63 @@ _alive: dict[tuple, weakref.KeyedRef] = {}
 _making = threading.RLock()  # reentrant, since finalizers may run anywhere
 
 
+def _restored(shape: tuple, dtype: Any, weak_type: bool, placed: Any) -> ShapedArray:
+    return ShapedArray(shape, dtype, weak_type, sharding=placed)
+
+
+class Placed:
+    """active: whether there is an aval that is placed; until then nobody looks for one."""
+
+    active = False
+
+
+_lenient: ContextVar[bool] = ContextVar("numjet.lenient", default=False)
+is_lenient = _lenient.get
+
+
+@contextlib.contextmanager
+def lenient() -> Iterator[None]:
+    """Where operands do not say how a result is placed, any placement will do: who calls places it
+    again, or writes down once more what was allowed before."""
+    token = _lenient.set(True)
+    try:
+        yield
+    finally:
+        _lenient.reset(token)
+
+
+def any_placed(avals: Iterable[Any]) -> bool:
+    """Whether one of the avals is cut over Explicit axes of a mesh."""
+    for a in avals:
+        if type(a) is ShapedArray and a.placed is not None:
+            return True
+    return False
+
+
+def _placed(aval: ShapedArray, placed: Any) -> ShapedArray:
+    Placed.active = True
+    key = (aval.shape, aval.dtype, aval.weak_type, placed)
+    found = ShapedArray._known.get(key)
+    return _make(key) if found is None else found
+
+
 def _interned(shape: Any, dtype: Any, weak_type: Any) -> ShapedArray:
     shape = tuple([int(n) for n in shape])
     if not isinstance(dtype, np.dtype | dtypes.KeyDType):
         dtype = np.dtype(dtype)
-    key = (shape, dtype, bool(weak_type))
+    return _make((shape, dtype, bool(weak_type)))
+
+
+def _make(key: tuple) -> ShapedArray:
+    """The aval of this shape, dtype, weak type and, where there is a fourth entry, placement."""
+    shape, dtype = key[:2]
     with _making:
         ref = _alive.get(key)
         found = None if ref is None else ref()
         if found is None:
             made: Any = object.__new__(ShapedArray)
-            made.shape, made.dtype, made.weak_type = key
+            made.shape, made.dtype, made.weak_type = key[:3]
+            made.placed = key[3] if len(key) > 3 else None
             made.ndim, made.size = len(shape), math.prod(shape)
             made.narrow = dtype in dtypes.NARROW
             made._tangent = None

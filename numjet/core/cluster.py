@@ -17,6 +17,11 @@ class Cluster:
     count = 1
     transport: Any = None
 
+    @classmethod
+    def join(cls, transport: Any) -> None:
+        """Be the process that `transport` knows, for good."""
+        cls.index, cls.count, cls.transport = transport.index, transport.count, transport
+
 
 class Ranks:
     """The name of an axis in the program of one process: which processes are members of one group,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,31 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 
 
-class Record(Protocol):
-    """What operations are written down in."""
+class Record:
+    """What operations are written down in, and what native code does with it (`native.deferral`).
+
+    `rows` are a list, or None from the moment when it is closed; `inputs` are NumPy arrays, with
+    `avals`, and `places` their codes by `id`; the record ends when their `bytes` are above `limit`.
+    """
+
+    __slots__ = ("rows", "inputs", "avals", "places", "bytes", "limit")
+    rows: Any
+    inputs: list[np.ndarray]
+    avals: list[ShapedArray]
+    places: dict[int, int]
+    bytes: int
+    limit: int
 
     def finish(self, why: str) -> None:
         """Give the arrays made by it that somebody holds their values."""
+        raise NotImplementedError("a record of operations runs them: `api.deferral.Tape`.")
+
+
+class FormRecord:
+    """What native code reads of an operation's form: whether a record began with it."""
+
+    __slots__ = ("begins",)
+    begins: bool
 
 
 class Place:
@@ -94,10 +114,12 @@ class Plan:
     `equations` are (primitive, params, places, aval): a place is that of an array, counted with the
     constants behind the given ones, or of an earlier equation's result behind these. The last
     equation's result is the plan's. `forms` is what `api.deferral` made of it: None before it was
-    asked, () where it leaves it alone.
+    asked, () where it leaves it alone. `entry` is the same for native code, or None, and points
+    into what is `held`; `told` says whether the tables of operations know the plan. `remote` is
+    what `xla.backend` made of it.
     """
 
-    __slots__ = ("avals", "constants", "equations", "forms")
+    __slots__ = ("avals", "constants", "entry", "equations", "forms", "held", "remote", "told")
 
     def __init__(
         self, avals: Sequence[ShapedArray], constants: Sequence[ArrayImpl], equations: Sequence
@@ -105,6 +127,15 @@ class Plan:
         self.avals = (*avals, *[c.aval for c in constants])
         self.constants, self.equations = list(constants), equations
         self.forms: Any = None
+        self.entry: Any = None
+        self.remote: Any = None
+        self.held: tuple = ()
+        self.told = False
+
+    @property
+    def out(self) -> ShapedArray:
+        """The aval of the result."""
+        return self.equations[-1][3]
 
 
 class Piece(NamedTuple):

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.base import config, errors
+from numjet.core.memo import remembered
 
 bool_ = np.dtype(np.bool_)
 int8, int16, int32, int64 = (np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64))
@@ -356,7 +357,7 @@ def _node(dtype: Any, weak: bool) -> Any:
     return dtype
 
 
-@functools.cache
+@remembered("promotions", 4096)
 def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
     dtypes = [d for d, _ in pairs]
     if any(type(d) is KeyDType for d in dtypes):
@@ -372,10 +373,11 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
         raise TypeError(f"float0 does not promote with other dtypes: got {dtypes}.")
     node = functools.reduce(_join, [_node(d, w) for d, w in pairs])
     if mode == "strict" and {d for d, w in pairs if not w} not in (set(), {node}):
-        given = sorted({f"weakly typed {d}" if w else str(d) for d, w in pairs})
+        given = tuple(dict.fromkeys(f"{d}*" if w else str(d) for d, w in pairs))
         raise errors.TypePromotionError(
-            f"numpy_dtype_promotion='strict' forbids mixing {', '.join(given)}: there is no "
-            "implicit dtype promotion path. Convert explicitly with .astype()."
+            f"Input dtypes {given} have no available implicit dtype promotion path when "
+            "jax_numpy_dtype_promotion=strict (an asterisk marks weak types). Convert explicitly "
+            "with .astype()."
         )
     weak = isinstance(node, str)
     if all(w for _, w in pairs):
@@ -394,7 +396,23 @@ def promote(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
     return _promote(config.enable_x64.value, config.numpy_dtype_promotion.value, pairs)
 
 
-def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
-    """`promote` for operations that take operands of several dtypes whatever
-    `numpy_dtype_promotion` says: `dot_general` is no NumPy function."""
-    return _promote(config.enable_x64.value, "standard", pairs)
+def promote_wide(*pairs: tuple[Any, bool]) -> Any:
+    """`promote`'s dtype for questions about dtypes alone: those of 64 bits are not narrowed."""
+    wide = config.enable_x64.value or any(d in _NARROW for d, _ in pairs)
+    return _promote(wide, config.numpy_dtype_promotion.value, pairs)[0]
+
+
+def join(x: tuple[Any, bool], y: tuple[Any, bool]) -> tuple[Any, bool]:
+    """The dtype and weak type of products of two operands, which is one of theirs, whatever
+    `numpy_dtype_promotion` says: of integers the wider one's, of one width the signed one's, and
+    bfloat16 of the two of 16 bits. Weak ones and 8-bit floats join as in `promote`."""
+    (a, _), (b, _) = x, y
+    if not x[1] and not y[1] and a != b:
+        if is_integer(a) and is_integer(b):
+            return max(a, b, key=lambda d: (bits(d), kind(d) == "i")), False
+        if {a, b} == {float16, bfloat16}:
+            return bfloat16, False
+        for one, other in ((a, b), (b, a)):
+            if one in NARROW and is_integer(one) and is_inexact(other) and other not in NARROW:
+                return other, False
+    return _promote(config.enable_x64.value, "standard", (x, y))

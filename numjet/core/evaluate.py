@@ -17,9 +17,10 @@ from numjet.core import dtypes, hooks, narrow
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
+from numjet.core.hooks import Remote, Spread
 from numjet.core.primitive import REGISTRY, Primitive
-from numjet.core.remote import Remote, target
-from numjet.core.spread import Spread, any_spread
+from numjet.core.remote import RemoteArray, target
+from numjet.core.spread import any_spread
 
 # NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
 # tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
@@ -71,13 +72,24 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if run is not None:
         return run(*args)
     out = evaluate_python(primitive, args, params)
-    primitive.runs[key] = executor(primitive, tuple(avals), params)
+    remember(primitive.runs, key, lambda: executor(primitive, tuple(avals), params))
     return out
+
+
+def remember(memo: dict, key: Any, make: Callable[[], Any]) -> None:
+    """Keep what is made of executors in `memo`, unless better ones may have come meanwhile: native
+    evaluation is installed by another thread, which then empties such memos."""
+    before = hooks.executor
+    memo[key] = make()
+    if hooks.executor is not before:
+        memo.pop(key, None)
 
 
 def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     """`evaluate` by Python and NumPy."""
-    if Spread.active and primitive.evaluate is None and any_spread(args):
+    if Spread.active and primitive.evaluate is None and (
+        any_spread(args) or primitive.name == "sharding_constraint"
+    ):
         return Spread.evaluate(primitive, args, params)
     if Remote.active and primitive.evaluate is None:
         place = target(args, primitive.name)
@@ -145,6 +157,8 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         primitive.eager[key] = out_avals, function
         if hooks.learn is not None:
             hooks.learn(primitive, key if type(key) is tuple else (key,), function, out_avals)
+        elif hooks.long_trace is not None:
+            hooks.long_trace()
     return result
 
 
@@ -166,17 +180,25 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
     if not params and primitive.run is not None:
         return primitive.run
     aval = primitive.out_avals(avals, params)
+
+    def complete(*args: Any) -> Any:
+        return evaluate_python(primitive, args, params)
+
     if is_large(avals, aval):
-        return lambda *args: evaluate_python(primitive, args, params)
+        return hooks.planned(primitive, avals, params, aval, False, complete) or complete
     if params and hooks.executor is not None:
         native = hooks.executor(primitive, avals, params, aval)
         if native is not None:
             return native
     reference = _reference(primitive, avals, aval)
+    later: Any = None  # made when the first operand waits
 
     def run(*args: Any) -> Any:
         if DeferredArray in map(type, args):
-            return evaluate_python(primitive, args, params)
+            nonlocal later
+            if later is None:
+                later = hooks.planned(primitive, avals, params, aval, True, complete) or complete
+            return later(*args)
         token = _enter(_QUIET)
         try:
             out = reference(*[x._value for x in args], **params)
@@ -191,7 +213,8 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
 # from so many elements on.
 _DEAR = frozenset(
     "erf_inv digamma polygamma zeta zeta_grad_x igamma igammac igamma_grad_a random_gamma_grad "
-    "regularized_incomplete_beta betainc_grad_a betainc_grad_b lu eig eigh svd".split()
+    "regularized_incomplete_beta betainc_grad_a betainc_grad_b bessel_i0e bessel_i1e lu eig eigh "
+    "svd".split()
 )
 _OF_MATRICES = frozenset("lu eig eigh svd".split())
 DEAR = 256
@@ -223,8 +246,10 @@ def may_wait(x: Any) -> bool:
 
 
 def another(x: Any) -> Any:
-    """`x`, or if it is deferred another Array of its value: functions that leave an array as it is
-    give a new one, which lives on when the first is deleted."""
+    """Another Array of the value of `x`: functions that leave an array as it is give a new one,
+    which lives on when the first is deleted or donated. Traced values are returned themselves."""
+    if type(x) is ArrayImpl or type(x) is RemoteArray:
+        return x.__copy__()
     if type(x) is DeferredArray:
         return evaluate_python(REGISTRY["stop_gradient"], (x,), {})
     return x
@@ -293,11 +318,11 @@ def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
     if isinstance(x, Array):
         origin = x.origin()  # type: ignore[attr-defined]
         raise errors.UnexpectedTracerError(
-            f"{primitive.name}: a traced value ({x.aval.str_short()}) was used after the function "
-            "it belongs "
-            f"to had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a "
-            "global, an "
-            "attribute, a list). Return it from the function instead."
+            "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+            f"allowing a reference to an intermediate value with type {x.aval.str_short()} to "
+            f"escape: {primitive.name}: a traced value ({x.aval.str_short()}) was used after the "
+            f"function it belongs to had returned. {origin}{' ' if origin else ''}It leaked "
+            "through a global, an attribute or a list. Return it from the function instead."
         )
     return as_array(x)
 

@@ -1,8 +1,9 @@
 """The late bindings of the package: what lower layers call and higher ones install.
 
-Each has a name, a type and a default in Python. They are read by way of this module, at every call,
-since they may be set at any time, and by another thread. What would break it: a hook that is read
-under another name (`from numjet.core.hooks import describe` would keep the default).
+Each has a name, a type and a default in Python; `tests/test_layers.py` finds those that stand
+elsewhere. They are read by way of this module (or of `Remote` and `Spread`), at every call, since
+they may be set at any time, and by another thread. What would break it: a hook that is read under
+another name (`from numjet.core.hooks import describe` would keep the default).
 """
 
 from __future__ import annotations
@@ -11,13 +12,86 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _nobody(*_: Any) -> Any:
-    raise NotImplementedError("numjet.api.dispatch is not loaded: nothing compiles programs.")
+def _without(module: str) -> Callable:
+    def missing(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"numjet.{module} is not loaded, which does this.")
+
+    return missing
+
+
+def install(owner: type, methods: dict[str, Any]) -> None:
+    """Give a class methods that a module above its own writes, instead of those it has.
+
+    Primitive: `bind` (core.trace; with JAX's params extend.jax_params), and what libraries call
+    (extend.traces). Trace: what libraries' own traces inherit (extend.traces). Zero: `instantiate`
+    (core.structural). Array: operators and methods (numpy.operators), some as programs
+    (numpy), those about devices (api.devices). ArrayImpl, the classes of `x.at` (AtSlots,
+    AtIndexSlots), StageTrace and StageTracer: native methods (native.operators, native.record).
+    """
+    for name, value in methods.items():
+        setattr(owner, name, value)
+
+
+class Remote:
+    """What a backend of other devices than the CPU installs (`xla.backend`).
+
+    active: whether there are such devices. A place is a tuple of devices: run(closed, args, place,
+    name, donate, committed) gives Arrays on them; put(array, sharding, committed) one;
+    evaluate(primitive, args, params, place) runs one operation; loaded(closed, args, place, name)
+    is the program that `run` runs. within(closed, shardings) are the devices that constraints in a
+    program, or shardings of its results, name; None where they are the CPU's or nobody's.
+    capsule(array, ...) and dlpack_device(array) are DLPack's methods; taken(external, device, kind)
+    is an Array of another library's memory on a device. defer_plan(plan, arrays) writes a plan's
+    operations down and gives its result, or None.
+
+    choose() gives the device of computations on arrays that are nowhere in particular, or None for
+    the CPU; single(device) is the sharding of one device (`api.devices`), everywhere(devices) that
+    of whole arrays on several (`api.sharding`). propagated(closed, over, layouts, wanted) are the
+    shardings of results over the mesh of `over`, by the partitioner (`api.spread`).
+    """
+
+    active = False
+    run: Callable = _without("xla.backend")
+    put: Callable = _without("xla.backend")
+    evaluate: Callable = _without("xla.backend")
+    loaded: Callable = _without("xla.backend")
+    within: Callable = _without("xla.backend")
+    capsule: Callable = _without("xla.backend")
+    dlpack_device: Callable = _without("xla.backend")
+    taken: Callable = _without("xla.backend")
+    defer_plan: Callable = _without("xla.backend")
+    choose: Callable[[], Any] = lambda: None
+    single: Callable[[Any], Any] = _without("api.devices")
+    everywhere: Callable[[tuple], Any] = _without("api.sharding")
+    propagated: Callable = _without("api.spread")
+
+
+class Spread:
+    """What computes with arrays laid out over several devices (`api.spread`).
+
+    active: whether there is a `SpreadArray`. marks: how many constraints were traced so far.
+    run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
+    where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
+    array of several processes another layout.
+    """
+
+    active = False
+    marks = 0
+    run: Callable = _without("api.spread")
+    evaluate: Callable = _without("api.spread")
+    move: Callable = _without("api.spread")
+
+
+# The text of a jaxpr. By `core.jaxpr_print`.
+print_jaxpr: Callable[[Any], str] = _without("core.jaxpr_print")
+
+# The text of one equation. By `core.jaxpr_print`.
+print_equation: Callable[[Any], str] = _without("core.jaxpr_print")
 
 
 # How a jaxpr is compiled (once) and run on concrete arrays: (closed jaxpr, arrays, name) gives a
 # list of Arrays. Installed by `api.dispatch`.
-run_compiled: Callable[[Any, tuple, str], list] = _nobody
+run_compiled: Callable[[Any, tuple, str], list] = _without("api.dispatch")
 
 # One operation on large operands as a compiled function from a list of NumPy arrays to a list of
 # results, or None where NumPy does it as well: (primitive, avals, params, aval or avals of the
@@ -46,18 +120,41 @@ learn: Callable[[Any, tuple, Any, Any], None] | None = None
 # params, aval of the result). None: Python evaluates. By `native.operators`.
 executor: Callable[[Any, tuple, dict, Any], Callable | None] | None = None
 
-# The sharding of an aval of that many dimensions. By the package itself, which loads
-# `api.sharding` for it.
-aval_sharding: Callable[[int], Any] = lambda _: None
+# What was written down is to be known to the tables of operations: (primitive, params, plan). None:
+# there are none. By `native.operators`.
+learn_later: Callable[[Any, dict, Any], None] | None = None
 
-# Arrays with a layout that was asked for as `out_sharding`: by `api.sharding`.
-laid_out: Callable[[Any, Any], Any] = lambda x, _: x
+# Writing an operation on large operands down, or (`waits`) on such of which one at least waits
+# itself, as a function of the operands: (primitive, avals, params, aval of the result, waits, the
+# function that evaluates it), or None. By `api.deferral`.
+planned: Callable[[Any, tuple, dict, Any, bool, Callable], Callable | None] = lambda *_: None
+
+# The sharding of an aval of that many dimensions, placed so. By the package itself, which loads
+# `api.sharding` for it.
+aval_sharding: Callable[[int, Any], Any] = lambda *_: None
+
+# The aval or avals of an operation's results, some of the operands being placed over Explicit axes
+# of a mesh: (primitive, avals, params). Raises ShardingTypeError where these do not say it. By the
+# package itself, which loads `partition.explicit` for it.
+placed_results: Callable[[Any, tuple, dict], Any] = lambda *_: None
+
+# The sharding of an array of that many dimensions that nobody placed, inside of `set_mesh`; None
+# elsewhere. By `api.sharding`.
+sharding_of_nowhere: Callable[[int], Any] = lambda _: None
+
+# A value with another placement over Explicit axes: (value, sharding). By `api.sharding`.
+place_again: Callable[[Any, Any], Any] = lambda x, _: x
+
+# What a function of no arguments gives, with a layout that was asked for as `out_sharding`: by
+# `api.sharding`.
+laid_out: Callable[[Callable, Any], Any] = lambda make, _: make()
 
 # A pytree of places with shardings for its PartitionSpecs: (places, what else is a leaf). By
 # `api.sharding`.
 over_current_mesh: Callable[[Any, Callable[[Any], bool]], Any] = lambda places, _: places
 
-# Called when a trace has become long, until native code is there to record such. By
+# Called when a trace has become long, or an operation was evaluated that will be met again, until
+# native code is there for such. By
 # `native.operators`.
 long_trace: Callable[[], None] | None = None
 

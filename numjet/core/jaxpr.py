@@ -10,8 +10,9 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from numjet.core import hooks
 from numjet.core.array import Array, as_array
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import Placed, ShapedArray, is_lenient, lenient
 from numjet.core.primitive import NO_EFFECTS, Primitive
 
 
@@ -29,7 +30,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Var({id(self) % 9973}):{self.aval.str_short()}"
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
 
 
 class DropVar(Var):
@@ -104,7 +105,7 @@ class Eqn:
         return Eqn(**fields)
 
     def __repr__(self) -> str:
-        return f"{self.outvars} = {self.primitive.name} {self.invars}"
+        return hooks.print_equation(self)
 
 
 class Jaxpr:
@@ -165,10 +166,10 @@ class Jaxpr:
         return Jaxpr(**fields)
 
     def __repr__(self) -> str:
-        return printer(self)
+        return hooks.print_jaxpr(self)
 
     def pretty_print(self, **_: Any) -> str:
-        return printer(self)
+        return hooks.print_jaxpr(self)
 
 
 class ClosedJaxpr:
@@ -235,15 +236,10 @@ class ClosedJaxpr:
         return self.jaxpr.cache
 
     def __repr__(self) -> str:
-        return printer(self.jaxpr)
+        return hooks.print_jaxpr(self.jaxpr)
 
     def pretty_print(self, **_: Any) -> str:
-        return printer(self.jaxpr)
-
-
-def printer(jaxpr: Jaxpr) -> str:
-    """The text of a jaxpr; `core.jaxpr_print` installs the real one."""
-    raise NotImplementedError("numjet.core.jaxpr_print is not loaded.")
+        return hooks.print_jaxpr(self.jaxpr)
 
 
 def join_effects(eqns: Iterable[Eqn]) -> frozenset:
@@ -256,6 +252,9 @@ def join_effects(eqns: Iterable[Eqn]) -> frozenset:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run `jaxpr` by binding each equation under the current trace."""
+    if Placed.active and not is_lenient():
+        with lenient():  # its equations were checked when they were written down
+            return eval_jaxpr(jaxpr, consts, *args)
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
@@ -266,6 +265,46 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         else:
             env[eqn.outvars[0]] = out
     return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]  # type: ignore[index]
+
+
+def bare(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr whose types say nothing of a mesh, for what compiles it. Remembered with it."""
+    if not Placed.active:
+        return closed
+    found = closed.cache.get("bare")
+    if found is None:
+        found = closed.cache["bare"] = ClosedJaxpr(_bare(closed.jaxpr), closed.consts)
+    return found
+
+
+def _bare(jaxpr: Jaxpr) -> Jaxpr:
+    known: dict[Atom, Atom] = {}
+
+    def atom(v: Any) -> Any:
+        if v.aval.__class__ is not ShapedArray or v.aval.placed is None:
+            return v
+        if v not in known:
+            at = v.aval.bare()
+            known[v] = Literal(v.value, at) if type(v) is Literal else Var(at)
+        return known[v]
+
+    def inside(value: Any) -> Any:
+        if type(value) is ClosedJaxpr:
+            return ClosedJaxpr(_bare(value.jaxpr), value.consts)
+        if type(value) is Jaxpr:
+            return _bare(value)
+        if type(value) is tuple and any([type(v) is ClosedJaxpr for v in value]):
+            return tuple([inside(v) for v in value])
+        return value
+
+    eqns = []
+    for eqn in jaxpr.eqns:
+        params = {k: inside(v) for k, v in eqn.params.items()}
+        ins, outs = [atom(v) for v in eqn.invars], [atom(v) for v in eqn.outvars]
+        eqns.append(eqn.replace(invars=ins, outvars=outs, params=params))
+    consts, ins = [atom(v) for v in jaxpr.constvars], [atom(v) for v in jaxpr.invars]
+    outs = [atom(v) for v in jaxpr.outvars]
+    return jaxpr.replace(constvars=consts, invars=ins, outvars=outs, eqns=eqns)
 
 
 def subjaxprs(params: dict) -> Iterable[Jaxpr]:

@@ -11,8 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import jaxpr as core_jaxpr
+from numjet.core import hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+
+# What JAX writes of equations beside what ours hold, where it is always the same.
+_ALWAYS: dict[str, dict[str, Any]] = {
+    "reduce_sum": {"out_sharding": None},
+    "slice": {"strides": None},
+    "reshape": {"dimensions": None, "sharding": None},
+    "iota": {"sharding": None},
+    "gather": {"fill_value": None},
+    "random_wrap": {"impl": "fry"},
+    "remat": {"differentiated": False, "policy": None},
+    "conv_general_dilated": {
+        "batch_group_count": 1,
+        "out_sharding": None,
+        "precision": None,
+        "preferred_element_type": None,
+    },
+}
+# What it leaves out.
+_NEVER = {
+    "custom_jvp_call": ("num_consts",),
+    "custom_vjp_call": ("num_consts",),
+    "broadcast_in_dim": ("shape",),  # the result's type says it
+}
+_NAMES = {"remat": "remat2"}
 
 # Columns of a line before it is broken, as JAX breaks it.
 _WIDTH = 80
@@ -74,18 +98,22 @@ def _eqn(eqn: Eqn, namer: _Namer, used: set[Var], indent: int) -> str:
     outs = " ".join(
         namer.bind(v) if v in used else f"_:{v.aval.str_short(True)}" for v in eqn.outvars
     )
-    params = [(k, v) for k, v in sorted(eqn.params.items()) if v is not None]
-    params.sort(key=lambda item: item[0] != "name")
-    if eqn.primitive.name == "broadcast_in_dim":  # the result's type says the shape
-        params = [(k, v) for k, v in params if k != "shape" and v]
+    kind, hidden = eqn.primitive.name, _NEVER.get(eqn.primitive.name, ())
+    told = {k: v for k, v in eqn.params.items() if v is not None and k not in hidden}
+    shown = {**_ALWAYS.get(kind, {}), **told}
+    if kind == "dot_general":
+        shown.setdefault("preferred_element_type", eqn.outvars[0].aval.dtype)
+    elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
+        shown = {}
+    params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
     args = " ".join([namer(v) for v in eqn.invars])
-    head = eqn.primitive.name
+    head = _NAMES.get(kind, kind)
     if params:
         parts = [_param(k, v, namer, indent + 2) for k, v in params]
-        head = f"{eqn.primitive.name}[{' '.join(parts)}]"
+        head = f"{_NAMES.get(kind, kind)}[{' '.join(parts)}]"
         if "\n" in head or indent + len(f"{outs} = {head} {args}") > _WIDTH:
             lines = "".join(f"\n{' ' * (indent + 2)}{part}" for part in parts)
-            head = f"{eqn.primitive.name}[{lines}\n{' ' * indent}]"
+            head = f"{_NAMES.get(kind, kind)}[{lines}\n{' ' * indent}]"
     return f"{outs} = {head} {args}".rstrip()
 
 
@@ -112,4 +140,9 @@ def format_jaxpr(jaxpr: Jaxpr) -> str:
     return _jaxpr(jaxpr, _Namer())
 
 
-core_jaxpr.printer = format_jaxpr
+def format_eqn(eqn: Eqn) -> str:
+    """The text of one equation."""
+    return _eqn(eqn, _Namer(), set(eqn.outvars), 0)
+
+
+hooks.print_jaxpr, hooks.print_equation = format_jaxpr, format_eqn

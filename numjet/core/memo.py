@@ -3,18 +3,20 @@
 For every layer. A memo is a dict with a name and a bound: it is read as a dict is, at a dict's
 speed, and the oldest quarter goes when it is full. All together are bounded too, by `TOTAL`
 entries, so that programs of ever new shapes need no more memory than the first thousands did.
+`remembered` does the same for what a function of plain values gives, each bounded by itself.
 `numjet.debug.memos()` lists them, `numjet.clear_caches()` empties them. What would break it: an
 entry that is needed for more than speed, and a value that anybody finds by an address alone.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 # Entries of one memo, and of all. An operation on one new shape leaves some 30 of 0.3 to 1.5 KB.
 BOUND = 2048
@@ -26,8 +28,10 @@ _SAMPLE = 32  # entries whose size is looked at
 _lasting: list[Memo] = []  # of operations, which live as long as the process
 # By identity; not a WeakSet, which cannot be read while other threads add to it.
 _passing: dict[int, weakref.ref[Memo]] = {}
+_functions: list[tuple[str, int, Any]] = []  # name, bound, what `functools.lru_cache` made
 _clearing: list[Callable[[], None]] = []
 _clock = itertools.count(1)
+_F = TypeVar("_F", bound=Callable)
 
 
 class Memo(dict):
@@ -127,6 +131,18 @@ class FunctionMemo(Memo):
         self.pop(key, None)
 
 
+def remembered(name: str, bound: int = BOUND) -> Callable[[_F], _F]:
+    """A decorator: the results of a function of values with a hash are kept for `bound` arguments,
+    those that were used last."""
+
+    def wrap(function: _F) -> _F:
+        made: Any = functools.lru_cache(bound)(function)
+        _functions.append((name, bound, made))
+        return made
+
+    return wrap
+
+
 def memos() -> Iterator[Memo]:
     """All memos that there are."""
     yield from list(_lasting)
@@ -153,12 +169,15 @@ def clear() -> None:
     """Forget everything."""
     for memo in memos():
         memo.drop(len(memo))
+    for *_, function in list(_functions):
+        function.cache_clear()
     for action in list(_clearing):
         action()
 
 
 class MemoInfo(NamedTuple):
-    """What a memo holds: entries, its bound, uses (None: not counted), bytes (an estimate)."""
+    """What a memo holds: entries, its bound, uses (None: not counted), bytes (an estimate; 0 for
+    functions whose results are remembered, which nobody can look at)."""
 
     name: str
     size: int
@@ -176,6 +195,10 @@ def info() -> list[MemoInfo]:
         for m in memos()
         if m
     ]
+    for name, bound, function in list(_functions):
+        hits, misses, _, size = function.cache_info()
+        if size:
+            found.append(MemoInfo(name, size, bound, hits, misses, misses - size, 0))
     return sorted(found, key=lambda i: -i.bytes)
 
 

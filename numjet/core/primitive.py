@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.core import lowering as low
-from numjet.core.avals import ShapedArray
+from numjet.core import hooks, lowering as low
+from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.memo import Memo
 
 REGISTRY: dict[str, Primitive] = {}
@@ -62,7 +62,7 @@ class Primitive:
         than one NumPy call (control flow, jit)
     jvp(primals, tangents, **params) -> (out, tangent): zero tangents are `Zero`
     transpose(ct, *args, **params) -> [cotangent or None]: linear args are `Linear`; required if
-    linear
+        linear
     batch(axis, args, dims, **params) -> (out, dim): dim None is "not mapped"
     loops: a lowering record
     hlo: what it is on devices of XLA, where that does not follow from `loops` and `xla.hlo` has no
@@ -71,10 +71,9 @@ class Primitive:
     shard: how it is cut over devices, where that is no family's rule (`partition.families`): a
         function (avals, out avals, params) that gives a rule, or None
     partial_eval(trace, args, params) -> outs: how an equation with unknown inputs is recorded,
-    where it
-        can be split
+        where it can be split
     stage(trace, args, params) -> outs: how it is recorded, where its params hold functions to be
-    traced first
+        traced first
     prune(params, used) -> (params, inputs kept, outputs kept), or None where nothing goes: the
         equation without outputs nobody uses (`used`: a flag each) and what only they need
     effects: a set, or a function of the params that gives one
@@ -182,6 +181,8 @@ class Primitive:
         key = (avals, tuple(params.items())) if params else avals
         found = self._recall(key)
         if found is None:
+            if Placed.active and any_placed(avals):
+                return hooks.placed_results(self, avals, params)
             found = self.abstract(*avals, **params)
             self._abstract_cache[key] = found
         return found

@@ -84,19 +84,24 @@ class RefUse:
 
     The jaxpr has an input for each of `refs` behind its others, those `written` first, and an
     output for each of `written` behind its others. Where `reads` is False, references that are only
-    read are constants instead (`fixed`: there are such).
+    read are constants instead (`fixed`: there are such). `reshapes`: what is handed on may have
+    another form than what came (`core.hi`).
     """
 
-    __slots__ = ("reads", "refs", "written", "fixed")
+    __slots__ = ("reads", "refs", "written", "fixed", "reshapes")
 
-    def __init__(self, reads: bool = False) -> None:
-        self.reads, self.fixed = reads, False
+    def __init__(self, reads: bool = False, reshapes: bool = False) -> None:
+        self.reads, self.fixed, self.reshapes = reads, False, reshapes
         self.refs: list[Ref] = []
         self.written: list[Ref] = []
 
     def values(self) -> list[Any]:
         """The references' values now."""
         return [ref.value() for ref in self.refs]
+
+    def current(self) -> bool:
+        """Whether the references still have the forms that they were staged with."""
+        return all([ref.current() for ref in self.refs])
 
 
 class Ref:
@@ -122,6 +127,15 @@ class Ref:
         self.aval = aval
         self.home = current_trace()
         self._value = refs
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether it was made for another form of a value than the value has outside: never."""
+        return False
+
+    def current(self) -> bool:
+        """Whether it has the form that what uses it was staged for: always."""
+        return True
 
     # ---------------------------------------------------------------- the value
     def _holder(self) -> tuple[Any, list[Trace]]:

@@ -1,20 +1,22 @@
-"""Arrays on devices of other backends than the CPU, and the late bindings that run them.
+"""Arrays on devices of other backends than the CPU, and which devices a computation belongs to.
 
 A `RemoteArray` is no `ArrayImpl` by type, so that every fast way of concrete arrays leaves it
 alone; what evaluates and compiles asks `target` where a computation belongs, once `Remote.active`
-says that there is such a backend. `xla.backend` fills `Remote` in. What would break it: code that
+(`core.hooks`) says that there is such a backend. What would break it: code that
 reads `_value` of whatever it is given, which fetches the array to the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.hooks import Remote
+from numjet.core.primitive import REGISTRY
 
 
 class Device:
@@ -58,8 +60,8 @@ class RemoteArray(ArrayImpl):
     def _value(self) -> np.ndarray:  # type: ignore[override]
         if self._buffer is None:
             raise RuntimeError(
-                f"Array {self.aval.str_short()} has been deleted: its buffer was donated "
-                "(donate_argnums) or .delete() was called. Use the function's result "
+                f"Array has been deleted with shape={self.aval.str_short()}. Its buffer was "
+                "donated (donate_argnums) or .delete() was called. Use the function's result "
                 "instead of the donated argument."
             )
         if self._host is None:
@@ -100,34 +102,17 @@ class RemoteArray(ArrayImpl):
         """The address of the first element, on the device."""
         return self._buffer.address()
 
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return Remote.capsule(self, **kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return Remote.dlpack_device(self)  # type: ignore[no-any-return]
+
+    def __copy__(self) -> RemoteArray:
+        return REGISTRY["copy"].bind(self)  # type: ignore[no-any-return]
+
     def __deepcopy__(self, memo: dict) -> RemoteArray:
-        return self
-
-
-class Remote:
-    """What a backend of other devices installs.
-
-    active: whether there are such devices. choose() gives the device of computations on arrays that
-    are nowhere in particular, or None for the CPU. A place is a tuple of devices: run(closed, args,
-    place, name, donate, committed) gives Arrays on them; put(array, sharding, committed) one;
-    evaluate(primitive, args, params, place) runs one operation; loaded(closed, args, place, name)
-    is the program that `run` runs. within(closed, shardings) are the devices that constraints in a
-    program, or shardings of its results, name; None where they are the CPU's or nobody's.
-    """
-
-    active = False
-    choose: Callable[[], Any]
-    run: Callable
-    put: Callable
-    evaluate: Callable
-    loaded: Callable
-    within: Callable
-    # The shardings of one device, and of whole arrays on several; `api` installs them.
-    single: Callable
-    everywhere: Callable
-    # propagated(closed, over, layouts, wanted): the shardings of results over the mesh of `over`,
-    # by the partitioner; `api.spread` installs it.
-    propagated: Callable
+        return self.__copy__()
 
 
 def target(values: Iterable[Any], name: str = "") -> tuple | None:

@@ -1,21 +1,22 @@
-"""Arrays laid out over several devices, and the late bindings that compute with them.
+"""Arrays laid out over several devices.
 
 A `SpreadArray` is no `ArrayImpl` by type, so that every fast way of concrete arrays leaves it
-alone; what evaluates and compiles asks `Spread` once `Spread.active` says that there is such an
-array. On virtual devices of one process `_value` is the whole array and the sharding says which
-part is whose; of several processes each holds a block, `_block`, and there is a `_value` only where
-that is all of it. `api.spread` fills `Spread` in. What would break it: code that reads `_value` of
-whatever it is given, which raises where parts of the array are other processes'.
+alone; what evaluates and compiles asks `Spread` (`core.hooks`) once `Spread.active` says that there
+is such an array. On virtual devices of one process `_value` is the whole array and the sharding
+says which part is whose; of several processes each holds a block, `_block`, and there is a `_value`
+only where that is all of it. What would break it: code that reads `_value` of whatever it is given,
+which raises where parts of the array are other processes'.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.hooks import Spread
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 
 
@@ -42,7 +43,7 @@ class SpreadArray(ArrayImpl):
     _block: np.ndarray
 
     def __init__(self, block: np.ndarray, aval: ShapedArray, sharding: Any) -> None:
-        self._aval, self._sharding = aval, sharding
+        self._aval, self._sharding = aval.over(sharding), sharding
         if sharding.is_fully_addressable or block.shape == aval.shape:
             self._value = block
         else:
@@ -114,22 +115,6 @@ class Elsewhere:
 
     def done(self) -> bool:
         return True
-
-
-class Spread:
-    """What `api.spread` installs.
-
-    active: whether there is a SpreadArray. marks: how many constraints were traced so far.
-    run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
-    where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
-    array of several processes another layout.
-    """
-
-    active = False
-    marks = 0
-    run: Callable
-    evaluate: Callable
-    move: Callable
 
 
 def any_spread(values: Iterable[Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, Reduce, elementwise_loops
@@ -25,7 +25,8 @@ def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of `aval` (float0 for tangents of integers)."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
-    return full(aval.shape, 0, aval.dtype, aval.weak_type)
+    out = full(aval.shape, 0, aval.dtype, aval.weak_type)
+    return out if aval.placed is None else hooks.place_again(out, aval.placed)
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -38,6 +39,15 @@ def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False
     return broadcast_in_dim(one, shape, ()) if shape else one
 
 
+def placed_like(x: Any, aval: ShapedArray) -> Any:
+    """An array over the Explicit axes of a mesh that an aval is placed over."""
+    if x.aval.placed is aval.placed or x.aval.placed == aval.placed:
+        return x
+    if aval.placed is None:
+        return hooks.place_again(x, x.aval.placed.of_entries((None,) * aval.ndim))
+    return hooks.place_again(x, aval.placed)
+
+
 def scalar(value: Any, dtype: Any) -> ArrayImpl:
     """A constant without dimensions; integers out of range wrap around."""
     return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
@@ -48,7 +58,7 @@ def instantiate(x: Any) -> Any:
     return zeros(x.aval) if type(x) is Zero else x
 
 
-Zero.instantiate = instantiate  # type: ignore[method-assign, assignment]
+hooks.install(Zero, {"instantiate": instantiate})
 
 
 def linear_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
@@ -83,8 +93,7 @@ def _broadcast_abstract(
         if not 0 <= dim < len(shape) or x.shape[axis] not in (1, shape[dim]):
             raise TypeError(
                 f"broadcast_in_dim: operand axis {axis} of {x.str_short()} cannot become axis "
-                f"{dim} "
-                f"of shape {shape}: sizes must be equal, or the operand's 1."
+                f"{dim} of shape {shape}: sizes must be equal, or the operand's 1."
             )
     return ShapedArray(shape, x.dtype, x.weak_type)
 

@@ -7,6 +7,7 @@ parent, so there is no stack to search. Concrete evaluation is the outermost tra
 
 from __future__ import annotations
 
+import itertools
 import sys
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,6 +18,7 @@ from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
+from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -36,18 +38,23 @@ def exclude(path: str) -> None:
 class Source:
     """The user's line that made an equation: file, line and function."""
 
-    __slots__ = ("code", "line")
+    __slots__ = ("code", "line", "at")
 
-    def __init__(self, code: Any, line: int) -> None:
-        self.code, self.line = code, line
+    def __init__(self, code: Any, line: int, at: int) -> None:
+        self.code, self.line, self.at = code, line, at
+
+    @property
+    def column(self) -> int | None:
+        """The column that the call begins in, where the code says it."""
+        return next(itertools.islice(self.code.co_positions(), self.at // 2, None))[2]
 
     def __str__(self) -> str:
-        return f"{self.code.co_filename}:{self.line} ({self.code.co_name})"
+        column = f":{self.column}" if self.column is not None else ""
+        return f"{self.code.co_filename}:{self.line}{column} ({self.code.co_name})"
 
 
 # By code object (which the source keeps alive) and instruction: finding a line reads a table.
-_sources: dict[tuple[int, int], Source] = {}
-_MAX_SOURCES = 100_000
+_sources: dict[tuple[int, int], Source] = Memo("lines of the user's", 8192)
 
 
 def user_source(depth: int = 2) -> Source | None:
@@ -64,9 +71,7 @@ def user_source(depth: int = 2) -> Source | None:
             key = (id(code), frame.f_lasti)
             found = _sources.get(key)
             if found is None:
-                if len(_sources) >= _MAX_SOURCES:
-                    _sources.clear()
-                found = _sources[key] = Source(code, frame.f_lineno)
+                found = _sources[key] = Source(code, frame.f_lineno, frame.f_lasti)
             return found
         frame = frame.f_back
     return None
@@ -166,7 +171,7 @@ def _bind(self: Primitive, *args: Any, **params: Any) -> Any:
     return evaluate(self, args, params)
 
 
-Primitive.bind = _bind  # type: ignore[method-assign]
+hooks.install(Primitive, {"bind": _bind})
 
 
 class Tracer(Array):
@@ -209,9 +214,16 @@ class Tracer(Array):
         value = self.concrete()
         if value is None:
             origin = self.origin()
+            if error is errors.ConcretizationTypeError:
+                where = "Abstract tracer value encountered where concrete value is expected:"
+            else:
+                where = f"{_CONVERSIONS[error]} was called on" if error in _CONVERSIONS else (
+                    "Attempted boolean conversion of"
+                )
             raise error(
-                f"{what}: the value is traced ({self.aval.str_short()}), so it is not known "
-                f"while the function is traced. {origin}{' ' if origin else ''}{remedy}"
+                f"{where} traced array with shape {self.aval.str_short()}.\n{what}: the value is "
+                f"traced ({self.aval.str_short()}), so it is not known while the function is "
+                f"traced. {origin}{' ' if origin else ''}{remedy}"
             )
         return value
 
@@ -221,29 +233,28 @@ class Tracer(Array):
                 errors.TracerBoolConversionError,
                 "Python needs True or False (if, while, and, or, not, assert)",
                 "Use lax.cond, lax.while_loop, jnp.where or jnp.logical_and on it, or mark the "
-                "argument it "
-                "comes from as static with jit(..., static_argnums=…).",
+                "argument it comes from as static with jit(..., static_argnums=…).",
             )
         )
 
     def __int__(self) -> int:
         return int(
             self._need_concrete(
-                errors.ConcretizationTypeError, "int() needs a concrete value", _STATIC
+                errors.ConcretizationTypeError, _PROBLEM.format("int"), _STATIC
             )
         )
 
     def __float__(self) -> float:
         return float(
             self._need_concrete(
-                errors.ConcretizationTypeError, "float() needs a concrete value", _STATIC
+                errors.ConcretizationTypeError, _PROBLEM.format("float"), _STATIC
             )
         )
 
     def __complex__(self) -> complex:
         return complex(
             self._need_concrete(
-                errors.ConcretizationTypeError, "complex() needs a concrete value", _STATIC
+                errors.ConcretizationTypeError, _PROBLEM.format("complex"), _STATIC
             )
         )
 
@@ -265,18 +276,22 @@ class Tracer(Array):
 
     def item(self, *args: int) -> Any:
         return self._need_concrete(
-            errors.ConcretizationTypeError, ".item() needs a concrete value", _STATIC
+            errors.ConcretizationTypeError,
+            "This occurred in the item() method, which needs a concrete value",
+            _STATIC,
         ).item(*args)
 
     def tolist(self) -> Any:
         return self._need_concrete(
-            errors.ConcretizationTypeError, ".tolist() needs a concrete value", _STATIC
+            errors.ConcretizationTypeError,
+            "This occurred in the tolist() method, which needs a concrete value",
+            _STATIC,
         ).tolist()
 
     def __hash__(self) -> int:
         raise TypeError(
-            f"Traced arrays are not hashable ({self.aval.str_short()}). As a dict key or a "
-            "static argument pass a Python value instead."
+            f"unhashable type: '{type(self).__name__}' (a traced {self.aval.str_short()}). As a "
+            "dict key or a static argument pass a Python value instead."
         )
 
     def block_until_ready(self) -> Tracer:
@@ -293,6 +308,11 @@ class Tracer(Array):
         return format(value, spec) if value is not None else repr(self)
 
 
+_CONVERSIONS = {
+    errors.TracerIntegerConversionError: "The __index__() method",
+    errors.TracerArrayConversionError: "The numpy.ndarray conversion method __array__()",
+}
+_PROBLEM = "The problem arose with the `{0}` function: {0}() needs a concrete value"
 _STATIC = (
     "If it does not depend on array values, mark the argument as static with "
     "jit(..., static_argnums=…), or compute it with NumPy from shapes."
@@ -300,7 +320,16 @@ _STATIC = (
 
 
 def concrete_or_none(x: Any) -> Any:
-    """The Array behind `x` if its value is known now, else None."""
+    """The Array behind `x` if its value is known now, else None.
+
+    x: an array, a scalar or a tracer. Raises TypeError for other values.
+
+    >>> from numjet.extend import core
+    >>> core.concrete_or_none(3)
+    Array(3, dtype=int32, weak_type=True)
+    >>> _ = nj.jit(lambda x: print(core.concrete_or_none(x)) or x)(3)
+    None
+    """
     if isinstance(x, Tracer):
         return x.concrete()
     return as_array(x)
@@ -317,11 +346,11 @@ def leaked(tracer: Tracer, where: str) -> errors.UnexpectedTracerError:
     """The error for a tracer that outlived its trace."""
     origin = tracer.origin()
     return errors.UnexpectedTracerError(
-        f"{where}: a traced value ({tracer.aval.str_short()}) was used after the function it "
-        "belongs to "
-        f"had returned. {origin}{' ' if origin else ''}It leaked through a side effect (a global, "
-        "an "
-        "attribute, a list). Return it from the function instead."
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+        f"allowing a reference to an intermediate value with type {tracer.aval.str_short()} to "
+        f"escape: {where}: a traced value ({tracer.aval.str_short()}) was used after the function "
+        f"it belongs to had returned. {origin}{' ' if origin else ''}It leaked through a global, "
+        "an attribute or a list. Return it from the function instead."
     )
 
 

@@ -512,3 +512,16 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     return OptimizerState(
         tuple([tuple(leaves) for leaves, _ in flat]), structure, tuple([d for _, d in flat])
     )
+
+
+__all__ = [
+    "InitFn", "JoinPoint", "Optimizer", "OptimizerState", "Params", "ParamsFn", "Schedule", "State",
+    "Step", "UpdateFn", "Updates", "adagrad", "adam", "adamax", "clip_grads", "constant",
+    "exponential_decay", "inverse_time_decay", "l2_norm", "make_schedule", "momentum", "nesterov",
+    "optimizer", "pack_optimizer_state", "piecewise_constant", "polynomial_decay", "rmsprop",
+    "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -472,3 +472,16 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
 
 
 logsoftmax, randn, glorot = log_softmax, normal, glorot_normal
+
+
+__all__ = [
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
+    "Exp", "FanInConcat", "FanInSum", "FanOut", "Flatten", "Gelu", "GeneralConv",
+    "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "glorot", "logsoftmax",
+    "parallel", "randn", "serial", "shape_dependent",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

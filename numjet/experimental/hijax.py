@@ -1,9 +1,10 @@
 """numjet.experimental.hijax: types of values that are no arrays, and operations on them.
 
-Types and operations can be declared and registered, as libraries do when they are imported.
-Outside of transformations an operation runs its `impl`. Under one it raises NotImplementedError,
-and a value of such a type is a leaf that `jit` refuses. Pytrees
-(`tree_util.register_pytree_node`) and `custom_vjp` serve instead.
+An operation runs its `impl`, on values that hold traced arrays where it is traced (`core.hi`);
+its own rules (`jvp`, `transpose`, `abstract_eval`, `to_lojax`) are not asked. Functions that `jit`
+compiles take such values, and with loops and branches change those that they close over. No
+transformation differentiates or maps such an argument; an operation with a derivative of its own
+(VJPHiPrimitive) is refused while tracing: `custom_vjp` serves instead.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numjet.core import hi
 from numjet.core.avals import ShapedArray as ShapedArray
 from numjet.core.primitive import Linear, Zero as Zero
 from numjet.core.refs import AbstractRef as AbstractRef
@@ -26,11 +28,24 @@ class AbstractValue:
 
 
 class HiType(AbstractValue):
-    """A type of values that are no arrays."""
+    """A type of values that are no arrays.
+
+    A subclass says which arrays a value holds: `lower_val(value)` gives them, `raise_val(*arrays)`
+    makes a value of them, `lo_ty()` gives their avals.
+    """
+
+    has_qdd = False
 
 
 class MutableHiType(HiType):
-    """A type of values that can be changed."""
+    """A type of values that can be changed.
+
+    A value's `cur_qdd()` says in which form it is. A subclass has `read_loval(form, value)`, which
+    gives its arrays, `new_from_loval(form, *arrays)`, `update_from_loval(form, value, *arrays)` and
+    `lo_ty_qdd(form)`.
+    """
+
+    has_qdd = True
 
 
 class AvalQDD:
@@ -56,13 +71,7 @@ class HiPrimitive:
         self.name = name
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        if current_trace() is not EVAL:
-            raise NotImplementedError(
-                f"{self.name}: operations on values that are no arrays are not supported under "
-                "transformations. Make the value a pytree (tree_util.register_pytree_node), and "
-                "use numjet.custom_vjp for a rule."
-            )
-        return self.impl(*args, **params)
+        return hi.bind(self.name, self.impl, args, params)
 
     def impl(self, *args: Any, **params: Any) -> Any:
         """What the operation computes, given by the subclass."""
@@ -79,6 +88,11 @@ class VJPHiPrimitive(HiPrimitive):
         super().__init__(type(self).__name__)
 
     def __call__(self, *args: Any) -> Any:
+        if current_trace() is not EVAL:
+            raise NotImplementedError(
+                f"{self.name}: operations with derivatives of their own (VJPHiPrimitive) are not "
+                "supported under transformations. Use numjet.custom_vjp."
+            )
         return self.bind(*args)
 
 
@@ -110,10 +124,6 @@ class EffectTypes:
 
 
 control_flow_allowed_effects = EffectTypes()
-# The declared types: class -> function that gives the type of a value.
-registered: dict[type, Callable] = {}
-
-
 def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
     """Declare that `typeof_fn` gives the type of the values of a class.
 
@@ -124,12 +134,12 @@ def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
     ...     pass
     >>> hijax.register_hitype(Pair, lambda value: hijax.HiType())
     """
-    registered[val_cls] = typeof_fn
+    hi.TYPES[val_cls] = typeof_fn
 
 
 def cur_qdd(value: Any) -> Any:
     """What changes of a value, as it is now."""
-    return value.cur_qdd()
+    return hi.current_value(value).cur_qdd()
 
 
 def instantiate_zeros(tangent: Any) -> Any:

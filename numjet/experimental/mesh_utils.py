@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import make_mesh
+from numjet.api.mesh import make_mesh
 
 
 def create_device_mesh(
@@ -24,3 +24,10 @@ def create_device_mesh(
     """
     names = [f"axis{i}" for i in range(len(tuple(mesh_shape)))]
     return make_mesh(mesh_shape, names, devices=devices).devices
+
+
+__all__ = ["create_device_mesh"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

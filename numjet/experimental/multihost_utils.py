@@ -177,3 +177,14 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
         laid = device_put(x, NamedSharding(global_mesh, spec))
         made.append(as_array(laid._block if type(laid) is SpreadArray else np.asarray(laid)))
     return tree.tree_unflatten(structure, made)
+
+
+__all__ = [
+    "annotations", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
+    "host_local_array_to_global_array", "process_allgather", "reached_preemption_sync_point",
+    "sync_global_devices",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -61,27 +61,57 @@ ParamDict = dict[str, Any]
 
 
 def eval_context() -> Any:
-    """A context in which operations on concrete values run at once."""
+    """A context in which operations on concrete values run at once.
+
+    >>> from numjet.extend import jax_core
+    >>> with jax_core.eval_context():
+    ...     print(jnp.ones(2) + 1)
+    [2. 2.]
+    """
     return _traces.set_current_trace(_EVAL)
 
 
 def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
-    """`aval`: all of them are shapes and dtypes."""
+    """`aval`, of which shape and dtype are known: all of them are.
+
+    aval: a ShapedArray; weak_type: the result's, None for the same.
+
+    >>> from numjet.extend import jax_core
+    >>> print(jax_core.raise_to_shaped(jnp.ones(2).aval))
+    float32[2]
+    """
     return aval if weak_type is None else aval.update(weak_type=weak_type)
 
 
 def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes."""
+    """The smaller of two sizes, d1 and d2.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.min_dim(2, 3)
+    2
+    """
     return min(d1, d2)
 
 
 def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes."""
+    """The larger of two sizes, d1 and d2.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.max_dim(2, 3)
+    3
+    """
     return max(d1, d2)
 
 
 def thread_local_state() -> Any:
-    """Not there: use get_opaque_trace_state."""
+    """Not there: raises NotImplementedError. Use get_opaque_trace_state.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.thread_local_state()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         "core.thread_local_state: there is no stack of traces. Compare "
         "extend.core.get_opaque_trace_state() instead."

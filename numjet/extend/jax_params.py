@@ -1,16 +1,27 @@
-"""Parameters of equations that JAX's primitives have and ours do without.
+"""How equations of our primitives look in JAX's terms, for traces that libraries wrote.
 
-What they say has no meaning here (layouts over devices, accuracies of the hardware), so that JAX's
-own neutral values are the true ones. A trace that a library wrote is handed them beside ours
-(`extend.traces`), and a library that binds one of our primitives may give them back: `bind` refuses
-any other value. What would break it: an entry for a parameter that a primitive of ours has itself.
+Parameters that JAX's primitives have and ours do without say what has no meaning here (layouts over
+devices, accuracies of the hardware), so that JAX's own neutral values are the true ones. Such a
+trace is handed them beside ours (`extend.traces`), and a library that binds one of our primitives
+may give them back: `bind` refuses any other value. Where two primitives of ours are one of JAX's, a
+parameter says which; and one that JAX does not have is handed over as the operations it consists
+of. What would break it: an entry for a parameter that a primitive of ours has itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from numjet.api.implicit import custom_linear_solve
+from numjet.core import hooks
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.primitive import Primitive
+from numjet.lax import linalg, stop_gradient
+from numjet.ops.dot import dot_general
+from numjet.ops.linalg_core import solve_p
+from numjet.ops.logic import round_away_p, round_even_p
+from numjet.scipy.linalg import lu_solve
 
 # Primitive -> the parameters that it lacks, and their neutral values.
 EXTRA: dict[str, dict[str, Any]] = {
@@ -29,26 +40,76 @@ EXTRA: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 _NOT_GIVEN = object()
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
-def with_extra(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
-    """`params`, and what JAX's primitive of that name has besides."""
+# Primitive -> JAX's primitive, and the parameters that tell it from others.
+_VARIANTS: dict[Primitive, tuple[Primitive, dict[str, Any]]] = {
+    round_away_p: (round_away_p, {"rounding_method": 0}),
+    round_even_p: (round_away_p, {"rounding_method": 1}),
+}
+
+
+def in_jax_terms(
+    primitive: Primitive, args: tuple, params: dict[str, Any]
+) -> tuple[Primitive, tuple, dict[str, Any]]:
+    """An operation as a trace of JAX's protocol is handed it. Weak scalars are Python numbers."""
+    args = tuple([_number(x) for x in args])
+    if (variant := _VARIANTS.get(primitive)) is not None:
+        return variant[0], args, {**params, **variant[1]}
     extra = EXTRA.get(primitive.name)
-    return params if extra is None else {**extra, **params}
+    return primitive, args, params if extra is None else {**extra, **params}
 
 
-def without_extra(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
-    """`params` without JAX's own. Raises NotImplementedError where one says something."""
+def _solve_in_parts(a: Any, b: Any) -> Any:
+    """`solve` by operations that JAX has."""
+    factors, pivots, _ = linalg.lu(stop_gradient(a))
+
+    def product(x: Any, trans: int) -> Any:
+        batch = tuple(range(x.ndim - 2))
+        axis = x.ndim - 1 - trans
+        return dot_general(a, x, (((axis,), (x.ndim - 2,)), (batch, batch)))
+
+    def solved(x: Any, trans: int) -> Any:
+        return lu_solve((factors, pivots), x, trans)
+
+    return custom_linear_solve(
+        lambda x: product(x, 0),
+        b,
+        lambda _, x: solved(x, 0),
+        lambda _, x: solved(x, 1),
+    )
+
+
+# Primitives that JAX does not have -> what they consist of.
+IN_PARTS: dict[Primitive, Callable[..., Any]] = {solve_p: _solve_in_parts}
+
+
+def _number(x: Any) -> Any:
+    if type(x) is ArrayImpl and x.aval.weak_type and not x.aval.shape:
+        number = x.item()
+        return number if as_array(number).aval is x.aval else x
+    return x
+
+
+def in_our_terms(
+    primitive: Primitive, args: tuple, params: dict[str, Any]
+) -> tuple[Primitive, tuple, dict[str, Any]]:
+    """The inverse of `in_jax_terms`. Raises NotImplementedError where a parameter of JAX's says
+    something."""
+    args = tuple([as_array(x) if type(x) in _NUMBERS else x for x in args])
+    if primitive is round_away_p and "rounding_method" in params:
+        return (round_even_p if params["rounding_method"] == 1 else round_away_p), args, {}
     extra = EXTRA.get(primitive.name)
     if extra is None or extra.keys().isdisjoint(params):
-        return params
+        return primitive, args, params
     for name, neutral in extra.items():
         if (given := params.get(name, _NOT_GIVEN)) is not _NOT_GIVEN and given != neutral:
             raise NotImplementedError(
                 f"{primitive.name}: {name}={given!r} has no meaning here; leave it out, or pass "
                 f"{neutral!r}."
             )
-    return {name: value for name, value in params.items() if name not in extra}
+    return primitive, args, {name: value for name, value in params.items() if name not in extra}
 
 
 def accept_extra() -> None:
@@ -58,10 +119,11 @@ def accept_extra() -> None:
         return
 
     def bind(self: Primitive, *args: Any, **params: Any) -> Any:
-        return plain(self, *args, **(without_extra(self, params) if params else params))
+        primitive, operands, rest = in_our_terms(self, args, params)
+        return plain(primitive, *operands, **rest)
 
     _installed[0] = bind
-    Primitive.bind = bind  # type: ignore[method-assign]
+    hooks.install(Primitive, {"bind": bind})
 
 
 _installed: list[Any] = [None]

@@ -16,6 +16,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from numjet.core.memo import remembered
+
 
 class StoreException(Exception):
     """A store was read while empty, or written twice."""
@@ -254,7 +256,7 @@ def transformation_with_aux(
     return fun.wrap(_by_generator_with_aux(gen), gen_static_args, store), lambda: store.val
 
 
-@functools.cache
+@remembered("transformations by generators", 1024)
 def _by_generator(gen: Callable) -> Callable:
     def run(f: Callable, *args: Any, **kwargs: Any) -> Any:
         return _generate(gen, f, args, kwargs)
@@ -263,7 +265,7 @@ def _by_generator(gen: Callable) -> Callable:
     return run
 
 
-@functools.cache
+@remembered("transformations by generators with more results", 1024)
 def _by_generator_with_aux(gen: Callable) -> Callable:
     def run(f: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
         out, extra = _generate(gen, f, args, kwargs)
@@ -328,7 +330,7 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
     del explain  # tells why a function is called anew, which `log_compiles` does here
     known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
-    def remembered(fun: WrappedFun, *args: Any) -> Any:
+    def cached(fun: WrappedFun, *args: Any) -> Any:
         results = known.setdefault(fun.f, {})
         key = (fun.transforms, fun.params, args)
         if key in results:
@@ -339,5 +341,15 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
         results[key] = out, tuple([None if s is None else s.val for s in fun.stores])
         return out
 
-    remembered.cache_clear = known.clear  # type: ignore[attr-defined]
-    return remembered
+    cached.cache_clear = known.clear  # type: ignore[attr-defined]
+    return cached
+
+
+__all__ = [
+    "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation",
+    "transformation2", "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -18,5 +18,12 @@ class GridMapping:
 
 
 def register_lowering_rule(*_: Any, **__: Any) -> Any:
-    """Raises NotImplementedError: there are no kernels to lower."""
+    """Not there: raises NotImplementedError, as there are no kernels to lower.
+
+    >>> from numjet.extend import pallas
+    >>> pallas.register_lowering_rule(None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(f"extend.pallas.register_lowering_rule: {_REMEDY}")

@@ -133,6 +133,7 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
     >>> from numjet.interpreters import ad
     >>> twice_p = Primitive("twice")
     >>> _ = twice_p.def_impl(lambda x: 2 * x)
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
     >>> ad.deflinear2(twice_p, lambda ct, x: [twice_p.bind(ct)])
     >>> print(nj.grad(lambda x: twice_p.bind(x) * x)(3.0))
     12.0

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.custom import SymbolicZero
+from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate
@@ -25,7 +26,7 @@ from numjet.core.trace import (
     leave_trace,
     set_trace,
 )
-from numjet.extend.jax_params import accept_extra, with_extra, without_extra
+from numjet.extend.jax_params import IN_PARTS, accept_extra, in_jax_terms, in_our_terms
 from numjet.extend.linear_util import WrappedFun, wrap_init
 from numjet.transforms.batch import BatchTrace, axis_env
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p, run_call
@@ -72,7 +73,12 @@ class take_current_trace:  # noqa: N801 - a context manager read as a statement
 
 
 def find_top_trace(_: Any = None) -> Trace:
-    """The current trace."""
+    """The current trace. Its argument is what JAX once asked for, and has no effect.
+
+    >>> from numjet.extend import core
+    >>> core.find_top_trace([]).name
+    'evaluation'
+    """
     return current_trace()
 
 
@@ -93,22 +99,48 @@ class OpaqueTraceState:
 
 def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     """What stands for the current trace. Libraries compare it to see whether they are inside the
-    transformation in which an object was made."""
+    transformation in which an object was made.
+
+    convention: the name of the library that asks, not used.
+
+    >>> from numjet.extend import core
+    >>> outside = core.get_opaque_trace_state(convention="mine")
+    >>> outside == core.get_opaque_trace_state(convention="mine")
+    True
+    >>> bool(nj.jit(lambda: outside == core.get_opaque_trace_state(convention="mine"))())
+    False
+    """
     return OpaqueTraceState(current_trace(), convention)
 
 
 def trace_state_clean() -> bool:
-    """Whether no transformation runs."""
+    """Whether no transformation runs.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.trace_state_clean(), bool(nj.jit(jax_core.trace_state_clean)())
+    (True, False)
+    """
     return current_trace() is EVAL and not axis_env()
 
 
 def nonempty_axis_env() -> bool:
-    """Whether a named axis is in scope."""
+    """Whether a named axis is in scope.
+
+    >>> from numjet.extend import core
+    >>> core.nonempty_axis_env_DO_NOT_USE()
+    False
+    """
     return bool(axis_env())
 
 
 def axis_names() -> list[Any]:
-    """The named axes in scope."""
+    """The named axes in scope.
+
+    >>> from numjet.extend import core
+    >>> _ = nj.vmap(lambda x: print(core.unsafe_get_axis_names_DO_NOT_USE()), axis_name="rows")(
+    ...     jnp.ones(2))
+    ['rows']
+    """
     return list(axis_env())
 
 
@@ -122,17 +154,34 @@ def _around(kind: type) -> bool:
 
 
 def under_jit() -> bool:
-    """Whether the current trace writes down what is done."""
+    """Whether the current trace writes down what is done.
+
+    >>> from numjet.extend import core
+    >>> bool(nj.jit(core.unsafe_am_i_under_a_jit_DO_NOT_USE)())
+    True
+    """
     return isinstance(current_trace(), StageTrace)
 
 
 def under_vmap() -> bool:
-    """Whether a vmap runs."""
+    """Whether a vmap runs.
+
+    >>> from numjet.extend import core
+    >>> core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
+    False
+    """
     return _around(BatchTrace)
 
 
 def full_lower(x: Any) -> Any:
-    """A tracer's `full_lower()`; other values as they are."""
+    """A tracer's `full_lower()`; other values as they are.
+
+    x: a tracer, or anything else.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.full_lower(3)
+    3
+    """
     return x.full_lower() if isinstance(x, Tracer) else x
 
 
@@ -152,8 +201,11 @@ def _process(self: Any, primitive: Primitive, args: tuple, params: dict) -> Any:
         with set_trace(self.parent):
             return (_hand_jvp if primitive is custom_jvp_p else _hand_vjp)(self, args, params)
     accept_extra()
+    if (parts := IN_PARTS.get(primitive)) is not None:
+        with set_trace(self):
+            return parts(*args, **params)
     with set_trace(self.parent):
-        return self.process_primitive(primitive, args, with_extra(primitive, params))
+        return self.process_primitive(*in_jax_terms(primitive, args, params))
 
 
 def _hand_jvp(trace: Any, args: Sequence[Any], params: dict) -> Any:
@@ -161,7 +213,8 @@ def _hand_jvp(trace: Any, args: Sequence[Any], params: dict) -> Any:
     call, rule, symbolic = params["call_jaxpr"], params["jvp"], params["symbolic_zeros"]
 
     def fun(*xs: Any) -> list[Any]:
-        return run_call(call, [*consts, *xs])
+        with _where_theirs(trace, xs):
+            return run_call(call, [*consts, *xs])
 
     def jvp(*xs: Any) -> list[Any]:
         n = len(xs) // 2
@@ -180,7 +233,8 @@ def _hand_vjp(trace: Any, args: Sequence[Any], params: dict) -> Any:
     count: list[int] = []
 
     def fun(*xs: Any) -> list[Any]:
-        return run_call(call, [*consts, *xs])
+        with _where_theirs(trace, xs):
+            return run_call(call, [*consts, *xs])
 
     def forward(*xs: Any) -> list[Any]:
         # A value and whether it is differentiated, in turns.
@@ -201,6 +255,12 @@ def _hand_vjp(trace: Any, args: Sequence[Any], params: dict) -> Any:
         out_trees=lambda: (None, count[-1]),
         symbolic_zeros=params["symbolic_zeros"],
     )
+
+
+def _where_theirs(trace: Any, xs: Sequence[Any]) -> set_trace:
+    """The trace under which `xs` are operands: `trace`, if one of them is a value of it."""
+    mine = any([getattr(x, "_trace", None) is trace for x in xs if isinstance(x, Tracer)])
+    return set_trace(trace if mine else current_trace())
 
 
 def _split_consts(args: Sequence[Any], params: dict) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -228,16 +288,16 @@ def _lacks(name: str) -> Callable:
     return method
 
 
-def bind_with_trace(self: Primitive, trace: Any, args: Sequence[Any], *avals_params: Any) -> Any:
+def _bind_with_trace(self: Primitive, trace: Any, args: Sequence[Any], *avals_params: Any) -> Any:
     """Apply a primitive to `args` under `trace`; the params come last. Those of a function with a
     rule for tangents are `subfuns=(fun, jvp)`, flat functions, and `symbolic_zeros`."""
-    params = without_extra(self, avals_params[-1])
+    self, args, params = in_our_terms(self, tuple(args), avals_params[-1])
     if self is custom_jvp_p and "subfuns" in params:
         fun, jvp = params["subfuns"]
         params = _custom_params(fun, jvp, params.get("symbolic_zeros", False))
     token = enter_trace(EVAL if trace is None else trace)
     try:
-        return current_trace().process(self, tuple(args), params)
+        return current_trace().process(self, args, params)
     finally:
         leave_trace(token)
 
@@ -264,18 +324,29 @@ def _custom_params(fun: WrappedFun, jvp: WrappedFun, symbolic_zeros: bool) -> di
     }
 
 
-def get_bind_params(self: Primitive, params: dict) -> dict:
+def _get_bind_params(self: Primitive, params: dict) -> dict:
     """The params that `bind` takes, from an equation's: all of them."""
     return params
 
 
-Trace.process = _process  # type: ignore[method-assign]
-for _name in ("process_primitive", "process_custom_jvp_call", "process_custom_vjp_call"):
-    setattr(Trace, _name, _lacks(_name))
-Trace.main = property(lambda self: self)  # type: ignore[attr-defined]
-Trace.full_raise = lambda self, x: x  # type: ignore[attr-defined]
-Trace.is_valid = lambda self: not getattr(self, "done", False)  # type: ignore[attr-defined]
-Primitive.bind_with_trace = bind_with_trace  # type: ignore[attr-defined]
-Primitive.get_bind_params = get_bind_params  # type: ignore[attr-defined]
-Primitive.call_primitive = False  # type: ignore[attr-defined]
-Primitive.is_effectful = lambda self, params: bool(self.effects_of(params))  # type: ignore[attr-defined]
+hooks.install(
+    Trace,
+    {
+        "process": _process,
+        "process_primitive": _lacks("process_primitive"),
+        "process_custom_jvp_call": _lacks("process_custom_jvp_call"),
+        "process_custom_vjp_call": _lacks("process_custom_vjp_call"),
+        "main": property(lambda self: self),
+        "full_raise": lambda self, x: x,
+        "is_valid": lambda self: not getattr(self, "done", False),
+    },
+)
+hooks.install(
+    Primitive,
+    {
+        "bind_with_trace": _bind_with_trace,
+        "get_bind_params": _get_bind_params,
+        "call_primitive": False,
+        "is_effectful": lambda self, params: bool(self.effects_of(params)),
+    },
+)

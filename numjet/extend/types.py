@@ -46,7 +46,15 @@ canonicalize_dtype_handlers = _Table(as_array, values=True)
 
 
 def get_aval(x: Any) -> Any:
-    """The aval of an array, tracer or scalar. Raises TypeError for other values."""
+    """The aval of an array, tracer or scalar.
+
+    x: one of these, or of a type in `pytype_aval_mappings`. Raises TypeError for other values.
+
+    >>> import numpy as np
+    >>> from numjet.extend import jax_core
+    >>> print(jax_core.get_aval(np.ones((2, 3), np.float32)))
+    float32[2,3]
+    """
     if isinstance(x, Array):
         return x.aval
     rule = pytype_aval_mappings.get(type(x))
@@ -77,7 +85,14 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether `x` is an array, a tracer or a scalar."""
+    """Whether `x` is an array, a tracer or a scalar.
+
+    x: anything.
+
+    >>> from numjet.extend import core
+    >>> core.valid_jaxtype(1.0), core.valid_jaxtype("text")
+    (True, False)
+    """
     try:
         get_aval(x)
     except TypeError:

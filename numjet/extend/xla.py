@@ -21,7 +21,16 @@ def register_hlo_module_transformation(
     stage: PipelineStage = PipelineStage.PRE_SCHEDULER,
     platforms: Sequence[str] | str | None = None,
 ) -> None:
-    """Not there: programs are no HLO modules."""
+    """Not there: raises NotImplementedError, as the programs of our compiler are no HLO modules.
+
+    callback, name, stage, platforms: what JAX's takes.
+
+    >>> from numjet.extend import xla
+    >>> xla.register_hlo_module_transformation(print, name="p")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         f"register_hlo_module_transformation({name!r}): programs are no HLO modules here."
     )
@@ -32,5 +41,12 @@ def clear_hlo_module_transformation(
     stage: PipelineStage = PipelineStage.PRE_SCHEDULER,
     platforms: Any = None,
 ) -> bool:
-    """False: no hook is registered."""
+    """False: no hook is registered.
+
+    name, stage, platforms: what JAX's takes.
+
+    >>> from numjet.extend import xla
+    >>> xla.clear_hlo_module_transformation("p")
+    False
+    """
     return False

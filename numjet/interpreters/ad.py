@@ -32,7 +32,14 @@ zeros_like_aval = zeros
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """A tangent as an array: zeros where it is `Zero`."""
+    """A tangent as an array: zeros where it is `Zero`.
+
+    tangent: an array or a `Zero`.
+
+    >>> from numjet.interpreters import ad
+    >>> ad.instantiate_zeros(ad.Zero(jnp.ones(2).aval))
+    Array([0., 0.], dtype=float32)
+    """
     return instantiate(tangent)
 
 
@@ -91,7 +98,15 @@ primitive_transposes = Rules("ad.primitive_transposes", _transpose_rule, _set_tr
 
 
 def get_primitive_transpose(p: Primitive) -> Callable:
-    """The transpose rule of `p`. Raises NotImplementedError where it has none."""
+    """The transpose rule of a primitive.
+
+    p: a primitive. Raises NotImplementedError where there is none.
+
+    >>> from numjet.interpreters import ad
+    >>> neg_p = nj.make_jaxpr(jnp.negative)(1.0).eqns[0].primitive
+    >>> callable(ad.get_primitive_transpose(neg_p))
+    True
+    """
     try:
         return primitive_transposes[p]
     except KeyError:
@@ -102,13 +117,38 @@ def get_primitive_transpose(p: Primitive) -> Callable:
 
 # ------------------------------------------------------------------ making rules
 def deflinear(primitive: Primitive, transpose_rule: Callable) -> None:
-    """`primitive` is linear in all operands; `transpose_rule(ct, **params)` gives a cotangent for
-    each."""
+    """Say that a primitive is linear in all operands.
+
+    primitive: the primitive; its tangent is itself, of tangents. transpose_rule(ct, **params) gives
+    a cotangent for each operand.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import ad
+    >>> half_p = Primitive("half")
+    >>> _ = half_p.def_impl(lambda x: x / 2)
+    >>> _ = half_p.def_abstract_eval(lambda x: x)
+    >>> ad.deflinear(half_p, lambda ct: [half_p.bind(ct)])
+    >>> nj.grad(half_p.bind)(8.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
     deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
-    """`primitive` is linear in all operands; `transpose_rule(ct, *operands, **params)`."""
+    """As `deflinear`, for a rule that looks at the operands.
+
+    primitive: the primitive. transpose_rule(ct, *operands, **params) gives a cotangent for each
+    operand, which are `UndefinedPrimal`.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import ad
+    >>> third_p = Primitive("third")
+    >>> _ = third_p.def_impl(lambda x: x / 3)
+    >>> _ = third_p.def_abstract_eval(lambda x: x)
+    >>> ad.deflinear2(third_p, lambda ct, x: [third_p.bind(ct)])
+    >>> nj.grad(third_p.bind)(9.0).round(3)
+    Array(0.333, dtype=float32, weak_type=True)
+    """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
         out = primitive.bind(*primals, **params)
@@ -123,8 +163,20 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
 
 
 def defjvp(primitive: Primitive, *jvprules: Callable | None) -> None:
-    """A rule for each operand: `rule(tangent, *primals, **params)`, or None for no derivative. The
-    results are added up."""
+    """Give a primitive of one result a rule for tangents, operand by operand.
+
+    primitive: the primitive. jvprules: for each operand `rule(tangent, *primals, **params)`, or
+    None where it has no derivative. What the rules give is added up.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import ad
+    >>> square_p = Primitive("square of one")
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> _ = square_p.def_abstract_eval(lambda x: x)
+    >>> ad.defjvp(square_p, lambda t, x: 2 * x * t)
+    >>> nj.grad(square_p.bind)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
 
 
     def without_result(rule: Callable) -> Callable:
@@ -134,7 +186,19 @@ def defjvp(primitive: Primitive, *jvprules: Callable | None) -> None:
 
 
 def defjvp2(primitive: Primitive, *jvprules: Callable | None) -> None:
-    """As `defjvp`, for rules that use the result: `rule(tangent, out, *primals, **params)`."""
+    """As `defjvp`, for rules that use the result.
+
+    primitive: the primitive. jvprules: `rule(tangent, out, *primals, **params)` each, or None.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import ad
+    >>> root_p = Primitive("root")
+    >>> _ = root_p.def_impl(jnp.sqrt)
+    >>> _ = root_p.def_abstract_eval(lambda x: x)
+    >>> ad.defjvp2(root_p, lambda t, out, x: t / (2 * out))
+    >>> nj.grad(root_p.bind)(4.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
         out = primitive.bind(*primals, **params)
@@ -148,8 +212,21 @@ def defjvp2(primitive: Primitive, *jvprules: Callable | None) -> None:
 
 
 def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
-    """`prim` is linear in each of two operands: `lhs_rule(ct, lhs, rhs, **params)` and `rhs_rule`
-    give the cotangent of the operand that is `UndefinedPrimal`."""
+    """Say that a primitive is linear in each of two operands.
+
+    prim: the primitive. lhs_rule(ct, lhs, rhs, **params) and rhs_rule, likewise, give the cotangent
+    of the operand that is `UndefinedPrimal` then.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import ad
+    >>> times_p = Primitive("times")
+    >>> _ = times_p.def_impl(lambda x, y: x * y)
+    >>> _ = times_p.def_abstract_eval(lambda x, y: x)
+    >>> ad.defbilinear(times_p, lambda ct, _, y: times_p.bind(ct, y),
+    ...                  lambda ct, x, _: times_p.bind(x, ct))
+    >>> nj.grad(times_p.bind)(2.0, 5.0)
+    Array(5., dtype=float32, weak_type=True)
+    """
     defjvp(
         prim,
         lambda t, lhs, rhs, **params: prim.bind(t, rhs, **params),
@@ -165,19 +242,36 @@ def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether a transpose rule got this for an operand that the primitive is linear in."""
+    """Whether a transpose rule got this for an operand that the primitive is linear in.
+
+    x: what the rule got.
+
+    >>> from numjet.interpreters import ad
+    >>> ad.is_undefined_primal(jnp.ones(2)), ad.is_undefined_primal(ad.UndefinedPrimal(None))
+    (False, True)
+    """
     return type(x) is UndefinedPrimal
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents or cotangents, where each may be `Zero`."""
+    """The sum of two tangents or cotangents x and y, where each may be `Zero`.
+
+    >>> from numjet.interpreters import ad
+    >>> ad.add_tangents(ad.Zero(jnp.ones(2).aval), jnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else add_any(as_array(x), as_array(y))
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:
-    """The sum of two arrays of one aval, as cotangents are added."""
+    """The sum of two arrays x and y of one aval, as cotangents are added.
+
+    >>> from numjet.interpreters import ad
+    >>> ad.add_jaxvals(jnp.ones(2), jnp.ones(2))
+    Array([2., 2.], dtype=float32)
+    """
     return add_any(as_array(x), as_array(y))
 
 
@@ -190,11 +284,16 @@ def jvp(
     instantiate: bool | Sequence[bool] = True,
     transform_stack: bool = True,
 ) -> Any:
-    """Outputs and tangents of a flat function (wrapped by `linear_util` or not) that takes arrays
-    and gives a sequence of them.
+    """Outputs and tangents of a flat function: one that takes arrays and gives a sequence of them.
 
-    With has_aux it gives a pair, whose second part comes third. instantiate: whether (or for which
-    outputs) zero tangents become arrays. Raises TypeError for other numbers of tangents.
+    fun: the function, wrapped by `linear_util` or not; with has_aux it gives a pair, whose second
+    part comes third. primals, tangents: as many arrays; tangents may be `Zero`. instantiate:
+    whether (or for which outputs) zero tangents become arrays. transform_stack: a name for what is
+    traced, which is not shown here. Raises TypeError for other numbers of tangents.
+
+    >>> from numjet.interpreters import ad
+    >>> ad.jvp(lambda x, y: [x * y], (2.0, 3.0), (1.0, 0.0))
+    ([Array(6., dtype=float32, weak_type=True)], [Array(3., dtype=float32, weak_type=True)])
     """
     del transform_stack  # a name for what is traced, which is not shown here
     if len(primals) != len(tangents):
@@ -228,7 +327,17 @@ def _tangent(primal: Any, tangent: Any) -> Any:
 
 
 def linearize(traceable: Callable, primals_ft: Any, has_aux: bool = False, is_vjp: bool = False):  # noqa: ANN201
-    """Not there: its arguments are JAX's own containers. Use numjet.linearize."""
+    """Not there: raises NotImplementedError, as its arguments are JAX's own containers. Use
+    numjet.linearize.
+
+    traceable, primals_ft, has_aux, is_vjp: what JAX's takes.
+
+    >>> from numjet.interpreters import ad
+    >>> ad.linearize(jnp.sin, None)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: ...
+    """
     raise NotImplementedError(
         "interpreters.ad.linearize works on internal containers. Use numjet.linearize(fun, "
         "*primals), which gives the outputs and the linear function."

@@ -101,7 +101,18 @@ axis_primitive_batchers = Rules("batching.axis_primitive_batchers", _with_axis, 
 
 # ------------------------------------------------------------------ making rules
 def defvectorized(prim: Primitive) -> None:
-    """`prim` works element by element on operands of one shape."""
+    """Give a primitive that works element by element on operands of one shape its batching rule.
+
+    prim: the primitive.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import batching
+    >>> next_p = Primitive("next")
+    >>> _ = next_p.def_impl(lambda x: x + 1)
+    >>> batching.defvectorized(next_p)
+    >>> nj.vmap(next_p.bind)(jnp.arange(3))
+    Array([1, 2, 3], dtype=int32)
+    """
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple:
         mapped = {d for d in dims}
@@ -115,7 +126,19 @@ def defvectorized(prim: Primitive) -> None:
 
 
 def defbroadcasting(prim: Primitive) -> None:
-    """`prim` works element by element on operands of one rank, axes of size 1 being repeated."""
+    """Give a primitive that works element by element on operands of one rank, axes of size 1 being
+    repeated, its batching rule.
+
+    prim: the primitive.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import batching
+    >>> plus_p = Primitive("plus")
+    >>> _ = plus_p.def_impl(lambda x, y: x + y)
+    >>> batching.defbroadcasting(plus_p)
+    >>> nj.vmap(plus_p.bind, in_axes=(0, None))(jnp.arange(3), 10)
+    Array([10, 11, 12], dtype=int32)
+    """
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple:
         values = [as_array(x) for x in args]
@@ -138,7 +161,18 @@ def _aligned(x: Any, dim: int | None, rank: int) -> Any:
 
 
 def defreducer(prim: Primitive) -> None:
-    """`prim` of one operand reduces over the axes in its param `axes`."""
+    """Give a primitive that reduces its one operand its batching rule.
+
+    prim: the primitive; its param `axes` is a tuple of axes.
+
+    >>> from numjet.extend.core import Primitive
+    >>> from numjet.interpreters import batching
+    >>> total_p = Primitive("total")
+    >>> _ = total_p.def_impl(lambda x, axes: x.sum(axes))
+    >>> batching.defreducer(total_p)
+    >>> nj.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    """
 
     def rule(
         args: Sequence[Any], dims: Sequence[int], *, axes: Sequence[int], **params: Any
@@ -157,17 +191,37 @@ def _size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
 
 # ------------------------------------------------------------------ what rules need
 def moveaxis(x: Any, src: int, dst: int) -> Any:
-    """`x` with axis `src` at `dst`."""
+    """`x` with axis `src` at `dst`.
+
+    >>> from numjet.interpreters import batching
+    >>> batching.moveaxis(jnp.ones((2, 3, 4)), 0, 2).shape
+    (3, 4, 2)
+    """
     return _moveaxis(x, src, dst)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
-    """`x` with its mapped axis first; repeated `size` times where it has none."""
+    """`x` with its mapped axis first.
+
+    bdim: where it is, or None: x is repeated `size` times. mesh_axis: JAX's name for a mesh's axis,
+    not used.
+
+    >>> from numjet.interpreters import batching
+    >>> batching.bdim_at_front(jnp.ones((2, 3)), 1, 3).shape
+    (3, 2)
+    """
     return to_front(as_array(x), bdim, size)
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
-    """`x` repeated `sz` times along a new axis at `axis`."""
+    """`x` repeated `sz` times along a new axis at `axis`.
+
+    mesh_axis: JAX's name for a mesh's axis, not used.
+
+    >>> from numjet.interpreters import batching
+    >>> batching.broadcast(jnp.ones(2), 3, 0).shape
+    (3, 2)
+    """
     x = as_array(x)
     shape = (*x.shape[:axis], sz, *x.shape[axis:])
     return broadcast_in_dim(x, shape, tuple([i + (i >= axis) for i in range(x.ndim)]))
@@ -186,10 +240,30 @@ def register_vmappable(
 ) -> None:
     """Note the rules by which values of `data_type` could be mapped. vmap maps over axes of arrays
     alone: it raises TypeError for such a value, and takes one that is registered as a pytree
-    (tree_util.register_pytree_node)."""
+    (tree_util.register_pytree_node).
+
+    spec_type, axis_size_type, to_elt, from_elt, make_iota: what JAX's takes, kept in `vmappables`.
+
+    >>> from numjet.interpreters import batching
+    >>> class Rows: pass
+    >>> batching.register_vmappable(Rows, int, int, None, None, None)
+    >>> Rows in batching.vmappables
+    True
+    >>> batching.unregister_vmappable(Rows)
+    """
     vmappables[data_type] = (spec_type, axis_size_type, to_elt, from_elt, make_iota)
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Forget what `register_vmappable` noted. Raises KeyError for what is not registered."""
+    """Forget what `register_vmappable` noted. Raises KeyError for what is not registered.
+
+    data_type: the type.
+
+    >>> from numjet.interpreters import batching
+    >>> class Rows: pass
+    >>> batching.register_vmappable(Rows, int, int, None, None, None)
+    >>> batching.unregister_vmappable(Rows)
+    >>> Rows in batching.vmappables
+    False
+    """
     del vmappables[data_type]

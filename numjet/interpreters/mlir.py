@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.api.jit import clear_caches
-from numjet.api.sharding import Mesh as Mesh
+from numjet.api.mesh import Mesh as Mesh
 from numjet.core.lowering import Expand
 from numjet.extend.primitive import (
     NO_MLIR,

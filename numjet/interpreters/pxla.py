@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from numjet.api.sharding import Mesh as Mesh
+from numjet.api.mesh import Mesh as Mesh
 
 __all__ = ["Mesh"]

@@ -13,7 +13,7 @@ from numjet.api.implicit import (
     custom_root,
     linear_solve_p,
 )
-from numjet.api.sharding import with_sharding_constraint as with_sharding_constraint
+from numjet.api.reshard import with_sharding_constraint as with_sharding_constraint
 from numjet.core.structural import (
     broadcast_in_dim_p,
     convert_element_type_p,
@@ -167,6 +167,7 @@ from numjet.ops.conv import (
 )
 from numjet.ops.conv_numbers import (
     ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers,
     conv_general_permutations,
     conv_general_shape_tuple,
@@ -186,7 +187,9 @@ from numjet.ops.cumulative import (
     cumsum_p,
 )
 from numjet.ops.dot import (
+    DotDimensionNumbers,
     Precision,
+    PrecisionLike,
     batch_matmul,
     dot,
     dot_general,
@@ -454,7 +457,8 @@ from numjet.ops.window import (
 )
 
 __all__ = [
-    "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset", "FftType",
+    "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",
+    "DotDimensionNumbers", "PrecisionLike", "DotAlgorithm", "DotAlgorithmPreset", "FftType",
     "GatherDimensionNumbers", "GatherScatterMode", "Precision", "RaggedDotDimensionNumbers",
     "RandomAlgorithm", "RoundingMethod", "ScatterDimensionNumbers", "Tolerance", "abs", "abs_p",
     "acos", "acos_p", "acosh", "acosh_p", "add", "add_p", "after_all", "after_all_p",

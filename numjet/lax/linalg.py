@@ -21,6 +21,7 @@ from numjet.ops.linalg_eig import (
     svd as svd,
     svd_p as svd_p,
 )
+from numjet.ops.linalg_householder import ormqr as ormqr, ormqr_p as ormqr_p
 from numjet.ops.linalg_lu import (
     householder_product as householder_product,
     householder_product_p as householder_product_p,
@@ -31,16 +32,16 @@ from numjet.ops.linalg_lu import (
     qr as qr,
     qr_p as qr_p,
 )
-from numjet.ops.linalg_more import (
-    cholesky_update as cholesky_update,
-    cholesky_update_p as cholesky_update_p,
-    ormqr as ormqr,
-    ormqr_p as ormqr_p,
-    symmetric_product as symmetric_product,
-    symmetric_product_p as symmetric_product_p,
+from numjet.ops.linalg_tridiagonal import (
     tridiagonal as tridiagonal,
     tridiagonal_p as tridiagonal_p,
     tridiagonal_solve as tridiagonal_solve,
     tridiagonal_solve_p as tridiagonal_solve_p,
+)
+from numjet.ops.linalg_updates import (
+    cholesky_update as cholesky_update,
+    cholesky_update_p as cholesky_update_p,
+    symmetric_product as symmetric_product,
+    symmetric_product_p as symmetric_product_p,
 )
 from numjet.ops.polar import qdwh as qdwh

@@ -19,8 +19,8 @@ from numjet.native import objects
 _MODULES = {
     "calls": ("code.calls", "tables", "objects"),
     "interpreter": (
-        "code.interpreter", "code.operators", "code.arrays", "code.record", "code.walk", "tables",
-        "objects",
+        "code.interpreter", "code.operators", "code.arrays", "code.deferral", "code.record",
+        "code.walk", "tables", "objects",
     ),
 }  # fmt: skip
 

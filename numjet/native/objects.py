@@ -9,7 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from numjet.cpu.builder.records import Array, Double, Inline, Int, Int32, Pointer, Record
+from numjet.cpu.builder.records import (
+    NULL,
+    Array,
+    Double,
+    Inline,
+    Int,
+    Int32,
+    Pointer,
+    Record,
+    native,
+)
 
 
 class Object(Record):
@@ -17,6 +27,12 @@ class Object(Record):
 
     refcount: Int
     type: Object
+
+
+@native
+def is_a(x: Object, cls: Object) -> bool:
+    """Whether an object (or NULL) is of exactly this type."""
+    return x != NULL and x.type == cls
 
 
 class Sized(Object):
@@ -73,6 +89,7 @@ class NdArray(Object):
 # Flags of NumPy's arrays.
 DENSE = 0x101  # C order and aligned
 WRITEABLE = 0x400
+OWNS_DATA = 0x4
 
 
 class ShapedArray(Object):
@@ -167,3 +184,48 @@ class Primitive(Object):
     found = {}
     multiple_results: Object
     effects: Object
+
+
+# ------------------------------------------------------------------ what runs later
+
+
+class Tape(Object):
+    """The record of operations that were written down (`core.deferred.Record`)."""
+
+    found = {}
+    rows: Object
+    inputs: Object
+    avals: Object
+    places: Object
+    bytes: Object
+    limit: Object
+
+
+class Place(Object):
+    """Where in a record an array is made."""
+
+    found = {}
+    record: Object
+    code: Object
+
+
+class DeferredArray(Object):
+    """An Array whose value is made when it is read; its type changes then."""
+
+    found = {}
+    _aval: Object
+    _pending: Object
+
+
+class Plan(Object):
+    """Operations that are written down together; `entry` is an array of `tables.Written`."""
+
+    found = {}
+    entry: Object
+
+
+class Form(Object):
+    """What of a row does not depend on the operands (`core.deferred.FormRecord`)."""
+
+    found = {}
+    begins: Object

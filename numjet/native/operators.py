@@ -15,7 +15,6 @@ import atexit
 import ctypes
 import os
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -26,14 +25,15 @@ from numjet.base.errors import InternalError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import Plan
 from numjet.core.evaluate import evaluate_python
-from numjet.core.memo import Memo, on_clear
+from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder import sources
 from numjet.cpu.builder.records import words
 from numjet.cpu.link import freestanding
-from numjet.native import build, objects, record as trace_native, tables
+from numjet.native import build, deferral, objects, record as trace_native, tables
 from numjet.native.entries import (
     address,
     entry_of,
@@ -68,6 +68,7 @@ OPERATORS = (
 
 
 _HEADER = len(words(tables.Table)) - 1  # words of a table before its slots
+_LATER = words(tables.Table).index("later")
 _ENTRY, _CONTEXT = words(tables.Entry), words(tables.OperatorContext)
 _TABLES = forever(np.zeros(len(OPERATORS), np.int64))  # addresses, by number
 
@@ -84,17 +85,21 @@ class AtIndexSlots:
     __slots__ = ("array", "index")
 
 
-class Table:
-    """The table of one operation: which operands it knows, and what to do with them."""
+class Table(Memo):
+    """The table of one operation: which operands it knows, and what to do with them. `words` lead
+    native code to the entries, which are kept here: by their keys (entry, what the keys name)."""
 
-    def __init__(self, fallback: Callable, operands: int, check_trace: bool = True) -> None:
+    def __init__(
+        self, fallback: Callable, operands: int, check_trace: bool = True, name: str = ""
+    ) -> None:
         table = np.zeros(_HEADER + 3 * tables.SLOTS, np.int64)
-        table[:_HEADER] = (address(_context()), id(fallback), check_trace, operands)
+        table[:_HEADER] = (address(_context()), id(fallback), check_trace, operands, 0)
         self.words, self.fallback = table, fallback
-        self.entries: list[tuple] = []
+        self.later: Any = None  # the slots of what is written down, when there are some
         self._before: list[tuple] = []
-        with _tables_lock:
-            _tables.add(self)
+        name = name or getattr(fallback, "__name__", "an operation")
+        # Last: who forgets everything finds it from here on.
+        super().__init__(f"native code: {name}", tables.SLOTS + tables.LATER_SLOTS, passing=True)
 
     def add(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
         """Remember that NumPy's `function` gives an array of aval `out` for operands of these
@@ -121,47 +126,57 @@ class Table:
         """Remember that x's rows are updated by NumPy's `function` with such values."""
         self.put(id(x), id(given), (x, given), lambda: update_entry(function, x, given, out))
 
-    def put(self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None]) -> bool:
+    def add_later(self, left: Any, right: Any, plan: Plan, numbers: tuple, large: bool) -> None:
+        """Remember that the operation on operands of these kinds is written down as `plan`.
+
+        numbers: for each operand, if it is a Python number, the dict of arrays made of such, else
+        None; large: whether no operand needs to wait itself.
+        """
+        if self.later is None:
+            self.later = np.zeros(3 * tables.LATER_SLOTS, np.int64)
+            self.words[_LATER] = address(self.later)
+        keys = id(left), 0 if right is None else id(right)
+
+        def entry() -> np.ndarray:
+            of_numbers = [0 if x is None else id(x) for x in numbers]
+            return np.array([id(plan), *of_numbers, large], np.int64)
+
+        self.put(*keys, (left, right, plan, numbers), entry, self.later)
+
+    def put(
+        self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None],
+        slots: np.ndarray | None = None,
+    ) -> bool:  # fmt: skip
         """Store the entry that `make` gives under these keys, if one of its two places is free;
         says whether there is one now. (Operands of ever new kinds leave nothing behind.)"""
-        first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (tables.SLOTS - 1)
+        slots = self.words[_HEADER:] if slots is None else slots
+        first = (x >> 4 ^ x >> 10 ^ y >> 5 ^ y >> 11) & (len(slots) // 3 - 1)
         for k in (first, first ^ 1):
-            place = self.words[_HEADER + 3 * k :][:3]
+            place = slots[3 * k :][:3]
             if place[2] == 0:
                 entry = make()
                 if entry is not None:
-                    self.entries.append((entry, kinds))
                     place[:] = x, y, address(entry)
+                    # May drop all, the words first.
+                    self[x, y, slots is self.later] = entry, kinds
                 return entry is not None
             if place[0] == x and place[1] == y:
                 return True
         return False
 
-    def clear(self) -> None:
+    def drop(self, count: int) -> None:
         """Forget all entries. Their memory goes at the next time: a call may be on its way."""
         self.words[_HEADER:] = 0
-        self._before, self.entries = self.entries, []
+        if self.later is not None:
+            self.later[:] = 0
+        self._before = list(self.values())
+        self.dropped += len(self)
+        self.clear()
 
     def function(self) -> Callable:
         """The operation as a function object."""
         method = _methods()["where_function" if self.words[3] == 3 else "function"]
         return _new_function(ctypes.addressof(method), (self.words, self), None)
-
-
-_tables: weakref.WeakSet[Table] = weakref.WeakSet()
-
-
-_tables_lock = locks.lock()
-
-
-def _clear_tables() -> None:
-    with _tables_lock:
-        known = list(_tables)
-    for table in known:
-        table.clear()
-
-
-on_clear(_clear_tables)
 
 
 class Forms:
@@ -187,9 +202,15 @@ class Forms:
         """`Table.add_update` for each table, now or when there is one."""
         self._note((Table.add_update, function, x, given, out))
 
+    def learn_later(
+        self, left: Any, right: Any, plan: Plan, numbers: tuple = (None, None), large: bool = False
+    ) -> None:
+        """`Table.add_later` for each table, now or when there is one."""
+        self._note((Table.add_later, left, right, plan, numbers, large))
+
     def _note(self, fact: tuple) -> None:
         if possible():
-            if not usable() or _waiting:  # for tables to come
+            if not _state.get("connected") and len(self.facts) < tables.SLOTS:  # for tables to come
                 self.facts.append(fact)
             for table in self.tables:
                 fact[0](table, *fact[1:])
@@ -210,15 +231,38 @@ def _learn_evaluation(
     primitive: Primitive, operands: tuple, function: Any, out: ShapedArray
 ) -> None:
     """Evaluation of primitives, which transformations bind, as native calls."""
+    right = operands[1] if len(operands) == 2 else None
+    _evaluation(primitive, len(operands)).add(operands[0], right, function, out)
+
+
+def _evaluation(primitive: Primitive, operands: int) -> Table:
+    """The table of a primitive without params."""
     table = _evaluations.get(primitive)
     if table is None:
 
         def fallback(*args: Any) -> Any:
             return evaluate_python(primitive, args, {})
 
-        table = _evaluations[primitive] = forever(Table(fallback, len(operands), check_trace=False))
+        table = _evaluations[primitive] = forever(
+            Table(fallback, operands, False, f"evaluation of {primitive.name}")
+        )
         primitive.run = table.function()
-    table.add(operands[0], operands[1] if len(operands) == 2 else None, function, out)
+    return table
+
+
+def _learn_later(primitive: Primitive, params: dict, plan: Plan) -> None:
+    """Writing down by primitives, which transformations bind, as native calls."""
+    avals = plan.avals
+    if not 0 < len(avals) <= 2 or primitive.multiple_results or primitive.evaluate is not None:
+        return
+    if params:
+        known = _executors.get((primitive, *params.items()))
+        if known is None:
+            return
+        table = known[0]
+    else:
+        table = _evaluation(primitive, len(avals))
+    table.add_later(avals[0], avals[1] if len(avals) == 2 else None, plan, (None, None), False)
 
 
 # By primitive and params: the latest table, with its function. Those before it live as long as the
@@ -243,7 +287,7 @@ def _executor(
     def fallback(*args: Any) -> Any:
         return evaluate_python(primitive, args, params)
 
-    table = Table(fallback, len(avals), check_trace=False)
+    table = Table(fallback, len(avals), False, f"evaluation of {primitive.name} with parameters")
     table.put(*keys, avals, lambda: made)
     run = table.function()
     _executors[key] = table, run
@@ -251,7 +295,7 @@ def _executor(
 
 
 def _learn_evaluations() -> None:
-    hooks.learn, hooks.executor = _learn_evaluation, _executor
+    hooks.learn, hooks.executor, hooks.learn_later = _learn_evaluation, _executor, _learn_later
     for primitive in list(REGISTRY.values()):
         primitive.runs.clear()
         for key, (out, function) in list(primitive.eager.items()):
@@ -263,6 +307,7 @@ def _learn_evaluations() -> None:
 WAIT_SECONDS = 1.0
 _state: dict[str, Any] = forever({})
 _waiting: list[Callable[[], None]] = []
+_ready_lock = locks.lock()  # between the code's arrival and what waits for it
 
 
 def _reason() -> str:
@@ -275,11 +320,13 @@ def _reason() -> str:
     for record, cls in ((objects.AtHelper, AtSlots), (objects.AtRef, AtIndexSlots)):
         if not reason and not slots_of(record, cls, exact=False):
             reason = f"the slots of {record.__name__} were not found"
-    return reason or trace_native.reason()
+    return reason or deferral.reason() or trace_native.reason()
 
 
-_FUNCTIONS = ("function", "where_function", "at_get", "at_index", *trace_native.METHODS)
-_VARIABLES = ("tables", "recording")
+_FUNCTIONS = (
+    "function", "where_function", "at_get", "at_index", *trace_native.METHODS, *deferral.FUNCTIONS,
+)  # fmt: skip
+_VARIABLES = ("tables", "recording", "deferral")
 
 
 def _load() -> dict[str, int] | None:
@@ -293,9 +340,11 @@ def _find() -> dict[str, Any]:
     if not _state:
         _state["reason"] = _reason()
         _state["addresses"] = None if _state["reason"] else _load()
+        _state["connected"] = usable()
         when_ready(_connect)
         when_ready(_learn_evaluations)
         when_ready(_install_record)
+        when_ready(_install_deferral)
         if possible() and not usable():
             hooks.long_trace = _wanted
     return _state
@@ -317,6 +366,15 @@ def _install_record() -> None:
     trace_native.install(_new_method, _new_function, methods, addresses["recording"])
 
 
+def _install_deferral() -> None:
+    addresses = _state["addresses"]
+    methods = {
+        name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
+        for name, kind in deferral.FUNCTIONS.items()
+    }
+    deferral.install(_new_function, methods, addresses["deferral"])
+
+
 def possible() -> bool:
     """Whether the native code is there, or may come."""
     return not _find()["reason"]
@@ -336,10 +394,13 @@ def status() -> str:
 
 def when_ready(action: Callable[[], None]) -> None:
     """Do something when the native code is there: now or never, or from another thread."""
-    if usable():
-        action()
-    elif possible():
-        _waiting.append(action)
+    if not possible():
+        return
+    with _ready_lock:
+        if not usable():
+            _waiting.append(action)
+            return
+    action()
 
 
 def _wanted() -> None:
@@ -375,17 +436,36 @@ def _build_at_last(process: int, ending: _thread.LockType, done: _thread.LockTyp
         _build()
 
 
+_building = locks.lock()
+
+
 def _build() -> None:
-    try:
-        build.compile("interpreter", list(OPERATORS.values()))
-        _state["addresses"] = _load()
-        if not usable():
-            _state["reason"] = "the compiled code could not be mapped or kept"
-    except (InternalError, ImportError, OSError) as error:
-        _state["reason"] = str(error)
-        warnings.warn(f"numjet's operators stay with Python: {error}", RuntimeWarning, stacklevel=1)
-    while usable() and _waiting:
+    """Compile the code and use it: once, whichever thread is first."""
+    with _building:
+        if usable():
+            return
+        try:
+            build.compile("interpreter", list(OPERATORS.values()))
+            found = _load()
+            with _ready_lock:
+                _state["addresses"] = found
+            if not usable():
+                _state["reason"] = "the compiled code could not be mapped or kept"
+        except (InternalError, ImportError, OSError) as error:
+            _state["reason"] = str(error)
+            warnings.warn(
+                f"numjet's operators stay with Python: {error}", RuntimeWarning, stacklevel=1
+            )
+        if usable():
+            _arrive()
+
+
+def _arrive() -> None:
+    """Do what waited for the code. What is learned meanwhile by another thread is noted for tables
+    to come, until all are there."""
+    while _waiting:  # nothing is added any more
         _waiting.pop(0)()
+    _state["connected"] = True
 
 
 def _context() -> np.ndarray:
@@ -443,7 +523,8 @@ def install(name: str, method: Callable, forms: Forms) -> None:
     def attach() -> None:
         table = forever(forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2)))
         _TABLES[list(OPERATORS).index(name)] = address(table.words)
-        setattr(ArrayImpl, name, _new_method(ArrayImpl, ctypes.addressof(_methods()[name])))
+        native = _new_method(ArrayImpl, ctypes.addressof(_methods()[name]))
+        hooks.install(ArrayImpl, {name: native})
 
     when_ready(attach)
 
@@ -462,17 +543,19 @@ def install_updates(at: type, at_index: type, forms: dict[str, Forms], doc: str)
         context = _context()
         context[_CONTEXT.index("at_helper")] = id(at)
         context[_CONTEXT.index("at_ref")] = id(at_index)
+        methods = {}
         for name, form in forms.items():
             operator = f"at.{name}"
             table = forever(form.attach(Table(getattr(at_index, name), 2)))
             _TABLES[list(OPERATORS).index(operator)] = address(table.words)
-            setattr(at_index, name, _new_method(at_index, ctypes.addressof(_methods()[operator])))
+            methods[name] = _new_method(at_index, ctypes.addressof(_methods()[operator]))
+        hooks.install(at_index, methods)
         getitem = _new_method(at, ctypes.addressof(_methods()["at_index"]))
-        setattr(at, "__getitem__", getitem)  # noqa: B010 - a class that is not known here
+        hooks.install(at, {"__getitem__": getitem})
         getter = Property(
             b"at", _state["addresses"]["at_get"], None, doc.encode(), address(context)
         )
         keep.append((at, at_index, getter))
-        ArrayImpl.at = _new_property(ArrayImpl, ctypes.addressof(getter))  # type: ignore[attr-defined]
+        hooks.install(ArrayImpl, {"at": _new_property(ArrayImpl, ctypes.addressof(getter))})
 
     when_ready(attach)

@@ -90,7 +90,7 @@ def install(
     _keep.extend([objects_, lines, methods, _context])
     _functions_of.update(methods, new_method=new_method, new_function=new_function)
     record = ctypes.addressof(methods["record"])
-    StageTrace.record = new_method(StageTrace, record)  # type: ignore[method-assign]
+    hooks.install(StageTrace, {"record": new_method(StageTrace, record)})
     hooks.user_line = _function("user_line", None)
     hooks.describe = _function("describe", None)
     hooks.long_trace = None
@@ -106,7 +106,7 @@ def install_product(method: Callable) -> None:
     _keep.append(method)
     product = ctypes.addressof(_functions_of["product"])
     native = _functions_of["new_method"](StageTracer, product)
-    setattr(StageTracer, "__matmul__", native)  # noqa: B010 - a class that has it from another
+    hooks.install(StageTracer, {"__matmul__": native})
 
 
 def staged(primitive: Primitive, avals: dict, function: Callable) -> Callable:

@@ -229,6 +229,7 @@ class Table(Record):
     fallback: Object
     check_trace: Int
     operands: Int
+    later: Records[LaterSlot]  # `LATER_SLOTS` of them, NULL where there are none yet
     slots: Inline[Int]
 
 
@@ -242,6 +243,104 @@ class Tables(Record):
     """The variable of the module that leads to the tables of all operators."""
 
     table: Array[Table]
+
+
+# ------------------------------------------------------------------ what runs later
+
+LATER_SLOTS = 256
+WRITTEN = 32  # values that a plan names, at most
+
+
+class DeferralContext(Record):
+    """What writing operations down uses."""
+
+    Py_IncRef: Callable[[Object], None]
+    Py_DecRef: Callable[[Object], None]
+    PyObject_GetAttr: Callable[[Object, Object], Object]
+    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
+    PyObject_GC_UnTrack: Callable[[Object], None]
+    PyErr_Clear: Callable[[], None]
+    PyType_GenericAlloc: Callable[[Object, Int], Object]
+    PyTuple_New: Callable[[Int], Object]
+    PyList_New: Callable[[Int], Object]
+    PyList_Append: Callable[[Object, Object], Int32]
+    PyList_SetSlice: Callable[[Object, Int, Int, Object], Int32]
+    PyDict_GetItem: Callable[[Object, Object], Object]
+    PyDict_SetItem: Callable[[Object, Object, Object], Int32]
+    PyLong_AsLongLong: Callable[[Object], Int]
+    PyLong_FromLongLong: Callable[[Int], Object]
+    PyWeakref_NewRef: Callable[[Object, Object], Object]
+    true: Object
+    false: Object
+    list: Object
+    dict: Object
+    tuple: Object
+    empty: Object  # tuple
+    ndarray: Object
+    array: Object
+    deferred: Object
+    place: Object
+    tape: Object
+    plan: Object
+    local: Object
+    open_name: Object
+    busy_name: Object
+    pool_name: Object
+    float: Object
+    plus_zero: Object
+    state: Array[Int]
+    enabled: Array[Int]
+    soft: Int
+    hard: Int
+    results: Int
+    defer_plan: Object
+
+
+class Deferral(Record):
+    """The variable of the module that leads to what writing operations down uses."""
+
+    context: DeferralContext
+
+
+class WrittenStep(Record):
+    """An operation of a plan: its form, the aval of its result, and which values it reads."""
+
+    form: Object
+    aval: Object
+    count: Int
+    place: Array[Int]
+
+
+class Written(Record):
+    """A plan. Its values are the operands, the constants, and the operations' results; `nbytes`
+    those of the operands and constants."""
+
+    operands: Int
+    constants: Int
+    constant: Array[Object]
+    nbytes: Array[Int]
+    steps: Int
+    step: Records[WrittenStep]
+
+
+class Later(Record):
+    """What an operation on operands of known kinds is when it is written down. `left` and `right`
+    are NULL, or where the operand is a Python number the dict of arrays made of such. large:
+    whether none of the operands needs to wait itself."""
+
+    plan: Object
+    left: Object
+    right: Object
+    large: Int
+
+
+class LaterSlot(Record):
+    """A place of an operation's table: the avals of arrays, whether they wait or not, or the types
+    of Python scalars."""
+
+    left: Int
+    right: Int
+    entry: Later
 
 
 # ------------------------------------------------------------------ recording

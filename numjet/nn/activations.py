@@ -8,26 +8,32 @@ from typing import Any
 
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.trace import EVAL, current_trace, set_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
     clip,
     constant,
     divide,
-    greater,
-    less,
-    less_equal,
     multiply,
     negative,
     power,
     square,
     subtract,
-    where,
 )
-from numjet.numpy.promote import as_arrays, cast, one_array, one_inexact, promote_dtypes
-from numjet.numpy.shape import split
+from numjet.numpy.joining import split
+from numjet.numpy.logic import greater, less, less_equal, where
+from numjet.numpy.promote import (
+    as_arrays,
+    cast,
+    one_array,
+    one_inexact,
+    promote_dtypes,
+    promote_inexact,
+)
 from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
+from numjet.transforms.jvp import JVPTrace, JVPTracer
+from numjet.transforms.linearize import PartialTrace
 from numjet.transforms.stage import StageTrace
 
 
@@ -54,30 +60,38 @@ def relu(x: Any) -> Any:
     Array([0., 0., 2.], dtype=float32)
     """
     x = one_array("relu", x)
-    trace = current_trace()
+    trace: Any = current_trace()
     if trace is EVAL:
         return _cut_below(x)
     if type(trace) is StageTrace:
         return _relu(x)
-    # Zero or NaN where x is not above zero, and no derivative there.
-    zero = constant(0, x)
-    return where(greater(x, 0), x, lax.clamp(zero, x, zero))
+    if isinstance(trace, JVPTrace | PartialTrace):
+        around: Any = trace.parent
+        with set_trace(around):
+            if getattr(x, "owner", None) is not trace:
+                return relu(x)
+            # What _relu comes to, in less time.
+            if isinstance(trace, JVPTrace) and type(x) is JVPTracer:
+                return JVPTracer(trace, *_relu_jvp((x.primal,), (x.tangent,)))
+    # No derivative where x is not above zero.
+    return where(greater(x, 0), x, lax.stop_gradient(_cut_below(x)))
 
 
 def _cut_below(x: Any) -> Any:
-    return where(less_equal(x, 0), 0, x)
+    return lax.max(x, constant(0, x))
 
 
-# One equation by the function's name, for who reads or rewrites jaxprs; values that are not staged
-# need none.
+# One equation by the function's name, for who reads or rewrites jaxprs.
 _cut_below.__name__ = "relu"
 _relu = custom_jvp(_cut_below)
 
 
-@_relu.defjvp
 def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
     (x,), (t,) = primals, tangents
-    return _relu(x), where(greater(x, 0), t, 0)
+    return relu(x), where(greater(x, 0), t, 0)
+
+
+_relu.defjvp(_relu_jvp)
 
 
 def relu6(x: Any) -> Any:
@@ -97,6 +111,14 @@ def relu6(x: Any) -> Any:
 def _beside_floats(name: str, x: Any) -> Any:
     """x as an operation with a Python float makes it: integers become weak floats."""
     return promote_dtypes(*as_arrays(name, x, 0.0))[0]
+
+
+def _number(name: str, x: Any) -> Any:
+    """x as a floating array; TypeError for booleans, which have no negatives."""
+    x = one_array(name, x)
+    if dtypes.is_bool(x.aval.dtype):
+        raise TypeError(f"{name} does not accept booleans. Convert with .astype(float).")
+    return promote_inexact(x)[0]
 
 
 def sigmoid(x: Any) -> Any:
@@ -122,7 +144,14 @@ def softplus(x: Any) -> Any:
     >>> nn.softplus(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([0.1269, 0.6931, 2.1269], dtype=float32)
     """
-    return logaddexp(one_inexact("softplus", x), 0.0)
+    return logaddexp(_weak_where_boolean(one_array("softplus", x)), 0.0)
+
+
+def _weak_where_boolean(x: Any) -> Any:
+    """x as a floating array: weakly typed if it holds booleans."""
+    if dtypes.is_bool(x.aval.dtype):
+        return _beside_floats("", x)
+    return promote_inexact(x)[0]
 
 
 def sparse_plus(x: Any) -> Any:
@@ -151,7 +180,7 @@ def soft_sign(x: Any) -> Any:
     >>> nn.soft_sign(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([-0.6667,  0.    ,  0.6667], dtype=float32)
     """
-    x = one_inexact("soft_sign", x)
+    x = _weak_where_boolean(one_array("soft_sign", x))
     return divide(x, cast(add(lax.abs(x), 1), x.aval.dtype, x.aval.weak_type))
 
 
@@ -183,7 +212,7 @@ def mish(x: Any) -> Any:
     >>> nn.mish(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([-0.2525,  0.    ,  1.944 ], dtype=float32)
     """
-    x = one_inexact("mish", x)
+    x = _weak_where_boolean(one_array("mish", x))
     return multiply(x, tanh(softplus(x)))
 
 
@@ -197,7 +226,8 @@ def log_sigmoid(x: Any) -> Any:
     >>> nn.log_sigmoid(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([-2.1269, -0.6931, -0.1269], dtype=float32)
     """
-    return negative(softplus(negative(one_inexact("log_sigmoid", x))))
+    x = _number("log_sigmoid", x)
+    return negative(softplus(negative(x)))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
@@ -219,14 +249,14 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x from 0 on, negative_slope x below.
 
-    x: an array of any shape, real; integers become floats, floats keep their dtype. negative_slope:
-    a number or an array. Result: x's shape. Derivative: 1 from 0 on, negative_slope below.
+    x: an array of any shape, real; it and the slope become one dtype. negative_slope: a number or
+    an array. Result: x's shape. Derivative: 1 from 0 on, negative_slope below.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.leaky_relu(jnp.array([-2.0, 0.0, 2.0]))
     Array([-0.02,  0.  ,  2.  ], dtype=float32)
     """
-    x = _beside_floats("leaky_relu", x)
+    x = one_array("leaky_relu", x)
     return where(lax.ge(x, _zero(x)), x, multiply(negative_slope, x))
 
 
@@ -295,6 +325,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     Array([-0.0454,  0.    ,  1.9546], dtype=float32)
     """
     x = one_inexact("gelu", x)
+    x = cast(x, x.aval.dtype, False)
     if approximate:
         return _gelu(x)
     return multiply(multiply(0.5, x), lax.erfc(multiply(x, -math.sqrt(0.5))))
@@ -413,10 +444,7 @@ def log1mexp(x: Any) -> Any:
     >>> nn.log1mexp(jnp.array([0.0, 1e-8, 1.0])).round(4)
     Array([    -inf, -18.4207,  -0.4587], dtype=float32)
     """
-    x = one_array("log1mexp", x)
-    if dtypes.is_bool(x.aval.dtype):
-        raise TypeError("log1mexp does not accept booleans. Convert with .astype(float).")
-    x = one_inexact("log1mexp", x)
+    x = _number("log1mexp", x)
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))
     far = log1p(negative(exp(negative(where(small, 1.0, x)))))

@@ -12,18 +12,11 @@ from numjet.core.array import as_array
 from numjet.nn.normalization import logsumexp, softmax
 from numjet.numpy import lax_names as lax
 from numjet.numpy.einsum import einsum
-from numjet.numpy.elementwise import (
-    add,
-    bitwise_and,
-    greater_equal,
-    less,
-    less_equal,
-    multiply,
-    subtract,
-    where,
-)
+from numjet.numpy.elementwise import add, multiply, subtract
+from numjet.numpy.logic import bitwise_and, greater_equal, less, less_equal, where
 from numjet.numpy.promote import as_arrays, broadcast, canonical_dtype, cast, one_array
-from numjet.numpy.shape import expand_dims, repeat, reshape
+from numjet.numpy.repetition import repeat
+from numjet.numpy.shape import expand_dims, reshape
 
 
 def dot_product_attention(

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from numjet import random
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import full as full_, ones as ones_, zeros as zeros_
@@ -62,7 +62,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     >>> initializers.zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
-    return zeros_(shape, np.float32 if dtype is None else dtype, out_sharding=out_sharding)
+    return zeros_(shape, dtype, out_sharding=out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
@@ -76,7 +76,7 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
     >>> initializers.ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
-    return ones_(shape, np.float32 if dtype is None else dtype, out_sharding=out_sharding)
+    return ones_(shape, dtype, out_sharding=out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
@@ -93,7 +93,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if out_sharding is not None:
-            return laid_out(init(key, shape, dtype), out_sharding)
+            return laid_out(lambda: init(key, shape, dtype), out_sharding)
         return full_(shape, value, _dtype(dtype, None))
 
     return init
@@ -104,7 +104,7 @@ def _times(draw: Callable, scale: Any, dtype: Any) -> Initializer:
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if out_sharding is not None:
-            return laid_out(init(key, shape, dtype), out_sharding)
+            return laid_out(lambda: init(key, shape, dtype), out_sharding)
         kind = _dtype(dtype, None)
         return multiply(draw(key, shape, kind), cast_scalar(scale, kind))
 
@@ -208,7 +208,7 @@ def variance_scaling(
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if out_sharding is not None:
-            return laid_out(init(key, shape, dtype), out_sharding)
+            return laid_out(lambda: init(key, shape, dtype), out_sharding)
         kind = _dtype(dtype, None)
         shape = tuple(shape)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
@@ -334,7 +334,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if out_sharding is not None:
-            return laid_out(init(key, shape, dtype), out_sharding)
+            return laid_out(lambda: init(key, shape, dtype), out_sharding)
         kind = _dtype(dtype, None)
         shape = tuple(shape)
         if len(shape) < 2:
@@ -373,7 +373,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if out_sharding is not None:
-            return laid_out(init(key, shape, dtype), out_sharding)
+            return laid_out(lambda: init(key, shape, dtype), out_sharding)
         kind = _dtype(dtype, None)
         shape = tuple(shape)
         if len(shape) not in (3, 4, 5):

@@ -14,18 +14,8 @@ from numjet.core.array import Array, as_array
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.again import again
-from numjet.numpy.elementwise import (
-    absolute,
-    add,
-    divide,
-    equal,
-    multiply,
-    not_equal,
-    reciprocal,
-    sign,
-    subtract,
-    where,
-)
+from numjet.numpy.elementwise import absolute, add, divide, multiply, reciprocal, sign, subtract
+from numjet.numpy.logic import equal, not_equal, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -176,7 +166,8 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
     if where is None:
         axes = canonical_axes(axis, x.aval.ndim, "logmeanexp")
-        return subtract(total, math.log(max(math.prod([x.aval.shape[i] for i in axes]), 1)))
+        count = math.prod([x.aval.shape[i] for i in axes])
+        return subtract(total, math.log(count) if count else -math.inf)
     count = sum_(broadcast(one_array("logmeanexp", where), x.aval.shape), axis, keepdims=keepdims)
     return subtract(total, log(cast(count, x.aval.dtype)))
 

@@ -42,6 +42,7 @@ from numjet.api.large import (
     dear_operands as _dear_operands,
     wrap_public as _wrap_public,
 )
+from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import fft, linalg, operators as _operators, scalar_types as _scalar_types
 from numjet.numpy.calculus import (
@@ -65,15 +66,11 @@ from numjet.numpy.calculus import (
     unwrap,
 )
 from numjet.numpy.creation import (
-    arange,
     array,
     asarray,
-    bartlett,
-    blackman,
     copy,
     empty,
     empty_like,
-    eye,
     from_dlpack,
     frombuffer,
     fromfile,
@@ -82,25 +79,15 @@ from numjet.numpy.creation import (
     fromstring,
     full,
     full_like,
-    geomspace,
-    hamming,
-    hanning,
-    identity,
-    kaiser,
-    linspace,
     load,
-    logspace,
     ones,
     ones_like,
     save,
     savez,
-    tri,
-    tril,
-    triu,
-    vander,
     zeros,
     zeros_like,
 )
+from numjet.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum
 from numjet.numpy.einsum import einsum, einsum_path
 from numjet.numpy.elementwise import (
     abs,
@@ -108,47 +95,26 @@ from numjet.numpy.elementwise import (
     add,
     arctan2,
     around,
-    bitwise_and,
-    bitwise_count,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
     ceil,
     clip,
     divide,
     divmod,
-    equal,
     fabs,
     float_power,
     floor,
     floor_divide,
     fmod,
-    greater,
-    greater_equal,
-    invert,
-    left_shift,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
     maximum,
     minimum,
     mod,
     multiply,
     negative,
     nextafter,
-    not_equal,
     positive,
     pow,
     power,
     reciprocal,
     remainder,
-    right_shift,
     rint,
     round,
     sign,
@@ -157,6 +123,7 @@ from numjet.numpy.elementwise import (
     true_divide,
     trunc,
 )
+from numjet.numpy.float_parts import copysign, frexp, ldexp, modf, signbit, spacing
 from numjet.numpy.functional import (
     allclose,
     apply_along_axis,
@@ -195,6 +162,46 @@ from numjet.numpy.index_tricks import (
     triu_indices_from,
     unravel_index,
 )
+from numjet.numpy.joining import (
+    append,
+    array_split,
+    block,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    unstack,
+    vsplit,
+    vstack,
+)
+from numjet.numpy.logic import (
+    bitwise_and,
+    bitwise_count,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    equal,
+    greater,
+    greater_equal,
+    invert,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+    right_shift,
+)
 from numjet.numpy.nan_reductions import (
     corrcoef,
     cov,
@@ -232,6 +239,23 @@ from numjet.numpy.quantiles import (
     percentile,
     quantile,
 )
+from numjet.numpy.ranges import (
+    arange,
+    bartlett,
+    blackman,
+    eye,
+    geomspace,
+    hamming,
+    hanning,
+    identity,
+    kaiser,
+    linspace,
+    logspace,
+    tri,
+    tril,
+    triu,
+    vander,
+)
 from numjet.numpy.reductions import (
     all,
     amax,
@@ -241,10 +265,6 @@ from numjet.numpy.reductions import (
     argmin,
     average,
     count_nonzero,
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
     max,
     mean,
     min,
@@ -254,6 +274,7 @@ from numjet.numpy.reductions import (
     sum,
     var,
 )
+from numjet.numpy.repetition import repeat, resize, roll, tile, trim_zeros
 from numjet.numpy.scalar_types import (
     ComplexWarning,
     astype,
@@ -328,49 +349,29 @@ from numjet.numpy.sets import (
     unique_values,
 )
 from numjet.numpy.shape import (
-    append,
-    array_split,
     atleast_1d,
     atleast_2d,
     atleast_3d,
-    block,
     broadcast_arrays,
     broadcast_shapes,
     broadcast_to,
-    column_stack,
-    concat,
-    concatenate,
-    dsplit,
-    dstack,
     expand_dims,
     flip,
     fliplr,
     flipud,
-    hsplit,
-    hstack,
     matrix_transpose,
     moveaxis,
     ndim,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
-    roll,
     rollaxis,
     rot90,
     shape,
     size,
-    split,
     squeeze,
-    stack,
     swapaxes,
-    tile,
     transpose,
-    trim_zeros,
-    unstack,
-    vsplit,
-    vstack,
 )
 from numjet.numpy.sorting import (
     argpartition,
@@ -424,7 +425,6 @@ from numjet.numpy.unary import (
     cbrt,
     conj,
     conjugate,
-    copysign,
     cos,
     cosh,
     deg2rad,
@@ -434,7 +434,6 @@ from numjet.numpy.unary import (
     expm1,
     fmax,
     fmin,
-    frexp,
     gcd,
     heaviside,
     hypot,
@@ -451,23 +450,19 @@ from numjet.numpy.unary import (
     isreal,
     isrealobj,
     lcm,
-    ldexp,
     log,
     log1p,
     log2,
     log10,
     logaddexp,
     logaddexp2,
-    modf,
     nan_to_num,
     rad2deg,
     radians,
     real,
-    signbit,
     sin,
     sinc,
     sinh,
-    spacing,
     sqrt,
     tan,
     tanh,
@@ -478,21 +473,23 @@ _attach_methods()
 # Made of several operations, with results whose shapes do not depend on values.
 _wrap_public(
     globals(), __name__,
-    ("floor_divide remainder mod fmod copysign heaviside float_power var std nanmean nansum nanmax "
-     "nanmin average ptp median nanmedian percentile quantile nanpercentile nanquantile convolve "
-     "correlate interp cov corrcoef trapezoid diff kron cross angle isclose nan_to_num packbits "
-     "polyder polyint searchsorted digitize lcm fmax fmin tril triu roll tile take_along_axis "
+    ("floor_divide remainder mod fmod copysign heaviside float_power var std nansum nanmax nanmin "
+     "average ptp median convolve correlate interp cov corrcoef trapezoid kron cross angle "
+     "nan_to_num packbits polyder searchsorted digitize lcm fmax fmin tril triu roll tile "
      "isin").split(),
 )  # fmt: skip
 _wrap_public(
     globals(), __name__,
     ("hypot logaddexp logaddexp2 divmod nanvar nanstd gradient ldexp frexp modf i0 unwrap sinc "
-     "polyval").split(),
+     "polyval diff isclose nanmean nanmedian percentile quantile nanpercentile nanquantile polyint "
+     "spacing take_along_axis").split(),
     is_dear=_dear_operands,
 )  # fmt: skip
 _wrap_public(vars(linalg), linalg.__name__, ("slogdet", "norm", "vector_norm", "matrix_norm"))
-for _name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__"):
-    setattr(ndarray, _name, _as_program(getattr(ndarray, _name)))
+_hooks.install(ndarray, {
+    name: _as_program(getattr(ndarray, name))
+    for name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__")
+})
 
 if hasattr(_scalar_types, "int1"):
     int1, uint1 = _scalar_types.int1, _scalar_types.uint1

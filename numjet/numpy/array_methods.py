@@ -15,7 +15,7 @@ from numjet.api.devices import device_put
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.trace import Tracer
-from numjet.numpy import elementwise as el, lax_names as lax, reductions
+from numjet.numpy import lax_names as lax, logic, reductions
 from numjet.numpy.index_tricks import diagonal as _diagonal
 from numjet.ops.shape import bitcast_convert_type, copy, rev
 
@@ -41,7 +41,7 @@ def contains(self: Any, element: Any) -> Any:
             "Array.__contains__: search array must be one-dimensional, got arr.shape="
             f"{self.aval.shape}. Use numjet.numpy.isin."
         )
-    return reductions.any(el.equal(self, element))
+    return reductions.any(logic.equal(self, element))
 
 
 def byteswap(self: Any, inplace: bool = False) -> Any:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.structural import placed_like
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native.operators import AtIndexSlots, AtSlots, Forms, install_updates
 from numjet.numpy import dynamic_slices, lax_names as lax
@@ -27,7 +28,6 @@ from numjet.numpy.elementwise import (
     multiply,
     power,
     subtract,
-    where,
 )
 from numjet.numpy.fast import CHECKS, QUIET, quiet_enter, quiet_leave
 from numjet.numpy.indexing import (
@@ -41,6 +41,7 @@ from numjet.numpy.indexing import (
     stack_indices,
     take_plan,
 )
+from numjet.numpy.logic import where
 from numjet.numpy.promote import broadcast, cast, promoted
 from numjet.ops.slicing import index_dtype
 
@@ -64,7 +65,7 @@ class IndexUpdateHelper(AtSlots):
         raise TypeError("x.at takes an index in brackets: x.at[index].set(value).")
 
     def __repr__(self) -> str:
-        return f"{self.array!r}.at"
+        return f"_IndexUpdateHelper({self.array!r})"
 
 
 # What each write gives, with an example of it on the array [1, 2, 3].
@@ -97,11 +98,11 @@ def _write(name: str) -> Callable:
     ) -> Any:
         x = self.array
         if out_sharding is not None:
-            out = update(
+            given = (
                 name, x, self.index, values, indices_are_sorted, unique_indices, mode,
                 wrap_negative_indices,
             )  # fmt: skip
-            return laid_out(out, out_sharding)
+            return laid_out(lambda: update(*given), out_sharding)
         if type(x) is ArrayImpl and mode is None and wrap_negative_indices:
             index = self.index
             out = _eager_write(name, x, index, values)
@@ -193,10 +194,14 @@ class IndexUpdateRef(AtIndexSlots):
         Array([1., 4.], dtype=float32)
         """
         x = self.array
+        if out_sharding is not None:
+            options = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices,
+                       "mode": mode, "wrap_negative_indices": wrap_negative_indices}  # fmt: skip
+            return laid_out(lambda: self.apply(func, **options), out_sharding)
         plan = parse(self.index, x.aval.shape)
         if not plan.arrays or unique_indices:
             values = func(take_plan(x, plan))
-            out = update(
+            return update(
                 "set",
                 x,
                 self.index,
@@ -206,9 +211,7 @@ class IndexUpdateRef(AtIndexSlots):
                 mode,
                 wrap_negative_indices,
             )
-        else:
-            out = _repeated_apply(x, plan, func, mode, wrap_negative_indices)
-        return out if out_sharding is None else laid_out(out, out_sharding)
+        return _repeated_apply(x, plan, func, mode, wrap_negative_indices)
 
     def get(
         self,
@@ -229,7 +232,7 @@ class IndexUpdateRef(AtIndexSlots):
         >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=-1)
         Array(-1., dtype=float32)
         """
-        out = get(
+        found = lambda: get(  # noqa: E731
             self.array,
             self.index,
             mode=mode,
@@ -238,7 +241,7 @@ class IndexUpdateRef(AtIndexSlots):
             unique_indices=unique_indices,
             wrap_negative_indices=wrap_negative_indices,
         )
-        return out if out_sharding is None else laid_out(out, out_sharding)
+        return found() if out_sharding is None else laid_out(found, out_sharding)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -253,7 +256,7 @@ class IndexUpdateRef(AtIndexSlots):
         raise TypeError("x.at[index] += value changes nothing. Write x = x.at[index].add(value).")
 
     def __repr__(self) -> str:
-        return f"{self.array!r}.at[{self.index!r}]"
+        return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
 
 class _ConcreteHelper(IndexUpdateHelper):
@@ -441,7 +444,8 @@ def write_plan(
         out = _write_range(name, x, plan.ints, slots, y)
     else:
         out = _scatter(name, x, plan, slots, y, is_sorted, unique, mode, wrap)
-    return lax.reshape(out, own) if out.aval.shape != own else out
+    out = lax.reshape(out, own) if out.aval.shape != own else out
+    return out if x.aval.placed is None or x.aval.shape != own else placed_like(out, x.aval)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

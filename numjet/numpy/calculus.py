@@ -14,28 +14,32 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, linalg
-from numjet.numpy.creation import array, vander, zeros
+from numjet.numpy.creation import array, zeros
+from numjet.numpy.cumulative import cumsum
 from numjet.numpy.elementwise import (
     absolute,
     add,
     clip,
     divide,
-    equal,
     floor_divide,
+    maximum,
+    multiply,
+    negative,
+    remainder,
+    subtract,
+)
+from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate
+from numjet.numpy.logic import (
+    equal,
     greater,
     greater_equal,
     less,
     less_equal,
     logical_and,
-    maximum,
-    multiply,
-    negative,
     not_equal,
-    remainder,
-    subtract,
     where,
 )
-from numjet.numpy.indexing import getitem
 from numjet.numpy.products import dot, outer
 from numjet.numpy.promote import (
     as_arrays,
@@ -48,8 +52,9 @@ from numjet.numpy.promote import (
     promote_dtypes,
     promote_inexact,
 )
-from numjet.numpy.reductions import cumsum, sum as sum_
-from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
+from numjet.numpy.ranges import vander
+from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.shape import moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort, searchsorted
 from numjet.ops.scan import scan
 
@@ -259,7 +264,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     steps = diff(x, axis=axis)
     wrapped = subtract(remainder(add(steps, half), period), half)
     at_edge = logical_and(equal(wrapped, negative(half)), greater(steps, 0))
-    wrapped = where(logical_and(ambiguous, at_edge), half, wrapped)
+    wrapped = where(logical_and(at_edge, ambiguous), half, wrapped)
     correction = subtract(wrapped, steps)
     correction = where(greater_equal(absolute(steps), limit), correction, 0)
     rest = cumsum(correction, axis)
@@ -506,6 +511,7 @@ def poly(seq_of_zeros: Any) -> Any:
     Array([ 1., -3.,  2.], dtype=float32)
     """
     (roots_,) = promote_inexact(one_array("poly", seq_of_zeros))
+    roots_ = roots_ if roots_.aval.ndim else reshape(roots_, (1,))
     if roots_.aval.ndim == 2:
         roots_ = linalg.eigvals(roots_)
     elif roots_.aval.ndim > 2:
@@ -513,11 +519,10 @@ def poly(seq_of_zeros: Any) -> Any:
     if 0 in roots_.aval.shape:
         return lax.full((), 1, roots_.aval.dtype)
     out = lax.full((1,), 1, roots_.aval.dtype)
-    for i in range(roots_.aval.shape[0] if roots_.aval.ndim else 0):
-        factor = concatenate(
-            [lax.full((1,), 1, roots_.aval.dtype), reshape(negative(getitem(roots_, i)), (1,))]
-        )
-        out = convolve(out, factor)
+    zero = lax.full((), 0, roots_.aval.dtype)
+    for i in range(roots_.aval.shape[0]):
+        shifted = lax.pad(out, zero, [(1, 0, 0)])
+        out = subtract(lax.pad(out, zero, [(0, 1, 0)]), multiply(getitem(roots_, i), shifted))
     return out
 
 

@@ -3,13 +3,13 @@ ordered by opt_einsum."""
 
 from __future__ import annotations
 
-import functools
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.core import structural
+from numjet.core.memo import remembered
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply
 from numjet.numpy.index_tricks import strided_diagonal
@@ -49,6 +49,14 @@ def einsum(
            [15, 22]], dtype=int32), Array(5, dtype=int32))
     """
     refuse("einsum", out=out)
+    if out_sharding is not None:
+        return laid_out(
+            lambda: einsum(
+                subscripts, *operands, optimize=optimize, precision=precision,
+                preferred_element_type=preferred_element_type, _dot_general=_dot_general,
+            ),
+            out_sharding,
+        )  # fmt: skip
     subscripts, arrays = _explicit(subscripts, operands)
     labels, output, units = _parse(subscripts, tuple([x.aval for x in arrays]))
     inputs = list(labels)
@@ -71,8 +79,7 @@ def einsum(
         result = _contract(
             inputs, output, arrays, precision, preferred_element_type, _dot_general
         )
-    result = result if preferred_element_type is None else cast(result, result.aval.dtype)
-    return result if out_sharding is None else laid_out(result, out_sharding)
+    return result if preferred_element_type is None else cast(result, result.aval.dtype)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
@@ -122,7 +129,7 @@ def _explicit(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]
     return written, as_arrays("einsum", *pairs[0::2])
 
 
-@functools.lru_cache(4096)
+@remembered("subscripts of einsum", 4096)
 def _parse(
     subscripts: str, avals: tuple
 ) -> tuple[tuple[str, ...], str, tuple[tuple[int, tuple[int, ...]], ...]]:
@@ -202,11 +209,10 @@ def _drop_units(
 def _path(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> Any:
     """Steps (left, right, labels of the product, operands to join) until two operands are left."""
     shapes = tuple([x.aval.shape for x in arrays])
-    found = _planned if isinstance(optimize, (bool, str)) else _planned.__wrapped__
+    found = _known_plan if isinstance(optimize, (bool, str)) else _planned
     return found(tuple(inputs), output, shapes, optimize)
 
 
-@functools.lru_cache(4096)
 def _planned(inputs: tuple[str, ...], output: str, shapes: tuple, optimize: Any) -> list:
     import opt_einsum
 
@@ -234,6 +240,10 @@ def _planned(inputs: tuple[str, ...], output: str, shapes: tuple, optimize: Any)
             del names[i]
         names.append(labels)
     return steps
+
+
+_known_plan = remembered("orders of einsum", 4096)(_planned)
+
 
 
 # ------------------------------------------------------------------ contraction

@@ -1,7 +1,9 @@
-"""Elementwise functions of arithmetic: operators, comparisons, rounding, powers, remainders.
+"""Elementwise arithmetic: sums and products, division and remainders, powers, rounding.
 
 Each promotes dtypes, broadcasts shapes and binds one primitive (or a few). `unary` and `binary`
-make the simple ones, with the shortcut of `fast` for concrete operands.
+make the simple ones, here and in the modules above (`logic`, `unary`, `float_parts`), with the
+shortcut of `fast` for concrete operands. What would break it: an import of those modules, and
+checks of values, which traced operands do not have.
 """
 
 from __future__ import annotations
@@ -13,16 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import LARGE
+from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
-from numjet.core.structural import full
-from numjet.core.trace import EVAL, current_trace
-from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import (
     QUIET,
@@ -30,7 +28,6 @@ from numjet.numpy.fast import (
     fast_binary,
     fast_unary,
     fix,
-    new,
     quick,
     quiet_enter,
     quiet_leave,
@@ -233,10 +230,10 @@ def positive(x: Any, /) -> Any:
     >>> jnp.positive(jnp.array([-1, 2]))
     Array([-1,  2], dtype=int32)
     """
-    return one_array("positive", x)
+    return another(one_array("positive", x))
 
 
-def _absolute(x: Any) -> Any:
+def absolute_of(x: Any) -> Any:
     dtype = x.aval.dtype
     return x if dtype == dtypes.bool_ or dtypes.kind(dtype) == "u" else lax.abs(x)
 
@@ -249,7 +246,7 @@ absolute = unary("absolute", """|x|, element by element: the size of complex num
 
     >>> jnp.abs(jnp.array([-1.5, 2.0])), jnp.abs(jnp.array([3 + 4j]))
     (Array([1.5, 2. ], dtype=float32), Array([5.], dtype=float32))
-    """, _absolute, "abs")
+    """, absolute_of, "abs")
 abs = absolute
 
 
@@ -340,18 +337,18 @@ def remainder(x1: Any, x2: Any, /) -> Any:
             return lax.rem(x, y)
     rem = lax.rem(x, y)
     if dtypes.kind(x.aval.dtype) in "iu":
-        return _select(_signs_differ(rem, y), lax.add(rem, y), rem)
-    return _signed_zero(_select(_signs_differ(rem, y), lax.add(rem, y), rem), y)
+        return select(_signs_differ(rem, y), lax.add(rem, y), rem)
+    return _signed_zero(select(_signs_differ(rem, y), lax.add(rem, y), rem), y)
 
 
 def _signed_zero(rem: Any, y: Any) -> Any:
     """`rem`, where it is zero with the sign of y. Its derivative stays."""
     zero = zeros_like(rem)
     rem = lax.add(rem, zero)  # -0 + 0 is 0
-    flip = lax.bitwise_and(lax.lt(y, zero), lax.eq(rem, zero))
+    flip = lax.bitwise_and(lax.eq(rem, zero), lax.lt(y, zero))
     # -rem, whose derivative is -1, and twice a negative zero, whose derivative is 1.
     other = lax.neg(lax.sub(lax.stop_gradient(rem), rem))
-    return _select(flip, lax.add(lax.neg(rem), lax.add(other, other)), rem)
+    return select(flip, lax.add(lax.neg(rem), lax.add(other, other)), rem)
 
 
 mod = remainder
@@ -367,7 +364,7 @@ def full_scalar(scalar: Any, shape: tuple[int, ...]) -> Any:
     return lax.broadcast_in_dim(scalar, shape, ()) if shape else scalar
 
 
-def _select(predicate: Any, on_true: Any, on_false: Any) -> Any:
+def select(predicate: Any, on_true: Any, on_false: Any) -> Any:
     """`where` for operands of one dtype; those without dimensions are repeated."""
     shape = max(predicate.aval.shape, on_true.aval.shape, on_false.aval.shape, key=len)
     on_true = on_true if on_true.aval.shape == shape else full_scalar(on_true, shape)
@@ -417,7 +414,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Any:
         down = lax.bitwise_and(
             lax.ne(lax.sign(x), lax.sign(y)), lax.ne(lax.rem(x, y), zeros_like(x))
         )
-        return _select(down, lax.sub(quotient, constant(1, x)), quotient)
+        return select(down, lax.sub(quotient, constant(1, x)), quotient)
     if kind == "c":
         raise TypeError(
             "floor_divide does not support complex numbers: they have no order. Use divide."
@@ -446,15 +443,15 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     rem = lax.rem(x, y)
     zero = zeros_like(y)
     # By zero the quotient is the infinity (or NaN) of x / 0.
-    numerator = _select(lax.eq(y, zero), x, lax.sub(x, rem))
+    numerator = select(lax.eq(y, zero), x, lax.sub(x, rem))
     quotient = lax.div(numerator, y)
     down = _signs_differ(rem, y)
-    rem = _signed_zero(_select(down, lax.add(rem, y), rem), y)
-    whole = lax.round(_select(down, lax.sub(quotient, constant(1, x)), quotient))
+    rem = _signed_zero(select(down, lax.add(rem, y), rem), y)
+    whole = lax.round(select(down, lax.sub(quotient, constant(1, x)), quotient))
     # A quotient of zero has the sign of x / y, which is finite then.
     zero = zeros_like(y)
     nothing = lax.eq(whole, zeros_like(whole))
-    return _select(nothing, lax.mul(lax.round(lax.mul(lax.div(x, y), zero)), zero), whole), rem
+    return select(nothing, lax.mul(lax.round(lax.mul(lax.div(x, y), zero)), zero), whole), rem
 
 
 # ------------------------------------------------------------------ powers
@@ -471,7 +468,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     integer arrays; their products wrap around. Negative numbers to fractions are NaN: make them
     complex. Derivatives: x2 * x1 ** (x2 - 1), and log(x1) * x1 ** x2 (NaN for negative x1) with
     respect to a floating exponent. Raises TypeError for an integer raised to a negative Python
-    integer; an element of an integer array raised to a negative element is 0.
+    integer; of an integer array raised to a negative array the results are cut to integers.
 
     >>> jnp.power(jnp.array([2.0, 4.0]), jnp.array([3, -1]))
     Array([8.  , 0.25], dtype=float32)
@@ -494,14 +491,11 @@ def power(x1: Any, x2: Any, /) -> Any:
             return out
         return _static_power(one_array("power", x1), x2)
     x, y = as_arrays("power", x1, x2)
-    if (
-        type(y) is ArrayImpl
-        and not y.aval.shape
-        and y.aval.weak_type
-        and dtypes.is_integer(y.aval.dtype)
-    ):
-        return _static_power(x, int(y))
+    if type(y) is ArrayImpl and not y.aval.shape and not dtypes.is_inexact(y.aval.dtype):
+        if dtypes.is_integer(y.aval.dtype) or type(x2) is bool:
+            return _static_power(x, int(y))  # whose dtype does not count, as in JAX
     dtype, weak = promoted(x, y)
+    x2_weak = y.aval.weak_type
     if dtypes.is_integer(dtype) or dtype == dtypes.bool_:
         x, y = prepared("power", promote_numeric, x, y)
         return _integer_power(x, y)
@@ -509,7 +503,8 @@ def power(x1: Any, x2: Any, /) -> Any:
         # The exponent stays an integer: exact, and no tangent flows through it.
         y = cast(y, dtypes.int32) if y.aval.dtype.itemsize < 4 else strong(y)
         x, y = promote_shapes("power", cast(x, dtype, weak), y)
-        return lax.pow(x, y)
+        out = lax.pow(x, y)
+        return cast(out, dtype, True) if weak and x2_weak else out
     x, y = prepared("power", promote_inexact, x, y)
     return lax.pow(x, y)
 
@@ -535,27 +530,20 @@ def _integer_power(x: Any, y: Any) -> Any:
     small = type(x) is ArrayImpl and not x.aval.narrow and max(x.aval.size, y.aval.size) < LARGE
     if small and type(y) is ArrayImpl and eager():
         values = np.power(x._value, np.maximum(y._value, 0), dtype=x.aval.dtype)
-        values = np.where(y._value < 0, x.aval.dtype.type(0), values)
+        values = np.where(y._value < 0, _truncated_inverse(x._value, y._value), values)
+        values = values.astype(x.aval.dtype)
         return ArrayImpl(values, ShapedArray(values.shape, x.aval.dtype))
-    bits = x.aval.dtype.itemsize * 8 - (dtypes.kind(x.aval.dtype) == "i")
-    if type(y) is ArrayImpl and eager():  # its value is there: how many bits are in use
-        used = int(y._value.max()).bit_length()
-        bits = min([n for n in (4, 8, 16) if used <= n], default=bits)
     shape = max(x.aval.shape, y.aval.shape, key=len)
-    x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (x, y))
-    one = constant(1, y)
+    x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (strong(x), strong(y)))
     zero = zeros_like(y)
-    negative_exponent = lax.lt(y, zero)
-    result = full(shape, 1, x.aval.dtype)
-    x = strong(x)
-    # Every bit counts, since products wrap: 3 ** 64 is not 0 modulo 2 ** 32. (That of the sign
-    # belongs to negative exponents, which give 0.)
-    for _ in range(bits):
-        odd = lax.eq(lax.bitwise_and(y, one), one)
-        result = _select(odd, lax.mul(result, x), result)
-        y = lax.shift_right_logical(y, one)
-        x = lax.mul(x, x)
-    return _select(negative_exponent, zeros_like(result), result)
+    out = lax.pow(x, lax.max(y, zero))
+    return select(lax.lt(y, zero), _truncated_inverse(x, y).astype(x.aval.dtype), out)
+
+
+def _truncated_inverse(x: Any, y: Any) -> Any:
+    """x ** y for negative y, whose integer part is that of x for odd y where |x| is 1, or 0."""
+    odd = y & 1
+    return ((x == 1) | (x + 1 == 0)) * (x * odd + (1 - odd))
 
 
 def float_power(x: Any, y: Any, /) -> Any:
@@ -570,229 +558,6 @@ def float_power(x: Any, y: Any, /) -> Any:
     """
     x, y = prepared("float_power", promote_inexact, x, y)
     return lax.pow(x, y)
-
-
-# ------------------------------------------------------------------ comparison
-def _comparison(name: str, doc: str, operation: Callable, primitive: str) -> Callable:
-    def compare(x: Any, y: Any) -> Any:
-        if dtypes.is_complex(x.aval.dtype) and primitive not in ("eq", "ne"):
-            return _complex_order(operation, x, y)
-        return operation(x, y)
-
-    return binary(name, doc, compare, primitive)
-
-
-def _complex_order(operation: Callable, x: Any, y: Any) -> Any:
-    """Lexicographic order of complex numbers, real part first."""
-    xr, yr = lax.real(x), lax.real(y)
-    return _select(lax.eq(xr, yr), operation(lax.imag(x), lax.imag(y)), operation(xr, yr))
-
-
-equal = _comparison("equal", """Whether x == y, element by element.
-
-    x, y: arrays or numbers of any dtype, PRNG keys included, broadcast to one shape; they are
-    compared in their common dtype. Returns booleans. NaN equals nothing, itself included.
-
-    >>> jnp.equal(jnp.array([1, 2, 3]), jnp.array([1, 0, 3]))
-    Array([ True, False,  True], dtype=bool)
-    """, lax.eq, "eq")
-not_equal = _comparison("not_equal", """Whether x != y, element by element.
-
-    x, y: arrays or numbers of any dtype, PRNG keys included, broadcast to one shape; they are
-    compared in their common dtype. Returns booleans. NaN differs from everything, itself included.
-
-    >>> jnp.not_equal(jnp.array([1, 2, 3]), jnp.array([1, 0, 3]))
-    Array([False,  True, False], dtype=bool)
-    """, lax.ne, "ne")
-less = _comparison("less", """Whether x < y, element by element.
-
-    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
-    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
-
-    >>> jnp.less(jnp.array([1, 2, 3]), 2)
-    Array([ True, False, False], dtype=bool)
-    """, lax.lt, "lt")
-less_equal = _comparison("less_equal", """Whether x <= y, element by element.
-
-    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
-    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
-
-    >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
-    Array([ True,  True, False], dtype=bool)
-    """, lax.le, "le")
-greater = _comparison("greater", """Whether x > y, element by element.
-
-    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
-    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
-
-    >>> jnp.greater(jnp.array([1, 2, 3]), 2)
-    Array([False, False,  True], dtype=bool)
-    """, lax.gt, "gt")
-greater_equal = _comparison(
-    "greater_equal", """Whether x >= y, element by element.
-
-    x, y: arrays or numbers, broadcast to one shape and compared in their common dtype; complex
-    numbers by real part, then imaginary part. Returns booleans, False where either is NaN.
-
-    >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
-    Array([False,  True,  True], dtype=bool)
-    """, lax.ge, "ge"
-)
-
-
-# ------------------------------------------------------------------ bits and logic
-def as_bool(x: Any) -> Any:
-    """x != 0."""
-    return x if x.aval.dtype == dtypes.bool_ else lax.ne(x, zeros_like(x))
-
-
-def _promote_bool(*xs: Any) -> list[Any]:
-    if config.numpy_dtype_promotion.value == "strict":
-        promoted(*xs)      # raises for dtypes that are not joined
-    return [as_bool(x) for x in xs]
-
-
-bitwise_and = binary("bitwise_and", """The bits that x and y both have; of booleans `and`.
-
-    x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
-    for floats and complex numbers.
-
-    >>> jnp.bitwise_and(jnp.array([12, 7]), 10)
-    Array([8, 2], dtype=int32)
-    """, lax.bitwise_and, "and")
-bitwise_or = binary("bitwise_or", """The bits that x or y has; of booleans `or`.
-
-    x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
-    for floats and complex numbers.
-
-    >>> jnp.bitwise_or(jnp.array([12, 7]), 10)
-    Array([14, 15], dtype=int32)
-    """, lax.bitwise_or, "or")
-bitwise_xor = binary(
-    "bitwise_xor", """The bits that one of x and y has and the other has not; of booleans whether
-    they differ.
-
-    x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
-    for floats and complex numbers.
-
-    >>> jnp.bitwise_xor(jnp.array([12, 7]), 10)
-    Array([ 6, 13], dtype=int32)
-    """, lax.bitwise_xor, "xor"
-)
-logical_and = binary(
-    "logical_and", """Whether x and y are both non-zero, element by element.
-
-    x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
-    non-zero.
-
-    >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
-    Array([False,  True,  True], dtype=bool)
-    """, lax.bitwise_and, "and", _promote_bool
-)
-logical_or = binary(
-    "logical_or", """Whether x or y is non-zero, element by element.
-
-    x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
-    non-zero.
-
-    >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
-    Array([False,  True,  True], dtype=bool)
-    """, lax.bitwise_or, "or", _promote_bool
-)
-logical_xor = binary(
-    "logical_xor", """Whether exactly one of x and y is non-zero, element by element.
-
-    x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
-    non-zero.
-
-    >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
-    Array([ True, False, False], dtype=bool)
-    """, lax.bitwise_xor, "xor", _promote_bool
-)
-invert = unary("invert", """~x: every bit turned over; of booleans `not`.
-
-    x: integers or booleans of any shape, whose dtype the result has. Of signed integers this is -x
-    - 1. TypeError for floats and complex numbers.
-
-    >>> jnp.invert(jnp.array([0, 5])), jnp.invert(jnp.array(True))
-    (Array([-1, -6], dtype=int32), Array(False, dtype=bool))
-    """, lax.bitwise_not, "not")
-bitwise_not = bitwise_invert = invert
-
-
-def logical_not(x: Any, /) -> Any:
-    """Whether x is zero, element by element.
-
-    x: an array or number of any dtype. Returns booleans; NaN counts as non-zero.
-
-    >>> jnp.logical_not(jnp.array([0.0, 2.0]))
-    Array([ True, False], dtype=bool)
-    """
-    return lax.bitwise_not(as_bool(one_array("logical_not", x)))
-
-
-def _quick_shift(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
-    """The NumPy function, for concrete integers x and y of one aval or a count y that x has; as
-    here, it shifts by the width or more (or less than 0) until nothing but the sign is left."""
-    if type(x) is not ArrayImpl or x.aval.size >= LARGE or not eager():
-        return None
-    dtype = x.aval.dtype
-    if dtype.kind not in "iu" or x.aval.weak_type:
-        return None
-    if type(y) is int and 0 <= y < dtype.itemsize * 8:
-        return ArrayImpl(np.asarray(ufunc(x._value, dtype.type(y))), x.aval)
-    if type(y) is ArrayImpl and y.aval is x.aval:
-        return ArrayImpl(np.asarray(ufunc(x._value, y._value)), x.aval)
-    return None
-
-
-def left_shift(x: Any, y: Any, /) -> Any:
-    """x << y: the bits of x moved y places up, zeros entering.
-
-    x, y: integers, broadcast to one shape and dtype, which the result has. A count y of the dtype's
-    width or more, or below 0, gives 0. TypeError for floats.
-
-    >>> jnp.left_shift(jnp.array([1, 3]), 2)
-    Array([ 4, 12], dtype=int32)
-    """
-    quick = _quick_shift(np.left_shift, x, y)
-    if quick is not None:
-        return quick
-    return lax.shift_left(*prepared("left_shift", promote_numeric, x, y))
-
-
-def right_shift(x1: Any, x2: Any, /) -> Any:
-    """x1 >> x2: the bits of x1 moved x2 places down; copies of the sign enter, for unsigned dtypes
-    zeros.
-
-    x1, x2: integers, broadcast to one shape and dtype, which the result has. A count x2 of the
-    dtype's width or more, or below 0, leaves the sign only: -1 or 0. TypeError for floats.
-
-    >>> jnp.right_shift(jnp.array([12, -12]), 2)
-    Array([ 3, -3], dtype=int32)
-    """
-    quick = _quick_shift(np.right_shift, x1, x2)
-    if quick is not None:
-        return quick
-    x, y = prepared("right_shift", promote_numeric, x1, x2)
-    if dtypes.kind(x.aval.dtype) == "u":
-        return lax.shift_right_logical(x, y)
-    return lax.shift_right_arithmetic(x, y)
-
-
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
-
-
-def bitwise_count(x: Any, /) -> Any:
-    """The number of one bits of |x|, as uint8.
-
-    x: integers of any shape; booleans become integers. TypeError for floats.
-
-    >>> jnp.bitwise_count(jnp.array([7, -8]))
-    Array([3, 1], dtype=uint8)
-    """
-    (x,) = promote_numeric(one_array("bitwise_count", x))
-    return lax.convert(lax.population_count(_absolute(x)), dtypes.uint8)
 
 
 # ------------------------------------------------------------------ rounding
@@ -841,7 +606,7 @@ def trunc(x: Any) -> Any:
     x = one_array("trunc", x)
     if not dtypes.is_inexact(x.aval.dtype):
         return x
-    return _select(lax.lt(x, zeros_like(x)), lax.ceil(x), lax.floor(x))
+    return select(lax.lt(x, zeros_like(x)), lax.ceil(x), lax.floor(x))
 
 
 def rint(x: Any, /) -> Any:
@@ -854,7 +619,7 @@ def rint(x: Any, /) -> Any:
     Array([0., 2., 2.], dtype=float32)
     """
     x = one_array("rint", x)
-    x = strong(x) if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
+    x = x if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
     if dtypes.is_complex(x.aval.dtype):
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     return lax.round(x, NEAREST_EVEN)
@@ -931,84 +696,4 @@ def clip(
         x = maximum(min, x)
     if max is not None:
         x = minimum(max, x)
-    return x
-
-
-# ------------------------------------------------------------------ selection
-_where_known: dict[tuple, tuple[ShapedArray, Any]] = Memo("where")
-_SCALARS = (int, float, bool)
-_numpy_where = np.where
-
-
-def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
-    if type(condition) is ArrayImpl:
-        key: Any
-        if type(x) is ArrayImpl and type(y) is ArrayImpl:
-            key = (condition.aval, x.aval, y.aval)
-            found = _where_known.get(key)
-            if found is not None and current_trace() is EVAL:
-                out = new(ArrayImpl)
-                out._aval = aval = found[0]
-                value = _numpy_where(condition._value, x._value, y._value)
-                out._value = value if aval.shape else fix(value, aval)
-                return out
-        key = (
-            condition.aval,
-            x.aval if type(x) is ArrayImpl else type(x),
-            y.aval if type(y) is ArrayImpl else type(y),
-        )
-        found = _where_known.get(key)
-        if found is not None and current_trace() is EVAL:
-            aval, dtype = found
-            token = quiet_enter(QUIET)
-            try:
-                value = np.where(
-                    condition._value,
-                    x._value if type(x) is ArrayImpl else dtype.type(x),
-                    y._value if type(y) is ArrayImpl else dtype.type(y),
-                )
-            except OverflowError:
-                return _where(condition, x, y)
-            finally:
-                quiet_leave(token)
-            if value.dtype is not dtype:
-                value = fix(value, aval)
-            return ArrayImpl(value, aval)
-        out = _where(condition, x, y)
-        if found is None and type(out) is ArrayImpl and eager():
-            _remember_where(key, out.aval)
-        return out
-    return _where(condition, x, y)
-
-
-def _remember_where(key: tuple, out: ShapedArray) -> None:
-    """Allow the shortcut where NumPy's own `where` gives this result from these operands."""
-    if key[0].dtype != dtypes.bool_ or out.dtype.kind not in "biufc" or out.size >= LARGE:
-        return
-    strongly = False
-    for operand in key[1:]:
-        if type(operand) is ShapedArray:
-            if operand.dtype != out.dtype:
-                return
-            strongly = strongly or not operand.weak_type
-        elif operand not in _SCALARS:
-            return
-    if strongly:
-        _where_known[key] = (out, out.dtype)
-        _where_forms.learn_where(key[0], key[1], key[2], out)
-
-
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    condition, x, y = as_arrays("where", condition, x, y)
-    x, y = promote_dtypes(x, y)
-    condition, x, y = promote_shapes("where", as_bool(condition), x, y, any_rank=True)
-    return _select(condition, x, y)
-
-
-_where_forms = _where_quickly.forms = Forms()  # type: ignore[attr-defined] # see `quick`
-where = named("where", "x where `condition` is true, else y.", quick(_where_quickly, 3))
-
-
-def isnan_of(x: Any) -> Any:
-    """Whether elements are NaN, for floating and complex arrays."""
-    return lax.ne(x, x)
+    return another(x) if x is arr else x

@@ -17,6 +17,7 @@ functions here the others.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -34,15 +35,20 @@ from numjet.core.evaluate import (
     _enter as quiet_enter,
     _leave as quiet_leave,
     evaluate_python,
+    is_large,
     numpy_function,
 )
+from numjet.core.hooks import Remote
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Primitive
+from numjet.core.remote import RemoteArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native import operators as native
+from numjet.native.deferral import PLUS_ZERO
 from numjet.native.record import staged
 from numjet.native.tables import INT_LIMIT
 from numjet.numpy.promote import broadcast, join_shapes
+from numjet.transforms.eager import LinearizeTrace, is_deferred
 from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks
@@ -53,6 +59,8 @@ _PYTHON_SCALARS = (int, float, bool, complex)
 _INT_LIMIT = INT_LIMIT
 # How many constants one kind of operation keeps for traced programs.
 _MAX_CONSTANTS = 256
+# Arrays whose operations are written down.
+_WAITING = (DeferredArray, RemoteArray)
 
 
 def eager() -> bool:
@@ -80,7 +88,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
-    later = _large_unary(record, slow)
+    forms = native.Forms()
+    later = _large_unary(record, slow, forms)
 
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
@@ -102,7 +111,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
                 found = known[x.aval] = _entry(out.aval, reference, x.aval.dtype)
                 forms.learn(x.aval, None, found[1], out.aval)
             return out
-        if type(x) is DeferredArray:
+        if type(x) is DeferredArray or type(x) is RemoteArray:
             return later(x)
         if isinstance(x, Tracer):
             aval = recall_traced(x.aval)
@@ -122,7 +131,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             return trace.process(record, (x,), {})
         return slow(x)
 
-    forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
+    call.forms = forms  # type: ignore[attr-defined] # see `quick`
     call.traced = traced, record  # type: ignore[attr-defined]
     return call
 
@@ -146,7 +155,8 @@ def quick(function: Callable, operands: int) -> Callable:
             others = staged(record, avals, function)
 
     def unary(x: Any, /) -> Any:
-        return run(x) if type(x) is ArrayImpl else others(x)
+        kind = type(x)
+        return run(x) if kind is ArrayImpl or kind is DeferredArray else others(x)
 
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)
@@ -205,7 +215,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     reference = record.reference
     assert reference is not None
     traced = _traced_binary(record, slow)
-    large = _large_binary(record, slow)
+    forms = native.Forms()
+    large = _large_binary(record, slow, forms)
 
     def call(x: Any, y: Any, /) -> Any:
         key: Any
@@ -229,7 +240,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             found = recall(key)
         elif isinstance(y, Tracer):
             return traced(x, y)
-        elif type(x) is DeferredArray or type(y) is DeferredArray:
+        elif type(x) in _WAITING or type(y) in _WAITING:
             return large(x, y)
         else:
             return slow(x, y)
@@ -255,8 +266,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
         if found is None and (
             type(x) is ArrayImpl and x.aval.size >= LARGE
             or type(y) is ArrayImpl and y.aval.size >= LARGE
-            or type(x) is DeferredArray
-            or type(y) is DeferredArray
+            or type(x) in _WAITING
+            or type(y) in _WAITING
         ):
             return large(x, y)
         out = slow(x, y)
@@ -269,11 +280,13 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                 forms.learn(pair[0], pair[1], entry[1], out.aval)
         return out
 
-    forms = call.forms = native.Forms()  # type: ignore[attr-defined] # see `quick`
+    call.forms = forms  # type: ignore[attr-defined] # see `quick`
     return call
 
 
-def _large_unary(record: Primitive, slow: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _large_unary(
+    record: Primitive, slow: Callable[[Any], Any], forms: native.Forms
+) -> Callable[[Any], Any]:
     """The shortcut for an operand that is large, or whose value is not there yet."""
     known: dict[ShapedArray, Any] = Memo(f"large function: {record.name}")
     recall = known.get
@@ -284,16 +297,21 @@ def _large_unary(record: Primitive, slow: Callable[[Any], Any]) -> Callable[[Any
         if plan is None:
             out = _of_floats(record, aval)
             plan = known[aval] = () if out is None else Plan([aval], [], [(record, {}, (0,), out)])
-        if plan and current_trace() is EVAL and not CHECKS[0]:
-            found = hooks.defer_plan(plan, [x])
+        if plan and current_trace() is EVAL:
+            found = _written(plan, [x])
             if found is not None:
+                if not plan.told and type(found) is not RemoteArray:
+                    plan.told = True
+                    forms.learn_later(aval, None, plan, large=is_large(plan.avals, plan.out))
                 return found
         return slow(x)
 
     return call
 
 
-def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
+def _large_binary(
+    record: Primitive, slow: Callable[[Any, Any], Any], forms: native.Forms
+) -> Callable:
     """The shortcut for concrete operands that are large, or whose values are not there yet: wide
     floats and numbers, which the primitive takes as they are."""
     # As in `_traced_binary`.
@@ -316,14 +334,17 @@ def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callabl
             if found:
                 found = *found, _plan(record, left, right, found[0])
             known[left, right] = found
-        if not found or current_trace() is not EVAL or CHECKS[0]:
+        if not found or current_trace() is not EVAL:
             return slow(x, y)
         if found[1] is None:
             if config.numpy_rank_promotion.value != "allow":
                 return slow(x, y)
-            later = hooks.defer_plan(found[2], [x, y])
+            later = _written(found[2], [x, y])
             if later is not None:
+                learn(left, right, found, later)
                 return later
+            if CHECKS[0]:
+                return slow(x, y)
             shape = found[0].shape
             return evaluate_python(record, (broadcast(x, shape), broadcast(y, shape)), {})
         a, b = x, y
@@ -333,10 +354,28 @@ def _large_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callabl
             a = _constant(found[1], x, right.dtype)
         if a is None or b is None:
             return slow(x, y)
-        later = hooks.defer_plan(found[2], [a, b])
-        return evaluate_python(record, (a, b), {}) if later is None else later
+        later = _written(found[2], [a, b])
+        if later is None:
+            return slow(x, y) if CHECKS[0] else evaluate_python(record, (a, b), {})
+        learn(left, right, found, later)
+        return later
+
+    def learn(left: Any, right: Any, found: tuple, later: Any) -> None:
+        plan = found[2]
+        if not plan.told and type(later) is not RemoteArray:
+            plan.told = True
+            numbers = [None if type(k) is ShapedArray else found[1] for k in (left, right)]
+            large = is_large(plan.avals, plan.out)
+            forms.learn_later(left, right, plan, tuple(numbers), large)
 
     return call
+
+
+def _written(plan: Plan, arrays: list) -> Any:
+    """The result of a plan that was written down; None where it has to be evaluated."""
+    if RemoteArray in map(type, arrays):
+        return Remote.defer_plan(plan, arrays)
+    return None if CHECKS[0] else hooks.defer_plan(plan, arrays)
 
 
 def _plan(record: Primitive, left: Any, right: Any, out: ShapedArray) -> Plan:
@@ -386,7 +425,11 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         if constants is None:
             if config.numpy_rank_promotion.value != "allow":
                 return slow(x, y)
-            repeated = broadcast(x, aval.shape), broadcast(y, aval.shape)
+            shape, trace = aval.shape, current_trace()
+            if type(trace) is LinearizeTrace and (is_deferred(x) or is_deferred(y)):
+                repeated = trace.repeat(x, shape), trace.repeat(y, shape)
+            else:
+                repeated = broadcast(x, shape), broadcast(y, shape)
             return bind_known(record, repeated, {}, aval)
         if type(right) is not ShapedArray:
             b = constants.get(y)
@@ -470,8 +513,11 @@ def _repeated(record: Primitive, left: Any, right: Any, out: Any) -> Any:
 
 
 def _constant(constants: dict, value: Any, dtype: Any) -> ArrayImpl | None:
-    """A Python scalar as an array of `dtype`, made once; None where it does not fit."""
-    found = constants.get(value)
+    """A scalar as an array of `dtype`, made once; None where it does not fit."""
+    key: Any = value
+    if not value and isinstance(value, float | np.floating):  # 0.0 equals -0.0
+        key = PLUS_ZERO if math.copysign(1.0, value) > 0 else "-0.0"
+    found = constants.get(key)
     if found is not None:
         return found
     if type(value) is int and not -_INT_LIMIT <= value < _INT_LIMIT:
@@ -480,9 +526,9 @@ def _constant(constants: dict, value: Any, dtype: Any) -> ArrayImpl | None:
         array = ArrayImpl(np.asarray(value, dtype), ShapedArray((), dtype))
     except _REFUSED:
         return None
-    # Zeros are made anew, since 0.0 equals -0.0, and NaN equals nothing.
-    if value and value == value and len(constants) < _MAX_CONSTANTS:
-        constants[value] = array
+    # Made anew: NaN, which equals nothing, and complex zeros, which have two signs.
+    if value == value and (value or type(value) is not complex) and len(constants) < _MAX_CONSTANTS:
+        constants[key] = array
     return array
 
 
@@ -518,7 +564,10 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
 
 
 def _accepts_scalar(array: ShapedArray, scalar: Any) -> bool:
-    """Whether an array of this aval keeps its dtype when it meets a Python scalar of this type."""
+    """Whether an array of this aval keeps its dtype when it meets a scalar of this type: one of
+    Python's, or NumPy's own for the dtype."""
+    if scalar is array.dtype.type and array.dtype.kind == "f" and not array.weak_type:
+        return True
     if scalar not in _PYTHON_SCALARS or array.weak_type or array.dtype.kind not in "fiuc":
         return False
     if scalar in (bool, int):

@@ -24,7 +24,8 @@ from numjet.numpy.promote import (
     one_array,
     promote_inexact,
 )
-from numjet.numpy.shape import moveaxis, roll
+from numjet.numpy.repetition import roll
+from numjet.numpy.shape import moveaxis
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.fft import fft as _fft_op
 
@@ -59,7 +60,7 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     if kind in ("FFT", "IFFT", "IRFFT") and not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     if kind == "RFFT" and dtypes.is_complex(x.aval.dtype):
-        raise TypeError(f"{name} requires real input, got {x.aval.dtype}. Take .real or use fft.")
+        raise ValueError(f"{name} requires real input, got {x.aval.dtype}. Take .real or use fft.")
     own = [x.aval.shape[i] for i in axes]
     if s is None:
         sizes = list(own)

@@ -18,9 +18,10 @@ from numjet.core.evaluate import LARGE
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import as_bool, equal, logical_and, logical_or, multiply
+from numjet.numpy.elementwise import multiply
 from numjet.numpy.fast import eager
 from numjet.numpy.indexing import getitem
+from numjet.numpy.logic import as_bool, equal, logical_and, logical_or
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,

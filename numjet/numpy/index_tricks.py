@@ -14,9 +14,11 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import arange, array, linspace
-from numjet.numpy.elementwise import add, constant, multiply, where
+from numjet.numpy.creation import array
+from numjet.numpy.elementwise import add, constant, multiply
 from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate, stack
+from numjet.numpy.logic import where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -27,9 +29,11 @@ from numjet.numpy.promote import (
     one_array,
     promoted,
     refuse,
+    strong,
 )
+from numjet.numpy.ranges import arange, linspace
 from numjet.numpy.reductions import sum as sum_
-from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape, stack
+from numjet.numpy.shape import moveaxis, ravel, reshape
 from numjet.numpy.sorting import nonzero
 
 
@@ -92,6 +96,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
     k = operator.index(k)
     n = x.aval.size
     size = n + abs(k)
+    x = strong(x)
     zero = lax.full((), 0, x.aval.dtype)
     rows = lax.broadcasted_iota(dtypes.int32, (size, size), 0)
     columns = lax.broadcasted_iota(dtypes.int32, (size, size), 1)

@@ -11,36 +11,35 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import custom_jvp
-from numjet.base.errors import UnsupportedDtypeError
 from numjet.core import dtypes
-from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, products
-from numjet.numpy.creation import array, eye, triu
-from numjet.numpy.elementwise import (
-    absolute,
-    add,
-    bitwise_and,
-    divide,
-    equal,
-    greater,
-    less,
-    logical_and,
-    multiply,
-    negative,
-    not_equal,
-    power,
-    sign,
-    subtract,
-    where,
+from numjet.numpy.creation import array
+from numjet.numpy.determinants import SlogdetResult, det, slogdet
+from numjet.numpy.elementwise import absolute, add, divide, multiply, power, subtract
+from numjet.numpy.factorizations import (
+    EighResult,
+    EigResult,
+    QRResult,
+    SVDResult,
+    adjoint,
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    lapack_matrices,
+    qr,
+    svd,
+    svdvals,
 )
 from numjet.numpy.index_tricks import diagonal as _diagonal, trace as _trace
 from numjet.numpy.indexing import getitem
-from numjet.numpy.products import dot, matmul as _matmul, matvec, outer as _outer, vecdot
+from numjet.numpy.logic import equal, greater, not_equal, where
+from numjet.numpy.products import dot, matmul as _matmul, outer as _outer, vecdot
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -53,248 +52,11 @@ from numjet.numpy.promote import (
     promote_inexact,
     strong,
 )
-from numjet.numpy.reductions import (
-    all as all_,
-    any as any_,
-    max as max_,
-    min as min_,
-    prod as prod_,
-    sum as sum_,
-)
-from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape, stack
-from numjet.numpy.sorting import argsort
-from numjet.numpy.take import take_along_axis
+from numjet.numpy.ranges import eye
+from numjet.numpy.reductions import all as all_, max as max_, min as min_, sum as sum_
+from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis, ravel, reshape
 from numjet.ops import linalg as core
 from numjet.ops.complex_ops import conjugate
-from numjet.ops.cond import cond as cond_
-from numjet.ops.linalg_more import geqrf
-from numjet.ops.scan import scan
-
-
-class QRResult(NamedTuple):
-    """What `qr` gives: Q, with orthonormal columns, and R, upper triangular."""
-    Q: Any
-    R: Any
-
-
-class EigResult(NamedTuple):
-    """What `eig` gives: eigenvalues, and eigenvectors in columns."""
-    eigenvalues: Any
-    eigenvectors: Any
-
-
-class EighResult(NamedTuple):
-    """What `eigh` gives: eigenvalues, rising, and eigenvectors in columns."""
-    eigenvalues: Any
-    eigenvectors: Any
-
-
-class SVDResult(NamedTuple):
-    """What `svd` gives: U, the singular values S, falling, and the adjoint Vh of V."""
-    U: Any
-    S: Any
-    Vh: Any
-
-
-class SlogdetResult(NamedTuple):
-    """What `slogdet` gives: the sign, and the logarithm of the determinant's size."""
-    sign: Any
-    logabsdet: Any
-
-
-def matrices(name: str, a: Any, square: bool = False) -> Any:
-    """`a` as (square) matrices of an inexact dtype."""
-    (x,) = promote_inexact(one_array(name, a))
-    if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
-        raise ValueError(
-            f"{name}: needs {'square ' if square else ''}matrices in the last two "
-            f"axes, got {x.aval}."
-        )
-    return strong(x)
-
-
-def _matrix(name: str, a: Any, square: bool = False) -> Any:
-    """Matrices of a dtype that LAPACK knows."""
-    x = matrices(name, a, square)
-    if x.aval.dtype.itemsize < 4:
-        raise UnsupportedDtypeError(
-            f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
-        )
-    return x
-
-
-def adjoint(x: Any) -> Any:
-    """The conjugate transpose of the last two axes."""
-    return matrix_transpose(conjugate(x))
-
-
-# ------------------------------------------------------------------ factorizations
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The triangular factor L of hermitian positive definite matrices: a = L @ adjoint(L).
-
-    a: (..., n, n) of floats or complex; integers count as floats. upper: give the adjoint, upper
-    triangular. symmetrize_input: use (a + adjoint(a)) / 2, which makes derivatives symmetric; else
-    the lower triangle alone is read. NaN where a matrix is not positive definite (NumPy raises
-    LinAlgError). ValueError for matrices that are not square, TypeError for 16-bit floats.
-
-    >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
-    Array([[2., 0.],
-           [1., 2.]], dtype=float32)
-    """
-    x = _matrix("cholesky", a, True)
-    if upper:
-        # Of what is not symmetrized the lower triangle is read here too.
-        return adjoint(core.cholesky(x, symmetrize_input=symmetrize_input))
-    return core.cholesky(x, symmetrize_input=symmetrize_input)
-
-
-def qr(a: Any, mode: str = "reduced") -> Any:
-    """(Q, R) with a = Q @ R: Q with orthonormal columns, R upper triangular. By Householder's
-    reflections.
-
-    a: (..., m, n) of floats or complex; integers count as floats. mode: 'reduced' gives k = min(m,
-    n) columns of Q, 'complete' all m; 'r' gives R alone; 'raw' gives (factors, taus) as LAPACK
-    keeps them, the factors transposed (see `lax.linalg.ormqr`). The derivative is there for
-    'reduced' and m >= n (NotImplementedError). ValueError for other modes, TypeError for 16-bit
-    floats.
-
-    >>> q, r = jnp.linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
-    >>> jnp.abs(r).round(3)
-    Array([[5. , 2.2],
-           [0. , 0.4]], dtype=float32)
-    """
-    x = _matrix("qr", a)
-    if mode == "raw":
-        factors, taus = geqrf(x)
-        return QRResult(matrix_transpose(factors), taus)
-    if mode not in ("reduced", "r", "full", "complete"):
-        raise ValueError(f"qr: unsupported mode {mode!r}. Use 'reduced', 'complete' or 'r'.")
-    q, r = core.qr(x, full_matrices=mode in ("full", "complete"))
-    return r if mode == "r" else QRResult(q, r)
-
-
-def svd(
-    a: Any,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    hermitian: bool = False,
-    subset_by_index: tuple[int, int] | None = None,
-) -> Any:
-    """(U, S, Vh): the singular value decomposition, a = U @ diag(S) @ Vh.
-
-    a: (..., m, n) of floats or complex; integers count as floats. S: real, falling. full_matrices:
-    U is m x m and Vh n x n; else both have min(m, n) singular vectors. compute_uv: False gives S
-    alone. hermitian: `a` is, and `eigh` is used. The derivative of U and Vh is infinite or NaN
-    where singular values are equal, and NotImplementedError is raised for that of full matrices
-    that are not square. ValueError for vectors, TypeError for 16-bit floats, NotImplementedError
-    for `subset_by_index`.
-
-    >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
-    Array([3., 2.], dtype=float32)
-    """
-    x = _matrix("svd", a)
-    if subset_by_index is not None:
-        raise NotImplementedError("svd: subset_by_index is not supported. Slice the results.")
-    if hermitian:
-        w, v = eigh(x)
-        size = absolute(w)
-        if not compute_uv:
-            return _falling(size)
-        order = argsort(lax.neg(size))
-        w, size = along(w, order), along(size, order)
-        v = matrix_transpose(along(matrix_transpose(v), order))
-        signs = cast(where(equal(w, 0), 1, sign(w)), v.aval.dtype)
-        return SVDResult(v, size, adjoint(multiply(v, expand_dims(signs, -2))))
-    out = core.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
-    if not compute_uv:
-        return out[0] if isinstance(out, (tuple, list)) else out
-    return SVDResult(*out)
-
-
-def _falling(x: Any) -> Any:
-    return lax.rev(lax.sort(x, dimension=x.aval.ndim - 1), (x.aval.ndim - 1,))
-
-
-def along(x: Any, order: Any) -> Any:
-    """The elements (or rows) of each batch element of x in `order`."""
-    lead = [
-        lax.broadcasted_iota(dtypes.int32, order.aval.shape, i) for i in range(order.aval.ndim - 1)
-    ]
-    return getitem(x, (*lead, order))
-
-
-def svdvals(x: Any, /) -> Any:
-    """The singular values of matrices, real and falling.
-
-    x: (..., m, n) of floats or complex; integers count as floats. Returns (..., min(m, n)).
-
-    >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
-    Array([3., 2.], dtype=float32)
-    """
-    return svd(x, full_matrices=False, compute_uv=False)
-
-
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """(eigenvalues, eigenvectors) of hermitian matrices: real and rising; orthonormal, in columns.
-
-    a: (..., n, n) of floats or complex; integers count as floats. symmetrize_input: use (a +
-    adjoint(a)) / 2; else only the triangle that `UPLO` names is read, 'L' (also None) or 'U'
-    (ValueError for others). Derivatives of eigenvectors are NaN where eigenvalues are equal.
-    ValueError for matrices that are not square, TypeError for 16-bit floats.
-
-    >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round(3)
-    Array([1., 3.], dtype=float32)
-    """
-    x = _matrix("eigh", a, True)
-    if UPLO not in (None, "L", "U"):
-        raise ValueError(f"eigh: UPLO must be None, 'L' or 'U', got {UPLO!r}.")
-    v, w = core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
-    return EighResult(w, v)
-
-
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """The eigenvalues of hermitian matrices, real and rising.
-
-    a, UPLO, symmetrize_input: as in `eigh`. Returns (..., n).
-
-    >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3)
-    Array([1., 3.], dtype=float32)
-    """
-    x = _matrix("eigvalsh", a, True)
-    return core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)[1]
-
-
-def eig(a: Any) -> EigResult:
-    """(eigenvalues, eigenvectors) of square matrices, complex; the right ones, in columns of length
-    1.
-
-    a: (..., n, n) of floats or complex; integers count as floats. The results are always complex
-    (NumPy's are real where they can be), in no order. There is no derivative (NotImplementedError):
-    use `eigvals`, or `eigh` for hermitian matrices. ValueError for matrices that are not square,
-    TypeError for 16-bit floats.
-
-    >>> w, v = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
-    >>> w
-    Array([2.+0.j, 3.+0.j], dtype=complex64)
-    """
-    w, v = core.eig(_matrix("eig", a, True), compute_left_eigenvectors=False)
-    return EigResult(w, v)
-
-
-def eigvals(a: Any) -> Any:
-    """The eigenvalues of square matrices, complex, in no order.
-
-    a: (..., n, n) of floats or complex; integers count as floats. Differentiable where they are
-    distinct. ValueError for matrices that are not square, TypeError for 16-bit floats.
-
-    >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
-    Array([ 1., -1.], dtype=float32)
-    """
-    return core.eig(
-        _matrix("eigvals", a, True),
-        compute_left_eigenvectors=False,
-        compute_right_eigenvectors=False,
-    )[0]
 
 
 # ------------------------------------------------------------------ systems
@@ -309,7 +71,7 @@ def solve(a: Any, b: Any) -> Any:
     Array([2., 3.], dtype=float32)
     """
     a, b = promote_inexact(*as_arrays("solve", a, b))
-    a = _matrix("solve", a, True)
+    a = lapack_matrices("solve", a, True)
     if not b.aval.ndim:
         raise ValueError(f"solve: b must have at least one dimension, got {b.aval}.")
     b = strong(b)
@@ -338,196 +100,9 @@ def inv(a: Any) -> Any:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    x = _matrix("inv", a, True)
+    x = lapack_matrices("inv", a, True)
     n = x.aval.shape[-1]
     return core.solve(x, broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape))
-
-
-def _lu_sign_of_two(x: Any) -> tuple[Any, Any]:
-    """`_lu_sign` of matrices 2 by 2, written out: a row of numbers for each of their elements."""
-    a, b, c, d = [x[..., i, j] for i in (0, 1) for j in (0, 1)]
-
-    def size(v: Any) -> Any:
-        if not dtypes.is_complex(v.aval.dtype):
-            return absolute(v)
-        return add(absolute(lax.real(v)), absolute(lax.imag(v)))
-
-    exchanged = lax.gt(size(c), size(a))
-    first, second = where(exchanged, c, a), where(exchanged, d, b)
-    other, last = where(exchanged, a, c), where(exchanged, b, d)
-    none = equal(first, 0)
-    factor = where(none, 0, divide(other, where(none, 1, first)))
-    last = subtract(last, multiply(cast(factor, x.aval.dtype), second))
-    parity = where(exchanged, cast(array(-1), x.aval.dtype), cast(array(1), x.aval.dtype))
-    return stack([first, last], -1), parity
-
-
-def _lu_sign(x: Any) -> tuple[Any, Any]:
-    """The diagonal of U and the sign of the row exchanges."""
-    if x.aval.shape[-1] == 2:
-        return _lu_sign_of_two(x)
-    factors, pivots, _ = core.lu(x)
-    diagonal = _diagonal(factors, 0, -2, -1)
-    n = pivots.aval.shape[-1]
-    moved = not_equal(
-        pivots, lax.broadcasted_iota(pivots.aval.dtype, pivots.aval.shape, pivots.aval.ndim - 1)
-    )
-    odd = bitwise_and(sum_(cast(moved, dtypes.int32), -1), 1)
-    parity = (
-        cast(subtract(1, multiply(odd, 2)), x.aval.dtype)
-        if n
-        else lax.full(x.aval.shape[:-2], 1, x.aval.dtype)
-    )
-    return diagonal, parity
-
-
-def det(a: Any) -> Any:
-    """The determinant of square matrices.
-
-    a: (..., n, n) of floats or complex; integers count as floats. Of n up to 3 by cofactors, else
-    by elimination. The derivative, the matrix of cofactors, is that of singular matrices too.
-    ValueError for matrices that are not square, TypeError for 16-bit floats.
-
-    >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    Array(-2., dtype=float32)
-    """
-    x = _matrix("det", a, True)
-    n = x.aval.shape[-1]
-
-    def at(i: int, j: int) -> Any:
-        return getitem(x, (..., i, j))
-
-    if n == 0:
-        return lax.full(x.aval.shape[:-2], 1, x.aval.dtype)
-    if n == 1:
-        return at(0, 0)
-    if n == 2:
-        return subtract(multiply(at(0, 0), at(1, 1)), multiply(at(0, 1), at(1, 0)))
-    if n == 3:
-        # Cofactors: derivatives exist for singular matrices, too.
-        total = None
-        for i, j, k, s in (
-            (0, 1, 2, 1),
-            (1, 2, 0, 1),
-            (2, 0, 1, 1),
-            (2, 1, 0, -1),
-            (0, 2, 1, -1),
-            (1, 0, 2, -1),
-        ):
-            term = multiply(multiply(at(0, i), at(1, j)), at(2, k))
-            total = term if total is None else (add if s > 0 else subtract)(total, term)
-        return total
-    return _det_by_factors(x)
-
-
-@custom_jvp
-def _det_by_factors(x: Any) -> Any:
-    diagonal, parity = _lu_sign(x)
-    return multiply(parity, prod_(diagonal, -1))
-
-
-@_det_by_factors.defjvp
-def _det_by_factors_jvp(primals: tuple, tangents: tuple) -> tuple:
-    # d det x = trace(adj(x) dx), which is det x trace(x^-1 dx) where there is an inverse. With
-    # P x = L U it is the sign of P times trace(adj(U) L^-1 P dx), whatever the rank.
-    (x,), (dx,) = primals, tangents
-    factors, _, order = core.lu(x)
-    diagonal, parity = _lu_sign(x)
-    value = _det_by_factors(x)
-    change = take_along_axis(dx, expand_dims(order, -1), -2)
-    change = core.triangular_solve(
-        factors, change, left_side=True, lower=True, unit_diagonal=True
-    )
-    zero = equal(diagonal, 0)
-
-    def regular(factors: Any, change: Any) -> Any:
-        # Ones for zeros: under vmap both branches are computed, and NaN would reach the other.
-        on = logical_and(eye(x.aval.shape[-1], dtype=bool), expand_dims(zero, -2))
-        solved = core.triangular_solve(where(on, 1, factors), change, left_side=True)
-        return multiply(value, _trace(solved, 0, -2, -1))
-
-    def singular(factors: Any, change: Any) -> Any:
-        terms = multiply(_adjugate(triu(factors)), matrix_transpose(change))
-        return multiply(parity, sum_(terms, (-2, -1)))
-
-    somewhere = any_(zero)
-    known = concrete_or_none(somewhere)
-    if known is not None:
-        return value, (singular if known._value else regular)(factors, change)
-    return value, cond_(somewhere, singular, regular, factors, change)
-
-
-def _adjugate(u: Any) -> Any:
-    """The adjugate of upper triangular matrices, a column at a time and without a division: that
-    of [[V, v], [0, c]] is [[c adj(V), -adj(V) v], [0, det V]]."""
-    n, lead = u.aval.shape[-1], u.aval.shape[:-2]
-    rows = lax.iota(dtypes.int32, n)
-
-    def step(carry: tuple, item: tuple) -> tuple:
-        known, det = carry
-        k, column = item
-        pivot = sum_(where(equal(rows, k), column, 0), -1)
-        last = negative(matvec(known, where(less(rows, k), column, 0)))
-        last = where(equal(rows, k), expand_dims(det, -1), last)
-        scaled = multiply(expand_dims(pivot, (-2, -1)), known)
-        known = where(equal(rows, k), expand_dims(last, -1), scaled)
-        return (known, multiply(det, pivot)), None
-
-    start = lax.full(u.aval.shape, 0, u.aval.dtype), lax.full(lead, 1, u.aval.dtype)
-    (out, _), _ = scan(step, start, (rows, moveaxis(u, -1, 0)))
-    return out
-
-
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """(sign, logabsdet) of the determinant of square matrices: the sign, or phase of complex
-    numbers, and the natural logarithm of the size. It does not overflow where `det` would.
-
-    a: (..., n, n) of floats or complex; integers count as floats. A singular matrix gives 0 and
-    -inf. method: 'lu' or 'qr' (ValueError for others), which has no effect. ValueError for matrices
-    that are not square, TypeError for 16-bit floats.
-
-    >>> sign, log = jnp.linalg.slogdet(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> sign, jnp.exp(log).round(3)
-    (Array(-1., dtype=float32), Array(2., dtype=float32))
-    """
-    if method not in (None, "lu", "qr"):
-        raise ValueError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
-    return SlogdetResult(*_slogdet(_matrix("slogdet", a, True)))
-
-
-@custom_jvp
-def _slogdet(x: Any) -> tuple[Any, Any]:
-    diagonal, parity = _lu_sign(x)
-    size = absolute(diagonal)
-    zero = equal(size, 0)
-    phase = multiply(
-        parity, prod_(divide(diagonal, cast(where(zero, 1, size), diagonal.aval.dtype)), -1)
-    )
-    singular = lax.bitwise_not(all_(lax.bitwise_not(zero), -1))
-    logs = sum_(lax.log(size), -1)
-    if not dtypes.is_complex(phase.aval.dtype):
-        phase = sign(phase)
-    return where(singular, cast(array(0), x.aval.dtype), phase), logs
-
-
-def _solve_by_factors(x: Any, b: Any) -> Any:
-    """x^-1 b by substitution, which gives infinities of a singular matrix and no NaN at once."""
-    factors, _, order = core.lu(x)
-    b = take_along_axis(b, expand_dims(order, -1), -2)
-    y = core.triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
-    return core.triangular_solve(factors, y, left_side=True)
-
-
-@_slogdet.defjvp
-def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
-    # d log det x = trace(x^-1 dx); its imaginary part turns the phase.
-    (x,), (dx,) = primals, tangents
-    phase, logs = _slogdet(x)
-    change = _trace(_solve_by_factors(x, dx), 0, -2, -1)
-    if dtypes.is_complex(x.aval.dtype):
-        turn = multiply(phase, lax.complex(multiply(logs, 0), lax.imag(change)))
-        return (phase, logs), (turn, lax.real(change))
-    return (phase, logs), (multiply(phase, 0), change)
 
 
 def lstsq(
@@ -551,7 +126,7 @@ def lstsq(
     Array([1., 2.], dtype=float32)
     """
     a, b = promote_inexact(*as_arrays("lstsq", a, b))
-    a, b = _matrix("lstsq", a), strong(b)
+    a, b = lapack_matrices("lstsq", a), strong(b)
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2) or a.aval.shape[0] != b.aval.shape[0]:
         raise ValueError(
             f"lstsq: a must be one matrix and b fit its rows, got {a.aval} and {b.aval}."
@@ -596,7 +171,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     Array([[0.5, 0. ],
            [0. , 0. ]], dtype=float32)
     """
-    x = _matrix("pinv", a)
+    x = lapack_matrices("pinv", a)
     if rcond is not None:
         rtol = rcond
     m, n = x.aval.shape[-2:]
@@ -609,8 +184,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     part = reshape(part, ((1,) * (s.aval.ndim - part.aval.ndim) + part.aval.shape))
     cutoff = multiply(part, getitem(s, (..., slice(0, 1))))
     large = greater(s, cutoff)
-    inverse = cast(where(large, divide(1, where(large, s, 1)), 0), x.aval.dtype)
-    return _matmul(adjoint(vh), multiply(expand_dims(inverse, -1), adjoint(u)))
+    s = cast(where(large, s, math.inf), x.aval.dtype)
+    return _matmul(adjoint(vh), divide(adjoint(u), expand_dims(s, -1)))
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
@@ -626,7 +201,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     x = one_array("matrix_rank", M)
     if x.aval.ndim < 2:
         return cast(not_equal(sum_(not_equal(x, 0)), 0), int_dtype())
-    x = _matrix("matrix_rank", x)
+    x = lapack_matrices("matrix_rank", x)
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         limit = expand_dims(one_array("matrix_rank", tol), -1)
@@ -648,7 +223,7 @@ def cond(x: Any, p: Any = None) -> Any:
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
     """
-    x = _matrix("cond", x)
+    x = lapack_matrices("cond", x)
     if p in (None, 2, -2):
         s = svdvals(x)
         low, high = getitem(s, (..., -1)), getitem(s, (..., 0))
@@ -807,8 +382,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     Array(17, dtype=int32)
     """
     xs = as_arrays("multi_dot", *arrays)
-    if len(xs) < 2:
-        raise ValueError("multi_dot: needs at least two arrays.")
+    if not xs:
+        raise ValueError("multi_dot: needs at least one array.")
     first, last = xs[0].aval.ndim == 1, xs[-1].aval.ndim == 1
     xs[0] = reshape(xs[0], (1, -1)) if first else xs[0]
     xs[-1] = reshape(xs[-1], (-1, 1)) if last else xs[-1]

@@ -11,17 +11,9 @@ from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import (
-    divide,
-    isnan_of,
-    logical_and,
-    logical_not,
-    maximum,
-    minimum,
-    multiply,
-    subtract,
-    where,
-)
+from numjet.numpy.cumulative import cumprod, cumsum
+from numjet.numpy.elementwise import divide, maximum, minimum, multiply, subtract
+from numjet.numpy.logic import isnan_of, logical_and, logical_not, where
 from numjet.numpy.promote import (
     canonical_dtype,
     cast,
@@ -30,19 +22,7 @@ from numjet.numpy.promote import (
     promote_inexact,
     refuse,
 )
-from numjet.numpy.reductions import (
-    all,
-    argmax,
-    argmin,
-    cumprod,
-    cumsum,
-    max,
-    mean,
-    min,
-    prod,
-    sum,
-    var,
-)
+from numjet.numpy.reductions import all, argmax, argmin, max, mean, min, prod, sum, var
 from numjet.numpy.shape import expand_dims, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.reduce import extreme_of
@@ -359,6 +339,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     spread = cast(spread, c.aval.dtype)
     out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
     if dtypes.is_complex(out.aval.dtype):
-        clipped = [minimum(maximum(p(out), -1), 1) for p in (lax.real, lax.imag)]
+        clipped = [minimum(1, maximum(-1, p(out))) for p in (lax.real, lax.imag)]
         return lax.complex(*clipped)
-    return minimum(maximum(out, -1), 1)
+    return minimum(1, maximum(-1, out))

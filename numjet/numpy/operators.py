@@ -12,16 +12,19 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import device_put
-from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl, install_methods, is_arraylike
+from numjet.core import dtypes, hooks
+from numjet.core.array import Array, ArrayImpl, is_arraylike
 from numjet.core.avals import ShapedArray
+from numjet.core.evaluate import another
 from numjet.core.trace import Tracer
 from numjet.native import operators as fast_native, record as trace_native
 from numjet.numpy import (
     array_methods,
+    cumulative,
     elementwise as el,
     index_tricks,
     lax_names as lax,
+    logic,
     products,
     reductions,
     shape as sh,
@@ -33,6 +36,7 @@ from numjet.numpy.creation import copy as copy_
 from numjet.numpy.fast import fast_binary
 from numjet.numpy.indexing import getitem, index_forms
 from numjet.numpy.promote import canonical_dtype, cast
+from numjet.numpy.repetition import repeat
 from numjet.numpy.take import choose, compress, take
 
 _KNOWN = (Array, int, float, complex, bool, np.ndarray, np.generic)
@@ -42,14 +46,25 @@ def _accepts(x: Any) -> bool:
     return isinstance(x, _KNOWN) or (not isinstance(x, (list, tuple, str)) and is_arraylike(x))
 
 
+def _refused(name: str, other: Any) -> Any:
+    """What an operator says of an operand that is no array. A list or a tuple is refused at once:
+    Python would take the array for a number of repetitions, or compare identities."""
+    if isinstance(other, list | tuple):
+        raise TypeError(
+            f"unsupported operand type(s) for {name}: 'Array' and {type(other).__name__!r}. "
+            "Convert with jnp.array first."
+        )
+    return NotImplemented
+
+
 def _operator(name: str, function: Callable, primitive: str | None = None) -> tuple:
     """The methods for `x op y` and `y op x`."""
 
     def forward(x: Any, y: Any) -> Any:
-        return function(x, y) if _accepts(y) else NotImplemented
+        return function(x, y) if _accepts(y) else _refused(name, y)
 
     def backward(y: Any, x: Any) -> Any:
-        return function(x, y) if _accepts(x) else NotImplemented
+        return function(x, y) if _accepts(x) else _refused(name, x)
 
     if primitive is not None:
         # Slow only for new kinds of operands; see `fast`.
@@ -73,25 +88,25 @@ def _table() -> dict[str, Any]:
         ("sub", el.subtract, "sub"),
         ("mul", el.multiply, "mul"),
         ("truediv", el.divide, "div"),
-        ("and", el.bitwise_and, "and"),
-        ("or", el.bitwise_or, "or"),
-        ("xor", el.bitwise_xor, "xor"),
+        ("and", logic.bitwise_and, "and"),
+        ("or", logic.bitwise_or, "or"),
+        ("xor", logic.bitwise_xor, "xor"),
         ("floordiv", el.floor_divide, None),
         ("mod", el.remainder, None),
         ("divmod", el.divmod, None),
         ("pow", el.power, None),
         ("matmul", products.matmul, None),
-        ("lshift", el.left_shift, None),
-        ("rshift", el.right_shift, None),
+        ("lshift", logic.left_shift, None),
+        ("rshift", logic.right_shift, None),
     ):
         table[f"__{name}__"], table[f"__r{name}__"] = _operator(name, function, primitive)
     for name, function in (
-        ("eq", el.equal),
-        ("ne", el.not_equal),
-        ("lt", el.less),
-        ("le", el.less_equal),
-        ("gt", el.greater),
-        ("ge", el.greater_equal),
+        ("eq", logic.equal),
+        ("ne", logic.not_equal),
+        ("lt", logic.less),
+        ("le", logic.less_equal),
+        ("gt", logic.greater),
+        ("ge", logic.greater_equal),
     ):
         table[f"__{name}__"] = _operator(name, function, name)[0]
     return table
@@ -148,7 +163,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if old == dtypes.bool_:
         x, old = cast(x, dtypes.uint8), dtypes.uint8
     if new == dtypes.bool_:
-        return el.not_equal(lax.bitcast_convert_type(x, dtypes.uint8), 0)
+        return logic.not_equal(lax.bitcast_convert_type(x, dtypes.uint8), 0)
     if dtypes.is_complex(old):
         parts = lax.concatenate(
             [sh.expand_dims(lax.real(x), -1), sh.expand_dims(lax.imag(x), -1)], x.aval.ndim
@@ -284,11 +299,13 @@ def _trace(
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
-    return el.round(self, ndigits or 0)
+    if ndigits is None:  # Python's own gives integers then
+        return cast(el.round(self), canonical_dtype(int, "round"))
+    return el.round(self, ndigits)
 
 
 def _real(self: Any) -> Any:
-    return lax.real(self) if dtypes.is_complex(self.aval.dtype) else self
+    return lax.real(self) if dtypes.is_complex(self.aval.dtype) else another(self)
 
 
 def _imag(self: Any) -> Any:
@@ -357,7 +374,7 @@ def install() -> None:
             "__neg__": lambda x: el.negative(x),
             "__pos__": lambda x: el.positive(x),
             "__abs__": lambda x: el.absolute(x),
-            "__invert__": lambda x: el.invert(x),
+            "__invert__": lambda x: logic.invert(x),
             "__round__": _round,
             "at": _property(IndexUpdateHelper, _AT_DOC),
             "T": _property(sh.transpose, "The axes reversed."),
@@ -372,7 +389,7 @@ def install() -> None:
             "ravel": sh.ravel,
             "squeeze": sh.squeeze,
             "swapaxes": sh.swapaxes,
-            "repeat": sh.repeat,
+            "repeat": repeat,
             "clip": _clip,
             "round": el.round,
             "copy": _copy,
@@ -391,8 +408,8 @@ def install() -> None:
             "argmax": reductions.argmax,
             "argmin": reductions.argmin,
             "ptp": reductions.ptp,
-            "cumsum": reductions.cumsum,
-            "cumprod": reductions.cumprod,
+            "cumsum": cumulative.cumsum,
+            "cumprod": cumulative.cumprod,
             "sort": _sort,
             "argsort": sorting.argsort,
             "nonzero": sorting.nonzero,
@@ -408,11 +425,11 @@ def install() -> None:
             **array_methods.METHODS,
         }
     )
-    install_methods(table)
+    hooks.install(Array, table)
     forms: dict[str, fast_native.Forms] = {
         "__neg__": el.negative.forms,  # type: ignore[attr-defined]
         "__abs__": el.absolute.forms,  # type: ignore[attr-defined]
-        "__invert__": el.invert.forms,  # type: ignore[attr-defined]
+        "__invert__": logic.invert.forms,  # type: ignore[attr-defined]
         "__getitem__": index_forms,
         "__matmul__": products.product_forms,
     }

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.base import config
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.memo import Memo
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import Forms
@@ -21,6 +22,7 @@ from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply, subtract
 from numjet.numpy.fast import QUIET, eager, quiet_enter, quiet_leave
 from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -33,7 +35,7 @@ from numjet.numpy.promote import (
     promoted,
     refuse,
 )
-from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape
+from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import dot_general_p
 from numjet.transforms.stage import StageTrace
@@ -41,18 +43,22 @@ from numjet.transforms.stage import StageTrace
 
 def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
     """dot_general of operands of any two dtypes."""
-    x, y = promote_dtypes(x, y)
-    weak = x.aval.weak_type and y.aval.weak_type
     wanted = None if preferred is None else canonical_dtype(preferred, "dot")
+    weak = x.aval.weak_type and y.aval.weak_type
+    if x.aval.dtype is not y.aval.dtype and (isinstance(x, Tracer) or isinstance(y, Tracer)):
+        wanted = wanted or promoted(x, y)[0]  # one equation, which converts
+    else:
+        x, y = promote_dtypes(x, y)
     out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
     return cast(out, out.aval.dtype, weak and preferred is None)
 
 
 def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:
+    m, n = x.aval.shape[i], y.aval.shape[j]
     return TypeError(
-        f"{name}: contracting dimensions must have the same size: lhs {x.aval} axis {i} is "
-        f"{x.aval.shape[i]}, rhs {y.aval} axis {j} is {y.aval.shape[j]}. Transpose one side, or "
-        "use einsum."
+        f"dot_general requires contracting dimensions to have the same shape, got ({m},) and "
+        f"({n},): {name} of lhs {x.aval}, whose axis {i} is {m}, and rhs {y.aval}, whose axis {j} "
+        f"is {n}. Transpose one side, or use einsum."
     )
 
 
@@ -104,7 +110,7 @@ def traced_product(a: Array, b: Array) -> Any:
         if config.default_matmul_precision.anywhere:
             return None
         found = _product_of_floats(a.aval, b.aval)
-        if found is None:
+        if found is None or Placed.active and any_placed((a.aval, b.aval)):
             return None
         traced_products[a.aval, b.aval] = found
     trace = current_trace()
@@ -175,8 +181,8 @@ def dot(
     Array([12, 34], dtype=int32)
     """
     if out_sharding is not None:
-        out = dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
-        return laid_out(out, out_sharding)
+        options = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return laid_out(functools.partial(dot, a, b, **options), out_sharding)
     quick = None
     if precision is None and preferred_element_type is None:
         # Of more axes it is another product than `matmul`.
@@ -217,8 +223,8 @@ def matmul(
            [7, 4]], dtype=int32)
     """
     if out_sharding is not None:
-        out = matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
-        return laid_out(out, out_sharding)
+        options = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return laid_out(functools.partial(matmul, a, b, **options), out_sharding)
     quick = _quick_product(a, b) if precision is None and preferred_element_type is None else None
     if quick is not None:
         return quick
@@ -292,6 +298,9 @@ def tensordot(
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((4, 3)), axes=(1, 1)).shape
     (2, 4)
     """
+    if out_sharding is not None:
+        options = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return laid_out(functools.partial(tensordot, a, b, axes, **options), out_sharding)
     x, y = as_arrays("tensordot", a, b)
     if isinstance(axes, (list, tuple)) or isinstance(axes, np.ndarray) and axes.ndim:
         if len(axes) != 2:
@@ -309,14 +318,13 @@ def tensordot(
         i = tuple(range(x.aval.ndim - n, x.aval.ndim))
         j = tuple(range(n))
     if len(i) != len(j):
-        raise ValueError(
+        raise TypeError(
             f"tensordot: axes {axes!r} must name as many axes of one operand as of the other."
         )
     for k, m in zip(i, j):
         if x.aval.shape[k] != y.aval.shape[m]:
             raise _mismatch("tensordot", x, y, k, m)
-    out = contract(x, y, ((i, j), ((), ())), precision, preferred_element_type)
-    return out if out_sharding is None else laid_out(out, out_sharding)
+    return contract(x, y, ((i, j), ((), ())), precision, preferred_element_type)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

@@ -98,7 +98,9 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 @functools.cache
 def _plain(old: Any, new: Any) -> bool:
     """Whether NumPy's own conversion is the right one: not from floats to integers (which saturate
-    here), nor from complex to real."""
+    here), nor from complex to real, nor among those narrower than a byte."""
+    if old in dtypes.NARROW and new in dtypes.NARROW:
+        return False
     if dtypes.is_key(old) or dtypes.is_key(new) or old == dtypes.float0 or new == dtypes.float0:
         return False
     if dtypes.is_integer(new) or new == dtypes.bool_:
@@ -219,14 +221,19 @@ def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     ranks = {len(s) for s in shapes if s}
     if len(ranks) < 2:
         return
-    text = (
-        f"{name}: the operands could not be broadcast together: their ranks differ "
-        f"({', '.join(map(str, shapes))}) and numpy_rank_promotion is "
-        f"{config.numpy_rank_promotion.value!r}. Add the missing axes with x[None] or reshape."
-    )
+    told = " ".join(map(str, shapes))
     if config.numpy_rank_promotion.value == "raise":
-        raise ValueError(text)
-    warnings.warn(text, UserWarning, stacklevel=4)
+        raise ValueError(
+            f"Operands could not be broadcast together for {name} on shapes {told} and with the "
+            "config option jax_numpy_rank_promotion='raise'. Add the missing axes with x[None] or "
+            "reshape."
+        )
+    warnings.warn(
+        f"Following NumPy automatic rank promotion for {name} on shapes {told}. Set the config "
+        "option jax_numpy_rank_promotion='allow' to disable this warning.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
@@ -271,11 +278,11 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
             try:
                 n = operator.index(n)
             except TypeError as error:
+                told = "Shapes must be 1D sequences of concrete values of integer type"
                 if isinstance(n, Tracer):
-                    raise
+                    raise type(error)(f"{told}. {error}") from None
                 raise TypeError(
-                    f"{name}: shapes must be 1D sequences of concrete integers, got "
-                    f"{n!r} of type {type(n).__name__}."
+                    f"{told}, got {n!r} of type {type(n).__name__} for {name}."
                 ) from error
         if n < 0:
             raise TypeError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")

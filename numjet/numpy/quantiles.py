@@ -7,25 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import (
-    add,
-    divide,
-    equal,
-    isnan_of,
-    less,
-    logical_and,
-    maximum,
-    minimum,
-    multiply,
-    subtract,
-    where,
-)
+from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, subtract
 from numjet.numpy.fast import eager
+from numjet.numpy.logic import equal, isnan_of, less, logical_and, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -226,10 +215,12 @@ def percentile(
     Array(3., dtype=float32)
     """
     (q,) = promote_inexact(one_array("percentile", q))
-    found = quantile(
-        a, divide(q, 100), axis, out, overwrite_input, method, keepdims, weights=weights
-    )
-    return found if out_sharding is None else laid_out(found, out_sharding)
+
+    def found() -> Any:
+        part = divide(q, 100)
+        return quantile(a, part, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+    return found() if out_sharding is None else laid_out(found, out_sharding)
 
 
 def nanpercentile(

@@ -11,7 +11,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.evaluate import executor, may_wait
+from numjet.core.evaluate import executor, may_wait, remember
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
@@ -19,20 +19,9 @@ from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.again import again
-from numjet.numpy.elementwise import (
-    add,
-    as_bool,
-    divide,
-    greater,
-    less,
-    maximum,
-    minimum,
-    multiply,
-    square,
-    subtract,
-    where,
-)
+from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
 from numjet.numpy.fast import eager
+from numjet.numpy.logic import as_bool, greater, less, where
 from numjet.numpy.promote import (
     broadcast,
     canonical_axes,
@@ -162,7 +151,10 @@ def _reduction(
             if alike and prepare(name, a, None, True) is a:
                 axes = canonical_axes(axis, a.aval.ndim, name)
                 if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
-                    known[a.aval, axis] = executor(record, (a.aval,), {"axes": axes})
+                    x_aval = a.aval
+                    remember(
+                        known, (x_aval, axis), lambda: executor(record, (x_aval,), {"axes": axes})
+                    )
         return out
 
     # Functions that were made without native code are made anew with it.
@@ -175,7 +167,7 @@ def _reduction(
 _AXIS_TYPES = (type(None), int)
 
 
-def _accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
+def accumulating(name: str, x: Any, dtype: Any, promote: bool) -> Any:
     """What sum and prod add up: small integers widened, booleans counted."""
     if dtype is not None:
         return cast(x, canonical_dtype(dtype, name))
@@ -254,7 +246,7 @@ _sum = _reduction(
     "reduce_sum",
     add,
     lambda d: 0,
-    _accumulating,
+    accumulating,
     True,
     lambda x, axes, dtype: np.add.reduce(x, axis=axes, dtype=dtype),
 )
@@ -265,7 +257,7 @@ _prod = _reduction(
     "reduce_prod",
     multiply,
     lambda d: 1,
-    _accumulating,
+    accumulating,
     True,
     lambda x, axes, dtype: np.multiply.reduce(x, axis=axes, dtype=dtype),
 )
@@ -553,7 +545,8 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     count = _count(x, axes, where, keepdims, dtypes.real_of(computed))
     count = cast(count, total.aval.dtype)
     if plain and x is a and axes and result == computed:
-        _means[a.aval, axis] = executor(_sum_p, (a.aval,), {"axes": axes}), count
+        params = {"axes": axes}
+        remember(_means, (a.aval, axis), lambda: (executor(_sum_p, (a.aval,), params), count))
     out = lax.div(total, _same_kind(count, total))
     return cast(out, result, out.aval.weak_type) if result != computed else out
 
@@ -749,97 +742,5 @@ def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = No
 
 
 # ------------------------------------------------------------------ cumulative
-def _cumulate(name: str, a: Any, axis: Any, dtype: Any, operation: Callable) -> Any:
-    x = one_array(name, a)
-    if axis is None:
-        x, axis = ravel(x), 0
-    axis = canonical_axis(axis, x.aval.ndim, name)
-    wanted = None if dtype is None else canonical_dtype(dtype, name)
-    if wanted == dtypes.bool_:      # whether any (all) so far: of zeros and ones
-        ones = cast(cast(x, wanted), dtypes.int32)
-        extreme = lax.cummax if operation is lax.cumsum else lax.cummin
-        return cast(extreme(ones, axis), wanted)
-    if wanted is not None:
-        x = cast(x, wanted)
-    elif x.aval.dtype == dtypes.bool_:
-        x = cast(x, int_dtype())
-    return operation(strong(x), axis)
 
 
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Running sums along `axis`: element i adds up the first i + 1 elements.
-
-    a: numbers of any shape, which the result has. axis: an integer, or None for the flattened
-    array. dtype: what is added up and returned, by default a's own (NumPy widens small integers);
-    booleans are counted in the default integer. `out` raises NotImplementedError.
-
-    >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=1)
-    Array([[1, 3],
-           [3, 7]], dtype=int32)
-    """
-    refuse("cumsum", out=out)
-    return _cumulate("cumsum", a, axis, dtype, lax.cumsum)
-
-
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Running products along `axis`: element i multiplies the first i + 1 elements.
-
-    a: numbers of any shape, which the result has. axis: an integer, or None for the flattened
-    array. dtype: what is multiplied and returned, by default a's own (NumPy widens small integers).
-    `out` raises NotImplementedError.
-
-    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
-    Array([ 1,  2,  6, 24], dtype=int32)
-    """
-    refuse("cumprod", out=out)
-    return _cumulate("cumprod", a, axis, dtype, lax.cumprod)
-
-
-def _cumulative(
-    name: str, x: Any, axis: Any, dtype: Any, initial: bool, operation: Callable, first: int
-) -> Any:
-    x = one_array(name, x)
-    if not x.aval.ndim:
-        raise ValueError(f"{name}: the array must have at least one dimension.")
-    if axis is None:
-        if x.aval.ndim > 1:
-            raise ValueError(
-                f"{name}: axis must be given for an array of {x.aval.ndim} dimensions."
-            )
-        axis = 0
-    axis = canonical_axis(axis, x.aval.ndim, name)
-    out = operation(_accumulating(name, x, dtype, True), axis=axis)
-    if initial:
-        shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1 :]
-        out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)
-    return out
-
-
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """Running sums along `axis`, as the array API standard has them.
-
-    x: numbers with at least one dimension. axis: may be left out for one dimension only. dtype:
-    what is added up and returned; small integers become the default one, as in `sum`.
-    include_initial: begin with a 0, one element more. ValueError for scalars and a missing axis.
-
-    >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
-    Array([0, 1, 3, 6], dtype=int32)
-    """
-    return _cumulative("cumulative_sum", x, axis, dtype, include_initial, cumsum, 0)
-
-
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
-    """Running products along `axis`, as the array API standard has them.
-
-    x: numbers with at least one dimension. axis: may be left out for one dimension only. dtype:
-    what is multiplied and returned; small integers become the default one, as in `prod`.
-    include_initial: begin with a 1, one element more. ValueError for scalars and a missing axis.
-
-    >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
-    Array([1, 1, 2, 6], dtype=int32)
-    """
-    return _cumulative("cumulative_prod", x, axis, dtype, include_initial, cumprod, 1)

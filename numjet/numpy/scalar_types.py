@@ -301,7 +301,7 @@ def promote_types(a: Any, b: Any) -> Any:
     """The dtype that two dtypes promote to, by the rules for arrays (see `numjet.numpy`).
 
     a, b: dtypes, or Python's int, float and complex for its numbers. Unlike NumPy's, integers with
-    floats give the float: int32 and float16 are float16.
+    floats give the float: int32 and float16 are float16. 64 bits are not narrowed.
 
     >>> jnp.promote_types("int32", "float16"), jnp.promote_types("uint8", "int8")
     (dtype('float16'), dtype('int16'))
@@ -310,7 +310,7 @@ def promote_types(a: Any, b: Any) -> Any:
     for x in (a, b):
         weak = isinstance(x, type) and x in (int, float, complex)
         pairs.append(_PYTHON[x] if weak else (np.dtype(_as_type(x)), False))
-    return dtypes.promote(*pairs)[0]
+    return dtypes.promote_wide(*pairs)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:

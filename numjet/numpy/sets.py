@@ -10,18 +10,19 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import (
-    add,
+from numjet.numpy.cumulative import cumsum
+from numjet.numpy.elementwise import add, subtract
+from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate
+from numjet.numpy.logic import (
     bitwise_not,
     equal,
     isnan_of,
     logical_and,
     logical_not,
     not_equal,
-    subtract,
     where,
 )
-from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -30,9 +31,10 @@ from numjet.numpy.promote import (
     int_dtype,
     one_array,
     promote_dtypes,
+    strong,
 )
-from numjet.numpy.reductions import any as any_, argmax, cumsum
-from numjet.numpy.shape import concatenate, moveaxis, ravel, reshape
+from numjet.numpy.reductions import any as any_, argmax
+from numjet.numpy.shape import moveaxis, ravel, reshape
 from numjet.numpy.sorting import (
     argsort,
     as_constant,
@@ -90,6 +92,7 @@ def unique(
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     x = one_array("unique", ar)
+    x = strong(x) if dtypes.is_complex(x.aval.dtype) else x
     flat = axis is None
     axis = 0 if axis is None else canonical_axis(axis, x.aval.ndim, "unique")
     rows = reshape(x, (x.aval.size,)) if flat else moveaxis(x, axis, 0)
@@ -97,6 +100,8 @@ def unique(
     rows = reshape(rows, (n, math.prod(rest)))
     order, ordered, first = _runs(rows, equal_nan)
     size = None if size is None else operator.index(size)
+    if size and not n and fill_value is None:
+        raise ValueError(f"unique: nothing to fill size={size} with: give fill_value.")
     starts, valid = true_positions("unique", first, size)
     found = starts.aval.shape[0]
     dtype, width = rows.aval.dtype, rows.aval.shape[1:]

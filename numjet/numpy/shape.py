@@ -1,7 +1,14 @@
-"""Shapes and layouts: reshape, transpose, join, split, repeat, pad, roll."""
+"""The shape of one array: what it is, and the same elements under another one.
+
+Questions (shape, ndim, size), reshape and its kin, the order and direction of axes, broadcasting.
+Every module of `numjet.numpy` may call it, those below `joining` and `repetition` in particular,
+which build on it; `reshaped` takes an array and a complete shape, without checks. What would break
+it: an import of a module that joins or repeats arrays, since those import this one.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -9,30 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.base.errors import ConcretizationTypeError
-from numjet.core import dtypes, structural
+from numjet.core import structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import another
-from numjet.core.trace import Tracer, concrete_or_none
+from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import minimum, remainder
 from numjet.numpy.fast import eager
-from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
     canonical_axes,
     canonical_axis,
-    canonical_dtype,
     canonical_shape,
-    cast,
     join_shapes,
-    not_an_array,
     one_array,
-    promote_dtypes,
-    refuse,
 )
 
 
@@ -99,7 +99,7 @@ def reshape(
            [3, 4, 5]], dtype=int32)
     """
     if out_sharding is not None:
-        return laid_out(reshape(a, shape, order), out_sharding)
+        return laid_out(functools.partial(reshape, a, shape, order), out_sharding)
     if isinstance(a, np.ndarray | np.generic):
         return a.reshape(shape, order=order)  # type: ignore[call-overload]
     x = one_array("reshape", a)
@@ -114,14 +114,15 @@ def reshape(
                 return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
     new = _new_shape(x.aval, shape)
     if order == "C":
-        return _reshape(x, new)
+        return reshaped(x, new)
     if order == "F":
         turned = lax.transpose(x, tuple(range(x.aval.ndim))[::-1])
-        return lax.transpose(_reshape(turned, new[::-1]), tuple(range(len(new)))[::-1])
+        return lax.transpose(reshaped(turned, new[::-1]), tuple(range(len(new)))[::-1])
     raise NotImplementedError(f"reshape: order={order!r} is not supported. Use 'C' or 'F'.")
 
 
-def _reshape(x: Any, new: tuple[int, ...]) -> Any:
+def reshaped(x: Any, new: tuple[int, ...]) -> Any:
+    """The array x in a shape of as many elements."""
     if x.aval.shape == new:
         return another(x)
     if type(x) is ArrayImpl and eager():
@@ -140,7 +141,7 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
             if isinstance(n, Tracer) and n.concrete() is None:
                 raise n._need_concrete(
                     ConcretizationTypeError,
-                    "reshape: shapes must be 1D sequences of concrete integers",
+                    "Shapes must be 1D sequences of concrete values of integer type (reshape)",
                     "Take sizes from x.shape, or make the argument static.",
                 )
             n = operator.index(n)
@@ -200,7 +201,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
                 "squeeze: cannot select an axis to squeeze out which has size not "
                 f"equal to one, got shape={own} and axes={axes}."
             )
-    return lax.squeeze(x, axes) if axes else x
+    return lax.squeeze(x, axes) if axes else another(x)
 
 
 def expand_dims(a: Any, axis: Any) -> Any:
@@ -236,7 +237,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> jnp.atleast_1d(3.0).shape
     (1,)
     """
-    out = [_reshape(x, (1,)) if not x.aval.ndim else x for x in as_arrays("atleast_1d", *arys)]
+    out = [reshaped(x, (1,)) if not x.aval.ndim else x for x in as_arrays("atleast_1d", *arys)]
     return out[0] if len(out) == 1 else out
 
 
@@ -249,7 +250,7 @@ def atleast_2d(*arys: Any) -> Any:
     (1, 3)
     """
     out = [
-        _reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
+        reshaped(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
         for x in as_arrays("atleast_2d", *arys)
     ]
     return out[0] if len(out) == 1 else out
@@ -268,7 +269,7 @@ def atleast_3d(*arys: Any) -> Any:
     for x in as_arrays("atleast_3d", *arys):
         own = x.aval.shape
         new = {0: (1, 1, 1), 1: (1, *own, 1), 2: (*own, 1)}.get(len(own), own)
-        out.append(_reshape(x, new))
+        out.append(reshaped(x, new))
     return out[0] if len(out) == 1 else out
 
 
@@ -455,8 +456,9 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
             f"Incompatible shapes for broadcasting: {own} and requested shape "
             f"{wanted}. broadcast_to: sizes must be equal or 1, from the last axis."
         )
-    out = broadcast(x, wanted)
-    return out if out_sharding is None else laid_out(out, out_sharding)
+    if out_sharding is not None:
+        return laid_out(functools.partial(broadcast, x, wanted), out_sharding)
+    return broadcast(x, wanted)
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
@@ -482,536 +484,3 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     (3, 4)
     """
     return join_shapes("broadcast_shapes", [canonical_shape(s) for s in shapes], ValueError)
-
-
-# ------------------------------------------------------------------ joining
-def _sequence(name: str, arrays: Any) -> list[Any]:
-    if isinstance(arrays, (Array, np.ndarray)):
-        if not arrays.ndim:
-            raise ValueError(f"{name}: needs a sequence of arrays, got one without dimensions.")
-        return as_arrays(name, *list(arrays))
-    if not isinstance(arrays, Sequence) or isinstance(arrays, str):
-        raise TypeError(
-            f"{name}: needs a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}."
-        )
-    if not len(arrays):
-        raise ValueError(f"{name}: needs at least one array to join.")
-    return as_arrays(name, *arrays)
-
-
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """The arrays joined along an existing axis.
-
-    arrays: a sequence of arrays with one shape but for the length along `axis` (TypeError), or an
-    array, whose slices are joined. axis: an integer, or None to flatten them first. dtype: that of
-    the result; by default they promote. ValueError for none, and for arrays without axes: `stack`
-    them.
-
-    >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3.5])])
-    Array([1. , 2. , 3.5], dtype=float32)
-    """
-    if _is_one(arrays) and axis is not None and arrays.ndim >= 2:
-        rank = arrays.ndim - 1
-        return _joined(arrays, rank, 0, canonical_axis(axis, rank, "concatenate"), dtype)
-    parts = _sequence("concatenate", arrays)
-    if axis is None:
-        parts, axis = [ravel(x) for x in parts], 0
-    if not parts[0].aval.ndim:
-        raise ValueError(
-            "concatenate: zero-dimensional arrays cannot be concatenated. Use stack, "
-            "or give them an axis with x[None]."
-        )
-    rank = parts[0].aval.ndim
-    axis = canonical_axis(axis, rank, "concatenate")
-    for i, x in enumerate(parts):
-        if x.aval.ndim != rank or any(
-            n != m for k, (n, m) in enumerate(zip(x.aval.shape, parts[0].aval.shape)) if k != axis
-        ):
-            raise TypeError(
-                "concatenate: shapes must be equal except along the joined axis "
-                f"{axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}). "
-                "Join along another axis, or reshape or pad first."
-            )
-    parts = promote_dtypes(*parts)
-    if dtype is not None:
-        wanted = canonical_dtype(dtype, "concatenate")
-        parts = [cast(x, wanted) for x in parts]
-    if len(parts) == 1:
-        return parts[0]
-    if eager() and all([type(x) is ArrayImpl for x in parts]):
-        value = np.concatenate([x._value for x in parts], axis)
-        return ArrayImpl(value, parts[0].aval.update(shape=value.shape))
-    return lax.concatenate(parts, axis)
-
-
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
-    """`concatenate` under the array API's name: the arrays joined along an existing axis.
-
-    arrays, axis: as in `concatenate`.
-
-    >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
-    Array([1, 2, 3], dtype=int32)
-    """
-    return concatenate(arrays, axis)
-
-
-def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new axis.
-
-    arrays: a sequence of arrays, or an array. axis: the position of the new axis in the result.
-    dtype: that of the result; by default they promote. ValueError for several shapes and for none;
-    `out` raises NotImplementedError.
-
-    >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
-    Array([[1, 3],
-           [2, 4]], dtype=int32)
-    """
-    refuse("stack", out=out)
-    if _is_one(arrays):
-        (whole,) = as_arrays("stack", arrays)
-        whole = moveaxis(whole, 0, canonical_axis(axis, arrays.ndim, "stack"))
-        return whole if dtype is None else cast(whole, canonical_dtype(dtype, "stack"))
-    parts = _sequence("stack", arrays)
-    first = parts[0].aval.shape
-    axis = canonical_axis(axis, len(first) + 1, "stack")
-    for i, x in enumerate(parts):
-        if x.aval.shape != first:
-            raise ValueError(
-                f"stack: all arrays must have the same shape, got {first} and "
-                f"{x.aval.shape} (argument {i})."
-            )
-    widened = first[:axis] + (1,) + first[axis:]
-    return concatenate([_reshape(x, widened) for x in parts], axis, dtype)
-
-
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of x along `axis`, a tuple: what `stack` joins.
-
-    x: an array with at least one axis (ValueError).
-
-    >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
-    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
-    """
-    x = one_array("unstack", x)
-    if not x.aval.ndim:
-        raise ValueError("unstack: needs an array with at least one dimension.")
-    axis = canonical_axis(axis, x.aval.ndim, "unstack")
-    return tuple([lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])])
-
-
-def _joined(a: Any, rank: int, lead: int, axis: int, dtype: Any) -> Any:
-    """The arrays that `a` consists of, joined along `axis`: each reshaped to `rank` dimensions
-    first, `lead` of them before its own."""
-    a = as_arrays("concatenate", a)[0]
-    shape = a.aval.shape[1:]
-    shape = (1,) * lead + shape if len(shape) < rank else shape
-    shape = shape + (1,) * (rank - len(shape))
-    n = a.aval.shape[0]
-    a = moveaxis(_reshape(a, (n, *shape)), 0, axis)
-    a = _reshape(a, (*shape[:axis], n * shape[axis], *shape[axis + 1 :]))
-    return a if dtype is None else cast(a, canonical_dtype(dtype, "concatenate"))
-
-
-def _is_one(tup: Any) -> bool:
-    """Whether a sequence of arrays is one array."""
-    return isinstance(tup, (Array, np.ndarray)) and tup.ndim > 0 and tup.size > 0
-
-
-def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined below each other: along axis 0, vectors being rows.
-
-    tup: a sequence of arrays, or an array. dtype: that of the result; by default they promote.
-    Errors as of `concatenate`.
-
-    >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4]])])
-    Array([[1, 2],
-           [3, 4]], dtype=int32)
-    """
-    if _is_one(tup):
-        return _joined(tup, 2, 2 - min(tup.ndim - 1, 2), 0, dtype)
-    parts = [atleast_2d(x) for x in _sequence("vstack", tup)]
-    return concatenate(parts, 0, dtype)
-
-
-def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined beside each other: along axis 1, vectors along axis 0.
-
-    tup: a sequence of arrays, or an array. dtype: that of the result; by default they promote.
-    Errors as of `concatenate`.
-
-    >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
-    Array([1, 2, 3], dtype=int32)
-    """
-    if _is_one(tup):
-        return _joined(tup, 1, 0, 0 if tup.ndim <= 2 else 1, dtype)
-    parts = [atleast_1d(x) for x in _sequence("hstack", tup)]
-    return concatenate(parts, 0 if parts[0].aval.ndim == 1 else 1, dtype)
-
-
-def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays joined behind each other: along axis 2, after `atleast_3d`.
-
-    tup: a sequence of arrays, or an array. dtype: that of the result; by default they promote.
-    Errors as of `concatenate`.
-
-    >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
-    Array([[[1, 3],
-            [2, 4]]], dtype=int32)
-    """
-    if _is_one(tup):
-        return _joined(tup, 3, int(tup.ndim <= 2), 2, dtype)
-    return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
-
-
-def column_stack(tup: Any) -> Any:
-    """Vectors as the columns of a matrix; matrices beside each other.
-
-    tup: a sequence of arrays, or an array. Errors as of `concatenate`.
-
-    >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
-    Array([[1, 3],
-           [2, 4]], dtype=int32)
-    """
-    if _is_one(tup):
-        return _joined(tup, 2, int(tup.ndim == 1), 1, None)
-    parts = []
-    for x in _sequence("column_stack", tup):
-        parts.append(_reshape(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x)
-    return concatenate(parts, 1)
-
-
-def block(arrays: Any) -> Any:
-    """One array of nested lists of blocks: the innermost lists are joined along the last axis,
-    those around them along the one before.
-
-    arrays: an array, or lists of one depth. TypeError for tuples, ValueError for empty lists.
-
-    >>> a, b = jnp.ones((2, 2)), jnp.zeros((2, 1))
-    >>> jnp.block([[a, b]])
-    Array([[1., 1., 0.],
-           [1., 1., 0.]], dtype=float32)
-    """
-
-    def depth(x: Any) -> int:
-        return 1 + (depth(x[0]) if x else 0) if isinstance(x, list) else 0
-
-    levels = depth(arrays)
-    rank = max(levels, _max_rank(arrays))
-
-    def join(x: Any, level: int) -> Any:
-        if isinstance(x, list):
-            if not x:
-                raise ValueError("block: lists must not be empty.")
-            return concatenate([join(v, level + 1) for v in x], rank - levels + level)
-        if isinstance(x, tuple):
-            raise TypeError("block: tuples are not allowed, use lists.")
-        x = one_array("block", x)
-        return _reshape(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
-
-    return join(arrays, 0)
-
-
-def _max_rank(x: Any) -> int:
-    return max(map(_max_rank, x), default=0) if isinstance(x, list) else ndim(x)
-
-
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`values` joined to the end of `arr`: a new array.
-
-    arr, values: arrays, which promote. axis: along which, or None for both flattened. Errors as of
-    `concatenate`.
-
-    >>> jnp.append(jnp.array([1, 2]), jnp.array([[3], [4]]))
-    Array([1, 2, 3, 4], dtype=int32)
-    """
-    arr, values = as_arrays("append", arr, values)
-    return (
-        concatenate([arr, values], axis)
-        if axis is not None
-        else concatenate([ravel(arr), ravel(values)])
-    )
-
-
-# ------------------------------------------------------------------ splitting
-def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[Any]:
-    x = one_array(name, ary)
-    axis = canonical_axis(axis, x.aval.ndim, name)
-    n = x.aval.shape[axis]
-    if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", False):
-        cuts = [
-            int(c)
-            for c in (
-                np.asarray(sections).tolist()
-                if not isinstance(sections, (list, tuple))
-                else sections
-            )
-        ]
-        bounds = [0] + [slice(None, c).indices(n)[1] for c in cuts] + [n]
-    else:
-        parts = operator.index(sections)
-        if parts <= 0:
-            raise ValueError(f"{name}: the number of sections must be positive, got {parts}.")
-        if n % parts and exact:
-            raise ValueError(
-                f"{name}: array split does not result in an equal division: axis "
-                f"{axis} of size {n} into {parts} parts. Use array_split."
-            )
-        small, larger = n // parts, n % parts
-        sizes = [small + 1] * larger + [small] * (parts - larger)
-        bounds = [0, *np.cumsum(sizes).tolist()]
-    return [
-        lax.slice_in_dim(x, lo, max(lo, hi), axis=axis) for lo, hi in zip(bounds[:-1], bounds[1:])
-    ]
-
-
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """The parts of `ary` along `axis`, a list.
-
-    ary: an array of any dtype. indices_or_sections: a number of equal parts (ValueError where they
-    are not; see `array_split`), or the positions to cut at.
-
-    >>> jnp.split(jnp.arange(5), [1, 4])
-    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32), Array([4], dtype=int32)]
-    """
-    return _split("split", ary, indices_or_sections, axis, True)
-
-
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """The parts of `ary` along `axis`, a list; the first ones may be longer by one.
-
-    ary: an array of any dtype. indices_or_sections: a number of parts, or the positions to cut at.
-
-    >>> jnp.array_split(jnp.arange(5), 2)
-    [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
-    """
-    return _split("array_split", ary, indices_or_sections, axis, False)
-
-
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """The parts of `ary` along axis 0: `split` there.
-
-    indices_or_sections: a number of equal parts, or the positions to cut at.
-
-    >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
-    [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
-    """
-    return _split("vsplit", ary, indices_or_sections, 0, True)
-
-
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """The parts of `ary` along axis 1, of vectors along axis 0.
-
-    indices_or_sections: a number of equal parts, or the positions to cut at.
-
-    >>> jnp.hsplit(jnp.array([[1, 2, 3]]), [1])
-    [Array([[1]], dtype=int32), Array([[2, 3]], dtype=int32)]
-    """
-    return _split("hsplit", ary, indices_or_sections, 0 if ndim(ary) == 1 else 1, True)
-
-
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """The parts of `ary` along axis 2: `split` there.
-
-    indices_or_sections: a number of equal parts, or the positions to cut at.
-
-    >>> [part.shape for part in jnp.dsplit(jnp.zeros((2, 2, 6)), 2)]
-    [(2, 2, 3), (2, 2, 3)]
-    """
-    return _split("dsplit", ary, indices_or_sections, 2, True)
-
-
-# ------------------------------------------------------------------ repetition
-def tile(A: Any, reps: Any) -> Any:
-    """`A` laid side by side `reps` times along each axis.
-
-    A: an array of any dtype. reps: an integer or a tuple; the shorter of it and A's shape gets ones
-    in front.
-
-    >>> jnp.tile(jnp.array([1, 2]), (2, 2))
-    Array([[1, 2, 1, 2],
-           [1, 2, 1, 2]], dtype=int32)
-    """
-    x = one_array("tile", A)
-    reps = canonical_shape(reps, "tile")
-    rank = max(len(reps), x.aval.ndim)
-    reps = (1,) * (rank - len(reps)) + reps
-    own = (1,) * (rank - x.aval.ndim) + x.aval.shape
-    if all(r == 1 for r in reps):
-        return _reshape(x, own)
-    wide = tuple([n for r, m in zip(reps, own) for n in (r, m)])
-    kept = tuple(range(1, 2 * rank, 2))
-    return _reshape(
-        lax.broadcast_in_dim(_reshape(x, own), wide, kept),
-        tuple([r * n for r, n in zip(reps, own)]),
-    )
-
-
-def repeat(
-    a: Any,
-    repeats: Any,
-    axis: int | None = None,
-    *,
-    total_repeat_length: int | None = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Each element of `a` repeated along `axis`.
-
-    a: an array of any dtype. repeats: an integer, or one for each element of the axis (ValueError).
-    axis: an integer, or None for the flattened array. total_repeat_length: the result's length,
-    needed where `repeats` is traced (ConcretizationTypeError); longer ones are cut, the last
-    element fills up shorter ones. out_sharding: the layout of the result. TypeError for lists.
-
-    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]))
-    Array([1, 1, 2], dtype=int32)
-    """
-    if out_sharding is not None:
-        out = repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
-        return laid_out(out, out_sharding)
-    x = one_array("repeat", a)
-    if isinstance(repeats, (list, tuple)):
-        raise TypeError(not_an_array("repeat", repeats, 1))
-    if axis is None:
-        x, axis = ravel(x), 0
-    if not x.aval.ndim:
-        x = _reshape(x, (1,))
-    axis = canonical_axis(axis, x.aval.ndim, "repeat")
-    n = x.aval.shape[axis]
-    known = np.asarray(repeats) if isinstance(repeats, (list, tuple)) else concrete_or_none(repeats)
-    if known is not None and total_repeat_length is None:
-        counts = np.asarray(known)
-        if counts.dtype.kind not in "iub":
-            raise TypeError(f"repeat: repeats must be integers, got dtype {counts.dtype}.")
-        if counts.size == 1:
-            return _repeat_each(x, int(counts.reshape(())), axis)
-        if counts.shape != (n,):
-            raise ValueError(
-                f"repeat: repeats of shape {counts.shape} must have one entry for "
-                f"each of the {n} elements of axis {axis}."
-            )
-        indices = np.repeat(np.arange(n, dtype=np.int32), counts)
-        return _rows(x, ArrayImpl(indices, ShapedArray(indices.shape, dtypes.int32)), axis)
-    if total_repeat_length is None:
-        repeats._need_concrete(
-            ConcretizationTypeError,
-            "repeat: the result's size depends on `repeats`",
-            "Give total_repeat_length.",
-        )
-    counts = broadcast(cast(one_array("repeat", repeats), dtypes.int32), (n,))
-    length = operator.index(total_repeat_length)  # type: ignore[arg-type]
-    ends = lax.cumsum(counts)
-    position = lax.iota(dtypes.int32, length)
-    shape2 = (length, n)
-    before = lax.le(
-        lax.broadcast_in_dim(ends, shape2, (1,)), lax.broadcast_in_dim(position, shape2, (0,))
-    )
-    index = minimum(structural.reduce_sum(cast(before, dtypes.int32), (1,)), max(n - 1, 0))
-    return _rows(x, index, axis)
-
-
-def _rows(x: Any, index: Any, axis: int) -> Any:
-    return getitem(x, (slice(None),) * axis + (index,))
-
-
-def _repeat_each(x: Any, count: int, axis: int) -> Any:
-    own = x.aval.shape
-    wide = own[: axis + 1] + (count,) + own[axis + 1 :]
-    kept = tuple([i for i in range(len(wide)) if i != axis + 1])
-    return _reshape(
-        lax.broadcast_in_dim(x, wide, kept), own[:axis] + (own[axis] * count,) + own[axis + 1 :]
-    )
-
-
-def resize(a: Any, new_shape: Any) -> Any:
-    """The elements of `a`, row by row, repeated or cut to `new_shape`.
-
-    a: an array of any dtype; an empty one gives zeros. new_shape: an integer or a tuple.
-
-    >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
-    Array([[1, 2],
-           [3, 1]], dtype=int32)
-    """
-    new = canonical_shape(new_shape, "resize")
-    flat = ravel(a)
-    total, n = math.prod(new), flat.aval.size
-    if not n or not total:
-        return lax.full(new, 0, flat.aval.dtype)
-    return _reshape(lax.slice_in_dim(tile(flat, -(-total // n)), 0, total, axis=0), new)
-
-
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """`a` shifted along axes; what leaves at one end enters at the other.
-
-    a: an array of any dtype. shift: an integer, also a traced one, or one for each axis. axis: an
-    integer, a tuple of them, or None for the flattened array. ValueError for numbers of shifts and
-    axes that differ.
-
-    >>> jnp.roll(jnp.arange(5), 2)
-    Array([3, 4, 0, 1, 2], dtype=int32)
-    """
-    x = one_array("roll", a)
-    if axis is None:
-        return _reshape(roll(ravel(x), shift, 0), x.aval.shape)
-    axes = canonical_axes_repeated(axis, x.aval.ndim, "roll")
-    shifts = (
-        list(shift)
-        if isinstance(shift, (list, tuple)) or getattr(shift, "ndim", False)
-        else [shift]
-    )
-    if len(shifts) == 1:
-        shifts = shifts * len(axes)
-    if len(axes) == 1:
-        axes = axes * len(shifts)
-    if len(axes) != len(shifts):
-        raise ValueError(f"roll: shift {shift} and axis {axis} must have one entry for each other.")
-    for amount, i in zip(shifts, axes):
-        n = x.aval.shape[i]
-        if not n:
-            continue
-        if isinstance(amount, Tracer):
-            start = remainder(lax.neg(cast(amount, dtypes.int32)), n)
-            x = lax.dynamic_slice_in_dim(lax.concatenate([x, x], i), start, n, i)
-            continue
-        k = int(amount) % n
-        if k:
-            x = lax.concatenate(
-                [lax.slice_in_dim(x, n - k, n, axis=i), lax.slice_in_dim(x, 0, n - k, axis=i)], i
-            )
-    return x
-
-
-def canonical_axes_repeated(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """Axes counted from the front; one may come more than once."""
-    if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
-        axis = np.asarray(axis).tolist()
-    axes = axis if isinstance(axis, (list, tuple)) else (axis,)
-    return tuple([canonical_axis(i, ndim, name) for i in axes])
-
-
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """`filt` without the zeros at its ends.
-
-    filt: an array, whose values must be known (ConcretizationTypeError while tracing). trim: 'f'
-    for the front, 'b' for the back, 'fb' for both. axis: an integer, a tuple, or None for all.
-
-    >>> jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0]))
-    Array([1, 0, 2], dtype=int32)
-    """
-    x = one_array("trim_zeros", filt)
-    known = concrete_or_none(x)
-    if known is None:
-        x._need_concrete(
-            ConcretizationTypeError,
-            "trim_zeros: the result's size depends on the values",
-            "Call it outside of transformations.",
-        )
-    value = np.asarray(known)
-    out = x
-    for i in canonical_axes(axis, value.ndim, "trim_zeros"):
-        others = tuple([k for k in range(value.ndim) if k != i])
-        used = np.flatnonzero((value != 0).any(axis=others))
-        lo = int(used[0]) if "f" in trim.lower() and used.size else 0
-        hi = int(used[-1]) + 1 if "b" in trim.lower() and used.size else value.shape[i]
-        if not used.size:
-            lo = hi = 0
-        out = lax.slice_in_dim(out, lo, hi, axis=i)
-    return cast(out, x.aval.dtype)

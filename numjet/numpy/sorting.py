@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.sharding import laid_out
+from numjet.api.reshard import laid_out
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -17,11 +17,13 @@ from numjet.core.evaluate import LARGE
 from numjet.core.structural import scalar
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import array, linspace
-from numjet.numpy.elementwise import (
-    add,
+from numjet.numpy.creation import array
+from numjet.numpy.cumulative import cumsum
+from numjet.numpy.elementwise import add, divide, minimum, multiply, subtract
+from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate
+from numjet.numpy.logic import (
     as_bool,
-    divide,
     equal,
     isnan_of,
     less,
@@ -29,12 +31,8 @@ from numjet.numpy.elementwise import (
     logical_and,
     logical_not,
     logical_or,
-    minimum,
-    multiply,
-    subtract,
     where,
 )
-from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -46,14 +44,11 @@ from numjet.numpy.promote import (
     promote_dtypes,
     promote_inexact,
     refuse,
+    strong,
 )
-from numjet.numpy.reductions import (
-    cumsum,
-    max as max_,
-    min as min_,
-    sum as sum_,
-)
-from numjet.numpy.shape import concatenate, flip, moveaxis, ravel, reshape
+from numjet.numpy.ranges import linspace
+from numjet.numpy.reductions import max as max_, min as min_, sum as sum_
+from numjet.numpy.shape import flip, moveaxis, ravel, reshape
 
 
 def need_concrete(name: str, x: Any) -> np.ndarray:
@@ -75,9 +70,11 @@ def as_constant(value: np.ndarray) -> ArrayImpl:
 
 
 # ------------------------------------------------------------------ sorting
-def _checked(name: str, a: Any, axis: Any, order: Any) -> tuple[Any, int]:
+def _checked(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
+    if kind is not None:
+        raise TypeError(f"{name}: the argument 'kind' is not supported. Give stable=True or False.")
     if order is not None:
-        raise ValueError(f"{name}: the argument 'order' is not supported: there are no fields.")
+        raise TypeError(f"{name}: the argument 'order' is not supported: there are no fields.")
     x = one_array(name, a)
     if axis is None:
         x, axis = ravel(x), 0
@@ -97,13 +94,12 @@ def sort(
 
     a: an array of any dtype; complex numbers are ordered by real part, then imaginary part. axis:
     an integer, or None for the flattened array. descending: falling, NaN first. stable: has no
-    effect on values; `kind` is not asked for. The derivative follows the elements. ValueError for
-    `order`.
+    effect on values. The derivative follows the elements. TypeError for `kind` and `order`.
 
     >>> jnp.sort(jnp.array([3.0, jnp.nan, 1.0]))
     Array([ 1.,  3., nan], dtype=float32)
     """
-    x, axis = _checked("sort", a, axis, order)
+    x, axis = _checked("sort", a, axis, kind, order)
     out = lax.sort(x, dimension=axis, is_stable=stable)
     return flip(out, axis) if descending else out
 
@@ -123,12 +119,12 @@ def argsort(
     a: an array of any dtype; NaN comes last, complex numbers are ordered by real part, then
     imaginary part. axis: an integer, or None for the flattened array. stable: equal elements keep
     their order, as they do by default (in NumPy they need not). descending: falling. dtype: of the
-    result, by default the default integer. `kind` is not asked for; ValueError for `order`.
+    result, by default the default integer. TypeError for `kind` and `order`.
 
     >>> jnp.argsort(jnp.array([3, 1, 2, 1]))
     Array([1, 3, 2, 0], dtype=int32)
     """
-    x, axis = _checked("argsort", a, axis, order)
+    x, axis = _checked("argsort", a, axis, kind, order)
     dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
     index = lax.broadcasted_iota(dtype, x.aval.shape, axis)
     if descending:
@@ -176,7 +172,7 @@ def sort_complex(a: Any) -> Any:
     x = one_array("sort_complex", a)
     out = lax.sort(x, dimension=x.aval.ndim - 1)
     if dtypes.is_complex(out.aval.dtype):
-        return out
+        return strong(out)
     return cast(
         out,
         dtypes.canonical(
@@ -254,11 +250,11 @@ def searchsorted(
     # Bisection, unrolled: the interval's length halves until it is empty.
     for _ in range(n.bit_length()):
         middle = add(low, lax.shift_right_logical(subtract(high, low), _like(1, low)))
-        value = getitem(a, minimum(middle, n - 1))
+        value = getitem(a, minimum(n - 1, middle))
         goes_right = _precedes(value, v) if side == "left" else logical_not(_precedes(v, value))
         open_ = less(low, high)
-        low = where(logical_and(open_, goes_right), add(middle, 1), low)
-        high = where(logical_and(open_, logical_not(goes_right)), middle, high)
+        low = where(logical_and(goes_right, open_), add(middle, 1), low)
+        high = where(logical_and(logical_not(goes_right), open_), middle, high)
     return low
 
 
@@ -316,7 +312,7 @@ def bincount(
     Array([1, 0, 2, 1], dtype=int32)
     """
     if out_sharding is not None:
-        return laid_out(bincount(x, weights, minlength, length=length), out_sharding)
+        return laid_out(lambda: bincount(x, weights, minlength, length=length), out_sharding)
     x = one_array("bincount", x)
     if not dtypes.is_integer(x.aval.dtype) and x.aval.dtype != dtypes.bool_:
         raise TypeError(f"bincount: x must be integers, got {x.aval.dtype}.")
@@ -493,7 +489,7 @@ def histogramdd(
         size = e.aval.shape[0] - 1
         index = subtract(searchsorted(e, x, side="right"), 1)
         index = where(equal(x, getitem(e, -1)), size - 1, index)
-        outside = logical_or(outside, logical_or(less(index, 0), less(size - 1, index)))
+        outside = logical_or(logical_or(less(index, 0), less(size - 1, index)), outside)
         flat = index if flat is None else add(multiply(flat, size), index)
         edges.append(e)
         shape.append(size)

@@ -16,17 +16,10 @@ from numjet.core.evaluate import LARGE
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import (
-    add,
-    as_bool,
-    clip,
-    equal,
-    less,
-    remainder,
-    subtract,
-    where,
-)
+from numjet.numpy.cumulative import cumsum
+from numjet.numpy.elementwise import add, clip, remainder, subtract
 from numjet.numpy.indexing import get, getitem, normalized
+from numjet.numpy.logic import as_bool, equal, less, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -38,8 +31,8 @@ from numjet.numpy.promote import (
     one_array,
     promote_dtypes,
     refuse,
+    strong,
 )
-from numjet.numpy.reductions import cumsum
 from numjet.numpy.shape import ravel, reshape
 from numjet.numpy.sorting import argsort, compress as compress
 from numjet.ops.slicing import index_dtype
@@ -231,8 +224,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """`a` with the values `v` at the positions `ind` of the flattened array.
 
     a: an array of any dtype, which the result has. ind: integers; v: repeated where it is shorter.
-    mode: what is out of bounds: by default it is dropped; 'clip' or 'wrap'. Arrays are immutable:
-    give inplace=False (ValueError) and use the result. TypeError for a list as ind.
+    mode: what is out of bounds: None and 'clip' take the nearest position (with 'clip' that of
+    negative ones is the first), 'wrap' goes around. Arrays are immutable: give inplace=False
+    (ValueError) and use the result. TypeError for a list as ind.
 
     >>> jnp.put(jnp.zeros((2, 2)), jnp.array([0, 3]), jnp.array([1.0, 2.0]), inplace=False)
     Array([[1., 0.],
@@ -252,7 +246,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         index = remainder(index, x.aval.size)
     elif mode == "clip":
         index = where(less(index, 0), 0, index)
-    flat = ravel(x).at[index].set(values, mode="clip" if mode == "clip" else "drop")
+    elif mode is not None:
+        raise ValueError(f"put: mode must be None, 'clip' or 'wrap', got {mode!r}.")
+    flat = ravel(x).at[index].set(values, mode="clip")
     return reshape(flat, x.aval.shape)
 
 
@@ -349,7 +345,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     index = broadcast(index, shape)
-    arrays = [broadcast(c, shape) for c in arrays]
+    arrays = [strong(broadcast(c, shape)) for c in arrays]
     out_ = arrays[-1]
     for i in range(n - 2, -1, -1):
         out_ = where(equal(index, i), arrays[i], out_)

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from numjet.core.array import ArrayImpl, as_array
-from numjet.numpy import elementwise as el, reductions, unary
+from numjet.numpy import cumulative, elementwise as el, logic, reductions, unary
 from numjet.numpy.creation import array
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array, refuse
-from numjet.numpy.shape import concatenate, expand_dims, moveaxis, ravel, reshape, stack
+from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
 from numjet.ops.cumulative import cummax, cummin
 from numjet.ops.scan import scan
 
@@ -281,11 +282,11 @@ def _write(name: str) -> Callable:
 def attach() -> None:
     """Give the binary functions their ufunc methods."""
     table: list[tuple[Callable, Any, dict]] = [
-        (el.add, 0, dict(reduce=reductions.sum, accumulate=reductions.cumsum, at=_write("add"))),
+        (el.add, 0, dict(reduce=reductions.sum, accumulate=cumulative.cumsum, at=_write("add"))),
         (
             el.multiply,
             1,
-            dict(reduce=reductions.prod, accumulate=reductions.cumprod, at=_write("multiply")),
+            dict(reduce=reductions.prod, accumulate=cumulative.cumprod, at=_write("multiply")),
         ),
         (el.subtract, None, dict(at=_write("subtract"))),
         (
@@ -298,12 +299,12 @@ def attach() -> None:
             None,
             dict(reduce=_extremum(reductions.min), accumulate=cummin, at=_write("min")),
         ),
-        (el.logical_and, True, dict(reduce=_logical(reductions.all))),
-        (el.logical_or, False, dict(reduce=_logical(reductions.any))),
-        (el.logical_xor, False, {}),
-        (el.bitwise_and, -1, {}),
-        (el.bitwise_or, 0, {}),
-        (el.bitwise_xor, 0, {}),
+        (logic.logical_and, True, dict(reduce=_logical(reductions.all))),
+        (logic.logical_or, False, dict(reduce=_logical(reductions.any))),
+        (logic.logical_xor, False, {}),
+        (logic.bitwise_and, -1, {}),
+        (logic.bitwise_or, 0, {}),
+        (logic.bitwise_xor, 0, {}),
         (unary.logaddexp, -np.inf, {}),
         (unary.logaddexp2, -np.inf, {}),
     ]
@@ -311,6 +312,6 @@ def attach() -> None:
         name = function.__name__
         # Without an identity of their own booleans start from the first element.
         made = ufunc(function, 2, 1, name=name, call=function, identity=identity, **own)
-        for method in ("reduce", "accumulate", "outer", "at", "reduceat"):
-            setattr(function, method, getattr(made, method))
+        methods = ("reduce", "accumulate", "outer", "at", "reduceat")
+        vars(function).update({method: getattr(made, method) for method in methods})
         vars(function).update(nin=2, nout=1, nargs=3, identity=identity)

@@ -12,30 +12,26 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
-from numjet.core.structural import full, scalar
+from numjet.core.evaluate import another
+from numjet.core.structural import full
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
-    _select,
     absolute,
-    as_bool,
     broadcast_like,
     constant,
     full_scalar,
-    logical_and,
-    logical_not,
     maximum,
     minimum,
     multiply,
-    not_equal,
     prepared,
     remainder,
+    select,
     subtract,
-    trunc,
     unary,
-    where,
     zeros_like,
 )
 from numjet.numpy.fast import eager
+from numjet.numpy.logic import as_bool, logical_and, logical_not, not_equal, where
 from numjet.numpy.promote import (
     as_arrays,
     cast,
@@ -223,7 +219,7 @@ def real(val: Any, /) -> Any:
     Array([1., 3.], dtype=float32)
     """
     x = one_array("real", val)
-    return lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
+    return lax.real(x) if dtypes.is_complex(x.aval.dtype) else another(x)
 
 
 def imag(val: Any, /) -> Any:
@@ -251,7 +247,7 @@ def conj(x: Any, /) -> Any:
     Array([1.-2.j], dtype=complex64)
     """
     x = one_array("conj", x)
-    return conjugate_of(x)
+    return conjugate_of(x) if dtypes.is_complex(x.aval.dtype) else another(x)
 
 
 conjugate = conj
@@ -267,10 +263,12 @@ def angle(z: Any, deg: bool = False) -> Any:
     Array([  0.,  90., 180.], dtype=float32)
     """
     z = one_array("angle", z)
+    number = not z.aval.ndim and not dtypes.is_complex(z.aval.dtype)
     re, im = real(z), imag(z)
     if not dtypes.is_inexact(re.aval.dtype):
         re, im = cast(re, float_dtype()), cast(im, float_dtype())
-    out = strong(lax.atan2(im, re))
+    out = lax.atan2(im, re)
+    out = strong(out) if number else out  # real numbers alone lose their weak type, as in JAX
     return rad2deg(out) if deg else out
 
 
@@ -283,9 +281,10 @@ def iscomplex(x: Any) -> Any:
     >>> jnp.iscomplex(jnp.array([1 + 0j, 1j]))
     Array([False,  True], dtype=bool)
     """
+    x = one_array("iscomplex", x)
     out = not_equal(imag(x), 0)
     # Weak of numbers alone, as JAX's.
-    return out if not out.aval.ndim else strong(out)
+    return strong(out) if out.aval.ndim or dtypes.is_bool(x.aval.dtype) else out
 
 
 def isreal(x: Any) -> Any:
@@ -326,8 +325,9 @@ def isrealobj(x: Any) -> bool:
 
 
 # ------------------------------------------------------------------ finite, NaN, infinite
-def _false(x: Any) -> Any:
-    return full(x.aval.shape, False, dtypes.bool_)
+def _false(x: Any, weak_type: bool = False) -> Any:
+    out = full(x.aval.shape, False, dtypes.bool_)
+    return cast(out, dtypes.bool_, weak_type)
 
 
 def isnan(x: Any, /) -> Any:
@@ -340,7 +340,7 @@ def isnan(x: Any, /) -> Any:
     Array([False,  True, False], dtype=bool)
     """
     x = one_array("isnan", x)
-    return lax.ne(x, x) if dtypes.is_inexact(x.aval.dtype) else _false(x)
+    return lax.ne(x, x) if dtypes.is_inexact(x.aval.dtype) else _false(x, x.aval.weak_type)
 
 
 def isfinite(x: Any, /) -> Any:
@@ -372,6 +372,7 @@ def isinf(x: Any, /) -> Any:
     x = one_array("isinf", x)
     if dtypes.is_complex(x.aval.dtype):
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
+    x = strong(x)
     if not dtypes.is_inexact(x.aval.dtype):
         return _false(x)
     return lax.eq(lax.abs(x), constant(np.inf, x))
@@ -383,7 +384,10 @@ def _signed_infinity(name: str, value: float) -> Callable:
         x = one_array(name, x)
         if dtypes.is_complex(x.aval.dtype):
             raise ValueError(f"{name} is not defined for complex numbers.")
-        return lax.eq(x, constant(value, x)) if dtypes.is_inexact(x.aval.dtype) else _false(x)
+        if not dtypes.is_inexact(x.aval.dtype):
+            return _false(x)
+        x = strong(x)
+        return lax.eq(x, constant(value, x))
 
     question.__name__ = question.__qualname__ = name
     question.__doc__ = f"""Whether x is {value}, element by element.
@@ -455,7 +459,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     close = lax.le(absolute(subtract(x, y)), _plus(atol, multiply(rtol, absolute(y))))
     both_finite = logical_and(isfinite(x), isfinite(y))
     out = (
-        _select(both_finite, close, lax.eq(x, y))
+        select(both_finite, close, lax.eq(x, y))
         if close.aval.shape
         else where(both_finite, close, lax.eq(x, y))
     )
@@ -469,6 +473,11 @@ def _plus(x: Any, y: Any) -> Any:
 
 
 # ------------------------------------------------------------------ angles
+def _weak_of_numbers(x: Any) -> Any:
+    """x, whose weak type stays without axes alone, as in JAX."""
+    return strong(x) if x.aval.ndim else x
+
+
 def deg2rad(x: Any, /) -> Any:
     """Degrees as radians: x * pi / 180.
 
@@ -477,7 +486,7 @@ def deg2rad(x: Any, /) -> Any:
     >>> jnp.deg2rad(jnp.array([0, 90])).round(4)
     Array([0.    , 1.5708], dtype=float32)
     """
-    (x,) = promote_inexact(one_array("deg2rad", x))
+    x = _weak_of_numbers(promote_inexact(one_array("deg2rad", x))[0])
     return lax.mul(x, constant(math.pi / 180, x))
 
 
@@ -489,17 +498,17 @@ def rad2deg(x: Any, /) -> Any:
     >>> jnp.rad2deg(jnp.array([0, jnp.pi])).round(4)
     Array([  0., 180.], dtype=float32)
     """
-    (x,) = promote_inexact(one_array("rad2deg", x))
+    x = _weak_of_numbers(promote_inexact(one_array("rad2deg", x))[0])
     return lax.mul(x, constant(180 / math.pi, x))
 
 
 radians, degrees = deg2rad, rad2deg
 
 
-def _inexact_as_given(*xs: Any) -> list[Any]:
-    """`promote_inexact`, weakly typed only where every operand is."""
+def _inexact_of_numbers(*xs: Any) -> list[Any]:
+    """`promote_inexact`, weakly typed only of numbers (no axes), as in JAX."""
     out = promote_inexact(*xs)
-    return out if all([x.aval.weak_type for x in xs]) else [strong(x) for x in out]
+    return [strong(x) for x in out] if any([x.aval.ndim for x in xs]) else out
 
 
 def hypot(x1: Any, x2: Any, /) -> Any:
@@ -512,18 +521,18 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     >>> jnp.hypot(3.0, jnp.array([4.0, 0.0]))
     Array([5., 3.], dtype=float32)
     """
-    x, y = prepared("hypot", _inexact_as_given, x1, x2)
+    x, y = prepared("hypot", _inexact_of_numbers, x1, x2)
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError("hypot does not support complex numbers.")
     x, y = lax.abs(x), lax.abs(y)
     large, small = lax.max(x, y), lax.min(x, y)
     zero = lax.eq(large, zeros_like(large))
-    safe = _select(zero, broadcast_like(constant(1, large), large), large)
+    safe = select(zero, broadcast_like(constant(1, large), large), large)
     ratio = lax.div(small, safe)
     out = lax.mul(large, lax.sqrt(lax.add(constant(1, ratio), lax.square(ratio))))
-    out = _select(zero, large, out)
+    out = select(zero, large, out)
     infinite = lax.bitwise_or(lax.eq(x, constant(np.inf, x)), lax.eq(y, constant(np.inf, y)))
-    return _select(infinite, broadcast_like(constant(np.inf, out), out), out)
+    return select(infinite, broadcast_like(constant(np.inf, out), out), out)
 
 
 def sinc(x: Any, /) -> Any:
@@ -535,29 +544,31 @@ def sinc(x: Any, /) -> Any:
     >>> jnp.sinc(jnp.array([0.0, 0.5])).round(4)
     Array([1.    , 0.6366], dtype=float32)
     """
-    (x,) = promote_inexact(one_array("sinc", x))
+    x = _weak_of_numbers(promote_inexact(one_array("sinc", x))[0])
     zero = lax.eq(x, zeros_like(x))
     scaled = lax.mul(x, constant(math.pi, x))
-    safe = _select(zero, broadcast_like(constant(1, x), x), scaled)
+    safe = select(zero, broadcast_like(constant(1, x), x), scaled)
     # Near 0 the Taylor series carries the derivatives: 1 - t**2 / 6 + t**4 / 120.
     square = lax.square(scaled)
     series = lax.sub(
         constant(1, x),
         lax.mul(square, lax.sub(constant(1 / 6, x), lax.mul(square, constant(1 / 120, x)))),
     )
-    return _select(zero, series, lax.div(lax.sin(safe), safe))
+    return select(zero, series, lax.div(lax.sin(safe), safe))
 
 
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0.
 
-    x: real numbers of any shape; integers and booleans count as floats. TypeError for complex
+    x: real numbers of any shape; integers and booleans count as floats. ValueError for complex
     numbers. `numjet.scipy.special.i0e` is scaled by exp(-|x|) and does not overflow.
 
     >>> jnp.i0(jnp.array([0.0, 1.0])).round(4)
     Array([1.    , 1.2661], dtype=float32)
     """
     (x,) = promote_inexact(one_array("i0", x))
+    if dtypes.is_complex(x.aval.dtype):
+        raise ValueError("i0 does not support complex numbers.")
     # |x| as x sign(x), whose derivative at 0 is 0, as that of the scaled function there.
     return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), lax.bessel_i0e(x))
 
@@ -586,7 +597,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     >>> jnp.logaddexp2(3.0, jnp.array([3.0, 1000.0]))
     Array([   4., 1000.], dtype=float32)
     """
-    x, y = prepared("logaddexp2", _inexact_as_given, x1, x2)
+    x, y = prepared("logaddexp2", _inexact_of_numbers, x1, x2)
     return _logaddexp(x, y, math.log(2))
 
 
@@ -594,21 +605,24 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     """In units of `unit` nats: max + log1p(exp(-|x - y|))."""
     if dtypes.is_complex(x.aval.dtype):
         larger = lax.ge(lax.real(x), lax.real(y))
-        high, low = _select(larger, x, y), _select(larger, y, x)
+        high, low = select(larger, x, y), select(larger, y, x)
         nats = constant(unit, x)
         rest = lax.log1p(lax.exp(lax.mul(lax.sub(low, high), nats)))
         out = lax.add(high, lax.div(rest, nats))
         # The principal value: the imaginary part in (-pi, pi] (units of `unit` nats).
-        turn = math.pi / unit
-        angle = subtract(turn, remainder(subtract(turn, lax.imag(out)), 2 * turn))
-        return lax.complex(lax.real(out), angle)
-    high = lax.max(x, y)
+        turn, angle = math.pi / unit, lax.imag(out)
+        principal = subtract(turn, remainder(subtract(turn, angle), 2 * turn))
+        turns = lax.stop_gradient(subtract(principal, angle))
+        return lax.add(out, lax.complex(zeros_like(turns), turns))
+    # A choice, not max and -|gap|: each branch is the function itself, so that derivatives of every
+    # order are right where the arguments are equal.
+    larger = lax.ge(x, y)
+    high = select(larger, x, y)
     gap = lax.sub(x, y)
     # Equal infinities have no difference; their sum is the answer, and its derivative is finite.
     same = lax.bitwise_or(lax.ne(gap, gap), _infinite(high))
-    safe = _select(same, full_scalar(zeros_like(gap), gap.aval.shape), gap)
-    # Not -|gap|, whose derivative at 0 is taken to be -1: here both arguments get one half.
-    falling = lax.min(safe, lax.neg(safe))
+    safe = select(same, full_scalar(zeros_like(gap), gap.aval.shape), gap)
+    falling = select(larger, lax.neg(safe), safe)
     if unit != 1.0:
         falling = lax.mul(falling, constant(unit, falling))
     rest = lax.log1p(lax.exp(falling))
@@ -616,9 +630,9 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
         rest = lax.div(rest, constant(unit, rest))
     # Where the sum is NaN so is its derivative: it is multiplied by what made it NaN.
     one = full_scalar(constant(1, gap), gap.aval.shape)
-    sick = _select(lax.eq(high, high), one, high)
-    plain = _select(lax.ne(gap, gap), lax.mul(lax.add(x, y), sick), high)
-    return _select(same, plain, lax.add(high, rest))
+    sick = select(lax.ne(x, x), x, select(lax.ne(y, y), y, one))
+    plain = select(lax.ne(gap, gap), lax.mul(lax.add(x, y), sick), high)
+    return select(same, plain, lax.add(high, rest))
 
 
 def _infinite(x: Any) -> Any:
@@ -626,38 +640,6 @@ def _infinite(x: Any) -> Any:
 
 
 # ------------------------------------------------------------------ floats by parts
-def signbit(x: Any, /) -> Any:
-    """Whether the sign bit is set, element by element: of negative numbers, of -0.0 and of some
-    NaN.
-
-    x: real numbers of any shape. Returns booleans. ValueError for complex numbers.
-
-    >>> jnp.signbit(jnp.array([-1.0, 0.0, -0.0]))
-    Array([ True, False,  True], dtype=bool)
-    """
-    x = one_array("signbit", x)
-    dtype = x.aval.dtype
-    if dtypes.is_complex(dtype):
-        raise ValueError("signbit is not well-defined for complex numbers.")
-    if not dtypes.is_inexact(dtype):
-        return lax.lt(x, zeros_like(x)) if dtypes.kind(dtype) == "i" else _false(x)
-    bits = np.dtype(f"int{dtype.itemsize * 8}")
-    whole = lax.bitcast_convert_type(x, bits)
-    return lax.lt(whole, scalar(0, bits))
-
-
-def copysign(x1: Any, x2: Any, /) -> Any:
-    """|x1| with the sign of x2, the sign bit of zero included.
-
-    x1, x2: real numbers, broadcast to one shape and dtype; integers and booleans count as floats.
-    The derivative with respect to x2 is zero.
-
-    >>> jnp.copysign(jnp.array([1.0, -2.0]), -0.0)
-    Array([-1., -2.], dtype=float32)
-    """
-    x, y = prepared("copysign", promote_inexact, x1, x2)
-    size = lax.abs(x)
-    return where(signbit(y), lax.neg(size), size)
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
@@ -669,129 +651,14 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x, y = prepared("heaviside", _inexact_as_given, x1, x2)
+    x, y = as_arrays("heaviside", x1, x2)
+    number = not x.aval.ndim
+    x, y = promote_shapes("heaviside", *promote_inexact(x, y))
+    if not number:
+        x, y = strong(x), strong(y)
     zero = zeros_like(x)
     step = where(lax.lt(x, zero), zero, where(lax.gt(x, zero), constant(1, x), y))
     return where(isnan(x), x, step)
-
-
-def ldexp(x1: Any, x2: Any, /) -> Any:
-    """x1 * 2**x2, without overflow on the way.
-
-    x1: real numbers; integers and booleans count as floats. x2: integers (ValueError for others),
-    broadcast against x1.
-
-    >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([4, -1]))
-    Array([8. , 1.5], dtype=float32)
-    """
-    x, n = as_arrays("ldexp", x1, x2)
-    if not (dtypes.is_integer(n.aval.dtype) or n.aval.dtype == dtypes.bool_):
-        raise ValueError(f"ldexp: x2 must be integers, got {n.aval.dtype}.")
-    (x,) = promote_inexact(x)
-    dtype = x.aval.dtype
-    wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
-    info = np.finfo(wide)
-    bits = np.dtype(f"int{info.bits}")
-    low, high = int(info.minexp), int(info.maxexp) - 1
-    n = cast(n, dtypes.uint8) if n.aval.dtype == dtypes.bool_ else n
-    limits = np.iinfo(n.aval.dtype)
-    bounds = max(3 * low, int(limits.min)), min(3 * high, int(limits.max))
-    least, most = [scalar(b, n.aval.dtype) for b in bounds]
-    rest = cast(lax.clamp(least, n, most), bits)
-    # Powers of two that are normal numbers, the last of them the largest: the others leave a
-    # number exact unless it ends as 0, so that one product rounds.
-    parts = []
-    for _ in range(3):
-        part = lax.clamp(scalar(low, bits), rest, scalar(high, bits))
-        rest = lax.sub(rest, part)
-        parts.append(part)
-    out = cast(x, wide)
-    for part in reversed(parts):
-        power_of_two = lax.shift_left(lax.add(part, scalar(high, bits)), scalar(info.nmant, bits))
-        real = lax.bitcast_convert_type(power_of_two, np.dtype(f"float{info.bits}"))
-        out = multiply(out, real)
-    return cast(out, dtype)
-
-
-def frexp(x: Any, /) -> tuple[Any, Any]:
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1: the parts of a float.
-
-    x: real numbers of any shape; integers and booleans count as floats. Returns the mantissas in
-    that dtype and the exponents as int32; zeros, infinities and NaN come back with the exponent 0.
-    The derivative of m is 2**-e.
-
-    >>> jnp.frexp(jnp.array([8.0, 0.75]))
-    (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
-    """
-    (x,) = promote_inexact(one_array("frexp", x))
-    dtype = x.aval.dtype
-    wide = dtype if dtype.itemsize >= 4 else dtypes.float32
-    value = cast(x, wide)
-    info = np.finfo(wide)
-    bits = np.dtype(f"int{wide.itemsize * 8}")
-
-    # Subnormal numbers are brought into the normal range first.
-    tiny = lax.lt(lax.abs(value), constant(info.tiny, value))
-    value = where(tiny, multiply(value, 2.0 ** (info.nmant + 1)), value)
-    whole = lax.bitcast_convert_type(value, bits)
-    mask = (1 << info.bits - 1 - info.nmant) - 1
-    exponent = lax.shift_right_logical(whole, scalar(info.nmant, bits))
-    exponent = lax.bitwise_and(exponent, scalar(mask, bits))
-    bias = -info.minexp + 1
-    exponent = subtract(exponent, bias - 1)
-    plain = logical_and(isfinite(value), not_equal(value, 0))
-    exponent = where(plain, where(tiny, subtract(exponent, info.nmant + 1), exponent), 0)
-    # x times 2**-exponent, in two factors that are normal numbers: the mantissa with its
-    # derivative.
-    half = lax.shift_right_arithmetic(exponent, scalar(1, bits))
-    mantissa = cast(x, wide)
-    for part in (half, subtract(exponent, half)):
-        power_of_two = lax.shift_left(subtract(bias, part), scalar(info.nmant, bits))
-        mantissa = multiply(mantissa, lax.bitcast_convert_type(power_of_two, wide))
-    return cast(mantissa, dtype), cast(exponent, dtypes.int32)
-
-
-def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
-    """(fractional part, whole part), both floats with the sign of x.
-
-    x: real numbers of any shape; integers and booleans count as floats. The derivatives are 1 and
-    0. TypeError for complex numbers, NotImplementedError for `out`.
-
-    >>> jnp.modf(jnp.array([2.5, -0.25]))
-    (Array([ 0.5 , -0.25], dtype=float32), Array([ 2., -0.], dtype=float32))
-    """
-    refuse("modf", out=out)
-    (x,) = promote_inexact(one_array("modf", x))
-    whole = trunc(x)
-    rest = where(isinf(x), constant(0, x), subtract(x, whole))
-    return copysign(rest, x), copysign(whole, x)
-
-
-def spacing(x: Any, /) -> Any:
-    """The distance from x to the next float away from 0, with the sign of x.
-
-    x: real numbers of any shape; integers and booleans count as floats. NaN for infinities
-    and NaN. The derivative is zero.
-
-    >>> jnp.spacing(jnp.array([1.0, -4.0]))
-    Array([ 1.1920929e-07, -4.7683716e-07], dtype=float32)
-    """
-    (x,) = promote_inexact(one_array("spacing", x))
-    x = lax.stop_gradient(x)
-    direction = copysign(constant(np.inf, x), x)
-    return where(
-        isfinite(x),
-        subtract(
-            lax.nextafter(
-                x,
-                direction
-                if direction.aval.shape == x.aval.shape
-                else full_scalar(direction, x.aval.shape),
-            ),
-            x,
-        ),
-        constant(np.nan, x),
-    )
 
 
 # ------------------------------------------------------------------ ignoring NaN
@@ -867,5 +734,7 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: arguments must be integers, got {x.aval.dtype}.")
     shape = np.broadcast_shapes(x.aval.shape, y.aval.shape)
+    if shape:
+        x, y = strong(x), strong(y)  # weak of numbers alone, as in JAX
     x, y = promote_shapes(name, x, y)
     return [v if v.aval.shape == shape else full_scalar(v, shape) for v in (x, y)]

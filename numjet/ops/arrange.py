@@ -6,6 +6,7 @@ Used by `lax` and above. Nothing here computes; a new primitive belongs into `sh
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -120,8 +121,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     ):
         raise TypeError(
             f"convert_element_type: {x.aval.str_short()} has imaginary parts, which {dtype.name} "
-            "cannot "
-            "hold. Take lax.real(x) first."
+            "cannot hold. Take lax.real(x) first."
         )
     return structural.convert(x, dtype)
 
@@ -152,7 +152,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     Array([7., 7.], dtype=float32)
     """
     if sharding is not None:
-        return hooks.laid_out(full(shape, fill_value, dtype), sharding)
+        return hooks.laid_out(functools.partial(full, shape, fill_value, dtype), sharding)
     shape = canonical_shape(shape)
     value = as_array(fill_value)
     if value.aval.shape:
@@ -180,7 +180,7 @@ def full_like(
     Array([7., 7.], dtype=float32)
     """
     if sharding is not None:
-        return hooks.laid_out(full_like(x, fill_value, dtype, shape), sharding)
+        return hooks.laid_out(functools.partial(full_like, x, fill_value, dtype, shape), sharding)
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
     out = full(
@@ -221,7 +221,8 @@ def broadcast_in_dim(
            [2, 2, 2]], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
+        given = operand, shape, broadcast_dimensions
+        return hooks.laid_out(functools.partial(broadcast_in_dim, *given), out_sharding)
     x, sizes = as_array(operand), canonical_shape(shape)
     places = tuple(map(operator.index, broadcast_dimensions))
     if x.aval.shape == sizes and places != tuple(range(len(sizes))):
@@ -246,7 +247,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
            [1, 2]], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(broadcast(operand, sizes), out_sharding)
+        return hooks.laid_out(functools.partial(broadcast, operand, sizes), out_sharding)
     x, sizes = as_array(operand), canonical_shape(sizes)
     n = len(sizes)
     return (

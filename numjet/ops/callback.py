@@ -138,9 +138,9 @@ def _pure_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
 def _no_derivative(what: str) -> Callable:
     def jvp(primals: tuple, tangents: tuple, **_: Any) -> tuple:
         raise ValueError(
-            f"{what} do not support JVP: the derivative of a Python function is not known. Give "
-            "the function that calls it a rule with numjet.custom_jvp or numjet.custom_vjp, or "
-            "pass arguments through lax.stop_gradient."
+            f"{what} do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking "
+            "gradients: the derivative of a Python function is not known. A custom_vjp rule will "
+            "do, too, and so does lax.stop_gradient around the arguments."
         )
 
     return jvp
@@ -163,7 +163,7 @@ def _unordered_batch(primitive_of: Callable[[], Primitive], what: str, remedy: s
     def batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
         if params["ordered"]:
             raise ValueError(
-                f"Cannot vmap ordered {what} callbacks: examples have no order among each other. "
+                f"Cannot `vmap` ordered {what} callback: examples have no order among each other. "
                 f"Pass {remedy}."
             )
         return _batch_looped(primitive_of(), axis, args, dims, params)

@@ -43,9 +43,11 @@ def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
 
 # The pairing of transposition is bilinear (no conjugation): Re(z) = z . 1, Im(z) = z . (-i) on real
 # cotangents.
-real_p = _part("real", np.real, lambda ct, x: [complex(ct, zeros(ct.aval))], lambda e, x: e.real(x))
+real_p = _part("real", np.real, lambda ct, x: [complex(ct, zeros(ct.aval.strong()))],
+              lambda e, x: e.real(x))  # fmt: skip
 imag_p = _part(
-    "imag", np.imag, lambda ct, x: [complex(zeros(ct.aval), neg(ct))], lambda e, x: e.imag(x)
+    "imag", np.imag, lambda ct, x: [complex(zeros(ct.aval.strong()), neg(ct))],
+    lambda e, x: e.imag(x),
 )
 
 

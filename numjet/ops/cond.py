@@ -10,7 +10,7 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes
-from numjet.core.array import as_array
+from numjet.core.array import as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
@@ -303,13 +303,12 @@ def switch(
         raise TypeError("switch: branches must be functions: switch(index, branches, *operands).")
     branches = tuple(branches)
     if not branches:
-        raise ValueError("switch: give at least one branch.")
+        raise ValueError("Empty branch sequence: switch needs at least one function.")
     index = as_array(index)
-    if index.shape or not dtypes.is_integer(index.dtype):
-        raise TypeError(
-            "switch: the index must be an integer without dimensions, got "
-            f"{index.aval.str_short()}."
-        )
+    if index.shape:
+        raise TypeError(f"Branch index must be scalar, got an array of shape {index.shape}.")
+    if not dtypes.is_integer(index.dtype):
+        raise TypeError(f"Index type must be an integer, got {index.aval.str_short()}.")
     if len(branches) == 1:
         return branches[0](*operands)
     index = clamp(0, convert(index, dtypes.int32), len(branches) - 1)
@@ -346,19 +345,20 @@ def cond(
     operands = _operands("cond", operands, operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError(
-            "cond: true_fun and false_fun must be functions: cond(pred, true_fun, false_fun, "
-            "*operands)."
+            "lax.cond: true_fun and false_fun arguments should be callable: cond(pred, true_fun, "
+            "false_fun, *operands)."
         )
+    if not is_arraylike(pred):
+        raise TypeError(f"Pred must be a scalar, got {pred!r} of type {type(pred)}.")
     pred = as_array(pred)
     if pred.shape or dtypes.is_key(pred.dtype):
         raise TypeError(
-            f"cond: the predicate must have no dimensions, got {pred.aval.str_short()}. For an "
-            "elementwise "
-            "choice use jnp.where."
+            f"Pred must be a scalar, got an array of shape {pred.shape} "
+            f"({pred.aval.str_short()}). For an elementwise choice use jnp.where."
         )
     if dtypes.is_complex(pred.dtype):
         raise TypeError(
-            f"cond: the predicate must be a boolean or a real number, got {pred.aval.str_short()}."
+            f"Pred type must be either boolean or number, got {pred.aval.str_short()}."
         )
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
@@ -426,20 +426,25 @@ def _unify_refs(staged: list, uses: Sequence[RefUse]) -> list:
 def _join_outputs(
     what: str, branches: Sequence[Callable], trees: list, avals: list
 ) -> list[ShapedArray]:
+    names = [f"branch {i}" for i in range(len(trees))]
+    if what == "cond":
+        names = ["false_fun", "true_fun"]
     for i in range(1, len(trees)):
         if trees[i] != trees[0]:
             raise TypeError(
-                f"{what} branch outputs must have the same pytree structure: branch 0 "
-                f"({name_of(branches[0])}) returns {trees[0]}, branch {i} "
-                f"({name_of(branches[i])}) returns {trees[i]}. "
-                + tree.structure_difference("branch 0", trees[0], f"branch {i}", trees[i])
+                f"{what} branch outputs must have the same pytree structure, but they differ: "
+                f"{names[i]} output ({name_of(branches[i])}) is {trees[i]}, {names[0]} output "
+                f"({name_of(branches[0])}) is {trees[0]}. "
+                + tree.structure_difference(
+                    f"{names[i]} output", trees[i], f"{names[0]} output", trees[0]
+                )
             )
     joined = []
     for leaf, group in enumerate(zip(*avals, strict=True)):
         strong = [a for a in group if not a.weak_type]
         first = strong[0] if strong else group[0]
         for i, a in enumerate(group):
-            if a.shape != first.shape or a.dtype != first.dtype:
+            if (a.shape, a.dtype, a.placed) != (first.shape, first.dtype, first.placed):
                 path = tree.keystr(leaf_path(trees[0], leaf))
                 raise TypeError(
                     f"{what} branches must have equal output types: output{path} is "

@@ -107,18 +107,20 @@ def check_carry(
     received."""
     if want_tree != got_tree:
         raise TypeError(
-            f"{what}: the carry returned has another structure than the one received: expected "
-            f"{want_tree}, got {got_tree}. "
-            + tree.structure_difference("the one received", want_tree, "the one returned", got_tree)
+            f"{what} body function carry input and carry output must have the same pytree "
+            f"structure, but they differ: expected {want_tree}, got {got_tree}. "
+            + tree.structure_difference("the input", want_tree, "the output", got_tree)
         )
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
-        if w.shape != g.shape or w.dtype != g.dtype:
+        if w.shape != g.shape or w.dtype != g.dtype or w.placed != g.placed:
             path = tree.keystr(leaf_path(want_tree, i))
             raise TypeError(
-                f"{what}: the carry must keep its shapes and dtypes, but carry{path} came in as "
-                f"{w.str_short()} and went out as {g.str_short()}. Convert with .astype(), or give "
-                "the "
-                "initial value the dtype of the result."
+                f"{what} body function carry input and carry output must have equal types, but "
+                f"they differ:\n\nThe input carry component carry{path} has type {w.str_short()} "
+                f"but the corresponding output carry component has type {g.str_short()}, so the "
+                f"{'shapes' if w.shape != g.shape else 'dtypes'} do not match.\n\nRevise the "
+                "function so that all output types match the corresponding input types: convert "
+                "with .astype(), or give the initial value the dtype of the result."
             )
 
 
@@ -128,12 +130,14 @@ def leaf_path(treedef: Any, i: int) -> Any:
 
 
 def strengthen(avals: Sequence[ShapedArray], out: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """Carry avals whose weak input types meet a stronger output type take the output's dtype."""
+    """Carry avals of which weak ones that come back with another dtype take it. Where weak types
+    alone differ, the body need not be traced again: what it does depends on them no more than a
+    Python loop's second round does."""
     result = []
     for a, o in zip(avals, out, strict=True):
-        if a.weak_type and (a.dtype != o.dtype or not o.weak_type) and a.shape == o.shape:
+        if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             dtype, _ = dtypes.promote((a.dtype, True), (o.dtype, o.weak_type))
-            result.append(ShapedArray(a.shape, dtype))
+            result.append(a.update(dtype=dtype, weak_type=False))
         else:
             result.append(a)
     return result

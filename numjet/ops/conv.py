@@ -62,16 +62,13 @@ def _abstract(
         if len(value) != spatial:
             raise TypeError(
                 f"conv_general_dilated: {name} {value} must have {spatial} entries, one for each "
-                f"spatial "
-                f"axis; got {both}."
+                f"spatial axis; got {both}."
             )
     if lhs.shape[ls[1]] != rhs.shape[rs[1]] * feature_group_count:
         raise ValueError(
             f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs "
-            f"takes "
-            f"{rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got "
-            f"{both}. "
-            "Check dimension_numbers."
+            f"takes {rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got "
+            f"{both}. Check dimension_numbers."
         )
     if rhs.shape[rs[0]] % feature_group_count:
         raise TypeError(
@@ -343,6 +340,20 @@ def _ones(value: Sequence[int] | None, n: int) -> tuple[int, ...]:
     return (1,) * n if value is None else tuple([int(v) for v in value])
 
 
+def _check_preferred(own: Any, preferred: Any) -> None:
+    """TypeError for results of another kind than floats and complex numbers, narrower ones than
+    the operands', and unsigned ones of signed integers."""
+    if own == dtypes.bool_:
+        return
+    kind, wanted = ("f" if dtypes.is_floating(d) else dtypes.kind(d) for d in (own, preferred))
+    allowed = {"i": "if", "u": "iuf", "f": "f", "c": "c"}[kind]
+    if wanted not in allowed or preferred.itemsize < own.itemsize:
+        raise TypeError(
+            f"conv_general_dilated: preferred_element_type {preferred} does not fit operands of "
+            f"{own}. Convert the result with .astype()."
+        )
+
+
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -377,11 +388,11 @@ def conv_general_dilated(
     Array([[[1., 3., 5., 3.]]], dtype=float32)
     """
     if out_sharding is not None:
-        out = conv_general_dilated(
+        given = (
             lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
             feature_group_count, batch_group_count, precision, preferred_element_type,
         )  # fmt: skip
-        return hooks.laid_out(out, out_sharding)
+        return hooks.laid_out(lambda: conv_general_dilated(*given), out_sharding)
     lhs, rhs = as_array(lhs), as_array(rhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     spatial = lhs.ndim - 2
@@ -395,6 +406,12 @@ def conv_general_dilated(
             "be positive."
         )
     if isinstance(padding, str) or hasattr(padding, "name"):
+        if any(by != 1 for by in lhs_dilation or ()):
+            raise ValueError(
+                f"conv_general_dilated: padding={padding!r} has no meaning with lhs_dilation="
+                f"{tuple(lhs_dilation)}: String padding is not implemented for transposed "
+                "convolution. Give pairs of integers, or use conv_transpose."
+            )
         window = [
             dilated(rhs.shape[a], d)
             for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)
@@ -408,8 +425,7 @@ def conv_general_dilated(
         if feature_group_count > 1:
             raise ValueError(
                 "conv_general_dilated: at most one of feature_group_count and batch_group_count "
-                "may "
-                "exceed 1."
+                "may exceed 1."
             )
         batch, feature = numbers.lhs_spec[:2]
         if (
@@ -418,13 +434,13 @@ def conv_general_dilated(
         ):
             raise ValueError(
                 f"conv_general_dilated: batch_group_count {batch_group_count} must divide the "
-                f"batch "
-                "size and the output features."
+                "batch size and the output features."
             )
         lhs = merge(split_axis(lhs, batch, batch_group_count), batch, feature + (feature > batch))
         feature_group_count = batch_group_count
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+        _check_preferred(lhs.aval.dtype, preferred_element_type)
     return conv_general_dilated_p.bind(
         lhs,
         rhs,

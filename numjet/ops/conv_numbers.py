@@ -26,6 +26,10 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple[int, ...]
 
 
+# The type of such an argument, as annotations name it.
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
+
+
 def out_spatial(
     n: int, k: int, stride: int, pads: tuple[int, int], n_dilation: int, k_dilation: int
 ) -> int:
@@ -48,17 +52,20 @@ def padtype_to_pads(
 
     in_shape, window_shape, window_strides: integers for each spatial axis. padding: 'SAME' (as many
     windows as strides fit in, the odd element at the end), 'SAME_LOWER' (at the beginning) or
-    'VALID' (none). Raises ValueError for other words.
+    'VALID' (none). Raises RuntimeError for other words.
 
     >>> from numjet import lax
     >>> lax.padtype_to_pads((5,), (2,), (2,), "SAME")
     [(0, 1)]
     """
-    name = str(getattr(padding, "name", padding)).upper()
+    name = getattr(padding, "name", padding)
+    if not isinstance(name, str):
+        raise TypeError(f"Unknown padding type: {padding!r}. Use 'SAME', 'SAME_LOWER' or 'VALID'.")
+    name = name.upper()
     if name == "VALID":
         return [(0, 0)] * len(window_shape)
     if name not in ("SAME", "SAME_LOWER"):
-        raise ValueError(
+        raise RuntimeError(
             f"Unknown padding {padding!r}: use 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers."
         )
     pads = []

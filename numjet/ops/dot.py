@@ -20,6 +20,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
+from numjet.core.memo import remembered
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_tangents, convert, transpose
 from numjet.ops.dot_algorithms import EXACTNESS, OPERANDS, DotAlgorithmPreset, algorithm_of
@@ -45,6 +46,14 @@ class Precision(enum.Enum):
 
     __str__ = __repr__
 
+
+# Types of arguments, as annotations name them.
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+PrecisionLike = (
+    None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithmPreset
+)
 
 _PRECISIONS = {
     "default": Precision.DEFAULT,
@@ -127,8 +136,8 @@ def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
             raise TypeError(
                 f"dot_general: the contracting and batch axes {axes} of {side} must be distinct "
-                f"and "
-                f"within its {aval.ndim} axes; got lhs {lhs.str_short()}, rhs {rhs.str_short()}."
+                f"and within its {aval.ndim} axes; got lhs {lhs.str_short()}, rhs "
+                f"{rhs.str_short()}."
             )
     if len(lc) != len(rc) or len(lb) != len(rb):
         raise TypeError(
@@ -148,6 +157,20 @@ def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -
                     f"{lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is {rhs.shape[j]}. {remedy}"
                 )
     raise InternalError(f"dot_general refused {dimension_numbers}, which fit")
+
+
+def _check_preferred(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> None:
+    """TypeError for results narrower than integers and complex numbers are."""
+    if dtypes.is_floating(lhs.dtype) and dtypes.is_floating(rhs.dtype):
+        return
+    own = dtypes.join((lhs.dtype, False), (rhs.dtype, False))[0]
+    if dtypes.is_integer(own) or dtypes.is_complex(own):
+        narrower = dtypes.bits(preferred) < dtypes.bits(dtypes.real_of(own))
+        if narrower or dtypes.is_bool(preferred):
+            raise TypeError(
+                f"dot_general: preferred_element_type {preferred} is narrower than the operands' "
+                f"{own}. Convert the result with .astype()."
+            )
 
 
 def _refuse_keys(lhs: ShapedArray, rhs: ShapedArray) -> None:
@@ -222,7 +245,7 @@ def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     return out, total
 
 
-@functools.lru_cache(1000)
+@remembered("transposes of products", 1000)
 def _turned(numbers: Dimensions, mine: int, other: int, ct: int, left: bool) -> tuple:
     """How a product is transposed for its left or right operand, the ranks being `mine` (of that
     operand), `other` and `ct`: the dimension numbers of ct · other, and the permutation after it.
@@ -333,13 +356,19 @@ def dot_general(
     (2, 3, 5)
     """
     if out_sharding is not None:
-        out = dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
-        return hooks.laid_out(out, out_sharding)
+        return hooks.laid_out(
+            functools.partial(
+                dot_general, lhs, rhs, dimension_numbers, precision, preferred_element_type
+            ),
+            out_sharding,
+        )
     (lc, rc), (lb, rb) = dimension_numbers
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
     lhs, rhs = as_array(lhs), as_array(rhs)
+    if preferred_element_type is not None:
+        _check_preferred(lhs.aval, rhs.aval, preferred_element_type)
     if _narrow(lhs.aval, rhs.aval):
         lhs, rhs, preferred_element_type = _widened(lhs, rhs, preferred_element_type)
     if precision is None:
@@ -412,7 +441,7 @@ def dot(
 
     lhs: [k] or [m, k]; rhs: [k] or [k, n]; dtypes promote. dimension_numbers: as of `dot_general`,
     whatever the ranks. precision, preferred_element_type, out_sharding: as there. Result: [], [m],
-    [n] or [m, n]. Raises TypeError for other ranks and sizes that differ.
+    [n] or [m, n]. Raises ValueError for other ranks and sizes that differ.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
@@ -421,9 +450,15 @@ def dot(
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:
         if lhs.ndim not in (1, 2) or rhs.ndim not in (1, 2):
-            raise TypeError(
+            raise ValueError(
                 f"dot: takes vectors and matrices, got {lhs.aval.str_short()} and "
                 f"{rhs.aval.str_short()}. Pass dimension_numbers, or use numjet.numpy.matmul."
+            )
+        if lhs.shape[-1] != rhs.shape[0]:
+            raise ValueError(
+                f"dot: contracting sizes differ: lhs {lhs.aval.str_short()} axis {lhs.ndim - 1} "
+                f"is {lhs.shape[-1]}, rhs {rhs.aval.str_short()} axis 0 is {rhs.shape[0]}. "
+                "Transpose one side."
             )
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
     return dot_general(

@@ -59,8 +59,7 @@ def elementwise_abstract(
                 raise TypeError(
                     f"{name}: operands must have one dtype, got "
                     f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy "
-                    "promote; "
-                    "here convert with lax.convert_element_type."
+                    "promote; here convert with lax.convert_element_type."
                 )
             if other.shape != shape:
                 if not shape:
@@ -75,8 +74,7 @@ def elementwise_abstract(
         if not accept(first.dtype):
             raise TypeError(
                 f"{name} does not accept dtype {dtypes.short_name(first.dtype)}: it takes "
-                f"{accepts} "
-                "dtypes. Convert with .astype()."
+                f"{accepts} dtypes. Convert with .astype()."
             )
         return ShapedArray(shape, result(first.dtype) if result else first.dtype, weak)
 

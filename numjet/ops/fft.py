@@ -40,8 +40,7 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> Shape
     if not 1 <= count <= 3 or count > x.ndim:
         raise ValueError(
             f"fft: {name} takes one to three lengths, at most one for each axis of "
-            f"{x.str_short()}, "
-            f"got {fft_lengths}."
+            f"{x.str_short()}, got {fft_lengths}."
         )
     if fft_type is FftType.RFFT:
         if x.dtype not in (dtypes.float32, dtypes.float64):
@@ -55,8 +54,7 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> Shape
     if x.shape[-count:] != want:
         raise ValueError(
             f"fft: {name} with lengths {fft_lengths} takes an operand whose last axes are {want}, "
-            f"got "
-            f"{x.str_short()}. Pad or slice it first."
+            f"got {x.str_short()}. Pad or slice it first."
         )
     if fft_type is FftType.RFFT:
         return ShapedArray((*x.shape[:-1], fft_lengths[-1] // 2 + 1), dtypes.complex_of(x.dtype))

@@ -55,8 +55,7 @@ def _abstract(
     if indices.shape[-1] != len(numbers.start_index_map):
         raise _fail(
             f"the last axis of start_indices {indices.str_short()} must have one component for "
-            f"each of "
-            f"start_index_map {numbers.start_index_map}."
+            f"each of start_index_map {numbers.start_index_map}."
         )
     for axis, size in enumerate(slice_sizes):
         if not 0 <= size <= operand.shape[axis]:
@@ -75,16 +74,14 @@ def _abstract(
         if operand.shape[axis] != indices.shape[other]:
             raise _fail(
                 f"batching axes differ in size: operand axis {axis} of {operand.str_short()} and "
-                f"indices "
-                f"axis {other} of {indices.str_short()}."
+                f"indices axis {other} of {indices.str_short()}."
             )
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     window = [n for axis, n in enumerate(slice_sizes) if axis not in gone]
     if len(window) != len(numbers.offset_dims):
         raise _fail(
             f"offset_dims {numbers.offset_dims} must name {len(window)} output axes, one for each "
-            f"window "
-            f"axis that is kept of slice_sizes {slice_sizes}."
+            f"window axis that is kept of slice_sizes {slice_sizes}."
         )
     ndim = len(window) + indices.ndim - 1
     if any(not 0 <= d < ndim for d in numbers.offset_dims):

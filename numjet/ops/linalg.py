@@ -25,6 +25,7 @@ from numjet.ops.linalg_eig import (
     svd,
     svd_p,
 )
+from numjet.ops.linalg_householder import geqrf, geqrf_p, ormqr, ormqr_p
 from numjet.ops.linalg_lu import (
     householder_product,
     householder_product_p,
@@ -35,6 +36,18 @@ from numjet.ops.linalg_lu import (
     qr,
     qr_p,
 )
+from numjet.ops.linalg_tridiagonal import (
+    tridiagonal,
+    tridiagonal_p,
+    tridiagonal_solve,
+    tridiagonal_solve_p,
+)
+from numjet.ops.linalg_updates import (
+    cholesky_update,
+    cholesky_update_p,
+    symmetric_product,
+    symmetric_product_p,
+)
 
 __all__ = [
     "EigImplementation",
@@ -42,10 +55,14 @@ __all__ = [
     "SvdAlgorithm",
     "cholesky",
     "cholesky_p",
+    "cholesky_update",
+    "cholesky_update_p",
     "eig",
     "eig_p",
     "eigh",
     "eigh_p",
+    "geqrf",
+    "geqrf_p",
     "hessenberg",
     "hessenberg_p",
     "householder_product",
@@ -54,6 +71,8 @@ __all__ = [
     "lu_p",
     "lu_pivots_to_permutation",
     "lu_pivots_to_permutation_p",
+    "ormqr",
+    "ormqr_p",
     "qr",
     "qr_p",
     "schur",
@@ -62,6 +81,12 @@ __all__ = [
     "solve_p",
     "svd",
     "svd_p",
+    "symmetric_product",
+    "symmetric_product_p",
     "triangular_solve",
     "triangular_solve_p",
+    "tridiagonal",
+    "tridiagonal_p",
+    "tridiagonal_solve",
+    "tridiagonal_solve_p",
 ]

@@ -46,8 +46,7 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
     if not dtypes.is_inexact(x.dtype) or x.dtype.itemsize < 4:
         raise UnsupportedDtypeError(
             f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. "
-            f"Convert "
-            "with .astype()."
+            "Convert with .astype()."
         )
 
 
@@ -423,8 +422,7 @@ def _solve_abstract(a: ShapedArray, b: ShapedArray) -> ShapedArray:
     ):
         raise TypeError(
             f"solve: b {b.str_short()} does not fit a {a.str_short()}: dtypes and batch axes must "
-            f"be "
-            f"equal, and b needs {a.shape[-1]} rows."
+            f"be equal, and b needs {a.shape[-1]} rows."
         )
     return b.strong()
 

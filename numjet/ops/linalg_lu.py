@@ -124,9 +124,8 @@ def lu(x: Any) -> list[Any]:
 def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     if pivots.dtype != dtypes.int32 or not pivots.ndim or pivots.shape[-1] > permutation_size:
         raise TypeError(
-            f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of "
-            f"them, got "
-            f"{pivots.str_short()}."
+            f"lu_pivots_to_permutation: expected int32 pivots, at most {permutation_size} of them, "
+            f"got {pivots.str_short()}."
         )
     return ShapedArray((*pivots.shape[:-1], permutation_size), dtypes.int32)
 

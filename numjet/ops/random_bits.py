@@ -145,8 +145,7 @@ def _need_keys(name: str, keys: ShapedArray) -> None:
     if not dtypes.is_key(keys.dtype):
         raise TypeError(
             f"{name}: expected PRNG keys, got {keys.str_short()}. Make one with random.key(seed), "
-            f"or "
-            "wrap raw words with random.wrap_key_data."
+            "or wrap raw words with random.wrap_key_data."
         )
 
 

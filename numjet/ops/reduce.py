@@ -3,6 +3,7 @@ The sum stands in core.structural."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -226,7 +227,7 @@ def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> An
     Array([4, 6], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(sum_over(operand, axes), out_sharding)
+        return hooks.laid_out(functools.partial(sum_over, operand, axes), out_sharding)
     return _over(reduce_sum_p, operand, axes)
 
 
@@ -392,7 +393,8 @@ def reduce(
     Array([4, 6], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(reduce(operands, init_values, computation, dimensions), out_sharding)
+        given = operands, init_values, computation, dimensions
+        return hooks.laid_out(functools.partial(reduce, *given), out_sharding)
     leaves, treedef = tree.tree_flatten(operands)
     starts, start_tree = tree.tree_flatten(init_values)
     if treedef != start_tree:

@@ -363,7 +363,7 @@ def scan(
     6.0 [1. 3. 6.]
     """
     if not callable(f):
-        raise TypeError(f"scan: the first argument must be a function, got {f!r}.")
+        raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
     xs_leaves, xs_tree = flatten_values(xs)
     n = _length(xs, length)
     rounds = (max(n, 1) if unroll else 1) if isinstance(unroll, bool) else index(unroll)
@@ -372,7 +372,7 @@ def scan(
     if config.disable_jit.value:
         return _scan_in_python(f, init, xs_leaves, xs_tree, n, reverse)
     init_leaves, init_tree = flatten_values(init)
-    x_avals = [ShapedArray(x.shape[1:], x.dtype, x.aval.weak_type) for x in xs_leaves]
+    x_avals = [_row(x.aval) for x in xs_leaves]
     carry_avals = [x.aval for x in init_leaves]
     in_tree = tree.tree_structure((init, xs))
     if in_tree.num_leaves != len(init_leaves) + len(xs_leaves):
@@ -381,21 +381,17 @@ def scan(
             "them as they are, by closure."
         )
     closed: ClosedJaxpr
-    weak: list[ShapedArray] = []
-    while True:  # each round makes one more weak type stronger, so there is an end
+    while True:  # each round changes one more dtype, so there is an end
         use = RefUse()
         closed, consts, out_tree = stage_tree(f, in_tree, [*carry_avals, *x_avals], use=use)
         parts = out_tree.children()
         if len(parts) != 2:
-            raise TypeError(f"scan: f must return a pair (carry, y), got {out_tree}.")
+            raise TypeError(f"scan body output must be a pair, got {out_tree}: (carry, y).")
         n_carry = parts[0].num_leaves
         got = closed.out_avals[:n_carry]
         if parts[0] == init_tree:
             stronger = strengthen(carry_avals, got)
             if stronger != carry_avals:
-                # What is stacked has the weak type that it has of the carry as it was given.
-                same = all([a.dtype == b.dtype for a, b in zip(stronger, carry_avals, strict=True)])
-                weak = (weak or closed.out_avals[n_carry:]) if same else []
                 carry_avals = stronger
                 continue
         break
@@ -427,10 +423,16 @@ def scan(
         if closed.jaxpr.outvars[i] is v:
             outs[i] = x
     stacked = outs[n_carry + n_refs :]
-    if weak:
-        stacked = [convert(y, y.aval.dtype, a.weak_type) if y.aval.dtype == a.dtype else y
-                   for y, a in zip(stacked, weak)]
     return tree.tree_unflatten(parts[0], outs[:n_carry]), tree.tree_unflatten(parts[1], stacked)
+
+
+def _row(aval: ShapedArray) -> ShapedArray:
+    if aval.placed is not None and aval.placed.spec[0] is not None:
+        raise ValueError(
+            f"scan: 0th dimension of all xs should be replicated. Got {aval.placed.spec}. Lay them "
+            "out otherwise with numjet.reshard."
+        )
+    return aval.row()
 
 
 def _length(xs: Any, length: int | None) -> int:
@@ -439,16 +441,24 @@ def _length(xs: Any, length: int | None) -> int:
         shape = leaf.shape if hasattr(leaf, "shape") else ()
         if not shape:
             raise ValueError(
-                f"scan: xs{tree.keystr(path)} has no leading axis to run over (shape {shape})."
+                f"scan got value with no leading axis to scan over: xs{tree.keystr(path)} has "
+                f"shape {shape}."
             )
         sizes.append((f"xs{tree.keystr(path)}", shape[0]))
+    if not sizes and length is None:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    names = ", ".join(f"{k} has {n}" for k, n in sizes)
     if length is not None:
-        sizes.append(("length", int(length)))
-    if not sizes:
-        raise ValueError("scan: give xs with at least one array, or length.")
+        if any(n != int(length) for _, n in sizes):
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"{[n for _, n in sizes]}: {names}."
+            )
+        return int(length)
     if len({n for _, n in sizes}) > 1:
         raise ValueError(
-            "scan: leading sizes differ: " + ", ".join(f"{k} has {n}" for k, n in sizes) + "."
+            "scan got values with different leading axis sizes: "
+            + ", ".join(str(n) for _, n in sizes) + f" ({names})."
         )
     return sizes[0][1]
 

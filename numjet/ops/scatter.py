@@ -60,14 +60,13 @@ def _abstract_of(name: str) -> Callable:
         if operand.dtype != updates.dtype:
             raise TypeError(
                 f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must "
-                f"have one "
-                "dtype. Convert the updates with .astype()."
+                "have one dtype. Convert the updates with .astype()."
             )
         if not indices.ndim or indices.shape[-1] != len(numbers.scatter_dims_to_operand_dims):
             raise TypeError(
                 f"{name}: the last axis of scatter_indices {indices.str_short()} must have one "
-                f"component "
-                f"for each of scatter_dims_to_operand_dims {numbers.scatter_dims_to_operand_dims}."
+                "component for each of scatter_dims_to_operand_dims "
+                f"{numbers.scatter_dims_to_operand_dims}."
             )
         kept = operand.ndim - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
         if len(numbers.update_window_dims) != kept:
@@ -81,9 +80,8 @@ def _abstract_of(name: str) -> Callable:
         )
         if batch != indices.shape[:-1]:
             raise TypeError(
-                f"{name}: updates {updates.str_short()} without its window axes has shape "
-                f"{batch}, but "
-                f"scatter_indices has {indices.shape[:-1]} positions."
+                f"{name}: updates {updates.str_short()} without its window axes has shape {batch}, "
+                f"but scatter_indices has {indices.shape[:-1]} positions."
             )
         for axis, size in enumerate(window_sizes(operand, updates.shape, numbers)):
             if size > operand.shape[axis] and updates.size:

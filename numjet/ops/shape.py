@@ -3,6 +3,7 @@ select_n, iota, bitcast and copy."""
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -91,7 +92,8 @@ def reshape(
            [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(reshape(operand, new_sizes, dimensions), out_sharding)
+        made = functools.partial(reshape, operand, new_sizes, dimensions)
+        return hooks.laid_out(made, out_sharding)
     x = as_array(operand)
     sizes = canonical_shape(new_sizes)
     if dimensions is not None and tuple(dimensions) != tuple(range(x.ndim)):
@@ -338,8 +340,7 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) 
     if len(padding_config) != x.ndim:
         raise TypeError(
             f"pad: padding_config has {len(padding_config)} entries for {x.str_short()}; give "
-            "(low, high, "
-            "interior) for each axis."
+            "(low, high, interior) for each axis."
         )
     if any(i < 0 for _, _, i in padding_config):
         raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
@@ -501,8 +502,7 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
         if c.shape != first.shape or c.dtype != first.dtype:
             raise TypeError(
                 f"select_n: cases must have one shape and dtype, got {first.str_short()} and "
-                f"{c.str_short()}. "
-                "jnp.where broadcasts and promotes."
+                f"{c.str_short()}. jnp.where broadcasts and promotes."
             )
     if which.shape and which.shape != first.shape:
         raise TypeError(
@@ -662,7 +662,8 @@ def broadcasted_iota(
            [0, 1, 2]], dtype=int32)
     """
     if out_sharding is not None:
-        return hooks.laid_out(broadcasted_iota(dtype, shape, dimension), out_sharding)
+        made = functools.partial(broadcasted_iota, dtype, shape, dimension)
+        return hooks.laid_out(made, out_sharding)
     shape = canonical_shape(shape)
     return iota_p.bind(
         dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape))

@@ -37,8 +37,7 @@ def _slice_abstract(
     ):
         raise TypeError(
             f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides "
-            f"{strides} "
-            f"need one entry for each of the {x.ndim} axes of {x.str_short()}."
+            f"{strides} need one entry for each of the {x.ndim} axes of {x.str_short()}."
         )
     shape = []
     for axis, (start, limit) in enumerate(zip(start_indices, limit_indices, strict=True)):
@@ -210,8 +209,7 @@ def _check_starts(name: str, x: ShapedArray, starts: tuple) -> None:
     if len(starts) != x.ndim:
         raise TypeError(
             f"{name}: {x.str_short()} has {x.ndim} axes, but {len(starts)} start indices were "
-            "given. Give "
-            "one for each axis."
+            "given. Give one for each axis."
         )
     for start in starts:
         if start.shape or not dtypes.is_integer(start.dtype):
@@ -228,15 +226,13 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
         if whole.aval.ndim != 1:
             raise TypeError(
                 f"{name}: start_indices must be a sequence of scalars or a one-dimensional array, "
-                "got "
-                f"{whole.aval.str_short()}."
+                f"got {whole.aval.str_short()}."
             )
         start_indices = [index_in_dim(whole, k, 0, False) for k in range(whole.aval.shape[0])]
     if len(start_indices) != x.aval.ndim:
         raise ValueError(
             f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start "
-            "indices "
-            "were given. Give one for each axis."
+            "indices were given. Give one for each axis."
         )
     flags = [bool(negative)] * x.aval.ndim if isinstance(negative, bool) else list(negative)
     dtype = index_dtype(*x.aval.shape)
@@ -273,8 +269,8 @@ def _dynamic_slice_abstract(
         not 0 <= k <= n for k, n in zip(slice_sizes, x.shape, strict=True)
     ):
         raise TypeError(
-            f"dynamic_slice: slice_sizes {slice_sizes} must fit inside {x.str_short()}, axis by "
-            "axis."
+            "slice slice_sizes must be less than or equal to operand shape: dynamic_slice got "
+            f"slice_sizes {slice_sizes}, which must fit inside {x.str_short()}, axis by axis."
         )
     return ShapedArray(slice_sizes, x.dtype, x.weak_type)
 
@@ -623,8 +619,7 @@ def dynamic_update_index_in_dim(
         if new.aval.ndim + 1 != x.aval.ndim:
             raise TypeError(
                 f"dynamic_update_index_in_dim: the update {new.aval.str_short()} must have the "
-                "axes of "
-                f"{x.aval.str_short()}, with or without axis {axis}."
+                f"axes of {x.aval.str_short()}, with or without axis {axis}."
             )
         new = reshape(new, (*new.aval.shape[:axis], 1, *new.aval.shape[axis:]))
     return dynamic_update_slice_in_dim(

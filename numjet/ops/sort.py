@@ -152,7 +152,7 @@ def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     if dtypes.is_complex(x.dtype) or dtypes.is_key(x.dtype):
         raise TypeError(f"top_k: takes real numbers, got {x.str_short()}.")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
-    return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, dtypes.int32)]
+    return [ShapedArray(shape, d, x.weak_type) for d in (x.dtype, dtypes.int32)]
 
 
 def _top_k_reference(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:

@@ -40,12 +40,14 @@ from numjet.ops.families import (
     pair,
     quiet,
 )
+from numjet.ops.jit_call import call
 from numjet.ops.logic import eq, le, lt
 from numjet.ops.namespaces import Traced, lowering, reference
 from numjet.ops.shape import select_n
 from numjet.ops.special_series import chebyshev
 from numjet.ops.transcendental import exp, log, log1p, sqrt
 from numjet.transforms.jvp import jvp_call
+from numjet.transforms.stage import stage_closed
 
 _SQRT_PI = 1.7724538509055160273
 
@@ -148,11 +150,16 @@ def _through(formula: Callable, which: int) -> Callable:
     forward, which is taken when it is asked for."""
     function = lowering(_Functions, formula)
 
+    def computed(*xs: Any) -> list[Any]:
+        # Staged: operators of values that are there would make float32 of the formula's float64.
+        avals = [x.aval for x in xs]
+        return call(stage_closed(lambda *ys: [function(*ys)], avals, formula.__name__), xs, "slope")
+
     def rule(t: Any, out: Any, *primals: Any) -> Any:
         one = primals[which]
         tangents = [Zero(x.aval.tangent()) for x in primals]
         tangents[which] = full(one.aval.shape, 1, one.aval.dtype)
-        _, (slope,), _ = jvp_call(lambda *xs: [function(*xs)], primals, tangents)
+        _, (slope,), _ = jvp_call(computed, primals, tangents)
         return mul(t, slope)
 
     return rule
@@ -336,8 +343,9 @@ def _bessel_native(near: tuple, far: tuple, odd: bool) -> Callable:
     """exp(-|x|) I(x) by Chebyshev series up to 8 and, of 8 / x, beyond (special_tables)."""
 
     def lowering(x: Any) -> Any:
-        dtype, weak = x.aval.dtype, x.aval.weak_type
-        work = dtypes.float32 if dtype.itemsize < 4 else dtype
+        # The series lose some five roundings of single precision.
+        dtype, weak, work = x.aval.dtype, x.aval.weak_type, dtypes.float64
+        single = dtype.itemsize <= 4
         value = convert(x, work)
         size = absolute(value)
         edge = full(size.aval.shape, 8, work)
@@ -345,10 +353,10 @@ def _bessel_native(near: tuple, far: tuple, odd: bool) -> Callable:
         # A NaN goes through the second series.
         inner = select_n(small, edge, size)
         outer = select_n(small, size, edge)
-        low = chebyshev(near, inner)
+        low = chebyshev(near, inner, single)
         low = mul(low, inner) if odd else low
         root = integer_pow(sqrt(outer), -1)
-        high = mul(chebyshev(far, mul(edge, integer_pow(outer, -1))), root)
+        high = mul(chebyshev(far, mul(edge, integer_pow(outer, -1)), single), root)
         out = select_n(small, high, low)
         if odd:      # sign(value), which keeps the sign of zero
             out = select_n(lt(value, full(value.aval.shape, 0, work)), out, neg(out))

@@ -224,11 +224,10 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
 
 def _transpose(cts: list, *args: Any, **params: Any) -> list:
     raise ValueError(
-        "Reverse-mode differentiation does not work for lax.while_loop, or lax.fori_loop with a "
-        "trip count that is "
-        "not known while tracing. Use lax.scan, or lax.fori_loop with Python integers as bounds; "
-        "or forward mode "
-        "(jvp, jacfwd); or give the function a custom_vjp (implicit differentiation)."
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
+        "dynamic start/stop values: the number of rounds to store is not known while tracing. Use "
+        "lax.scan, or lax.fori_loop with Python integers as bounds; or forward mode (jvp, jacfwd); "
+        "or give the function a custom_vjp (implicit differentiation)."
     )
 
 
@@ -279,7 +278,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     192
     """
     if not (callable(cond_fun) and callable(body_fun)):
-        raise TypeError("while_loop: cond_fun and body_fun must be functions.")
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.disable_jit.value:
         try:
             val = tree.tree_map(as_array, init_val)  # what the body does in place is its own
@@ -292,7 +291,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     avals = [x.aval for x in leaves]
     in_tree = tree.tree_structure((init_val,))
     carried: list[ShapedArray]
-    while True:  # each round makes one more weak type stronger, so there is an end
+    while True:  # each round changes one more dtype, so there is an end
         use = RefUse()
         body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use)
         carried = body.out_avals[: len(body.out_avals) - len(use.written)]
@@ -320,10 +319,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         or pred[0].shape
         or pred[0].dtype != dtypes.bool_
     ):
-        got = pred[0].str_short() if len(pred) == 1 else str(cond_tree)
-        raise TypeError(
-            f"while_loop: cond_fun must return one boolean without dimensions, got {got}."
-        )
+        leaf = tree.treedef_is_leaf(cond_tree)
+        got = f"output type(s) {pred[0].str_short()}" if leaf else f"pytree {cond_tree}"
+        raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
     outs = while_p.bind(
         *cond_consts,
         *body_consts,
@@ -338,7 +336,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         ref.put(value)
     # Weakly typed where the body's result is.
     outs = [
-        convert(x, o.dtype, True) if o.weak_type and x.aval.dtype == o.dtype else x
+        convert(x, o.dtype, o.weak_type) if x.aval.dtype == o.dtype else x
         for x, o in zip(outs, carried)
     ]
     given = tree.tree_leaves(init_val)
@@ -381,9 +379,16 @@ def fori_loop(
             number = as_array(i if lower.weak_type else np.asarray(i, lower.dtype))
             init_val = body_fun(number, init_val)
         return init_val
+    if lower.dtype != upper.dtype and not (lower.weak_type or upper.weak_type):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{lower.dtype.name} and {upper.dtype.name}."
+        )
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
-    lower, upper = convert(lower, dtype), convert(upper, dtype)
+    form = "while_loop" if low is None or high is None else "scan"
+    lower = convert(lower, dtype) if low is None else as_array(np.asarray(low, dtype))
+    upper = convert(upper, dtype) if high is None else as_array(np.asarray(high, dtype))
     init_tree = tree.tree_structure(init_val)
 
     def body(i: Any, val: Any) -> Any:
@@ -392,14 +397,13 @@ def fori_loop(
         want = [aval_of(x) for x in tree.tree_leaves(val)]
         got_avals = [x.aval for x in got]
         stronger = strengthen(want, got_avals) if out_tree == init_tree else want
-        check_carry("fori_loop", init_tree, stronger, out_tree, got_avals)
+        check_carry(f"fori_loop: {form}", init_tree, stronger, out_tree, got_avals)
         return out
 
     if low is not None and high is not None:
         # Counted like a Python integer.
-        first = convert(lower, dtypes.canonical(dtypes.int64), True)
-        if lower.aval.shape == () and -(2**31) <= low and high < 2**31:
-            lower = first
+        if -(2**31) <= low and high < 2**31:
+            lower = as_array(low)
         (_, out), _ = scan(
             lambda carry, _: (
                 (add(carry[0], 1), body(carry[0], carry[1])),
@@ -411,6 +415,10 @@ def fori_loop(
             unroll=1 if unroll is None else unroll,
         )
         return out
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
+        )
     _, _, out = while_loop(
         lambda c: lt(c[0], c[1]),
         lambda c: (add(c[0], np.asarray(1, dtype)), c[1], body(c[0], c[2])),

@@ -31,7 +31,15 @@ from numjet.ops.collective import (
 )
 from numjet.ops.shape import concatenate, squeeze
 from numjet.ops.slicing import dynamic_slice_in_dim, index_in_dim
-from numjet.partition.propagate import Free, Plan, eqn_rule, everywhere, flatten, propagate
+from numjet.partition.propagate import (
+    Free,
+    Plan,
+    as_typed,
+    eqn_rule,
+    everywhere,
+    flatten,
+    propagate,
+)
 from numjet.partition.rules import Layout, Sizes, assign, layout_of, local_shape, results
 from numjet.transforms.batch import Axis, extend_axis_env
 from numjet.transforms.stage import stage_closed
@@ -133,7 +141,7 @@ class _Emitter:
     ) -> ClosedJaxpr:
         """A jaxpr for parts: arguments laid out as `ins`, results as `outs`."""
         avals = [
-            v.aval.update(shape=local_shape(v.aval.shape, layout, self.sizes))
+            v.aval.bare().update(shape=local_shape(v.aval.shape, layout, self.sizes))
             for v, layout in zip(closed.jaxpr.invars, ins, strict=True)
         ]
 
@@ -162,7 +170,10 @@ class _Emitter:
                         f"partition: {eqn.primitive.name} gave {x.aval.shape} for {v.aval.shape} "
                         f"laid out as {layout}."
                     )
-                env[v] = x, layout
+                want = as_typed(v.aval, layout) or layout
+                if want != layout:
+                    x = self.moved((x, layout), want, eqn.primitive.name, "as typed", eqn.source)
+                env[v] = x, want
         self.readers = outer
         return [
             self.moved(read(v), want, "the program", "to the result's layout", None)

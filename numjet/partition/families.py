@@ -330,6 +330,14 @@ def _top_k(avals: Avals, outs: Avals, params: dict) -> Rule:
     return Rule([dims], [dims for _ in outs], f.sizes)
 
 
+def _by_key(avals: Avals, outs: Avals, params: dict) -> Rule:
+    """Keys, and what each of them gives behind its place."""
+    f = Factors()
+    dims = f.of(avals[0].shape)
+    ins = [dims[: a.ndim] for a in avals]
+    return Rule(ins, [dims + [()] * (o.ndim - len(dims)) for o in outs], f.sizes)
+
+
 def _whole(avals: Avals, outs: Avals, params: dict) -> Rule:
     """One element: nothing to cut, nothing to gather."""
     return Rule([[() for _ in a.shape] for a in avals], [[() for _ in a.shape] for a in outs], {})
@@ -364,6 +372,7 @@ _FAMILIES: dict[str, Family] = {
     "optimization_barrier": _each,
     "device_put": _each,
     "sharding_constraint": elementwise,
+    "mesh_cast": elementwise,
     "dot_general": _dot,
     "conv_general_dilated": _conv,
     "gather": _gather,
@@ -384,6 +393,7 @@ _FAMILIES: dict[str, Family] = {
          "bessel_i1e", "mulhi", "eq_to", "le_to", "lt_to"),
         elementwise,
     ),
+    **dict.fromkeys(("random_bits", "random_split", "random_fold_in"), _by_key),
     "create_token": _whole,
     "after_all": _whole,
 }

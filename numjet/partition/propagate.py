@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.core.avals import lenient
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.partition.families import rule_of
 from numjet.partition.rules import Layout, Rule, Sizes, assign, layout_of, results
@@ -38,7 +39,8 @@ def flatten(closed: ClosedJaxpr) -> ClosedJaxpr:
         def run(*args: Any) -> list:
             return _inlined(closed.jaxpr, closed.consts, args)
 
-        found = stage_closed(run, closed.in_avals)
+        with lenient():
+            found = stage_closed(run, closed.in_avals)
         # What nobody reads would bring collectives, which are never dropped.
         found = ClosedJaxpr(dce_jaxpr(found.jaxpr)[0], found.consts)
         closed.cache["flat"] = found
@@ -131,8 +133,20 @@ def _forward(
         plan.layouts[v] = wanted.get(v) if layout is None else layout
     for eqn in jaxpr.eqns:
         for v, layout in zip(eqn.outvars, _results(eqn, plan, wanted), strict=True):
-            plan.layouts[v] = layout
+            plan.layouts[v] = as_typed(v.aval, layout)
     return plan
+
+
+def as_typed(aval: Any, layout: Free) -> Free:
+    """The layout with the Explicit axes that the type of the value shows."""
+    if aval.placed is None:
+        return layout
+    shown = aval.placed.mesh.explicit_axes
+    rest = everywhere(aval.ndim) if layout is None else layout
+    return tuple([
+        (*axes, *[a for a in other if a not in shown])
+        for axes, other in zip(aval.placed.layout(aval.ndim), rest, strict=True)
+    ])  # fmt: skip
 
 
 def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:

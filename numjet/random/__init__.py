@@ -12,10 +12,11 @@ from typing import Any as _Any
 
 from numjet.api.large import (
     always as _always,
+    dear_operands as _dear_operands,
     large_shape as _large_shape,
     wrap_public as _wrap_public,
 )
-from numjet.api.sharding import laid_out as _laid_out
+from numjet.api.reshard import laid_out as _laid_out
 from numjet.random.basic import (
     bernoulli,
     categorical,
@@ -130,8 +131,9 @@ def _keeping_layouts(function: _Callable) -> _Callable:
 
     @_functools.wraps(function)
     def draw(*args: _Any, out_sharding: _Any = None, **kwargs: _Any) -> _Any:
-        out = function(*args, **kwargs)
-        return out if out_sharding is None else _laid_out(out, out_sharding)
+        if out_sharding is None:
+            return function(*args, **kwargs)
+        return _laid_out(_functools.partial(function, *args, **kwargs), out_sharding)
 
     draw.__module__ = __name__  # where pickle finds it
     return draw
@@ -145,8 +147,7 @@ for _name in __all__:
         globals()[_name]) else []
     if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
         _large = _large_shape(_parameters.index("shape"))
-        _wrap_public(
-            globals(), __name__, [_name], _large, _always if _name in _BY_REJECTION else None
-        )
+        _often = _always if _name in _BY_REJECTION else _dear_operands
+        _wrap_public(globals(), __name__, [_name], _large, _often)
     if "out_sharding" in _parameters:
         globals()[_name] = _keeping_layouts(globals()[_name])

@@ -76,8 +76,7 @@ def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
     if not fits:
         raise ValueError(
             f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast "
-            f"to "
-            f"the shape {shape} asked for."
+            f"to the shape {shape} asked for."
         )
     return shape
 
@@ -536,8 +535,7 @@ def choice(
         if p.shape != (n,):
             raise ValueError(
                 f"random.choice: p has shape {p.shape}, but must have one probability for each of "
-                f"the "
-                f"{n} entries."
+                f"the {n} entries."
             )
         if replace:
             total = cumsum(p)

@@ -525,8 +525,7 @@ def multivariate_normal(
     if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
         raise ValueError(
             f"random.multivariate_normal: mean of shape {mean.shape} and cov of shape {cov.shape} "
-            f"must "
-            "be (..., n) and (..., n, n)."
+            "must be (..., n) and (..., n, n)."
         )
     batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     shape = batch if shape is None else shape_of(shape)

@@ -175,23 +175,32 @@ def multinomial(
     if not p.ndim:
         raise ValueError("random.multinomial: p must have an axis of categories, got a scalar.")
     shape = result_shape("multinomial", shape, expand_dims(n, (n.ndim,)), p)
-    categories, batch = shape[-1], shape[:-1]
-    p = broadcast_to(p, shape)
-    if not categories:
+    if not shape[-1]:
         return full(shape, 0, dtype)
+    n, p = broadcast_to(n, shape[:-1]), broadcast_to(p, shape)
+    return convert(_compiled_shares(key, n, p, dtype=work, unroll=unroll), dtype)
+
+
+def _shares(key: Any, n: Any, p: Any, dtype: Any, unroll: int | bool) -> Any:
+    """How many of n trials fall to each category, of p's last axis."""
+    shape = p.shape
+    categories, batch = shape[-1], shape[:-1]
     order = (len(batch), *range(len(batch)))
     p = transpose(p, order)
     # Of what is left for a category and those behind it, its part: the last has all.
     left = cumsum(p, 0, reverse=True)
-    one = full(p.shape, 1, work)
+    one = full(p.shape, 1, dtype)
     last = ge(p, left)
     part = select_n(last, p / select_n(last, left, one), one)
 
     def draw(rest: Any, now: tuple) -> tuple:
         key, part = now
-        count = _counts(key, rest, part, work)
+        count = _counts(key, rest, part, dtype)
         return rest - count, count
 
     keys = random_split(key, shape=(categories,))
-    counts = scan(draw, broadcast_to(n, batch), (keys, part), unroll=unroll)[1]
-    return convert(transpose(counts, (*range(1, len(shape)), 0)), dtype)
+    counts = scan(draw, n, (keys, part), unroll=unroll)[1]
+    return transpose(counts, (*range(1, len(shape)), 0))
+
+
+_compiled_shares = jit(_shares, static_argnames=("dtype", "unroll"))

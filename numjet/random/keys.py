@@ -206,9 +206,8 @@ def fold_in(key: Any, data: Any) -> Any:
     typed, raw = as_keys(key, "fold_in")
     if typed.ndim:
         raise ValueError(
-            f"random.fold_in accepts a single key, but was given a key array of shape "
-            f"{typed.shape}. "
-            "Use vmap for batching."
+            "random.fold_in accepts a single key, but was given a key array of shape "
+            f"{typed.shape}. Use vmap for batching."
         )
     if isinstance(data, int):
         if not 0 <= data < 1 << 32:
@@ -220,8 +219,7 @@ def fold_in(key: Any, data: Any) -> Any:
     if data.ndim:
         raise TypeError(
             f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use "
-            f"vmap "
-            "for batching."
+            "vmap for batching."
         )
     if not dtypes.is_integer(data.dtype) and not dtypes.is_floating(data.dtype):
         raise TypeError(f"random.fold_in: data must be an integer, got {data.aval.str_short()}.")

@@ -219,3 +219,10 @@ def minimize(
         end.x, success, end.status, end.value, end.gradient, end.inverse, end.calls, end.calls,
         end.iterations,
     )  # fmt: skip
+
+
+__all__ = ["OptimizeResults", "minimize"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.custom import custom_jvp
+from numjet.api.large import dear_operands, wrap_public
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.nn.normalization import log_softmax as _log_softmax, logsumexp, softmax as _softmax
@@ -17,20 +18,16 @@ from numjet.numpy.elementwise import (
     broadcast_like,
     constant,
     divide,
-    equal,
-    greater,
-    less,
-    less_equal,
-    logical_and,
     multiply,
     negative,
     subtract,
-    where,
     zeros_like,
 )
+from numjet.numpy.logic import equal, greater, less, less_equal, logical_and, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
+    cast,
     one_inexact,
     promote_inexact,
     promote_shapes,
@@ -207,7 +204,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
         raise NotImplementedError("factorial: exact=True is not supported. Use math.factorial.")
     n = one_inexact("factorial", n)
     negative_ones, zero = less(n, 0), constant(0, n)
-    return where(negative_ones, zero, gamma(add(where(negative_ones, zero, n), 1)))
+    out = where(negative_ones, zero, gamma(add(where(negative_ones, zero, n), 1)))
+    return cast(out, n.aval.dtype, n.aval.weak_type)
 
 
 # ------------------------------------------------------------------ logistic and entropies
@@ -237,8 +235,15 @@ def logit(x: Any) -> Any:
     >>> special.logit(jnp.array([0.5, 1.0])).round(4)
     Array([ 0., inf], dtype=float32)
     """
-    x = one_inexact("logit", x)
-    return subtract(log(x), log1p(negative(x)))
+    return _logit(one_inexact("logit", x))
+
+
+@custom_jvp
+def _logit(x: Any) -> Any:
+    return log(divide(x, subtract(1, x)))
+
+
+_logit.defjvps(lambda t, out, x: divide(t, multiply(x, subtract(1, x))))
 
 
 @custom_jvp
@@ -562,3 +567,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__]
+
+# Several operations each, which small arrays are too few for: programs, when they are met again.
+wrap_public(globals(), __name__, ("gammasgn", "log_softmax"), is_dear=dear_operands)

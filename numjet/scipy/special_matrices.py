@@ -11,8 +11,10 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import divide, multiply, negative, subtract, where
+from numjet.numpy.elementwise import divide, multiply, negative, subtract
 from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate
+from numjet.numpy.logic import where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -22,7 +24,7 @@ from numjet.numpy.promote import (
     promote_inexact,
     strong,
 )
-from numjet.numpy.shape import atleast_1d, atleast_2d, concatenate, expand_dims
+from numjet.numpy.shape import atleast_1d, atleast_2d, expand_dims
 from numjet.ops.complex_ops import conjugate
 
 

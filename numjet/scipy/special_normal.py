@@ -5,29 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
-    _select,
     add,
-    broadcast_like,
-    constant,
     divide,
-    equal,
-    greater,
-    less,
-    logical_and,
-    logical_or,
     maximum,
+    minimum,
     multiply,
     negative,
     subtract,
-    where,
 )
+from numjet.numpy.logic import greater, less, where
 from numjet.numpy.promote import cast, one_inexact
-from numjet.numpy.unary import exp, log, sqrt
+from numjet.numpy.unary import exp, log, log1p, sqrt
+from numjet.ops import special_tables as tables
+from numjet.ops.special_series import chebyshev
 
 
 def _wide(name: str, x: Any) -> tuple[Any, Any]:
@@ -91,14 +85,7 @@ def ndtr(x: Any) -> Any:
     Array([0.5   , 0.8413], dtype=float32)
     """
     x, kind = _wide("ndtr", x)
-    half = multiply(x, math.sqrt(0.5))
-    size = lax.abs(half)
-    middle = add(1.0, lax.erf(half))
-    tail = lax.erfc(size)
-    out = where(
-        less(size, math.sqrt(0.5)), middle, where(greater(half, 0), subtract(2.0, tail), tail)
-    )
-    return cast(multiply(0.5, out), kind)
+    return cast(multiply(0.5, lax.erfc(multiply(x, -math.sqrt(0.5)))), kind)
 
 
 def ndtri(p: Any) -> Any:
@@ -114,29 +101,33 @@ def ndtri(p: Any) -> Any:
     Array([0.  , 1.96], dtype=float32)
     """
     p, kind = _wide("ndtri", p)
-    # erf_inv loses digits near -1; below 0.5 Newton steps on log ndtr sharpen the tail.
-    x = multiply(math.sqrt(2), lax.erf_inv(subtract(multiply(2, p), 1)))
-    tail = logical_and(less(p, 1e-3), greater(p, 0))
-    safe = _select(tail, p, broadcast_like(constant(1e-4, p), p))
-    start = negative(sqrt(multiply(-2, log(safe))))
-    target = log(safe)
-    z = start
-    for _ in range(5):
-        value = log_ndtr(z)
-        slope = exp(
-            subtract(subtract(multiply(-0.5, lax.square(z)), 0.5 * math.log(2 * math.pi)), value)
-        )
-        z = subtract(z, divide(subtract(value, target), slope))
-    out = _select(tail, z, x)
-    out = where(equal(p, 0), constant(-np.inf, out), where(equal(p, 1), constant(np.inf, out), out))
-    return cast(where(logical_or(less(p, 0), greater(p, 1)), constant(np.nan, out), out), kind)
+    return cast(_quantile(p), kind)
+
+
+@custom_jvp
+def _quantile(p: Any) -> Any:
+    # w = -log(1 - x²) for x = 2 p - 1, as for erf_inv (Giles), but exact where p is tiny. It is
+    # infinite at 0 and 1, and NaN outside.
+    w = negative(log(multiply(multiply(4, p), subtract(1, p))))
+    edge = tables.NDTRI_CENTRE[0][1]
+    size = lax.abs(subtract(multiply(2, p), 1))
+    near = multiply(size, chebyshev(tables.NDTRI_CENTRE, minimum(w, edge)))
+    root = sqrt(maximum(w, edge))
+    far = multiply(root, chebyshev(tables.NDTRI_FAR, divide(1, add(root, 1))))
+    out = where(less(w, edge), near, far)
+    return where(less(p, 0.5), negative(out), out)
+
+
+_quantile.defjvps(
+    lambda t, out, p: multiply(t, multiply(math.sqrt(2 * math.pi), exp(_half_square(out))))
+)
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log of ndtr, exact in the lower tail.
 
-    x: a real array of any shape; integers become floats. series_order: how many terms of the
-    asymptotic series are taken far below 0, 0 to 30 (ValueError). Result: x's shape. Derivative:
+    x: a real array of any shape; integers become floats. series_order: 0 to 30 (ValueError); no
+    result depends on it, since no asymptotic series is used. Result: x's shape. Derivative:
     exp(-x²/2 - y) / √(2π).
 
     >>> from numjet import numpy as jnp
@@ -149,22 +140,24 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
             f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}."
         )
     x, kind = _wide("log_ndtr", x)
-    # Below `low` the distribution function underflows, above `high` its complement is tiny.
-    low, high = (-20.0, 8.0) if x.aval.dtype == dtypes.float64 else (-10.0, 5.0)
-    top = negative(ndtr(negative(maximum(x, high))))
-    middle = log(ndtr(where(less(x, low), low, where(greater(x, high), high, x))))
-    far = where(less(x, low), x, low)
-    square = lax.square(far)
-    series: Any = 1.0
-    term: Any = 1.0
-    for n in range(1, series_order + 1):
-        term = divide(multiply(term, -(2 * n - 1)), square)
-        series = add(series, term)
-    bottom = add(
-        subtract(subtract(multiply(-0.5, square), log(negative(far))), 0.5 * math.log(2 * math.pi)),
-        log(series),
+    return cast(_log_ndtr(x), kind)
+
+
+@custom_jvp
+def _log_ndtr(x: Any) -> Any:
+    above = greater(x, 0)
+    scaled = _erfcx(multiply(lax.abs(x), math.sqrt(0.5)))
+    fall = negative(_half_square(x))
+    # The two logarithms are of numbers that the other's side does not reach.
+    upper = log1p(multiply(-0.5, multiply(scaled, exp(fall))))
+    return where(above, upper, add(fall, log(multiply(0.5, scaled))))
+
+
+_log_ndtr.defjvps(
+    lambda t, out, x: multiply(
+        t, exp(subtract(negative(_half_square(x)), add(out, 0.5 * math.log(2 * math.pi))))
     )
-    return cast(where(greater(x, high), top, where(less(x, low), bottom, middle)), kind)
+)
 
 
 def erfcx(x: Any) -> Any:
@@ -179,13 +172,29 @@ def erfcx(x: Any) -> Any:
     Array([1.    , 0.0056], dtype=float32)
     """
     x, kind = _wide("erfcx", x)
-    small = less(x, 5.0)
-    near = where(small, x, constant(0, x))
-    direct = multiply(exp(lax.square(near)), lax.erfc(near))
-    far = where(small, constant(5, x), x)
-    # The continued fraction 1 / (x + (1/2) / (x + 1 / (x + (3/2) / ...))), from the tail.
-    rest = far
-    for k in range(40, 0, -1):
-        rest = add(far, divide(0.5 * k, rest))
-    out = where(small, direct, divide(1 / math.sqrt(math.pi), rest))
-    return cast(out, kind)
+    return cast(_scaled(x), kind)
+
+
+@custom_jvp
+def _scaled(x: Any) -> Any:
+    out = _erfcx(lax.abs(x))
+    grown = multiply(2, exp(lax.square(minimum(x, 0))))
+    return where(less(x, 0), subtract(grown, out), out)
+
+
+_scaled.defjvps(
+    lambda t, out, x: multiply(
+        t, subtract(multiply(multiply(2, x), out), 2 / math.sqrt(math.pi))
+    )
+)
+
+
+def _erfcx(a: Any) -> Any:
+    """exp(a²) erfc(a) for a >= 0."""
+    w = divide(3, add(a, 3))
+    return multiply(w, chebyshev(tables.ERFCX, w))
+
+
+def _half_square(x: Any) -> Any:
+    """x² / 2."""
+    return multiply(0.5, lax.square(x))

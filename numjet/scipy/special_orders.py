@@ -3,7 +3,6 @@ numjet.scipy.special."""
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from numjet import lax, numpy as jnp
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
+from numjet.core.memo import remembered
 from numjet.core.trace import concrete_or_none
 from numjet.numpy.promote import as_arrays, promote_inexact
 
@@ -70,7 +70,7 @@ def _hankel(z: Any, order: int) -> Any:
     return (even * a - odd * b) / jnp.sqrt(math.pi * z)
 
 
-@functools.cache
+@remembered("Bessel functions of orders", 256)
 def _bessel(v: int, n_iter: int) -> Any:
     """The function of z that gives J_0 ... J_v as a tuple, with its derivative."""
     start = max(n_iter, 2 * v + 40, 60)

@@ -16,7 +16,7 @@ import numpy as np
 from numjet import numpy as jnp
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact
-from numjet.scipy.trends import detrend as _detrend
+from numjet.scipy.trends import broadcasting, detrend as _detrend
 
 _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
@@ -213,6 +213,7 @@ def _spectra(
     )
 
 
+@broadcasting
 def stft(
     x: Any,
     fs: Any = 1.0,
@@ -250,6 +251,7 @@ def stft(
     )  # fmt: skip
 
 
+@broadcasting
 def csd(
     x: Any,
     y: Any,
@@ -302,6 +304,7 @@ def csd(
     return frequencies, middle / bias
 
 
+@broadcasting
 def welch(
     x: Any,
     fs: Any = 1.0,
@@ -352,6 +355,7 @@ def _added(pieces: Any, step: int) -> Any:
     return out.reshape(*out.shape[:-2], -1)[..., : (count - 1) * step + length]
 
 
+@broadcasting
 def istft(
     Zxx: Any,  # noqa: N803 - a public name
     fs: Any = 1.0,

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet import numpy as jnp
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact
 
 
+def broadcasting(function: Callable) -> Callable:
+    """`function`, whose own operations join ranks whatever `numpy_rank_promotion` says of the
+    user's."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        with config.numpy_rank_promotion("allow"):
+            return function(*args, **options)
+
+    return called
+
+
+@broadcasting
 def detrend(
     data: Any,
     axis: int = -1,

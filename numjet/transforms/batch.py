@@ -31,15 +31,32 @@ class Axis:
     """A mapped axis: its size and, for collectives, its name. `trace` is the one whose batch rule
     of a higher-order primitive runs: rules that call functions by the user run them under it
     (`batch_again`). `pin`, where the members are devices, lays a value with one row a member out
-    over them."""
+    over them. `placed`: by which Explicit axes of a mesh it is cut, as the sharding of an array
+    that has this axis alone."""
 
-    __slots__ = ("size", "name", "spmd", "trace", "pin")
+    __slots__ = ("size", "name", "spmd", "trace", "pin", "placed")
 
     def __init__(
-        self, size: int, name: Any = None, spmd: Any = None, pin: Callable | None = None
+        self,
+        size: int,
+        name: Any = None,
+        spmd: Any = None,
+        pin: Callable | None = None,
+        placed: Any = None,
     ) -> None:
         self.size, self.name, self.spmd, self.pin = size, name, spmd, pin
         self.trace: Any = None
+        self.placed = placed
+
+    def over(self, aval: ShapedArray, at: int = 0) -> ShapedArray:
+        """The aval of a batch of values of this aval, whose axis is at `at`."""
+        new = aval.update(shape=(*aval.shape[:at], self.size, *aval.shape[at:]))
+        placed = self.placed or aval.placed
+        if placed is None:
+            return new
+        own = self.placed.spec[0] if self.placed is not None else None
+        entries = (None,) * aval.ndim if aval.placed is None else tuple(aval.placed.spec)
+        return new.with_axes(placed, (*entries[:at], own, *entries[at:]))
 
 
 class AxisEffect(Effect):
@@ -77,8 +94,7 @@ def axis_size(name: Any) -> int:
         known = ", ".join(map(repr, env)) or "none"
         raise NameError(
             f"unbound axis name: {name!r}. Axes in scope: {known}. Collectives run inside "
-            "vmap(..., "
-            f"axis_name={name!r}), pmap or shard_map."
+            f"vmap(..., axis_name={name!r}), pmap or shard_map."
         )
     return env[name]
 
@@ -104,8 +120,7 @@ _examples: dict[tuple[ShapedArray, int], ShapedArray] = Memo("examples of batche
 
 
 def _example(aval: ShapedArray, dim: int) -> ShapedArray:
-    shape = aval.shape[:dim] + aval.shape[dim + 1 :]
-    found = _examples[aval, dim] = ShapedArray(shape, aval.dtype, aval.weak_type)
+    found = _examples[aval, dim] = aval.row(dim)
     return found
 
 
@@ -254,7 +269,10 @@ def batch_jaxpr(
     """
     n_out = len(closed.jaxpr.outvars)
     forced = [force] * n_out if isinstance(force, bool) else list(force)
-    key = ("batch", axis.size, axis.name, tuple(mapped), tuple(forced), tuple(axis_env().items()))
+    key = (
+        "batch", axis.size, axis.name, tuple(mapped), tuple(forced), tuple(axis_env().items()),
+        axis.placed,
+    )  # fmt: skip
     found = closed.cache.get(key)
     if found is not None:
         return found
@@ -274,8 +292,7 @@ def batch_jaxpr(
         ]
 
     avals = [
-        a.update(shape=(axis.size, *a.shape)) if m else a
-        for a, m in zip(closed.in_avals, mapped, strict=True)
+        axis.over(a) if m else a for a, m in zip(closed.in_avals, mapped, strict=True)
     ]
     jaxpr, consts = stage(fun, avals)
     result = ClosedJaxpr(jaxpr, consts), mapped_out

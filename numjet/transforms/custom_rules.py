@@ -19,6 +19,7 @@ from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, z
 from numjet.core.trace import aval_of, set_trace
 from numjet.transforms.batch import Axis, BatchTrace, all_to_front, batch_again, to_front
 from numjet.transforms.stage import hoist_consts, stage
+from numjet.transforms.transpose import RUN_ON_ZEROS
 
 
 def run_call(call: Any, args: Sequence[Any]) -> list[Any]:
@@ -107,8 +108,7 @@ def _no_const_tangents(name: str, tangents: Sequence[Any]) -> None:
     if any(type(t) is not Zero for t in tangents):
         raise NotImplementedError(
             f"{name}: its function closes over a value that is being differentiated. Pass the "
-            "value as an "
-            "explicit argument, so that the rule can see it."
+            "value as an explicit argument, so that the rule can see it."
         )
 
 
@@ -142,9 +142,9 @@ def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
         return Zero(want)
     if want.shape != have.shape or (want.dtype != have.dtype and not have.weak_type):
         raise TypeError(
-            f"custom_jvp rule of {name}: a tangent output must have the shape and dtype of its "
-            "primal "
-            f"output: expected {want.str_short()}, got {have.str_short()}."
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes "
+            f"and dtypes. Expected {want.str_short()} (the tangent type of the primal output of "
+            f"{name}) but got {have.str_short()}."
         )
     return convert(tangent, want.dtype, have.weak_type) if want.dtype != have.dtype else tangent
 
@@ -326,7 +326,7 @@ def _part(ct: Any, size: int) -> Any:
 
 
 def _unbatched(aval: ShapedArray) -> ShapedArray:
-    return ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
+    return aval.row()
 
 
 custom_vjp_p = Primitive(
@@ -348,9 +348,8 @@ custom_vjp_p = Primitive(
 # function
 def _lin_refuse(*_: Any, name: str, **__: Any) -> Any:
     raise TypeError(
-        f"Forward-mode differentiation (jvp, jacfwd) reached {name}, which has a custom_vjp rule, "
-        "so only "
-        "its reverse derivative is known. Use grad, vjp or jacrev, or give it a custom_jvp rule."
+        f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: {name} has a rule for "
+        "its reverse derivative only. Use grad, vjp or jacrev, or give it a custom_jvp rule."
     )
 
 
@@ -382,11 +381,19 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
     if ct is None or type(ct) is Zero or want.dtype == dtypes.float0:
         return None
     have = aval_of(ct)
-    if have.shape != want.shape or (have.dtype != want.dtype and not have.weak_type):
+    floats = dtypes.is_floating(have.dtype) and dtypes.is_floating(want.dtype)
+    fits = have.dtype == want.dtype or have.weak_type or floats
+    if have.shape != want.shape or not fits:
         raise ValueError(
-            f"custom_vjp rule of {name}: the backward function must return a cotangent of the "
-            f"shape and dtype of each input: for input leaf {position} expected "
+            f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "
+            f"tuple of the primal function: for input leaf {position} expected "
             f"{want.str_short()}, got {have.str_short()}. Return None where no gradient flows."
+        )
+    if have.placed != want.placed and have.placed is not None:
+        raise ValueError(
+            f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "
+            f"tuple of the primal function: for input leaf {position} expected {want.str_short()}, "
+            f"got {have.str_short()}. Lay it out otherwise with numjet.reshard."
         )
     return convert(ct, want.dtype, have.weak_type) if have.dtype != want.dtype else ct
 
@@ -438,3 +445,4 @@ custom_lin_p = Primitive(
     batch=_lin_batch,
     loops=Expand(_lin_refuse),
 )
+RUN_ON_ZEROS.add(custom_lin_p)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import executor
@@ -25,6 +25,7 @@ from numjet.core.lowering import Host
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.spread import SpreadArray
+from numjet.core.structural import broadcast_in_dim_p
 from numjet.core.trace import (
     EVAL,
     Tracer,
@@ -46,7 +47,8 @@ from numjet.transforms.transpose import transpose_jaxpr
 CHECKS = config.numeric_checks
 # Deriving a rule takes as long as some ten uses of an operation without it.
 USES_BEFORE_DERIVING = 8
-# Values of the traced flags -> (primitive, avals, which operands are active, params) -> a Rule, the
+# Values of the traced flags, and what makes executors (rules hold these, and native ones come after
+# a while: `hooks.executor`) -> (primitive, avals, which operands are active, params) -> a Rule, the
 # number of uses while there is none yet, or None where there can be none.
 _rules: dict[tuple, dict[tuple, Any]] = {}
 _NAME = "rules of eager differentiation"
@@ -74,13 +76,17 @@ class LinearizeTrace(JVPTrace):
 
     def __init__(self, parent: PartialTrace) -> None:
         super().__init__(parent)
-        key = config.trace_key()
+        key = config.trace_key(), hooks.executor
         rules = _rules.get(key)
         if rules is None:
             rules = _rules.setdefault(key, Memo(_NAME))
         self.rules: dict[tuple, Any] = rules
 
-    def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+    def process(
+        self, primitive: Primitive, args: tuple, params: dict, forward: Callable | None = None
+    ) -> Any:
+        """`primitive` on these operands; where its rule needs nothing of the primals, `forward` of
+        them is the primal result."""
         if primitive.higher_order or CHECKS[0]:
             return self.derived(primitive, args, params)
         key: list[Any] = [primitive]
@@ -117,7 +123,7 @@ class LinearizeTrace(JVPTrace):
                 avals = key[1 : 1 + len(args)]
                 _count(self.rules, found, rule or 0, primitive, avals, mask, params)
             return out
-        out, residuals = rule.forward(*primals)
+        out, residuals = (forward(*primals), ()) if forward else rule.forward(*primals)
         if rule.aval is None:
             return out
         if rule.alias is None:
@@ -162,6 +168,31 @@ class LinearizeTrace(JVPTrace):
         if type(tangent) is PartialTracer and tangent.owner is self.parent:
             tangent = tangent.jaxpr_var
         return LinearTracer(self, out, tangent)
+
+    def repeat(self, x: Any, shape: tuple[int, ...]) -> Any:
+        """`x` repeated to a shape, for an operation on an operand whose value is not there yet:
+        written down where x is small, too, since NumPy's view would be no row of the tape."""
+        aval = x.aval
+        if aval.shape == shape:
+            return x
+        known = _repeats.get((aval, shape))
+        if known is None:
+            first = len(shape) - aval.ndim
+            params = {"shape": shape, "broadcast_dimensions": tuple(range(first, len(shape)))}
+            run = executor(broadcast_in_dim_p, (aval,), params)
+            out = aval.update(shape=shape)
+            later = hooks.planned(broadcast_in_dim_p, (aval,), params, out, True, run)
+            known = _repeats[aval, shape] = params, later or run
+        return self.process(broadcast_in_dim_p, (x,), *known)
+
+
+# Repeated operands: by aval and shape, the params and what writes them down.
+_repeats: dict[tuple, tuple] = Memo("repeated operands of deferred operations")
+
+
+def is_deferred(x: Any) -> bool:
+    """Whether a value, or a tracer's, is not there yet."""
+    return type(x.primal if type(x) is LinearTracer else x) is DeferredArray
 
 
 def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:

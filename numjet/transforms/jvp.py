@@ -11,10 +11,10 @@ from typing import Any
 
 from numjet.core import hooks
 from numjet.core.array import Array
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import Placed, ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import instantiate
+from numjet.core.structural import instantiate, placed_like
 from numjet.core.trace import (
     Trace,
     Tracer,
@@ -121,6 +121,11 @@ def jvp_call(
     """Run flat `fun` on primals with tangents (`Zero` allowed); returns flat outs and tangents."""
     parent = current_trace()
     trace = JVPTrace(parent)
+    if Placed.active:
+        tangents = [
+            placed_like(t, p.aval) if isinstance(t, Array) and isinstance(p, Array) else t
+            for p, t in zip(primals, tangents, strict=True)
+        ]
     ins = [
         p if type(t) is Zero else JVPTracer(trace, p, t)
         for p, t in zip(primals, tangents, strict=True)

@@ -53,7 +53,7 @@ class StageTrace(Trace):
 
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
-        "_const_of", "effects", "source", "done", "refs",
+        "_const_of", "effects", "source", "done", "refs", "forms", "own",
     )  # fmt: skip
     name = "staging"
 
@@ -72,6 +72,10 @@ class StageTrace(Trace):
         self.done = False
         # References from outside that were used here, with what they hold; None: none was.
         self.refs: dict[Ref, Cell] | None = None
+        # Of values from outside that got another form in here (`core.hi`): one of its references.
+        self.forms: dict[int, Ref] | None = None
+        # Those that were made in here, by their ids.
+        self.own: dict[int, Any] = {}
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
         var = Var(aval)
@@ -123,8 +127,7 @@ class StageTrace(Trace):
         if self.done:
             raise errors.UnexpectedTracerError(
                 f"{primitive.name}: the trace of {self.fun_name or 'a function'} has ended; a "
-                "tracer or a "
-                "generator outlived it. Return values instead of storing them."
+                "tracer or a generator outlived it. Return values instead of storing them."
             )
         if primitive.higher_order:
             args, params = closed_over(args, params)
@@ -178,6 +181,13 @@ class StageTrace(Trace):
                 "on. Write it in jit, scan, fori_loop, while_loop, cond, or outside of the "
                 "transformation; or return the value."
             )
+        for ref in written:
+            if ref.reshapes and use is not None and not use.reshapes:
+                raise TypeError(
+                    f"While tracing {self.fun_name or 'a function'}: a value from outside got "
+                    f"arrays of other shapes or dtypes, or more or fewer of them ({ref.aval}). "
+                    "In loops and branches it keeps what it holds; change it before, or convert."
+                )
         if use is None or not use.reads:
             for ref in read:
                 self.constvars.append(cells[ref].start.jaxpr_var)

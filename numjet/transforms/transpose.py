@@ -11,15 +11,18 @@ from typing import Any
 
 from numjet.base.config import numeric_checks
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl
-from numjet.core.avals import ShapedArray
+from numjet.core.array import Array, ArrayImpl
+from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
-from numjet.core.primitive import Linear, Zero
-from numjet.core.structural import add_any
+from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.structural import add_any, placed_like
 from numjet.core.trace import EVAL, current_trace
 from numjet.transforms.replay import transposed, transposes
 from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.steps import Step
+
+# Primitives whose rules are the user's: they run, on zeros, also where only zeros arrive.
+RUN_ON_ZEROS: set[Primitive] = set()
 
 
 def backward(
@@ -54,6 +57,7 @@ def _backward(
     concrete = trace is EVAL and not numeric_checks[0]
     staged = linear is None and type(trace) is StageTrace
     patterns = transposes(len(eqns)) if staged else None
+    ends = tuple(cotangents)
     for eqn in reversed(eqns):
         if type(eqn) is Step:
             ct = cotangents.get(eqn.outvars[0])
@@ -71,7 +75,9 @@ def _backward(
         primitive, several = eqn.primitive, None
         if primitive.multiple_results:
             several = [cotangents.pop(v, None) for v in eqn.outvars]
-            if all([ct is None for ct in several]):
+            if all([ct is None for ct in several]) and not (
+                primitive in RUN_ON_ZEROS and _is_read(eqn, eqns, ends, linear)
+            ):
                 continue
         else:
             single = cotangents.pop(eqn.outvars[0], None)
@@ -87,10 +93,14 @@ def _backward(
             # What a rule binds comes from the line of its equation, a user's function from its own.
             staging.source = line if primitive.higher_order else eqn.source or line
         results: Any = None
-        if patterns is not None and several is None:
+        if patterns is not None and several is None and not Placed.active:
             results = transposed(patterns, trace, eqn, single)
         if results is None:
-            results = _by_rule(eqn, single if several is None else several, env, linear)
+            cts = single if several is None else several
+            if Placed.active and any_placed([v.aval for v in (*eqn.invars, *eqn.outvars)]):
+                results = _as_operands(eqn, cts, env, linear)
+            else:
+                results = _by_rule(eqn, cts, env, linear)
         for x, ct in zip(eqn.invars, results, strict=True):
             if type(x) is not Var or ct is None or type(ct) is Zero:
                 continue
@@ -98,6 +108,28 @@ def _backward(
                 continue
             have = cotangents.get(x)
             cotangents[x] = ct if have is None else add_any(have, ct)
+
+
+def _as_operands(eqn: Eqn, ct: Any, env: dict[Var, Any], linear: set[Var] | None) -> list[Any]:
+    """`_by_rule`, where operands are cut over Explicit axes of a mesh: cotangents lie as they."""
+    with lenient():
+        results = _by_rule(eqn, ct, env, linear)
+    return [
+        placed_like(ct, x.aval) if type(x) is Var and isinstance(ct, Array) else ct
+        for x, ct in zip(eqn.invars, results, strict=True)
+    ]
+
+
+def _is_read(eqn: Eqn, eqns: Sequence[Eqn], ends: tuple, linear: set[Var] | None) -> bool:
+    """Whether one of `ends` is computed from a result of `eqn`."""
+    read = set(ends)
+    for later in reversed(eqns):
+        if later is eqn:
+            break
+        if not read.isdisjoint(later.outvars):
+            names = [x for x in later.invars if type(x) is Var]
+            read.update([x for x in names if linear is None or x in linear])
+    return not read.isdisjoint(eqn.outvars)
 
 
 def _by_rule(eqn: Eqn, ct: Any, env: dict[Var, Any], linear: set[Var] | None) -> Sequence[Any]:

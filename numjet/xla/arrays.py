@@ -20,6 +20,11 @@ from numjet.xla.writer import BOOL, WIDE, Value, numbers, spec
 class Arrays(Elements):
     """Everything that moves elements, and what adds them up."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Regions of reductions: names inside one are not seen outside, so it is written again.
+        self._combiners: dict[tuple[str, np.dtype], str] = {}
+
     # -- shapes -----------------------------------------------------------------------------
     def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
         """The same elements row by row in another shape."""
@@ -221,10 +226,13 @@ class Arrays(Elements):
         wide = WIDE.get(dtype.name) if op in ("add", "mul") else None
         if wide is not None:
             x = self.cast(x, wide)
-        combine = getattr(self, op if op not in ("and", "or") else op + "_")
         start = self.const(initial, x.dtype)
-        scalar = ((), x.dtype)
-        region = self.region([scalar, scalar], lambda a, b: [combine(a, b)])
+        region = self._combiners.get((op, x.dtype))
+        if region is None:
+            combine = getattr(self, op if op not in ("and", "or") else op + "_")
+            scalar = ((), x.dtype)
+            region = self.region([scalar, scalar], lambda a, b: [combine(a, b)])
+            self._combiners[op, x.dtype] = region
         shape = [n for a, n in enumerate(x.shape) if a not in axes]
         made = self.op("reduce", [x, start], shape, x.dtype, f"dimensions = {numbers(axes)}",
                        [region])

@@ -19,14 +19,17 @@ from numjet.base.errors import XlaError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import Plan
 from numjet.core.evaluate import check_finite
+from numjet.core.hooks import Remote
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.remote import Remote, RemoteArray
+from numjet.core.remote import RemoteArray, target
 from numjet.core.spread import constraint_of
 from numjet.transforms.stage import stage_closed
-from numjet.xla import client as clients, hlo, host_calls
-from numjet.xla.buffers import DeviceBuffer, explained
+from numjet.xla import client as clients, deferral, dlpack, hlo, host_calls
+from numjet.xla.buffers import DeviceBuffer, explained, finish_readers
 from numjet.xla.client import XlaDevice
 from numjet.xla.layouts import Layout, everywhere, layout_of
 from numjet.xla.programs import LoadedProgram
@@ -295,6 +298,8 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "mai
     # What the place has not got is put there for this call alone.
     here = [i for i in donate if type(args[i]) is RemoteArray
             and args[i]._buffer is not None and args[i]._buffer.devices == place]
+    if donate:
+        finish_readers("an array is donated")
     results = loaded(closed, args, place, name, here, outs)(args, committed)
     for i in donate:
         if isinstance(args[i], ArrayImpl):
@@ -302,31 +307,105 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "mai
     return results
 
 
-_operations: dict[Any, ClosedJaxpr] = {}
+# ------------------------------------------------------------------ operations one by one
+_operations: Memo = Memo("operations on devices", _MAX_OPERATIONS)
+_numbers: Memo = Memo("host numbers on devices")
 
 
 def evaluate(primitive: Primitive, args: tuple, params: dict, place: tuple) -> Any:
-    """One operation at the place."""
+    """One operation at the place, now or later."""
     arrays = [x if isinstance(x, ArrayImpl) else as_array(x) for x in args]
     avals = tuple([x.aval for x in arrays])
-    try:
-        key: Any = (primitive, avals, tuple(params.items()))
-        closed = _operations.get(key)
-    except TypeError:  # params that do not hash
-        key = closed = None
-    if closed is None:
-        def operation(*xs: Any) -> list:
-            out = primitive.bind(*xs, **params)
-            return list(out) if primitive.multiple_results else [out]
-
-        closed = stage_closed(operation, avals)
-        if key is not None:
-            if len(_operations) >= _MAX_OPERATIONS:
-                _operations.clear()
-            _operations[key] = closed
-    outs = run(closed, arrays, place, primitive.name)
+    form, place = _form(primitive, params, avals), same(place)
+    if form.may_wait and len(place) == 1 and deferral.enabled():
+        made = deferral.defer(form, place, [_operand(x, place) for x in arrays], avals, _load)
+        sharding = _sharding(arrays, place)
+        outs = [RemoteArray(buffer, aval, sharding)
+                for buffer, aval in zip(made, form.closed.out_avals, strict=True)]
+    else:
+        outs = run(form.closed, arrays, place, primitive.name)
     return outs if primitive.multiple_results else outs[0]
 
 
-Remote.run, Remote.put, Remote.evaluate = run, put, evaluate  # type: ignore[method-assign]
-Remote.loaded, Remote.within = loaded, within  # type: ignore[method-assign]
+def defer_plan(plan: Plan, arrays: list) -> RemoteArray | None:
+    """The operations of a plan on arrays of which some are on devices, later; None where they have
+    to run at once."""
+    if not deferral.enabled():
+        return None
+    if plan.remote is not None and len(plan.remote) == 1:
+        found = deferral.next_row(plan.remote[0][0], arrays)
+        if found is not None:
+            return RemoteArray(found, plan.out, _sharding(arrays, found.devices))
+    place = target(arrays)
+    if place is None or len(place) > 1:
+        return None
+    place = same(place)
+    if plan.remote is None:
+        avals = list(plan.avals)
+        plan.remote = []
+        for primitive, params, places, out in plan.equations:
+            form = _form(primitive, params, tuple([avals[i] for i in places]))
+            plan.remote.append((form, places, [avals[i] for i in places]))
+            avals.append(out)
+    if not all([form.may_wait for form, _, _ in plan.remote]):
+        return None
+    operands = [*arrays, *plan.constants]
+    buffers = [_operand(x, place) for x in operands]
+    numbers = [(x, b) for x, b in zip(operands, buffers, strict=True) if type(x) is ArrayImpl]
+    for form, places, avals in plan.remote:
+        buffers += deferral.defer(form, place, [buffers[i] for i in places], avals, _load, numbers)
+    return RemoteArray(buffers[-1], plan.out, _sharding(arrays, place))
+
+
+def _sharding(arrays: list, place: tuple) -> Any:
+    """That of results on one device: it is theirs to choose where an operand was put there."""
+    for x in arrays:
+        if type(x) is RemoteArray and x._sharding is not None:
+            return place[0].sharding
+    return None
+
+
+def _form(primitive: Primitive, params: dict, avals: tuple) -> deferral.Form:
+    """An operation as a row has it. Raises where it has no form on devices."""
+    try:
+        key: Any = (primitive, avals, tuple(params.items()))
+        found = _operations.get(key)
+    except TypeError:  # params that do not hash
+        key = found = None
+    if found is None:
+        found = _made(primitive, params, avals)
+        if key is not None:
+            _operations[key] = found
+    return found  # type: ignore[no-any-return]
+
+
+def _made(primitive: Primitive, params: dict, avals: tuple) -> deferral.Form:
+
+    def operation(*xs: Any) -> list:
+        out = primitive.bind(*xs, **params)
+        return list(out) if primitive.multiple_results else [out]
+
+    closed = stage_closed(operation, avals)
+    calls = hlo.module(closed, primitive.name).calls
+    return deferral.Form(primitive, params, closed, not calls and not closed.effects)
+
+
+def _operand(x: ArrayImpl, place: tuple) -> DeviceBuffer:
+    """The array's buffer at the place; numbers of the host are put there once."""
+    if type(x) is RemoteArray or x.aval.size != 1:
+        return buffer_of(x, place)
+    key = place, x.aval, x._value.tobytes()
+    found = _numbers.get(key)
+    if found is None:
+        found = _numbers[key] = buffer_of(x, place)
+    return found
+
+
+def _load(closed: ClosedJaxpr, place: tuple, name: str) -> Loaded:
+    return loaded(closed, (), place, name)
+
+
+Remote.run, Remote.put, Remote.evaluate = run, put, evaluate
+Remote.loaded, Remote.within = loaded, within
+Remote.capsule, Remote.dlpack_device = dlpack.capsule, dlpack.device_of
+Remote.taken, Remote.defer_plan = dlpack.taken, defer_plan

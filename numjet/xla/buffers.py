@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import weakref
 from collections.abc import Sequence
 from ctypes import c_int64
 from typing import Any
@@ -35,6 +36,24 @@ ONLY_DURING_CALL = 0  # the plugin reads host memory while it is called
 _EXHAUSTED, _NAMED = 8, 10
 
 
+# What will read buffers later, by identity: open tapes of deferred operations (`xla.deferral`).
+# Not a WeakSet, which cannot be read while other threads add to it.
+_readers: dict[int, weakref.ref] = {}
+
+
+def will_read(reader: Any) -> None:
+    """Note what will read buffers later, as long as anybody else keeps it."""
+    key = id(reader)
+    _readers[key] = weakref.ref(reader, lambda _: _readers.pop(key, None))
+
+
+def finish_readers(why: str) -> None:
+    """Have done with all that reads buffers later: the memory of some is about to go."""
+    for reader in [found() for found in list(_readers.values())]:
+        if reader is not None:
+            reader.finish(why)
+
+
 def explained(error: XlaError, name: str) -> XlaError:
     """The error of a program or transfer; for want of memory with the largest arrays that live, and
     the lines that made them."""
@@ -57,11 +76,14 @@ class DeviceBuffer:
     """An array in the memory of `devices`: on one of them, or a part on each. `handles` are the
     plugin's, one a device; `source` is the user's line that made it, or None."""
 
-    __slots__ = ("handles", "devices", "source", "_fetched", "__weakref__")
+    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "__weakref__")
     handles: tuple[int, ...]
     devices: tuple
     source: Any
     _fetched: Any
+    # Where it is made, if it is not there yet (`xla.deferral`).
+    tape: Any
+    code: int
 
     def __init__(self, handles: tuple[int, ...], devices: tuple) -> None:
         self.handles, self.devices, self.source = handles, devices, hooks.user_line()
@@ -81,9 +103,9 @@ class DeviceBuffer:
         if not out.nbytes:
             return out, None
         order = (c_int64 * max(len(shape), 1))(*range(len(shape) - 1, -1, -1))
-        layout = pjrt.HostLayout(
-            struct_size=ctypes.sizeof(pjrt.HostLayout), minor_to_major=ctypes.addressof(order),
-            rank=len(shape), tiled_size=ctypes.sizeof(pjrt.HostLayout) - 3 * 8,
+        layout = pjrt.Layout(
+            struct_size=ctypes.sizeof(pjrt.Layout), minor_to_major=ctypes.addressof(order),
+            rank=len(shape), tiled_size=ctypes.sizeof(pjrt.Layout) - 3 * 8,
         )  # fmt: skip
         made = call("Buffer_ToHostBuffer", buffer=handle, layout=ctypes.addressof(layout),
                     data=out.ctypes.data, size=out.nbytes)
@@ -159,6 +181,7 @@ class DeviceBuffer:
 
     def delete(self) -> None:
         """Give its memory back now."""
+        finish_readers("an array is deleted")
         for handle in self.handles:
             self.client.plugin.call("Buffer_Delete", buffer=handle)
 

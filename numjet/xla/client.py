@@ -18,7 +18,8 @@ from ctypes import byref, c_int64, c_void_p
 import numpy as np
 
 from numjet.base.errors import XlaError
-from numjet.core.remote import Device, Remote
+from numjet.core.hooks import Remote
+from numjet.core.remote import Device
 from numjet.xla import pjrt, plugins
 from numjet.xla.buffers import NUMBERS, ONLY_DURING_CALL, DeviceBuffer
 from numjet.xla.options import compile_options

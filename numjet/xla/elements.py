@@ -53,6 +53,11 @@ class Elements(Writer):
 
     def _alike(self, *xs: Any) -> list[Value]:
         """Values of one shape; numbers take the dtype of the first value."""
+        first, *others = xs
+        if type(first) is Value and all(
+            [type(x) is Value and x.shape == first.shape for x in others]
+        ):
+            return [*xs]
         first = next(x for x in xs if isinstance(x, Value))
         values = [x if isinstance(x, Value) else self.const(x, first.dtype) for x in xs]
         shape = max((x.shape for x in values), key=len)

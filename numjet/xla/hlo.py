@@ -24,7 +24,7 @@ from numjet.xla import linalg
 from numjet.xla.host_calls import TARGET, HostCall
 from numjet.xla.layouts import Layout, Meshes, everywhere, layout_of
 from numjet.xla.pull import PullEmitter
-from numjet.xla.writer import Value, spec, type_of
+from numjet.xla.writer import Value, spec
 
 INDEX = np.dtype(np.int32)
 # Keys of other generators than threefry are rows of words.
@@ -51,13 +51,12 @@ class Emitter(PullEmitter):
         known = dict(zip(jaxpr.constvars, consts, strict=True))
         known.update(zip(jaxpr.invars, args, strict=True))
 
-        def read(atom: Any) -> Value:
-            return self.literal(atom) if isinstance(atom, Literal) else known[atom]
+        def read(atoms: Sequence) -> list[Value]:
+            return [self.literal(a) if type(a) is Literal else known[a] for a in atoms]
 
         for eqn in jaxpr.eqns:
-            outs = self.equation(eqn, [read(atom) for atom in eqn.invars])
-            known.update(zip(eqn.outvars, outs, strict=True))
-        return [read(atom) for atom in jaxpr.outvars]
+            known.update(zip(eqn.outvars, self.equation(eqn, read(eqn.invars)), strict=True))
+        return read(jaxpr.outvars)
 
     def literal(self, atom: Literal) -> Value:
         """A constant that stands in an equation."""
@@ -73,10 +72,11 @@ class Emitter(PullEmitter):
     def equation(self, eqn: Eqn, ins: list[Value]) -> list[Value]:
         """Write one equation; its results."""
         primitive = eqn.primitive
-        avals = [v.aval for v in eqn.outvars]
-        out = avals if primitive.multiple_results else avals[0]
-        made = self.apply(primitive, out, ins, eqn.params, [v.aval for v in eqn.invars])
-        return list(made) if primitive.multiple_results else [made]
+        avals = [v.aval for v in eqn.invars]
+        if primitive.multiple_results:
+            outs = [v.aval for v in eqn.outvars]
+            return list(self.apply(primitive, outs, ins, eqn.params, avals))
+        return [self.apply(primitive, eqn.outvars[0].aval, ins, eqn.params, avals)]
 
     def apply(self, p: Primitive, out: Any, ins: list[Value], params: dict, avals: list) -> Any:
         loops = p.loops
@@ -113,8 +113,7 @@ class Emitter(PullEmitter):
 
     def _elementwise(self, loops: Pointwise, out: Any, ins: list[Value], params: dict) -> Value:
         shape, dtype = spec(out)
-        readers = [_Whole(x) for x in ins]
-        made = loops.fn(self, [None] * len(shape), *readers, **params)
+        made = loops.fn(self, [None] * len(shape), *ins, **params)
         return self.broadcast(self.cast(made, dtype) if made.dtype != dtype else made, shape)
 
     def _expanded(self, p: Primitive, fn: Callable, ins: list[Value], params: dict,
@@ -205,15 +204,15 @@ class Emitter(PullEmitter):
         with self._inside() as lines:
             outs = self.closed(closed, values)
             self._turn = before
-            kinds = ", ".join(type_of(x) for x in outs)
+            kinds = ", ".join(x.type for x in outs)
             lines.append(f'"func.return"({", ".join(x.ref for x in outs)}) : ({kinds}) -> ()')
         self._constants = around
         results = ", ".join(
-            f"{type_of(x)}{f' {{{out_marks[i]}}}' if i in out_marks else ''}"
+            f"{x.type}{f' {{{out_marks[i]}}}' if i in out_marks else ''}"
             for i, x in enumerate(outs)
         )
         head = ", ".join(
-            f"{v.ref}: {type_of(v)}{f' {{{marks[i]}}}' if i in marks else ''}"
+            f"{v.ref}: {v.type}{f' {{{marks[i]}}}' if i in marks else ''}"
             for i, v in enumerate(values)
         )
         body = "\n".join("  " + line for line in lines)
@@ -325,18 +324,6 @@ def unsupported(p: Primitive) -> str | None:
     if isinstance(p.hlo, str):
         return p.hlo
     return "it calls Python." if isinstance(p.loops, Host) else "no rule is written."
-
-
-class _Whole:
-    """An operand as the rules of `Pointwise` read it: the whole array, at any index."""
-
-    __slots__ = ("value", "shape", "dtype")
-
-    def __init__(self, value: Value) -> None:
-        self.value, self.shape, self.dtype = value, value.shape, value.dtype
-
-    def __call__(self, *_: Any) -> Value:
-        return self.value
 
 
 def _memory(value: Any) -> np.ndarray:

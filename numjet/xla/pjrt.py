@@ -52,8 +52,8 @@ Executable_GetCompiledMemoryStats
 """.split()
 _PLACE = {name: k for k, name in enumerate(_TABLE)}
 
-# Fields of the argument structs: p pointer, n size_t, l int64, i int, b bool, * an address given as
-# bytes. Those behind ">" are results.
+# Fields of the argument structs: p pointer, n size_t, l int64, i int, b bool, L a layout, * an
+# address given as bytes. Those behind ">" are results.
 _FIELDS = {
     "Error_Destroy": "error:p",
     "Error_Message": "error:p > message:p size:n",
@@ -113,17 +113,36 @@ _FIELDS = {
     "Buffer_ToHostBuffer": "buffer:p layout:p data:p size:n > event:p",
     "Buffer_ReadyEvent": "buffer:p > event:p",
     "Buffer_UnsafePointer": "buffer:p > address:p",
+    "Buffer_IncreaseExternalReferenceCount": "buffer:p",
+    "Buffer_DecreaseExternalReferenceCount": "buffer:p",
+    "Buffer_GetMemoryLayout": "buffer:p > layout:L",
+    "Client_CreateViewOfDeviceBuffer":
+        "client:p data:p dims:p num_dims:n type:i layout:p device:p deleted:p deleted_arg:p "
+        "stream:p > buffer:p memory:p",
     "TopologyDescription_Create": "name:* name_size:n options:p num_options:n > topology:p",
     "TopologyDescription_Destroy": "topology:p",
     "Compile": "topology:p program:p options:* options_size:n client:p > executable:p",
 }
-_TYPES = {"p": c_void_p, "n": c_size_t, "l": c_int64, "i": c_int, "b": c_bool, "*": c_char_p}
 
 
 class Head(ctypes.Structure):
     """What every struct begins with."""
 
     _fields_ = [("struct_size", c_size_t), ("extension", c_void_p)]
+
+
+class Layout(Head):
+    """How a buffer lies, or is wanted on the host: dimensions from the innermost outwards."""
+
+    _fields_ = [
+        ("tiled_size", c_size_t), ("tiled_extension", c_void_p), ("minor_to_major", c_void_p),
+        ("rank", c_size_t), ("tiles", c_void_p), ("tile_sizes", c_void_p), ("num_tiles", c_size_t),
+        ("type", c_int),
+    ]  # fmt: skip
+
+
+_TYPES: dict[str, type] = {"p": c_void_p, "n": c_size_t, "l": c_int64, "i": c_int, "b": c_bool,
+                           "*": c_char_p, "L": Layout}
 
 
 @functools.cache
@@ -162,16 +181,6 @@ class NamedValue(Head):
 
     _fields_ = [("name", c_void_p), ("name_size", c_size_t), ("type", c_int), ("value", _Number),
                 ("value_size", c_size_t)]
-
-
-class HostLayout(Head):
-    """How a buffer is wanted on the host: dimensions from the innermost outwards."""
-
-    _fields_ = [
-        ("tiled_size", c_size_t), ("tiled_extension", c_void_p), ("minor_to_major", c_void_p),
-        ("rank", c_size_t), ("tiles", c_void_p), ("tile_sizes", c_void_p), ("num_tiles", c_size_t),
-        ("type", c_int),
-    ]  # fmt: skip
 
 
 def text(address: int | None, size: int) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.core.dtypes import physical
+from numjet.core.memo import remembered
 
 BOOL = np.dtype(np.bool_)
 _ELEMENTS = {
@@ -28,14 +29,7 @@ _ELEMENTS = {
 WIDE = {"float16": np.dtype(np.float32), "bfloat16": np.dtype(np.float32)}
 
 
-class Value(NamedTuple):
-    """A value of the program: its name, shape and dtype."""
-
-    ref: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-
+@remembered("names of element types", 256)
 def element(dtype: np.dtype) -> str:
     """MLIR's name of a dtype."""
     found = _ELEMENTS.get(dtype.name)
@@ -44,13 +38,24 @@ def element(dtype: np.dtype) -> str:
     return found
 
 
-def tensor(shape: Sequence[int], dtype: np.dtype) -> str:
+@remembered("names of tensor types", 4096)
+def tensor(shape: tuple[int, ...], dtype: np.dtype) -> str:
     """The type of arrays of a shape and dtype."""
     return f"tensor<{''.join(f'{n}x' for n in shape)}{element(dtype)}>"
 
 
-def type_of(value: Value) -> str:
-    return tensor(value.shape, value.dtype)
+class Value:
+    """A value of the program: its name, shape, dtype, and its type as text."""
+
+    __slots__ = ("ref", "shape", "dtype", "type")
+
+    def __init__(self, ref: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.ref, self.shape, self.dtype = ref, shape, dtype
+        self.type = tensor(shape, dtype)
+
+    def __call__(self, *_: Any) -> Value:
+        """What rules of `Pointwise` read of an operand at an index: the whole array."""
+        return self
 
 
 def spec(aval: Any) -> tuple[tuple[int, ...], np.dtype]:
@@ -68,22 +73,23 @@ def dense(value: np.ndarray) -> str:
     flat = value.reshape(-1)
     if not flat.size:
         return "dense<>"
-    if flat.dtype == BOOL:
-        if (flat == flat[0]).all():
-            return f"dense<{str(bool(flat[0])).lower()}>"
-        return f"dense<{_nested(value)}>"
-    if flat.dtype.itemsize == 1 and flat.dtype.name in _ELEMENTS and flat.dtype.kind != "i":
-        if flat.dtype.name[:4] == "uint" and flat.dtype.name != "uint8":
-            return f"dense<{_nested(value)}>"
-    if flat.dtype.name in ("int2", "int4"):
-        return f"dense<{_nested(value)}>"
-    if flat.dtype.name == "float4_e2m1fn":
-        return f"dense<{_nested(value.astype(np.float32))}>"
-    data = np.ascontiguousarray(flat).tobytes()
+    if flat.dtype == BOOL and (flat == flat[0]).all():
+        return f"dense<{str(bool(flat[0])).lower()}>"
+    if (spelled := _spelled_as(flat.dtype)) is not None:
+        return f"dense<{_nested(value.astype(spelled))}>"
+    data = flat.tobytes()
     size = flat.dtype.itemsize
     if data == data[:size] * flat.size:
         data = data[:size]
     return f'dense<"0x{data.hex().upper()}">'
+
+
+@remembered("dtypes that numbers are spelled as", 256)
+def _spelled_as(dtype: np.dtype) -> np.dtype | None:
+    """The dtype whose numbers spell arrays of `dtype`, where it has less than a byte each."""
+    if dtype.name == "float4_e2m1fn":
+        return np.dtype(np.float32)
+    return dtype if dtype.name in ("bool", "int2", "int4", "uint2", "uint4") else None
 
 
 def _nested(value: np.ndarray) -> str:
@@ -113,16 +119,19 @@ class Writer:
     ) -> list[Value]:
         """Write an operation with any number of results: (shape, dtype) each."""
         ref = self.name()
-        specs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in outs]
-        made = [Value(ref if len(outs) == 1 else f"{ref}#{k}", *s) for k, s in enumerate(specs)]
-        head = "" if not outs else f"{ref} = " if len(outs) == 1 else f"{ref}:{len(outs)} = "
+        if len(outs) == 1:
+            refs, head = [ref], f"{ref} = "
+        else:
+            refs = [f"{ref}#{k}" for k in range(len(outs))]
+            head = f"{ref}:{len(outs)} = " if outs else ""
+        made = [Value(r, tuple(s), np.dtype(d)) for r, (s, d) in zip(refs, outs, strict=True)]
         inside = f" ({', '.join(regions)})" if regions else ""
         marked = f" {{{attributes}}}" if attributes else ""
-        ins = ", ".join(type_of(x) for x in operands)
-        results = ", ".join(tensor(*s) for s in specs)
+        ins = ", ".join([x.type for x in operands])
+        results = ", ".join([x.type for x in made])
         self.lines.append(
             f'{head}"{name if "." in name else "stablehlo." + name}"'
-            f"({', '.join(x.ref for x in operands)}){inside}{marked} : ({ins}) -> ({results})"
+            f"({', '.join([x.ref for x in operands])}){inside}{marked} : ({ins}) -> ({results})"
         )
         return made
 
@@ -136,15 +145,14 @@ class Writer:
     def constant(self, value: Any, dtype: Any = None) -> Value:
         """A constant array, written once in a region."""
         value = np.asarray(value, dtype)
-        text = dense(value)
-        key = (text, value.shape, value.dtype)
+        key = (value.tobytes(), value.shape, value.dtype)
         for known in self._constants:
             if key in known:
                 return known[key]
         made = Value(self.name(), value.shape, value.dtype)
-        kind = type_of(made)
         self.lines.append(
-            f'{made.ref} = "stablehlo.constant"() {{value = {text} : {kind}}} : () -> {kind}'
+            f'{made.ref} = "stablehlo.constant"() {{value = {dense(value)} : {made.type}}}'
+            f" : () -> {made.type}"
         )
         self._constants[-1][key] = made
         return made
@@ -167,9 +175,9 @@ class Writer:
         values = [Value(self.name(), tuple(s), np.dtype(d)) for s, d in arguments]
         with self._inside() as lines:
             outs = body(*values)
-            kinds = ", ".join(type_of(x) for x in outs)
+            kinds = ", ".join(x.type for x in outs)
             lines.append(f'"stablehlo.return"({", ".join(x.ref for x in outs)}) : ({kinds}) -> ()')
-        head = ", ".join(f"{v.ref}: {type_of(v)}" for v in values)
+        head = ", ".join(f"{v.ref}: {v.type}" for v in values)
         inner = "\n".join("  " + line for line in lines)
         return "{\n" + (f"^bb0({head}):\n" if values else "") + inner + "\n}"
 

@@ -174,3 +174,16 @@ out["names"], out["dtypes"] = np.array(names), np.array(dtypes)
             if got != table[name] or s.dtype != c.dtype:
                 wrong[name] = got, table[name]
     assert not wrong
+
+
+@pytest.mark.parametrize("leave", [
+    lambda x: x.copy(), jnp.copy, jnp.array, lambda x: jnp.asarray(x, copy=True), lambda x: +x,
+    nj.jit(lambda x: x), lambda x: nj.device_put(x, may_alias=False), jnp.ravel, jnp.real,
+    lambda x: x.real, jnp.conj, jnp.squeeze, jnp.clip, copy.copy, copy.deepcopy,
+])  # fmt: skip
+def test_what_functions_leave_as_it_is_lives_on(leave) -> None:
+    x = jnp.arange(6.0)
+    y = leave(x)
+    x.delete()
+    np.testing.assert_array_equal(y, np.arange(6))
+    assert copy.copy(y) is not y

@@ -95,9 +95,9 @@ def test_holomorphic_and_complex_gradients() -> None:
     close(nj.grad(lambda w: jnp.exp(w) * w, holomorphic=True)(z), jnp.array(np.exp(z) * (1 + z)))
     # A real loss of a complex argument: JAX's convention, conjugate of the steepest ascent.
     close(nj.grad(lambda w: jnp.abs(w) ** 2)(z), jnp.array(2 * np.conj(z)))
-    with pytest.raises(TypeError, match="holomorphic=True takes complex inputs"):
+    with pytest.raises(TypeError, match="holomorphic=True requires inputs with complex"):
         nj.grad(lambda w: w, holomorphic=True)(1.0)
-    with pytest.raises(TypeError, match="needs a complex output"):
+    with pytest.raises(TypeError, match="requires outputs with complex"):
         nj.grad(lambda w: jnp.abs(w), holomorphic=True)(z)
     jac = nj.jacfwd(lambda w: w**2, holomorphic=True)(jnp.array([z, 2.0]))
     close(jac, jnp.diag(jnp.array([2 * z, 4.0])))
@@ -181,7 +181,7 @@ def test_jvp_pushes_trees() -> None:
 def test_jvp_checks_tangents() -> None:
     with pytest.raises(ValueError, match=r"tangents\[0\].*expected float32\[3\], got float32\[2\]"):
         nj.jvp(jnp.sin, (x3,), (jnp.ones(2),))
-    with pytest.raises(TypeError, match="tuple or list"):
+    with pytest.raises(TypeError, match="must be tuples or lists"):
         nj.jvp(jnp.sin, x3, x3)
     with pytest.raises(TypeError, match="got int32"):
         nj.jvp(jnp.sin, (x3,), (jnp.ones(3, int),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def test_io_callback_under_vmap():
     np.testing.assert_array_equal(nj.jit(nj.vmap(f))(jnp.arange(3.0)), [0, 1, 2])
     assert log == [0, 1, 2]
     ordered = lambda x: io_callback(lambda a: a, SCALAR, x, ordered=True)  # noqa: E731
-    with pytest.raises(ValueError, match="Cannot vmap ordered"):
+    with pytest.raises(ValueError, match="Cannot `vmap` ordered"):
         nj.vmap(ordered)(jnp.arange(3.0))
     with pytest.raises(NotImplementedError, match="vmap-of-cond"):
         nj.vmap(lambda x: lax.cond(x > 1, f, lambda y: y, x))(jnp.arange(3.0))
@@ -217,7 +218,7 @@ def test_print_checks_its_format():
         nj.jit(lambda x: nj.debug.print("{x}", x=x, y=x))(1.0)
     with pytest.raises((IndexError, KeyError)):
         nj.debug.print("{} {}", 1.0)
-    with pytest.raises(ValueError, match="Cannot vmap ordered"):
+    with pytest.raises(ValueError, match="Cannot `vmap` ordered"):
         nj.vmap(lambda x: nj.debug.print("{}", x, ordered=True))(jnp.ones(2))
     with pytest.raises(NotImplementedError, match="disable_jit"):
         nj.debug.breakpoint()
@@ -254,6 +255,48 @@ def test_what_a_callback_raises_is_a_failure_of_the_program(call, wrap):
     with pytest.raises(nj.errors.JaxRuntimeError, match="(?s)before.*OfALibrary: told") as caught:
         wrap(lambda x: call(fail, x))(jnp.ones(2))
     assert type(caught.value.__cause__) is OfALibrary and isinstance(caught.value, RuntimeError)
+
+
+class _Arrived(BaseException):
+    """What a signal's handler raises."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_what_arrives_before_a_callback_begins_is_raised(rounds):
+    # The signal comes while machine code runs; Python handles it at the callback's first line.
+    def work(x):
+        return lax.fori_loop(0, 50_000_000, lambda i, s: s * 1.0000001 + 1e-9, x)
+
+    calls = []
+
+    def called(x):
+        calls.append(x)
+        return np.asarray(x) + 1
+
+    def once(x):
+        y = work(x)
+        return nj.pure_callback(called, y, y)
+
+    @nj.jit
+    def program(x):
+        return once(x) if rounds == 1 else lax.fori_loop(0, rounds, lambda i, s: once(s), x)
+
+    compiled = program.lower(jnp.float32(1)).compile()
+
+    def handler(number, frame):
+        raise _Arrived
+
+    former = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(_Arrived):
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            compiled(jnp.float32(1))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert not calls
+    assert np.isfinite(compiled(jnp.float32(1))) and len(calls) == rounds
 
 
 def test_a_debug_callback_outside_of_programs_raises_what_it_raises():

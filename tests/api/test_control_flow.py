@@ -201,7 +201,7 @@ def test_errors_inside_host_calls_come_out() -> None:
     def f(x: Any) -> Any:
         return lax.fori_loop(0, 2, lambda i, c: c @ jnp.ones((2, 3)), x)
 
-    with pytest.raises(TypeError, match="fori_loop.*float32"):
+    with pytest.raises(TypeError, match="(?s)fori_loop.*float32"):
         f(jnp.ones((2, 2)))
 
 
@@ -317,3 +317,47 @@ def test_unroll_stands_in_the_equation():
         looped(-1)(x)
     with pytest.raises(TypeError):
         looped("a")(x)
+
+
+# Runs of a body, and the weak types of what comes back, as JAX 0.10.2 has them.
+TWO = np.float32(2)
+TRACED_ONCE = {
+    "scan": (lambda t: lax.scan(lambda c, _: (t() or c * TWO, c), 1.0, None, 3), 1, [0, 1]),
+    "scan, a chain": (
+        lambda t: lax.scan(lambda c, _: (t() or (c[0] * TWO, *c[:2]), None), (1.0,) * 3, None, 3),
+        1, [0, 1, 1]),
+    "while_loop": (
+        lambda t: lax.while_loop(lambda c: c < 9, lambda c: t() or c * TWO, 1.0), 1, [0]),
+    "fori_loop": (lambda t: lax.fori_loop(0, 3, lambda i, c: t() or c * TWO, 1.0), 1, [0]),
+    "strong to weak": (lambda t: lax.scan(lambda c, _: (t() or 1.0, c), TWO, None, 3), 1, [1, 0]),
+    "another dtype": (lambda t: lax.scan(lambda c, _: (t() or c + TWO, c), 1, None, 3), 2, [0, 0]),
+    "dtype beside weak type": (
+        lambda t: lax.scan(lambda c, _: (t() or (c[0] + 1.5, c[1] * TWO), c), (1, 1.0), None, 2),
+        2, [0, 0, 0, 1]),
+    "while_loop, another dtype": (
+        lambda t: lax.while_loop(lambda c: c < 9, lambda c: t() or c + TWO, 1), 2, [0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRACED_ONCE)
+@pytest.mark.parametrize("staged", [False, True])
+def test_bodies_are_traced_again_for_other_dtypes_alone(name: str, staged: bool) -> None:
+    function, count, weak = TRACED_ONCE[name]
+    calls: list[None] = []
+
+    def run() -> Any:
+        return function(lambda: calls.append(None))
+
+    leaves = nj.tree.leaves((nj.jit(run) if staged else run)())
+    assert len(calls) == count
+    assert [x.weak_type for x in leaves] == [bool(w) for w in weak]
+
+
+def test_a_body_may_change_state_that_a_second_trace_would_meet() -> None:
+    keys = [nj.random.key(0)]
+
+    def body(c: Any, _: Any) -> tuple:
+        keys[0], key = nj.random.split(keys[0])
+        return c * TWO, nj.random.uniform(key)
+
+    assert float(lax.scan(body, 1.0, None, 3)[0]) == 8

@@ -89,6 +89,7 @@ OWN = {
     "jax.scipy.special": {"lpmn", "lpmn_values"},
     "jax.sharding": {"P", "PmapSharding", "use_mesh"},
     "jax.tree_util": {"KeyPath", "build_tree"},
+    "jax.stages": {"CompilerOptions"},
 }  # fmt: skip
 
 

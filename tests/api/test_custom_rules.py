@@ -387,3 +387,30 @@ def test_a_cotangent_may_stand_for_a_subtree():
     for wrong in (lambda ct: ((ct, ct), ct), lambda ct: ({"a": (ct,), "b": ct, "c": ct}, ct)):
         with pytest.raises(TypeError, match=r"cotangent\[0\].*expected a"):
             gradient(wrong)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit], ids=["eager", "jit"])
+def test_a_rule_runs_where_only_zeros_arrive(wrap):
+    """A later rule gives None for what an earlier one made: that one sees zeros, unless nothing
+    that is differentiated lies between (JAX 0.10.2's answers)."""
+
+    @nj.custom_vjp
+    def noted(x, scale):
+        return x * 3.0
+
+    noted.defvjp(lambda x, s: (noted(x, s), s + jnp.max(x)), lambda seen, ct: (None, seen))
+
+    @nj.custom_vjp
+    def product(x, q):
+        return x * 2.0
+
+    product.defvjp(lambda x, q: (product(x, q), None), lambda _, ct: (ct * 2.0, None))
+    x, s = jnp.arange(3.0), jnp.zeros(())
+    programs = [
+        (2.0, lambda x, s: product(x, noted(x, s)).sum()),
+        (2.0, lambda x, s: product(x, jnp.sin(noted(x, s))).sum()),
+        (0.0, lambda x, s: (x + 0.0 * lax.stop_gradient(noted(x, s))).sum()),
+        (0.0, lambda x, s: x.sum() + 0.0 * noted(x, s).astype(int).sum()),
+    ]
+    for expected, program in programs:
+        assert float(wrap(nj.grad(program, 1))(x, s)) == expected

@@ -275,11 +275,11 @@ def test_stages() -> None:
     close(
         compiled(jnp.ones((3, 4)), jnp.ones((4, 2)))["out"], np.full((3, 2), 4 * np.tanh(1.0)), 1e-5
     )
-    with pytest.raises(TypeError, match=r"float32\[3,4\].*argument x.*got float32\[5,4\]"):
+    with pytest.raises(TypeError, match=r"argument x.*float32\[3,4\].*with float32\[5,4\]"):
         compiled(jnp.ones((5, 4)), jnp.ones((4, 2)))
-    with pytest.raises(TypeError, match="made for arguments"):
+    with pytest.raises(TypeError, match="input pytree"):
         compiled(jnp.ones((3, 4)))
-    with pytest.raises(TypeError, match="cannot be transformed"):
+    with pytest.raises(TypeError, match="Cannot apply JAX transformations"):
         nj.grad(lambda x: compiled(x, jnp.ones((4, 2)))["out"].sum())(jnp.ones((3, 4)))
     assert "define" in compiled.as_text() and compiled.as_text("assembly").strip()
     assert str(compiled.out_tree) == "PyTreeDef({'out': *})"
@@ -288,7 +288,7 @@ def test_stages() -> None:
 def test_stages_keep_static_arguments() -> None:
     f = nj.jit(lambda x, n: x * n, static_argnums=1)
     compiled = f.lower(x3, 3).compile()
-    close(compiled(x3, 3), 3 * x3)
+    close(compiled(x3), 3 * x3)
     assert f.eval_shape(x3, 3) == nj.ShapeDtypeStruct((3,), "float32")
 
 

@@ -158,7 +158,7 @@ def test_polynomials_and_powers_of_two_of_any_size(n: int, m: int) -> None:
     "numpy.hypot numpy.logaddexp numpy.logaddexp2 numpy.divmod numpy.nanvar numpy.nanstd "
     "numpy.gradient numpy.frexp numpy.modf numpy.i0 numpy.unwrap numpy.sinc nn.softplus "
     "nn.log_sigmoid nn.mish nn.logmeanexp nn.standardize nn.glu nn.hard_sigmoid nn.hard_silu "
-    "nn.log_softmax"
+    "nn.log_softmax numpy.diff numpy.nanmean numpy.nanmedian numpy.polyint numpy.spacing"
 ).split())  # fmt: skip
 def test_small_operands_met_again(name: str) -> None:
     """The second call on is a program; the first is not."""

@@ -110,9 +110,9 @@ def test_what_does_not_fit_is_refused() -> None:
         nj.jit(lambda a: a, in_shardings=columns)(x)
     with pytest.raises(ValueError, match="tree prefix of the positional arguments"):
         nj.jit(lambda a, b: a, in_shardings=(rows,))(X, X)
-    with pytest.raises(ValueError, match="must be a prefix"):
+    with pytest.raises(ValueError, match="must be a tree prefix"):
         nj.jit(lambda a: a["k"], in_shardings=({"q": rows},))({"k": X})
-    with pytest.raises(ValueError, match="must be a prefix"):
+    with pytest.raises(ValueError, match="must be a tree prefix"):
         nj.jit(lambda a: (a, a), out_shardings=(rows,))(X)
     with pytest.raises(ValueError, match="output number 0"):
         nj.jit(lambda a: a.sum(), out_shardings=rows)(X)

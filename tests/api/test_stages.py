@@ -30,7 +30,7 @@ def test_arguments_and_results(stages) -> None:
     traced, lowered, compiled = stages
     assert traced.out_avals["a"].shape == (3,)
     assert lowered.compiler_ir("jaxpr") is not None and "kernel" in lowered.compiler_ir()
-    with pytest.raises(NotImplementedError, match="dialect 'foo'"):
+    with pytest.raises(ValueError, match="dialect 'foo'"):
         lowered.compiler_ir("foo")
     device = nj.devices()[0]
     assert compiled.input_shardings[0][0].device_set == {device}

@@ -48,6 +48,7 @@ def seen() -> dict:
         out["value"] = jax.jit(jax.grad(lambda x: jnp.sin(x).sum()))(jnp.zeros(2)).tolist()
         out["core"] = [jax.core.Tracer is numjet.core.trace.Tracer, hasattr(jax.core, "primitive"),
                        jax.core.__name__]
+        out["shown"] = [repr(jax.dtypes.prng_key), repr(jax.dtypes.extended)]
         out["hidden"] = [name for name in ("base", "api", "cpu", "transforms", "as_jax", "native")
                          if hasattr(jax, name) or name in dir(jax)]
         out["dir"] = [name in dir(jax) for name in ("numpy", "jit", "vmap", "core", "Array")]
@@ -74,6 +75,10 @@ def test_versions_are_jaxs(seen):
 
 def test_internal_packages_do_not_show(seen):
     assert seen["hidden"] == [] and seen["core"] == [True, False, "jax.core"]
+
+
+def test_classes_that_libraries_print_have_jaxs_modules(seen):
+    assert seen["shown"] == ["<class 'jax.dtypes.prng_key'>", "<class 'jax.dtypes.extended'>"]
 
 
 def test_unknown_names_say_what_to_do(seen):
@@ -142,3 +147,73 @@ def test_modules_have_files_and_sources():
     """)
     assert all(os.path.exists(file) for file in seen["files"]), seen["files"]
     assert "import" in seen["source"]
+
+
+# What modules under JAX's names have beside JAX's: names that libraries ask for, and our own.
+BESIDE = {
+    "jax": {"device_put_replicated", "device_put_sharded"},
+    "jax.api_util": {"flatten_fun", "flatten_fun_nokwargs"},
+    "jax.debug": {"eager", "explain_sharding", "log", "memos"},
+    "jax.dlpack": {"to_dlpack"},
+    "jax.errors": {"InternalError"},
+    "jax.experimental.checkify": {"ErrorCategory"},
+    "jax.experimental.shard_map": {"shard_map"},
+    "jax.interpreters.mlir": {"LoweringRule"},
+    "jax.interpreters.partial_eval": {"Val"},
+    "jax.interpreters.xla": {"pytype_aval_mappings"},
+    "jax.lax": {
+        "ConvGeneralDilatedDimensionNumbers", "DotDimensionNumbers", "PrecisionLike",
+        "random_gamma_grad_p", "select_and_scatter_add",
+    },
+    "jax.stages": {"CompilerOptions"},
+    "jax.numpy.linalg": {
+        "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult"
+    },
+    "jax.scipy.special": {"lpmn", "lpmn_values"},
+    "jax.sharding": {"P", "PmapSharding", "use_mesh"},
+    "jax.tree_util": {"KeyPath", "build_tree"},
+}  # fmt: skip
+
+
+def test_helpers_are_no_attributes_of_modules():
+    seen = report("""
+        import warnings, csv, importlib, types
+        warnings.simplefilter("ignore")
+        import numjet.as_jax, jax
+        theirs = {}
+        for row in csv.DictReader(open("CONTRACT")):
+            theirs.setdefault(row["module"], set()).add(row["name"])
+        for module, names in theirs.items():
+            try:
+                ours = importlib.import_module(module.replace("jax", "numjet", 1))
+                alias = importlib.import_module(module)
+            except ImportError:
+                continue
+            out[module] = [
+                name for name in vars(ours)
+                if name[0] != "_" and name not in names
+                and not isinstance(getattr(alias, name, jax), types.ModuleType)
+            ]
+            lost = [name for name in names & {*vars(ours)} - {"annotations"}
+                    if not isinstance(vars(ours)[name], types.ModuleType)
+                    and not hasattr(alias, name)]
+            assert not lost, (module, lost)
+    """.replace("CONTRACT", str(ROOT / "tools/public_api.csv")))
+    # These have what interpreters are written with.
+    for module in ("stderr", "jax.extend.core", "jax.interpreters.ad", "jax.interpreters.batching"):
+        del seen[module]
+    assert len(seen) > 70
+    assert {m: names for m, names in seen.items() if set(names) - BESIDE.get(m, set())} == {}
+
+
+def test_types_that_annotations_name():
+    """They stand in no list of functions and classes, but libraries are imported with them."""
+    seen = report("""
+        import numjet.as_jax, jax, jax.extend
+        out["missing"] = [name for name in (
+            "core.Atom", "core.Value", "extend.core.Var", "interpreters.partial_eval.Val",
+            "lax.DotDimensionNumbers", "lax.PrecisionLike",
+            "lax.ConvGeneralDilatedDimensionNumbers", "stages.CompilerOptions", "typing.ArrayLike",
+        ) if not __import__("operator").attrgetter(name)(jax)]
+    """)
+    assert seen["missing"] == []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import numjet.numpy as jnp
 from numjet.core import avals, memo
 from numjet.core.avals import ShapedArray
 from numjet.core.memo import Memo, WeighedMemo
+from numjet.native import operators
 
 
 def test_the_oldest_entries_go_when_a_memo_is_full() -> None:
@@ -225,3 +227,45 @@ def test_everything_may_be_forgotten_while_other_threads_learn():
         for thread in threads:
             thread.join()
     assert not failures
+
+
+def test_results_of_functions_are_remembered_bounded_and_listed() -> None:
+    calls = []
+
+    @memo.remembered("test of functions", 4)
+    def double(x: int) -> int:
+        calls.append(x)
+        return 2 * x
+
+    try:
+        assert [double(k) for k in (1, 2, 1, 3, 4, 5, 1)] == [2, 4, 2, 6, 8, 10, 2]
+        assert calls == [1, 2, 3, 4, 5] or calls == [1, 2, 3, 4, 5, 1]
+        found = {i.name: i for i in nj.debug.memos()}["test of functions"]
+        assert (found.size, found.bound, found.learned) == (4, 4, len(calls))
+        nj.clear_caches()
+        assert double(1) == 2 and calls[-1] == 1
+    finally:
+        memo._functions.pop()
+
+
+def test_everything_learned_is_a_memo() -> None:
+    package = Path(nj.__file__).parent
+    found = [path for path in package.rglob("*.py") if "lru_cache" in path.read_text()]
+    assert [path.name for path in found] == ["memo.py"]
+
+
+def test_native_tables_are_listed_and_forget() -> None:
+    if not operators.possible():
+        pytest.skip("no native code here")
+    operators._build()
+    table = operators.Table(lambda x: x, 1, name="test")
+    x = jnp.ones(11)
+    table.add(x.aval, None, np.sin, x.aval)
+    assert len(table) == 1 and table.words[operators._HEADER :].any()
+    assert {i.name: i for i in nj.debug.memos()}["native code: test"].size == 1
+    assert float(table.function()(x)[0]) == np.sin(np.float32(1))
+    nj.clear_caches()
+    assert not table and not table.words[operators._HEADER :].any() and table.dropped == 1
+    assert table.function()(x) is x  # Python's way
+    table.add(x.aval, None, np.sin, x.aval)
+    assert float(table.function()(x)[0]) == np.sin(np.float32(1))

@@ -62,6 +62,23 @@ for dtype in (jnp.float32, jnp.float16, jnp.bfloat16):
 x = rng.standard_normal((520, 541)).astype(np.float32)
 y = rng.standard_normal((541, 530)).astype(np.float32)
 assert abs(np.asarray(nj.jit(lambda x, y: x @ y)(x, y)) - x @ y).max() <= 1e-3
+# Casts clamp, and NaN is 0, at the edges of each dtype and beside them.
+edges = [0, 0.99, -0.0, 1.5, -1.5, 1e-40, 1e20, -1e20, np.inf, -np.inf, np.nan]
+for bits in (7, 8, 15, 16, 31, 32):
+    edges += [s * (2.0**bits + k) for k in (-129, -1, -0.5, 0, 1, 256) for s in (1, -1)]
+with nj.enable_x64(True):
+    for dtype in ("float16", "float32", "float64"):
+        x = np.array(edges * 4).astype(dtype)
+        for to in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
+            got = np.asarray(nj.jit(lambda x: x.astype(to))(x))
+            info, wide = np.iinfo(to), np.where(np.isnan(x), 0, x.astype(np.float64))
+            want = np.trunc(np.clip(wide, info.min, info.max)).astype(to)
+            assert (got == want).all(), (dtype, to)
+# Long bodies are two vectors a round where registers are few: every rest of rows.
+for n in (63, 64, 65, 80, 127, 1000):
+    x = rng.uniform(0.01, 0.99, n).astype(np.float32)
+    got = nj.jit(nj.scipy.special.ndtri)(x)
+    assert abs(got - np.concatenate([nj.scipy.special.ndtri(v[None]) for v in x])).max() < 1e-6
 print("agree")
 """
 

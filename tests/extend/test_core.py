@@ -331,6 +331,7 @@ class _Params(_Doubling):
 
     def process_primitive(self, primitive, tracers, params):
         self.given = {**getattr(self, "given", {}), primitive.name: params}
+        self.operands = {**getattr(self, "operands", {}), primitive.name: tracers}
         return super().process_primitive(primitive, tracers, params)
 
 
@@ -351,6 +352,38 @@ def test_traces_by_libraries_see_the_parameters_of_jax():
     assert lax.broadcast_in_dim_p.bind(jnp.ones(3), **plain, sharding=None).shape == (2, 3)
     with pytest.raises(NotImplementedError, match="sharding='x' has no meaning here"):
         lax.broadcast_in_dim_p.bind(jnp.ones(3), **plain, sharding="x")
+
+
+def test_traces_by_libraries_are_handed_operations_in_the_terms_of_jax():
+    a, b = jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.ones((2, 3))
+
+    def seen_by(f, *args):
+        with jax_core.take_current_trace() as parent:
+            trace = _Params(parent, jax_core.TraceTag())
+            with jax_core.set_current_trace(trace):
+                out = f(*[_Doubled(trace, x) for x in args])
+        return trace, trace.value(out)
+
+    # Two primitives of ours are one of JAX's, which the library may bind itself.
+    for method, want in ((0, 3.0), (1, 2.0)):
+        trace, out = seen_by(lambda x, m=method: lax.round(x, m), jnp.array([2.5]))
+        assert trace.given["round"] == {"rounding_method": method}
+        assert out == want == lax.round_p.bind(jnp.array([2.5]), rounding_method=method)
+    # A system of equations is its factors, and a solution that is differentiated as a whole.
+    trace, out = seen_by(jnp.linalg.solve, a, b)
+    assert {"lu", "custom_linear_solve"} <= trace.given.keys() and "solve" not in trace.given
+    np.testing.assert_allclose(out, np.linalg.solve(a, b), rtol=1e-6)
+    trace, out = seen_by(jnp.linalg.inv, jnp.stack([a, 2 * a]))
+    np.testing.assert_allclose(out, np.linalg.inv(np.stack([a, 2 * a])), rtol=1e-6)
+    # A product of two dtypes is one operation.
+    trace, out = seen_by(jnp.matmul, jnp.ones((2, 2), jnp.int32), a)
+    assert trace.given["dot_general"]["preferred_element_type"] == np.float32
+    assert "convert_element_type" not in trace.given
+    # Numbers of Python arrive as such, and as arrays where they were converted.
+    trace, _ = seen_by(lambda x: lax.igamma(1.0, x), a)
+    assert trace.operands["igamma"][0] == 1.0 and type(trace.operands["igamma"][0]) is float
+    trace, _ = seen_by(lambda x: x + 1.0, a.astype(jnp.bfloat16))
+    assert trace.operands["add"][1].dtype == jnp.bfloat16
 
 
 def test_traces_by_libraries():
@@ -382,6 +415,16 @@ def test_traces_by_libraries():
     with jax_core.set_current_trace(Without(None, jax_core.TraceTag())) as trace:
         cube(_Doubled(trace, jnp.float32(2.0)))
     assert trace.seen == ["integer_pow"], "a trace without the rule sees what the function does"
+
+    class Through(_Doubling):
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            return fun.call_wrapped(*tracers)
+
+    with jax_core.take_current_trace() as parent:
+        trace = Through(parent, jax_core.TraceTag())
+        with jax_core.set_current_trace(trace):
+            out = cube(_Doubled(trace, jnp.float32(2.0)))
+    assert trace.seen == ["integer_pow"] and trace.value(out) == 8.0
 
     class Empty(jax_core.Trace):
         parent_trace = None

@@ -22,6 +22,7 @@ from numjet.ops.collective import permute_rows
 from numjet.ops.cond import chosen_p
 from numjet.ops.fma import fma
 from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
+from numjet.ops.special_series import polynomial
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ for _name in ("add", "sub", "mul", "div"):
 add("rem", lax.rem, normal(6) * 3, positive(6), diff=0)
 add("rem", lax.rem, integers(6), integers(6, low=1), note="integers")
 add("pow", lax.pow, positive(3, 2), normal(3, 2), diff=(0, 1))
+add("polynomial", lambda x: polynomial([1.0, -0.5, 0.25, 0.125], x), normal(5), diff=0)
 add("integer_pow", lambda x: lax.integer_pow(x, 3), normal(5), diff=0)
 add("integer_pow", lambda x: lax.integer_pow(x, -2), positive(5), diff=0, note="negative")
 add("atan2", lax.atan2, normal(6), positive(6), diff=(0, 1))

@@ -18,8 +18,7 @@ from numjet.transforms.stage import StageTrace
 
 if not operators.possible():
     pytest.skip(f"Python runs: {operators.status()}", allow_module_level=True)
-if not operators.usable():
-    operators._build()
+operators._build()
 
 from numjet.native.code import arrays, operators as code, record, walk  # noqa: E402
 

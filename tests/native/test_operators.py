@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import numjet.numpy as jnp
 from numjet.base.errors import InternalError
+from numjet.core import memo
 from numjet.cpu.builder import sources
 from numjet.cpu.link import freestanding, link
 from numjet.native import operators
@@ -269,5 +271,44 @@ def test_evaluations_of_ever_new_shapes_are_bounded():
     for n in range(5000):
         jnp.ones(n + 3).sum()
     gc.collect()
-    entries = sum([len(table.entries) for table in list(operators._tables)])
-    assert entries < 3500
+    tables = [known for known in memo.memos() if isinstance(known, operators.Table)]
+    assert 0 < sum(map(len, tables)) < 3500
+
+
+def test_what_is_learned_while_the_code_arrives_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another thread lets the functions' tables know what was learned, one after the other: a fact
+    that comes when none waits any more, but the last is not there yet, is for that one, too."""
+    if not operators.usable():
+        pytest.skip("there is no native code here")
+    forms, x = operators.Forms(), jnp.ones(7).aval
+    monkeypatch.setitem(operators._state, "connected", False)
+
+    def learn_then_attach() -> None:
+        assert not operators._waiting
+        forms.learn(x, None, np.negative, x)
+        tables.append(forms.attach(operators.Table(lambda _: None, 1)))
+
+    tables: list[operators.Table] = []
+    monkeypatch.setattr(operators, "_waiting", [learn_then_attach])
+    operators._arrive()
+    assert len(tables[0]) == 1
+    assert operators._state["connected"]
+
+
+def test_an_action_that_waits_when_the_code_has_come_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not operators.usable():
+        pytest.skip("there is no native code here")
+    done: list[int] = []
+    addresses = operators._state["addresses"]
+    monkeypatch.setitem(operators._state, "addresses", None)
+    monkeypatch.setattr(operators, "_waiting", [])
+    operators.when_ready(lambda: done.append(1))
+    assert done == []
+    monkeypatch.setitem(operators._state, "addresses", addresses)
+    operators._arrive()
+    operators.when_ready(lambda: done.append(2))
+    assert done == [1, 2]

@@ -192,3 +192,59 @@ def test_activations_of_integers_are_floats():
         assert out.dtype == jnp.float32, name
         np.testing.assert_array_equal(out, function(x.astype(jnp.float32)))
         assert function(x.astype(jnp.float16)).dtype == jnp.float16
+
+
+def test_weak_types_of_activations():
+    for f in (nn.softplus, nn.mish, nn.soft_sign):
+        weak = [f(x).weak_type for x in (True, jnp.array([True]), jnp.array([1]), 1.0)]
+        assert weak == [True, True, False, True]
+    assert not nn.gelu(3).weak_type and not nn.gelu(2.0, approximate=False).weak_type
+
+
+def test_leaky_relu_keeps_integers():
+    out = nn.leaky_relu(jnp.array([3, -2]), 4)
+    assert out.dtype == jnp.int32 and out.tolist() == [3, -8]
+    assert nn.leaky_relu(jnp.array([3, -2])).dtype == jnp.float32
+
+
+def test_functions_of_the_negative_refuse_booleans():
+    for f in (nn.log_sigmoid, nn.log1mexp):
+        with pytest.raises(TypeError, match="boolean"):
+            f(jnp.array([True]))
+
+
+def test_logmeanexp_of_nothing_is_undefined():
+    assert jnp.isnan(nn.logmeanexp(jnp.zeros(0)))
+
+
+def test_relu_at_its_kink_and_beside_it_under_every_transformation():
+    x = jnp.array([-1.0, -0.0, 0.0, 2.0, jnp.nan, jnp.inf, -jnp.inf])
+    want, slope = np.maximum(x, 0), np.array([0, 0, 0, 1, 0, 1, 0], np.float32)
+    ones = jnp.ones(7)
+
+    def total(x):
+        return nn.relu(x).sum()
+
+    for f in (nn.relu, numjet.jit(nn.relu), numjet.vmap(nn.relu), numjet.jit(numjet.vmap(nn.relu))):
+        np.testing.assert_array_equal(f(x), want)
+        np.testing.assert_array_equal(numjet.jvp(f, (x,), (ones,))[1], slope)
+        np.testing.assert_array_equal(numjet.vjp(f, x)[1](ones)[0], slope)
+    grad, jit, vmap = numjet.grad, numjet.jit, numjet.vmap
+    for g in (grad(total), jit(grad(total)), grad(jit(total)), vmap(grad(nn.relu))):
+        np.testing.assert_array_equal(g(x), slope)
+    second = grad(lambda x: grad(total)(x * x).sum())
+    np.testing.assert_array_equal(second(x[:4]), np.zeros(4))
+    closed = grad(lambda y: grad(lambda x: (nn.relu(x) * nn.relu(y)).sum())(x[:4]).sum())
+    np.testing.assert_array_equal(closed(x[:4]), slope[:4] * slope[:4])
+
+
+@pytest.mark.parametrize("function, curvature", [
+    (lambda x: jnp.logaddexp(x, 0.0), 0.25), (lambda x: jnp.logaddexp(0.0, x), 0.25),
+    (lambda x: jnp.logaddexp2(x, 0.0), np.log(2) / 4), (nn.softplus, 0.25),
+    (nn.log_sigmoid, -0.25),
+])  # fmt: skip
+def test_curvature_where_the_terms_of_logaddexp_are_equal(function, curvature):
+    assert float(numjet.grad(numjet.grad(function))(0.0)) == pytest.approx(curvature, rel=1e-6)
+    forward = numjet.jacfwd(numjet.jacfwd(numjet.jit(function)))(0.0)
+    assert float(forward) == pytest.approx(curvature, rel=1e-6)
+    assert abs(float(numjet.grad(numjet.grad(numjet.grad(function)))(0.0))) < 1e-6

@@ -239,7 +239,7 @@ def test_errors(call, error, match):
 
 
 def test_rank_promotion_can_be_refused():
-    with numjet.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="ranks differ"):
+    with numjet.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="Operands could"):
         jnp.ones((2, 3)) + jnp.ones(3)
 
 
@@ -339,7 +339,8 @@ def test_integer_powers_use_every_bit_of_the_exponent(dtype, most):
     most = min(most, int(np.iinfo(dtype).max))
     x = rng.integers(-9 if signed else 0, 9, 70_000).astype(dtype)
     y = rng.integers(-3 if signed else 0, most, 70_000).astype(dtype)
-    want = np.where(y < 0, 0, np.power(x, np.maximum(y, 0))).astype(dtype)
+    inverse = np.where(np.abs(x) == 1, np.where(y % 2 == 1, x, 1), 0)
+    want = np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(dtype)
     with numjet.enable_x64(True):
         for call in (jnp.power, numjet.jit(jnp.power)):
             np.testing.assert_array_equal(call(jnp.array(x), jnp.array(y)), want, strict=True)

@@ -157,7 +157,7 @@ def test_results_of_weak_numbers_are_not_weak(name):
 
 def test_results_by_element_are_as_weak_as_their_operands():
     weak, strong = jnp.where(np.array([True, False]), 2.0, 1.0), jnp.ones(2)
-    for f in (jnp.abs, lambda x: x < 1.5, lambda x: x == x, jnp.isfinite, jnp.logical_not):
+    for f in (jnp.abs, lambda x: x < 1.5, lambda x: x == x, jnp.isfinite):
         for g in (f, numjet.jit(f)):
             assert g(weak).weak_type and not g(strong).weak_type
     assert not (weak < strong).weak_type

@@ -125,3 +125,137 @@ def test_weights_of_other_numbers_of_samples() -> None:
     for name in ("fweights", "aweights"):
         with pytest.raises(RuntimeError, match=f"incompatible numbers of samples and {name}"):
             jnp.cov(X, **{name: jnp.ones(4, int)})
+
+
+def test_put_takes_the_nearest_position():
+    x = jnp.arange(5)
+    at = jnp.array([-5, -6, 5])
+    assert jnp.put(x, at, jnp.array([10, 11, 12]), inplace=False).tolist() == [11, 1, 2, 3, 12]
+    assert jnp.put(x, jnp.array([-1]), 9, inplace=False).tolist() == [0, 1, 2, 3, 9]
+    assert jnp.put(x, jnp.array([-1]), 9, mode="clip", inplace=False).tolist() == [9, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="mode"):
+        jnp.put(x, at, 1, mode="drop", inplace=False)
+
+
+def test_poly_of_one_root_without_axes():
+    assert jnp.poly(0.5).tolist() == [1.0, -0.5]
+
+
+def test_unique_of_nothing_needs_what_to_fill_with():
+    with pytest.raises(ValueError, match="fill_value"):
+        jnp.unique(jnp.zeros(0), size=2)
+    assert jnp.unique(jnp.zeros(0), size=2, fill_value=7).tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("function", [jnp.sort, jnp.argsort])
+@pytest.mark.parametrize("options", [{"kind": "stable"}, {"order": "a"}])
+def test_sorts_refuse_numpys_options(function, options):
+    with pytest.raises(TypeError, match="not supported"):
+        function(X, **options)
+
+
+def test_dtypes_of_products():
+    """Of unequal operands one operand's, and none narrower than whole numbers are."""
+    def product(a, b, preferred=None):
+        x, y = jnp.array([[1, -1]]).astype(a), jnp.array([[2], [3]]).astype(b)
+        numbers = (((1,), (0,)), ((), ()))
+        return lax.dot_general(x, y, numbers, preferred_element_type=preferred)
+
+    for a, b, dtype in [("bfloat16", "float16", "bfloat16"), ("uint8", "int8", "int8"),
+                        ("int4", "float32", "float32"), ("uint16", "int8", "uint16")]:
+        out, jitted = product(a, b), nj.jit(product, static_argnums=(0, 1))(a, b)
+        assert out.dtype == jitted.dtype == dtype and out.tolist() == jitted.tolist()
+    assert product("int8", "int8", "int32").tolist() == [[-1]]
+    for dtype, preferred in [("int32", "int8"), ("int8", "bool"), ("complex64", "float16")]:
+        with pytest.raises(TypeError, match="preferred_element_type"):
+            product(dtype, dtype, preferred)
+
+
+@pytest.mark.parametrize("dtype, preferred", [
+    ("float32", "bfloat16"), ("float32", "int32"), ("int8", "uint8"), ("complex64", "float32")])
+def test_convolutions_refuse_other_kinds_of_results(dtype, preferred):
+    x = jnp.ones((1, 1, 4), dtype)
+    with pytest.raises(TypeError, match="preferred_element_type"):
+        lax.conv(x, x, (1,), "SAME", preferred_element_type=preferred)
+
+
+def test_unknown_words_for_padding():
+    for call in (lambda: lax.conv(X[None], X[None], (1,), "FULL"),
+                 lambda: lax.reduce_window(X[0], 0.0, lax.add, (2,), (1,), "FULL")):
+        with pytest.raises(RuntimeError, match="FULL"):
+            call()
+
+
+def test_conversions_among_dtypes_narrower_than_a_byte():
+    x = jnp.array([-2, 1], "int4")
+    assert x.astype("uint4").tolist() == nj.jit(lambda x: x.astype("uint4"))(x).tolist() == [14, 1]
+    assert x.astype("int2").tolist() == [-2, 1]
+
+
+def test_promotion_of_dtypes_alone_is_not_narrowed():
+    assert jnp.promote_types(float, "int8") == "float64"
+    assert jnp.promote_types("complex64", "float64") == "complex128"
+    assert jnp.promote_types("int32", "uint32") == "int32"
+
+
+def test_powers_take_a_known_exponent_whatever_its_dtype():
+    for two in (np.int8(2), np.array(2), jnp.array(2)):
+        out = jnp.power(3, two)
+        assert out.dtype == jnp.int32 and out.weak_type and out == 9
+    assert jnp.power(jnp.int8(3), np.array(2)).dtype == jnp.int8
+    assert not jnp.power(0.5, jnp.array([2])).weak_type
+    x, y = jnp.array([1, -1, 2, -1]), jnp.array([-1, -1, -1, -2])
+    assert jnp.power(x, y).tolist() == nj.jit(jnp.power)(x, y).tolist() == [1, -1, 0, 1]
+
+
+def test_dot_refuses_sizes_that_differ():
+    for a, b in [((2, 5), (3,)), ((3,), (4,)), ((2, 3), (4, 5)), ((2, 3, 4), (4,))]:
+        with pytest.raises(ValueError, match="dot"):
+            lax.dot(jnp.ones(a), jnp.ones(b))
+
+
+def test_words_for_padding_have_no_meaning_between_gaps():
+    x = jnp.ones((1, 1, 4))
+    with pytest.raises(ValueError, match="String padding is not implemented"):
+        lax.conv_general_dilated(x, x, (1,), "SAME", lhs_dilation=(2,))
+
+
+def test_running_sums_of_numbers():
+    for axis in (None, 0, -1):
+        assert jnp.cumsum(2.0, axis=axis).tolist() == [2.0]
+    with pytest.raises(ValueError, match="axis"):
+        jnp.cumsum(2.0, axis=1)
+
+
+def test_weak_places_and_factorials():
+    values, places = lax.top_k(lax.full((3,), 2.0), 2)
+    assert values.weak_type and places.weak_type
+    assert special.factorial(3).weak_type and not special.factorial(jnp.array([3])).weak_type
+
+
+def test_signals_whatever_is_said_of_ranks():
+    x = jnp.sin(jnp.arange(40.0))
+    want = signal.istft(signal.stft(x, nperseg=8)[2], nperseg=8)[1]
+    with nj.numpy_rank_promotion("raise"):
+        for call in (lambda: signal.csd(x, x, nperseg=8), lambda: signal.welch(x[None], nperseg=8),
+                     lambda: signal.detrend(x.reshape(4, 10))):
+            call()
+        got = signal.istft(signal.stft(x, nperseg=8)[2], nperseg=8)[1]
+    np.testing.assert_allclose(got, want)
+    np.testing.assert_allclose(got, x, atol=1e-5)
+
+
+def test_multi_dot_of_one():
+    assert jnp.linalg.multi_dot([X]).tolist() == X.tolist()
+
+
+def test_real_transforms_of_complex_numbers():
+    with pytest.raises(ValueError, match="real"):
+        jnp.fft.rfft(1j * X)
+
+
+def test_initializers_have_the_default_float():
+    with nj.enable_x64(True):
+        for make in (nn.initializers.zeros, nn.initializers.ones):
+            assert make(random.key(0), (2,)).dtype == jnp.float64
+    assert nn.initializers.ones(random.key(0), (2,)).dtype == jnp.float32

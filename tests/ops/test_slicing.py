@@ -64,7 +64,7 @@ test_against_jax, test_laws = checks_of(CASES)
         (lambda: lax.dynamic_slice(X, (0.5, 0), (2, 2)), "start indices must be integers"),
         (
             lambda: lax.dynamic_slice(X, (0, 0), (5, 2)),
-            r"slice_sizes \(5, 2\) must fit inside float32\[4,5\]",
+            r"slice_sizes \(5, 2\), which must fit inside float32\[4,5\]",
         ),
         (
             lambda: lax.dynamic_update_slice(X, NEW.astype(np.int32), (0, 0)),

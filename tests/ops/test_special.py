@@ -5,10 +5,12 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
+from numjet.api.jit import jit
 from numjet.base import config
 
 X = sample(3, 4)
@@ -74,3 +76,11 @@ def test_derivatives_that_do_not_exist_are_refused() -> None:
         NotImplementedError, match="derivative of polygamma with respect to m.*stop_gradient"
     ):
         grad(lambda m: lax.polygamma(m, 2.0))(1.0)
+
+
+@pytest.mark.parametrize("name", ["bessel_i0e", "bessel_i1e"])
+def test_compiled_bessel_functions_are_rounded_once(name: str) -> None:
+    x = np.linspace(-40, 40, 40_001).astype(np.float32)
+    got = np.asarray(jit(getattr(lax, name))(x))
+    wide = getattr(scipy.special, name.removeprefix("bessel_"))(x.astype(np.float64))
+    assert (np.abs(got - wide) <= 0.6 * np.spacing(np.abs(wide).astype(np.float32))).all()

@@ -164,6 +164,15 @@ def test_second_derivatives_in_the_parameters(a: float, x: float) -> None:
         assert got == pytest.approx(float(mixed), 1e-9)
 
 
+def test_second_derivatives_of_one_operand_beside_concrete_ones() -> None:
+    """In single precision, where the other operand is no tracer."""
+    x = np.float32([1.1, 1.2])
+    got = nj.grad(lambda a: lax.igamma_grad_a(a, x).sum())(np.float32([1.73, 1.639]))
+    want = [float(mpmath.diff(lambda v: P(v, mpmath.mpf(float(x))), float(a), 2))
+            for a, x in zip(np.float32([1.73, 1.639]), x)]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
 def test_of_no_elements_and_under_vmap() -> None:
     assert nj.jit(lax.igamma)(np.zeros(0, np.float32), np.zeros(0, np.float32)).shape == (0,)
     a, x = np.float32([1, 2, 3]), np.float32([0.5, 20])

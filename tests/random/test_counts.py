@@ -10,6 +10,7 @@ from oracle import run_in_oracle
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import random
+from numjet.transforms.stage import StageTrace
 
 DRAWS = 20_000
 
@@ -105,3 +106,22 @@ def test_exponents_may_be_traced() -> None:
         lambda p: random.generalized_normal(key, p, (2,)),
     ):
         np.testing.assert_allclose(nj.jit(draw)(2.5), draw(2.5), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["binomial", "multinomial"])
+def test_an_eager_call_like_the_one_before_traces_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    p = jnp.array([0.25, 0.25, 0.5])
+    first = getattr(random, name)(random.key(3), 20, p)
+    traces: list[object] = []
+    begin = StageTrace.__init__
+
+    def counted(self: StageTrace, *rest: object) -> None:
+        traces.append(self)
+        begin(self, *rest)
+
+    monkeypatch.setattr(StageTrace, "__init__", counted)
+    again = getattr(random, name)(random.key(3), 20, p)
+    np.testing.assert_array_equal(first, again)
+    assert traces == []

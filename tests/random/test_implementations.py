@@ -156,3 +156,14 @@ def test_programs_come_again_from_the_disk_cache():
 def test_what_does_not_mix(call, error, text):
     with pytest.raises(error, match=text):
         call(random.key(0, impl="rbg"), random.key(0))
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma", "beta", "dirichlet", "t", "binomial"])
+def test_draws_by_rejection_compile_for_keys_of_words(name):
+    args = {"gamma": (2.0,), "loggamma": (0.5,), "beta": (1.0, 2.0), "t": (3.0,),
+            "dirichlet": (jnp.ones(3),), "binomial": (40.0, 0.4)}[name]
+    f = lambda k: getattr(random, name)(k, *args)
+    keys = random.split(random.key(3, impl="rbg"), 3)
+    want = np.stack([f(k) for k in keys])
+    np.testing.assert_allclose(np.stack([nj.jit(f)(k) for k in keys]), want, rtol=2e-5)
+    np.testing.assert_allclose(np.stack([f(k) for k in keys]), want, rtol=2e-5)  # by now programs

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import numjet as nj
-from numjet.scipy.linalg import sqrtm
+from numjet.scipy.matrix_functions import sqrtm
 
 RNG = np.random.default_rng(0)
 TURN = RNG.standard_normal((4, 4))

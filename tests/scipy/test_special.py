@@ -45,6 +45,34 @@ def test_of_a_probability(name):
     close(getattr(special, name)(P), getattr(scipy.special, name)(P))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_normal_distribution_to_its_ends(dtype):
+    with numjet.enable_x64(dtype is np.float64):
+        eps = float(np.finfo(dtype).eps)
+        small = np.finfo(dtype).smallest_subnormal
+        p = np.concatenate([np.geomspace(small, 0.5, 400), 1 - np.geomspace(eps, 0.5, 200)])
+        p = p.astype(dtype)
+        wide = p.astype(np.float64)
+        for compile in (numjet.jit, lambda f: f):
+            got = compile(special.ndtri)(p)
+            np.testing.assert_allclose(got, scipy.special.ndtri(wide), rtol=8 * eps, atol=8 * eps)
+            x = np.concatenate([-np.geomspace(1e-3, 1e4, 200), np.geomspace(1e-3, 12, 100)])
+            x = x.astype(dtype)
+            np.testing.assert_allclose(
+                compile(special.log_ndtr)(x), scipy.special.log_ndtr(x.astype(np.float64)),
+                rtol=800 * eps,
+            )  # fmt: skip
+            x = np.abs(x)
+            np.testing.assert_allclose(
+                compile(special.erfcx)(x), scipy.special.erfcx(x.astype(np.float64)), rtol=16 * eps
+            )
+        ends = np.array([0, 1, -1, 2, np.nan], dtype)
+        np.testing.assert_array_equal(special.ndtri(ends), [-np.inf, np.inf] + 3 * [np.nan])
+        np.testing.assert_array_equal(
+            special.log_ndtr(np.array([-np.inf, np.inf, np.nan], dtype)), [-np.inf, 0, np.nan]
+        )
+
+
 @pytest.mark.parametrize(
     "name",
     """betaln beta gammainc gammaincc xlogy xlog1py rel_entr kl_div
@@ -74,7 +102,10 @@ def test_other_functions():
     close(special.ndtri(np.float32(1e-12)), scipy.special.ndtri(1e-12))
 
 
-@pytest.mark.parametrize("name", ["gammaln", "ndtr", "log_ndtr", "expit", "erf", "erfcx", "i0e"])
+@pytest.mark.parametrize(
+    "name",
+    "gammaln ndtr log_ndtr expit erf erfcx i0e i1e".split(),
+)
 def test_derivatives(name):
     check_derivative(getattr(special, name), np.array([0.3, 1.2, 2.7]), tol=1e-4)
 

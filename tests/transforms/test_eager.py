@@ -11,6 +11,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.base import config
+from numjet.core import evaluate, hooks
 from numjet.core.primitive import REGISTRY
 from numjet.transforms import eager, steps
 
@@ -127,3 +128,40 @@ def test_gradients_of_weights_lie_in_memory_as_the_weights_do() -> None:
     exact = np.asarray(x).T @ np.cos(np.asarray(x @ w))
     for result in results:
         np.testing.assert_allclose(result, exact, rtol=1e-5, atol=1e-6)
+
+
+def test_rules_made_before_native_code_came_are_made_anew_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rules hold what evaluates their equations, which native code takes over a second or so after
+    the first process of its kind began."""
+    gradient = nj.grad(loss)
+    native = hooks.executor
+    asked: list[str] = []
+
+    def executor(primitive: Any, *rest: Any) -> Any:
+        asked.append(primitive.name)
+        return native(primitive, *rest) if native is not None else None
+
+    monkeypatch.setattr(hooks, "executor", None)
+    want = [gradient(x3) for _ in range(3)][0]
+    monkeypatch.setattr(hooks, "executor", executor)
+    for name in ("tanh", "integer_pow", "reduce_sum", "broadcast_in_dim"):
+        REGISTRY[name].runs.clear()  # as when the code comes
+    got = [gradient(x3) for _ in range(3)][-1]
+    assert asked, "the rules of before were found again"
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_what_is_made_while_native_code_comes_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    memo: dict[str, int] = {}
+    evaluate.remember(memo, "before", lambda: 1)
+
+    def late() -> int:
+        memo.clear()  # what the other thread does after it has installed the code
+        hooks.executor = lambda *_: None
+        return 2
+
+    monkeypatch.setattr(hooks, "executor", None)
+    evaluate.remember(memo, "late", late)
+    assert memo == {}

@@ -13,7 +13,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.base.errors import XlaError
 from numjet.core.remote import RemoteArray
-from numjet.xla import client, plugins
+from numjet.xla import client, dlpack, plugins
 
 pytestmark = needs_plugin
 
@@ -185,3 +185,47 @@ def test_nothing_of_it_is_loaded_unless_asked_for():
     code = "import sys, numjet.numpy as j; j.ones(3) + 1; print('numjet.xla' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_dlpack_gives_memory_of_the_device():
+    x = on_device([[1.0, 2.0, 3.0]]) + 1
+    assert x.__dlpack_device__() == (1, 0)
+    seen = np.from_dlpack(x)
+    assert seen.ctypes.data == x.unsafe_buffer_pointer() and not seen.flags.writeable
+    x.delete()  # the memory stays while somebody looks at it
+    others = [on_device(np.zeros((1, 3))) for _ in range(20)]
+    np.testing.assert_array_equal(seen, [[2, 3, 4]])
+    held = len(dlpack._given)
+    del seen, others
+    assert len(dlpack._given) == held - 1
+    nj.dlpack.to_dlpack(on_device([1.0]))  # nobody takes it
+    assert len(dlpack._given) == held - 1
+    for dtype in (np.int8, np.uint16, np.complex64, np.bool_, np.float16):
+        y = np.from_dlpack(on_device([0.0, 1.0], dtype))
+        assert y.dtype == dtype and list(y) == [0, 1]
+    with pytest.raises(BufferError, match="element type"):
+        nj.dlpack.to_dlpack(nj.device_put(jnp.zeros(2, jnp.float8_e4m3fn), device()))
+    with pytest.raises(BufferError, match="device_put"):
+        on_device([1.0]).__dlpack__(dl_device=(2, 0))
+
+
+def test_dlpack_takes_memory_as_it_is():
+    room = np.zeros(64 * 5, np.uint8)
+    first = -room.ctypes.data % 64
+    source = room[first : first + 256].view(np.float32).reshape(8, 8)
+    source[...] = np.arange(64).reshape(8, 8)
+    x = nj.dlpack.from_dlpack(source, device=device())
+    assert x.unsafe_buffer_pointer() == source.ctypes.data and x.devices() == {device()}
+    np.testing.assert_array_equal(x @ jnp.eye(8), source)
+    held = len(dlpack._taken)
+    x.delete()
+    assert len(dlpack._taken) == held - 1
+    np.testing.assert_array_equal(nj.dlpack.from_dlpack(source[:, ::2], device=device()),
+                                  source[:, ::2])
+    for bad in (source[:, ::2], room[first + 4 : first + 12].view(np.float32)):
+        with pytest.raises(BufferError):
+            nj.dlpack.from_dlpack(bad, device=device(), copy=False)
+    y = nj.dlpack.from_dlpack(source, device=device(), copy=True)
+    assert y.unsafe_buffer_pointer() != source.ctypes.data
+    assert nj.dlpack.from_dlpack(y) is y
+    assert nj.dlpack.from_dlpack(y, device=nj.devices("cpu")[0]).devices() != {device()}

@@ -85,7 +85,7 @@ np.testing.assert_allclose(turned, V.T + V[0][:, None], **near)
 np.testing.assert_allclose(whole, 2 * V[0], **near)
 with nj.log_compiles(), caplog() as lines:
     nj.pmap(lambda x: x - lax.psum(x, "k"), axis_name="k")(V)
-assert ["Compiling for 8 devices" in line for line in lines] == [True], lines
+assert sum(["Compiling for 8 devices" in line for line in lines]) == 1, lines
 part = nj.shard_map(lambda a: lax.psum(a.sum(), ("x", "y")) + a, mesh=mesh, in_specs=P("x", "y"),
                     out_specs=P("x", "y"))
 np.testing.assert_allclose(part(X), X + X.sum(), **near)

@@ -45,6 +45,8 @@ def differences(case: Case, theirs: dict[str, Any], ours: dict[str, Any]) -> Ite
         if want[0] == "raises" and "TooLong" in want[1]:
             continue
         source = theirs.get(TRACED.get(phase, phase), want)
+        if phase == "jit" and want[0] == "value" and source[0] == "raises":
+            want = source  # abstract evaluation does not see what lowering and values raise
         for kind, text in compared(case, phase, want, got, source):
             # What differs in the plain phase differs when compiled as well: said once.
             if phase not in TRACED or (TRACED[phase], kind) not in seen:

@@ -38,7 +38,9 @@ class Worker:
             **os.environ,
             "JAX_PLATFORMS": "cpu",
             "PYTHONPATH": str(ROOT) if library == "numjet" else "",
-            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+            # Programs are small, run once, and cost their compilation alone.
+            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 "
+            "--xla_llvm_disable_expensive_passes=true",
         }
         self.process: subprocess.Popen | None = None
 
@@ -142,6 +144,8 @@ def both(cases: list[Case], judge: Callable[[Case, Answer, Answer], None], jobs:
     jobs: so many pairs of processes side by side. `judge` is called by one thread at a time.
     """
     python = oracle_python()
+    # Turns of one function side by side: what JAX compiled for one shape serves the others.
+    cases = sorted(cases, key=lambda case: case.name)
     batches = iter([cases[start : start + BATCH] for start in range(0, len(cases), BATCH)])
     lock = threading.Lock()
 

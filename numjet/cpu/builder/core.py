@@ -382,6 +382,20 @@ class Writer:
 
     def _float_to_int(self, x: Value, element: str, saturate: bool, op: str) -> Value:
         type = like(x.type, TYPES[element].element)
+        bits, unsigned = TYPES[type].bits, op == "fptoui"
+        clamped = saturate and TYPES[type].lanes and 1 < bits <= 32
+        if clamped and self.module.has("sse4.1") and not self.module.has("avx512f"):
+            # LLVM converts these lane by lane: so what is out of range, or NaN, does not reach it.
+            top = (1 << bits) - 1 if unsigned else (1 << (bits - 1)) - 1
+            low = float(0 if unsigned else ~top)
+            x = self.select(self.fcmp("ord", x, x), x, 0.0)
+            x = self.select(self.fcmp("olt", x, low), low, x)
+            if bits < 32:
+                x = self.select(self.fcmp("ogt", x, float(top)), float(top), x)
+                return self.trunc(self.fptosi(x, "i32", saturate=False), element)
+            above = self.fcmp("oge", x, float(top + 1))
+            inside = self.pure((op, type, x.type, self.select(above, 0.0, x).ref), type)
+            return self.select(above, self.const(top, type), inside)
         if saturate:
             return self.intrinsic(f"llvm.{op}.sat", x, result=type, overload=(type, x.type))
         return self.pure((op, type, x.type, x.ref), type)

@@ -177,6 +177,8 @@ class Record(Pointer):
 
     def __getattr__(self, name: str) -> Any:
         offset, kind = layout_of(type(self)).field(name)
+        if not self._at:
+            raise ValueError(f"{type(self).__name__}.{name} was read at NULL")
         if getattr(kind, "__origin__", None) is Inline:
             return _array(kind.__args__[0], self._at + offset, self._keep)
         return read(kind, self._at + offset)

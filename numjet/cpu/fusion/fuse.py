@@ -17,7 +17,6 @@ lower than that of a group it reads.
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -25,6 +24,7 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core import lowering as low
+from numjet.core.memo import remembered
 from numjet.cpu.fusion import epilogues, recompute, special
 from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import scan_sums
@@ -509,7 +509,7 @@ def small_first(nodes: list[Node]) -> list[Node]:
     return front + rest
 
 
-@functools.lru_cache(1024)
+@remembered("positions in domains", 1024)
 def positions(
     domain: tuple[int, ...], reduced: tuple[int, ...] | None, shape: tuple[int, ...]
 ) -> list[tuple[tuple, bool]]:

@@ -1,14 +1,16 @@
 """Tracing of `Expand` lowerings: a primitive written in terms of others, as a jaxpr.
 
-Used by `graph.flatten`. Remembered by primitive, params and operand avals.
+Used by `graph.flatten` and `graph.storage`. Remembered by primitive, params and operand avals.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.lowering import Expand
 from numjet.core.memo import Memo
 from numjet.cpu.graph.nodes import Node
 from numjet.transforms.stage import stage_closed
@@ -23,17 +25,17 @@ def trace(node: Node) -> ClosedJaxpr:
         key = (node.primitive, tuple(sorted(node.params.items())), avals)
         found = _known.get(key)
     except TypeError:  # unhashable or unordered params: traced each time
-        return _trace(node, avals)
+        return staged(node.rule, node.params, avals)
     if found is None:
-        found = _known[key] = _trace(node, avals)
+        found = _known[key] = staged(node.rule, node.params, avals)
     return found
 
 
-def _trace(node: Node, avals: tuple) -> ClosedJaxpr:
-    params = node.params
+def staged(rule: Expand, params: dict, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The jaxpr of `rule.fn` on operands of these avals."""
 
     def run(*args: Any) -> list:
-        out = node.rule.fn(*args, **params)
+        out = rule.fn(*args, **params)
         return list(out) if isinstance(out, tuple | list) else [out]
 
     return stage_closed(run, avals)

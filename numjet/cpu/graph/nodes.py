@@ -16,6 +16,7 @@ import numpy as np
 from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.primitive import Primitive
+from numjet.cpu.graph import empty
 
 LOOPS = ("while", "cond", "scan", "repeat")
 
@@ -178,6 +179,15 @@ def _inline(
     for eqn in jaxpr.eqns:
         ins = [read(atom) for atom in eqn.invars]
         rule = eqn.primitive.loops
+        if not all([v.size for v in ins]):
+            if eqn.primitive.name == "concatenate" and any([v.size for v in ins]):
+                ins = [v for v in ins if v.size]
+                if len(ins) == 1:
+                    env[eqn.outvars[0]] = ins[0]
+                    continue
+            else:
+                results = [v.aval for v in eqn.outvars]
+                rule = empty.rule_of(eqn.primitive, eqn.params, ins, results) or rule
         inner = called(eqn.params) if type(rule) is low.Region and rule.name not in LOOPS else None
         node = Node(eqn.primitive, eqn.params, ins, [], rule, eqn.effects, eqn.source)
         if type(rule) is low.Expand:

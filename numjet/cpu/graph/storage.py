@@ -21,14 +21,18 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import uint8, uint32
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from numjet.core.lowering import Region
+from numjet.core.lowering import Expand, Region
 from numjet.core.structural import broadcast_in_dim, moveaxis
 from numjet.core.trace import set_trace
+from numjet.cpu.graph import expand
 from numjet.cpu.graph.narrow import computed
 from numjet.ops.reduce import reduce_and_p, reduce_or_p
 from numjet.ops.shape import reshape
 from numjet.transforms.batch import Axis
 from numjet.transforms.stage import StageTrace, hoist_consts
+
+# What makes keys of words, and words of keys.
+_WORDS = ("random_wrap_words", "random_unwrap_words")
 
 
 def has_words(aval: Any) -> bool:
@@ -85,7 +89,12 @@ def _run(trace: StageTrace, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[
         if type(eqn.primitive.loops) is Region or "callback" in eqn.params:
             outs = _record(trace, eqn, values, {n: _param(p) for n, p in eqn.params.items()})
         elif any([has_words(a) for a in (*avals, *results)]):
-            outs = _of_words(eqn, values, avals, results)
+            if type(eqn.primitive.loops) is Expand and eqn.primitive.name not in _WORDS:
+                # What it is made of draws from keys.
+                closed = expand.staged(eqn.primitive.loops, eqn.params, avals)
+                outs = _run(trace, closed.jaxpr, [_stored(x) for x in closed.consts], values)
+            else:
+                outs = _of_words(eqn, values, avals, results)
         elif not any([a.narrow for a in (*avals, *results)]):
             outs = _record(trace, eqn, values, eqn.params)
         elif eqn.primitive.name in narrow.MOVES:

@@ -7,13 +7,12 @@ reads depend on anything but the index and the params.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
 from numjet.base.record import record
-from numjet.core.memo import Memo
+from numjet.core.memo import Memo, remembered
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar
@@ -122,7 +121,7 @@ def _projection(at: tuple, axis_of: dict[Any, int]) -> Any:
     return tuple(out)
 
 
-_elementwise_costs: dict[Any, int] = {}
+_elementwise_costs: dict[Any, int] = Memo("costs of elementwise operations")
 
 
 def _weigh(emitter: ExprEmitter) -> int:
@@ -184,7 +183,7 @@ def _access(node: Node) -> Access:
     return Access(maps, reads, cost, cost == 0 and sum(reads) <= 1)
 
 
-@functools.lru_cache(1024)
+@remembered("how elementwise operations read their operands", 1024)
 def _same_place(rank: int, ranked: tuple[bool, ...], cost: int) -> Access:
     """The Access of an elementwise node; operands without axes have one element."""
     same = every_axis(rank)

@@ -86,7 +86,9 @@ class Columns:
         if count > 1:
             each = product(shape) // count * k.weight()
             body = [For(var, count, tuple(body), "serial", 1, 0, k.grain(count, each))]
-        return k.finish("columns", body, k.same_place_pairs(self.sweeps.late()), annotated=True)
+        lent = set(self.scratch.values())
+        late = {v for v in self.sweeps.late() if k.buffers.get(v) not in lent}
+        return k.finish("columns", body, k.same_place_pairs(late), annotated=True)
 
     def cut(self, block: int) -> int:
         """Choose blocks of so many columns; answers how many there are."""
@@ -140,8 +142,17 @@ class Columns:
             if self.rows * self.block * val.dtype.itemsize <= STACK_SCRATCH * 4:
                 self.scratch[val] = self.array(val.dtype, self.rows * self.block)
             else:
-                full = tuple(k.group.shape)
-                self.scratch[val] = k.work(val.dtype, full)
+                self.scratch[val] = self.lent(val) or k.work(val.dtype, tuple(k.group.shape))
+
+    def lent(self, val: Val) -> Buffer | None:
+        """A result's memory for a value that is kept: one that is written last, at the place where
+        the value was read for the last time."""
+        k, late = self.k, self.sweeps.late()
+        for out in k.group.stored:
+            same = out.dtype == val.dtype and tuple(out.shape) == tuple(k.group.shape)
+            if same and out in late and k.buffers[out] not in self.scratch.values():
+                return k.buffers[out]
+        return None
 
     def array(self, dtype: Any, size: int | None = None) -> Buffer:
         """Scratch over the block."""

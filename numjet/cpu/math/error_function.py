@@ -15,21 +15,25 @@ from numjet.cpu.math.common import (
 from numjet.cpu.math.exponential import exp
 from numjet.cpu.math.logarithm import log
 
-# erf rounds to 1 beyond.
-_ERF_END = {"float": 4.0, "double": 6.0}
+# erf in float32 rounds to 1 beyond.
+_ERF_END = 3.9
 # erfc rounds to 0 beyond.
 _ERFC_END = {"float": 10.2, "double": 28.0}
 
 
 def erf(b: Builder, x: Value) -> Value:
-    """The error function: an odd polynomial below 1, then 1 - exp(-a·L(a))."""
+    """The error function: an odd polynomial below 1, then another (float32) or 1 - exp(-a·L(a))."""
     fmt = format_of(x)
     a = b.abs(x)
     z = b.mul(a, a)
     small = b.fma(a, horner(b, z, table("ERF", fmt)), a)
-    c = at_most(b, a, _ERF_END[fmt.element])
-    fall = b.mul(c, horner(b, c, table("ERF_LOG", fmt)))
-    large = b.sub(1.0, exp(b, b.neg(fall), below=False, above=False))
+    if fmt is F32:
+        far = at_most(b, horner(b, b.sub(a, 2.4375), table("ERF_FAR", fmt)), 1.0)
+        large = b.select(b.fcmp("oge", a, _ERF_END), 1.0, far)
+    else:
+        c = at_most(b, a, 6.0)
+        fall = b.mul(c, horner(b, c, table("ERF_LOG", fmt)))
+        large = b.sub(1.0, exp(b, b.neg(fall), below=False, above=False))
     return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
 
 

@@ -55,6 +55,10 @@ _LOOP = 4
 _TILE_LANES = 16
 # So many instructions at most are written out for the columns of a tile.
 _UNROLLED = 160
+# AVX2 has 16 registers: long bodies load their constants in every round. From this cost on rounds
+# are of two vectors, which share the loads, and of which one computes while the other waits.
+_FEW_REGISTERS = 32
+_PAIRED = 20
 # Rows run side by side when this fraction of the cost remains, and the nest costs this much.
 _SURE = 0.6
 _WORTH_ROWS = 20_000
@@ -241,6 +245,10 @@ class _Chooser:
 
     def lanes(self, s: For) -> int:
         lanes = default_lanes(s, self.vector_bytes)
+        few = self.vector_bytes == _FEW_REGISTERS
+        if few and s.var.extent >= 8 * lanes and cost(s.body) >= _PAIRED:
+            if not any(isinstance(x, For | While) for x in walk(s.body)):
+                return 2 * lanes
         while lanes > 2 and lanes // 2 >= s.var.extent:
             lanes //= 2
         return lanes

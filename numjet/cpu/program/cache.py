@@ -8,6 +8,7 @@ stored: they are found again, in the jaxpr that was compiled, by their position.
 from __future__ import annotations
 
 import marshal
+import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -133,7 +134,9 @@ def unpack(
             consts.append(None)
         elif entry[0] == "value":
             _, name, shape, content = entry
-            consts.append(np.frombuffer(content, np.dtype(name)).reshape(shape))
+            if len(content) != math.prod(shape) * np.dtype(name).itemsize:
+                raise ValueError("a constant of another size")
+            consts.append(np.ndarray(shape, np.dtype(name), content))  # float0 has no bytes
         else:
             const = all_consts[entry[1]]
             consts.append(np.asarray(getattr(const, "_value", const)))

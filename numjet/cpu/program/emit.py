@@ -206,10 +206,13 @@ class Emitter:
     def host(self, step: HostStep) -> None:
         b = self.b
         vals = [*step.reads, *step.writes]
-        table = b.alloca(PTR, max(len(vals), 1))
+        table = b.alloca(PTR, len(vals) + 1)
         for k, val in enumerate(vals):
             b.store(self.pointer(val), b.gep(table, 8 * k), 8)
-        self._unless_failed(b.call(self.bases["const", step.index], I32, table))
+        status = b.gep(table, 8 * len(vals))
+        b.store(b.const(1, I64), status, 8)
+        answer = b.call(self.bases["const", step.index], I32, table)
+        self._unless_failed(answer if step.answers else b.load(status, I64, 8))
 
     def _unless_failed(self, status: Value) -> None:
         """Leave main when a callback failed."""

@@ -9,9 +9,11 @@ caller's signature look-up rules that out).
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import math
 import struct
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -96,6 +98,7 @@ class HostCall:
         self.failures = failures
         if self.described():
             return Cluster.transport.library.entry
+        _hook()
         self.function = _CALLBACK(self._run)
         return ctypes.cast(self.function, ctypes.c_void_p).value or 0
 
@@ -121,7 +124,7 @@ class HostCall:
         try:
             if self.over_processes:
                 table += ctypes.sizeof(ctypes.c_void_p)
-            pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs))).from_address(table)
+            pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs) + 1)).from_address(table)
             if self.primitive.collective and Cluster.transport is not None:
                 views = [_view(pointers[k], s, d) for k, (s, d, _) in enumerate(self.ins)]
                 outs = [_view(pointers[len(views) + k], *o) for k, o in enumerate(self.outs)]
@@ -139,11 +142,29 @@ class HostCall:
             for k, (result, (shape, dtype)) in enumerate(zip(results, self.outs, strict=True)):
                 if math.prod(shape) and dtype.itemsize:
                     _view(pointers[len(self.ins) + k], shape, dtype)[...] = result._value
+            pointers[-1] = 0  # after all else
         except BaseException as error:
             # It may not unwind through native frames: kept, and raised by the caller.
             self.failures[threading.get_ident()] = error
             return 1
         return 0
+
+
+@functools.cache
+def _hook() -> None:
+    """From now on an exception that arrives before a callback's first line (a signal's handler
+    runs there: KeyboardInterrupt) is kept for who called the program, instead of printed."""
+    former = sys.unraisablehook
+
+    def keep(unraisable: Any) -> None:
+        trace = unraisable.exc_traceback
+        if trace is None or trace.tb_frame.f_code is not HostCall._run.__code__:
+            former(unraisable)
+            return
+        failures = trace.tb_frame.f_locals["self"].failures
+        failures[threading.get_ident()] = unraisable.exc_value
+
+    sys.unraisablehook = keep
 
 
 class Description:
@@ -406,8 +427,13 @@ class Executable:
         return Prepared(function, self.table, self.outs, self.makers, arenas)
 
     def _raise(self) -> None:
-        error = self._failures.pop(threading.get_ident(), None)
-        raise RuntimeError("a compiled program failed.") if error is None else error
+        error: BaseException | None = self._failures.pop(threading.get_ident(), None)
+        if error is None:
+            error = RuntimeError(
+                "a compiled program failed: one of its calls of Python could not begin (what "
+                "Python printed says why)."
+            )
+        raise error
 
     # ---- looking at it
 

@@ -191,12 +191,18 @@ class SpecialStep(Step):
 
 @record(eq=False)
 class HostStep(Step):
-    """Call Python back: entry `index` of the const table is the callback's address."""
+    """Call Python back: entry `index` of the const table is the callback's address.
+
+    A word behind the operands is 1 before the call and cleared by what succeeds: ctypes returns
+    anything where an exception arrives before the callback's first line (a signal's handler). What
+    `answers`, a collective of processes, returns its status instead, as it may be native.
+    """
 
     name: str
     reads: list[Val]
     writes: list[Val]
     index: int
+    answers: bool
     inplace: tuple = ()
 
     def __repr__(self) -> str:

@@ -100,7 +100,9 @@ class ProgramTable:
             elif isinstance(step, CopyStep):
                 self._copy(step.source, step.target)
             elif isinstance(step, HostStep):
-                self._step(HOST, HEADER + step.index, [*step.reads, *step.writes])
+                operands = [*step.reads, *step.writes]
+                self._step(HOST, HEADER + step.index, operands, int(step.answers))
+                self.most = max(self.most, len(operands) + 1)  # its status
             elif isinstance(step, LoopStep):
                 self._repeat(step)
         return start, self._bytes - start

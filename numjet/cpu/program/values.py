@@ -82,4 +82,5 @@ class Values:
         # What is on its way lies in the memory of what was sent, and becomes the result there.
         moves = node.primitive.name in ("psum_start", "psum_done")
         inplace = ((node.outs[0], reads[1]),) if moves else ()
-        return HostStep(node.primitive.name, reads, list(node.outs), index, inplace)
+        answers = call.over_processes
+        return HostStep(node.primitive.name, reads, list(node.outs), index, answers, inplace)

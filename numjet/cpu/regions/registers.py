@@ -10,13 +10,13 @@ ahead of a loop (`Cell.depth` keeps it inside).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from numjet.core.memo import remembered
 from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
 from numjet.cpu.builder.text import Line
 from numjet.cpu.emit import values as ev
@@ -36,7 +36,7 @@ class NotSmall(Exception):
     """The region holds something that does not belong in registers."""
 
 
-@functools.cache
+@remembered("parts of values in registers", 1024)
 def parts_of(size: int, lanes: int) -> tuple[Pattern, ...]:
     """The patterns of the registers that hold a value of `size` elements in order.
 

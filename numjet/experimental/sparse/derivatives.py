@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.api import autodiff
+from numjet.api import autodiff, jacobians
 from numjet.base import tree
 from numjet.experimental.sparse.bcoo import BCOO
 from numjet.experimental.sparse.sparsified import is_sparse, sparsify
@@ -104,6 +104,6 @@ def _place(x: Any, jacobian: Any) -> Any:
 
 grad = _of_values(autodiff.grad, _grad)
 value_and_grad = _of_values(autodiff.value_and_grad, _value_and_grad)
-jacfwd = _of_values(autodiff.jacfwd, _jacobian)
-jacrev = _of_values(autodiff.jacrev, _jacobian)
+jacfwd = _of_values(jacobians.jacfwd, _jacobian)
+jacrev = _of_values(jacobians.jacrev, _jacobian)
 jacobian = jacrev

@@ -86,6 +86,14 @@ class Token:
 # ------------------------------------------------------------------ jaxprs
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any:
     """`closed_jaxpr` as a function of arrays that gives a list of arrays; with `args`, its result.
+
+    closed_jaxpr: what `make_jaxpr` gives. args: as many arrays as it has inputs. The function
+    raises ValueError for another number; it may be transformed like every other.
+
+    >>> from numjet.extend import core
+    >>> double = core.jaxpr_as_fun(nj.make_jaxpr(lambda x: 2 * x)(1.0))
+    >>> double(4.0)
+    [Array(8., dtype=float32, weak_type=True)]
     """
 
     def run(*args: Any) -> list[Any]:
@@ -102,7 +110,14 @@ def eval_jaxpr(
 ) -> list[Any]:
     """Run `jaxpr` on arrays, by binding each of its equations; gives the list of results.
 
-    propagate_source_info: equations that are written down name the line of this call either way.
+    jaxpr: a Jaxpr, or a closed one, whose constants are given all the same. consts: arrays for its
+    constvars; args: for its inputs. propagate_source_info: equations that are written down name the
+    line of this call either way.
+
+    >>> from numjet.extend import core
+    >>> closed = nj.make_jaxpr(lambda x: x * 3)(1)
+    >>> core.eval_jaxpr(closed.jaxpr, closed.consts, 5)
+    [Array(15, dtype=int32, weak_type=True)]
     """
     del propagate_source_info
     if isinstance(jaxpr, ClosedJaxpr):
@@ -113,8 +128,14 @@ def eval_jaxpr(
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Raise JaxprTypeError unless each variable is bound once, before its use, and each equation
-    has results of the avals that its primitive gives."""
+    """Check a jaxpr: variables are bound once, before their use, and equations have results of the
+    avals that their primitives give.
+
+    jaxpr: a Jaxpr. Raises JaxprTypeError, with the equation and the jaxpr, where that is not so.
+
+    >>> from numjet.extend import core
+    >>> core.check_jaxpr(nj.make_jaxpr(jnp.sin)(1.0).jaxpr)
+    """
     try:
         jaxpr_check.check_jaxpr(jaxpr)
     except InternalError as error:
@@ -122,18 +143,41 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The jaxprs in the params of `jaxpr`'s equations."""
+    """The jaxprs in the params of `jaxpr`'s equations, those of closed ones too; not what lies in
+    them.
+
+    jaxpr: a Jaxpr.
+
+    >>> from numjet.extend import core
+    >>> closed = nj.make_jaxpr(nj.jit(jnp.sin))(1.0)
+    >>> [len(inner.eqns) for inner in core.subjaxprs(closed.jaxpr)]
+    [1]
+    """
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
 
 
 def jaxprs_in_params(params: dict) -> Iterator[Jaxpr]:
-    """The jaxprs in an equation's params, those of closed ones too."""
+    """The jaxprs in an equation's params, those of closed ones too.
+
+    params: a dict.
+
+    >>> from numjet.extend import core
+    >>> eqn = nj.make_jaxpr(nj.jit(jnp.sin))(1.0).eqns[0]
+    >>> [inner.eqns[0].primitive for inner in core.jaxprs_in_params(eqn.params)]
+    [sin]
+    """
     yield from core_jaxpr.subjaxprs(params)
 
 
 def gensym() -> Callable[[Any], Var]:
-    """A function that makes a new variable of an aval."""
+    """A function that makes a new variable of an aval, each time another.
+
+    >>> from numjet.extend import core
+    >>> new, aval = core.gensym(), jnp.ones(2).aval
+    >>> new(aval) is new(aval), new(aval).aval is aval
+    (False, True)
+    """
     return Var
 
 
@@ -146,14 +190,33 @@ def new_jaxpr_eqn(
     source_info: Any = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """An equation `outvars = primitive[params] invars`."""
+    """An equation `outvars = primitive[params] invars`.
+
+    invars: variables and literals; outvars: variables; primitive, params: what is applied. effects:
+    a set of them. source_info: the line it comes from, or None. ctx: what the equation is in, kept.
+
+    >>> from numjet.extend import core
+    >>> jaxpr = nj.make_jaxpr(jnp.sin)(1.0).jaxpr
+    >>> eqn = jaxpr.eqns[0]
+    >>> ins, outs = eqn.invars, eqn.outvars
+    >>> core.new_jaxpr_eqn(ins, outs, eqn.primitive, eqn.params, eqn.effects).primitive
+    sin
+    """
     source = getattr(source_info, "traceback", source_info)
     return JaxprEqn(list(invars), list(outvars), primitive, params, frozenset(effects), source, ctx)
 
 
 # ------------------------------------------------------------------ avals
 def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
-    """The aval of one example of `aval`, whose axis `axis` has `size`."""
+    """The aval of one example of a batch.
+
+    aval: that of the batch; axis: which of its axes counts the examples, None for none (aval
+    itself); size: how many there are. Raises AssertionError where the axis has another size.
+
+    >>> from numjet.extend import core
+    >>> print(core.mapped_aval(3, 0, jnp.ones((3, 2)).aval))
+    float32[2]
+    """
     if axis is None or not isinstance(aval, ShapedArray):
         return aval
     if aval.shape[axis] != size:
@@ -166,21 +229,44 @@ def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: Any, explicit_mesh_axis: Any = None) -> Any:
-    """The aval of `size` examples of `aval`, stacked along a new axis `axis` (None: of one that
-    is not mapped)."""
+    """The aval of a batch of examples, stacked along a new axis.
+
+    size: how many there are; axis: where the new one stands, None for what is not mapped (aval
+    itself). aval: that of an example. explicit_mesh_axis: JAX's name for a mesh's axis, not used.
+
+    >>> from numjet.extend import core
+    >>> print(core.unmapped_aval(3, 1, jnp.ones((2, 4)).aval))
+    float32[2,3,4]
+    """
     if axis is None or not isinstance(aval, ShapedArray):
         return aval
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of tangents: float0 for integers and booleans."""
+    """The dtype of tangents of values of a dtype: float0 for integers and booleans.
+
+    primal_dtype: that of the values.
+
+    >>> import numpy as np
+    >>> from numjet.extend import core
+    >>> core.primal_dtype_to_tangent_dtype(np.dtype(np.float32))
+    dtype('float32')
+    """
     return dtypes.tangent_dtype(primal_dtype)
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """`force(val)` (`val` itself where force is None) of a value that is known. Raises
-    ConcretizationTypeError, with `context` in its text, for a traced one."""
+    """`force(val)` of a value that is known.
+
+    force: a function such as `int`, or None for the value itself. val: what may be a tracer;
+    context: a sentence for the message. Raises ConcretizationTypeError where the value is not
+    known.
+
+    >>> from numjet.extend import core
+    >>> core.concrete_or_error(int, jnp.array(3), "The size of the result depends on it.")
+    3
+    """
     known = val
     if isinstance(val, Tracer):
         known = concrete_or_none(val)

@@ -79,7 +79,15 @@ def _closed(call_jaxpr: Any) -> ClosedJaxpr:
 
 
 def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
-    """Call a wrapped function."""
+    """Call a wrapped function: how a call that an equation holds is evaluated.
+
+    f: what `linear_util.wrap_init` gave. args: its arguments; params: what the equation says of the
+    call, which the function has already. Result: what f gives.
+
+    >>> from numjet.extend import core, linear_util
+    >>> core.call_impl(linear_util.wrap_init(lambda x: [x + 1]), 2, name="f")
+    [3]
+    """
     del params  # what an equation says of the call; the function has its arguments
     return f.call_wrapped(*args)
 

@@ -11,7 +11,6 @@ from numjet.native.code.operators import (
     empty,
     failed,
     find,
-    is_a,
     key,
     move,
     operand,
@@ -23,7 +22,7 @@ from numjet.native.code.operators import (
     tables,
     wrap,
 )
-from numjet.native.objects import AtHelper, AtRef, Object, Tuple
+from numjet.native.objects import AtHelper, AtRef, Object, Tuple, is_a
 from numjet.native.tables import Entry, OperatorContext, Read, Table
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numjet.native.code import arrays, operators, record, walk
+from numjet.native.code import arrays, deferral, operators, record, walk
 
 
 def functions(kinds: Sequence[str]) -> list[Any]:
@@ -22,5 +22,5 @@ def functions(kinds: Sequence[str]) -> list[Any]:
     return [
         operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
         *methods, record.record, record.user_line, record.product, record.apply_staged,
-        walk.describe,
+        walk.describe, deferral.defer_plan, deferral.planned,
     ]  # fmt: skip

@@ -25,6 +25,7 @@ from numjet.cpu.builder.records import (
     place,
     stack,
 )
+from numjet.native.code.deferral import later
 from numjet.native.objects import (
     DENSE,
     WRITEABLE,
@@ -34,6 +35,7 @@ from numjet.native.objects import (
     Object,
     ShapedArray,
     Tuple,
+    is_a,
 )
 from numjet.native.tables import (
     INT_LIMIT,
@@ -49,12 +51,6 @@ from numjet.native.tables import (
 )
 
 tables = Static(Tables, "tables", exported=True)
-
-
-@native
-def is_a(x: Object, cls: Object) -> bool:
-    """Whether an object (or NULL) is of exactly this type."""
-    return x != NULL and x.type == cls
 
 
 @native
@@ -221,8 +217,10 @@ def apply(t: Table, x: Object, y: Object) -> Object:
     if y != NULL:
         ky = key(c, y)
     e = find(t, key(c, x), ky)
-    if e == NULL or not plain(c, t.check_trace):
+    if not plain(c, t.check_trace):
         return NULL
+    if e == NULL:
+        return later(t, x, y)
     buffers = stack(Int, 2)
     pointers = stack(Pointer, 3)
     data = operand(c, x, e.left, buffers)
@@ -313,6 +311,8 @@ def rows(t: Table, self: Object, index: Object) -> Object:
     """x[index] for an integer or a slice: a view of x's array. The table's right keys are the type
     `int`, and for slices `range_key` of the number of rows they leave."""
     c = t.context
+    if self.type != c.array:
+        return NULL
     x = ArrayImpl(self)
     found = x._value
     if not plain(c, 1) or not is_a(found, c.ndarray):

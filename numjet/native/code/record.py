@@ -14,7 +14,6 @@ the Python function.
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, Static, lshr, native, stack
-from numjet.native.code.operators import is_a
 from numjet.native.objects import (
     ArrayImpl,
     Eqn,
@@ -27,6 +26,7 @@ from numjet.native.objects import (
     StageTracer,
     Tuple,
     Var,
+    is_a,
 )
 from numjet.native.tables import LINES, RecordContext, Recording
 

@@ -23,9 +23,19 @@ from numjet.cpu.builder.records import (
     native,
 )
 from numjet.cpu.graph.row import ESCAPE
-from numjet.native.code.operators import is_a
 from numjet.native.code.record import call_one, recording
-from numjet.native.objects import DENSE, WRITEABLE, Dict, Eqn, List, Literal, NdArray, Object, Var
+from numjet.native.objects import (
+    DENSE,
+    WRITEABLE,
+    Dict,
+    Eqn,
+    List,
+    Literal,
+    NdArray,
+    Object,
+    Var,
+    is_a,
+)
 from numjet.native.tables import Numbered, RecordContext, Row
 
 # In place of a number. FAILED: an exception is set; LIMIT: Python has to do it.

@@ -72,3 +72,10 @@ def ppf(q: Any, p: Any) -> Any:
     bad = ~((q >= 0) & (q <= 1) & (p >= 0) & (p <= 1))
     none = jnp.zeros_like(q)
     return jnp.where(bad, jnp.nan, jnp.where(q <= 1 - p, none, none + 1))
+
+
+__all__ = ["cdf", "logpmf", "pmf", "ppf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -113,3 +113,10 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-1.1632], dtype=float32)
     """
     return logarithm(sf(x, a, b, loc, scale))
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

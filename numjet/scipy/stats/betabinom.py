@@ -44,3 +44,10 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     Array([0.2857], dtype=float32)
     """
     return jnp.exp(logpmf(k, n, a, b, loc))
+
+
+__all__ = ["logpmf", "pmf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

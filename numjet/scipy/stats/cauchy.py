@@ -127,3 +127,10 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
     return loc + scale * jnp.tan(jnp.pi * (0.5 - probability(q)))
+
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

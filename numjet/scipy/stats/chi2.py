@@ -102,3 +102,10 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, df, loc, scale = floats("chi2.logsf", x, df, loc, scale)
     return gamma.logsf(x, df / 2, loc, 2 * scale)
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -50,3 +50,10 @@ def pdf(x: Any, alpha: Any) -> Any:
     Array(1.6875, dtype=float32)
     """
     return jnp.exp(logpdf(x, alpha))
+
+
+__all__ = ["logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

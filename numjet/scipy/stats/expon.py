@@ -118,3 +118,10 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     q, loc, scale = weakly("expon.ppf", q, loc, scale)
     return loc - scale * jnp.log1p(-probability(q))
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

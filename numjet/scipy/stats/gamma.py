@@ -112,3 +112,10 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-0.3069], dtype=float32)
     """
     return logarithm(sf(x, a, loc, scale))
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -53,3 +53,10 @@ def pdf(x: Any, beta: Any) -> Any:
     Array([0.2076], dtype=float32)
     """
     return jnp.exp(logpdf(x, beta))
+
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

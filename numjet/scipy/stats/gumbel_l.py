@@ -125,3 +125,10 @@ def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([ 0.3266, -2.0134], dtype=float32)
     """
     return -gumbel_r.ppf(p, jnp.negative(loc), scale)
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

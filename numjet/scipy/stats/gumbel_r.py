@@ -143,3 +143,10 @@ def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     p, loc, scale = floats("gumbel_r.isf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log1p(-p))
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -52,3 +52,10 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z = (x - loc) / scale
     tail = 0.5 * jnp.exp(-jnp.abs(z))
     return jnp.where(z <= 0, tail, 1 - tail)
+
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

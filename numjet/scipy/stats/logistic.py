@@ -99,3 +99,10 @@ def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("logistic.isf", x, loc, scale)
     return loc - scale * special.logit(x)
+
+
+__all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -47,3 +47,10 @@ def pmf(x: Any, n: Any, p: Any) -> Any:
     Array(0.5, dtype=float32)
     """
     return jnp.exp(logpmf(x, n, p))
+
+
+__all__ = ["logpmf", "pmf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -64,3 +64,10 @@ def pdf(x: Any, mean: Any, cov: Any) -> Any:
     Array(0.1592, dtype=float32)
     """
     return jnp.exp(logpdf(x, mean, cov))
+
+
+__all__ = ["logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

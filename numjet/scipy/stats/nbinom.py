@@ -44,3 +44,10 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     Array([0.25], dtype=float32)
     """
     return jnp.exp(logpmf(k, n, p, loc))
+
+
+__all__ = ["logpmf", "pmf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

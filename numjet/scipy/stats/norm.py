@@ -132,3 +132,10 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     q, loc, scale = floats("norm.isf", q, loc, scale)
     return loc - special.ndtri(q) * scale
+
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -120,3 +120,10 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     good = ~((q < 0) | (q > 1))
     value = loc + scale * jnp.exp(-jnp.log1p(-inside(good, q, 0.5)) / b)
     return jnp.where(good, value, jnp.nan)
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -91,3 +91,10 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     series = 0.5 * (1 + jnp.log(2 * jnp.pi * far)) + series
     total = jnp.where(mu == 0, 0, total)
     return jnp.where((mu < 0) | jnp.isnan(loc), jnp.nan, jnp.where(small, total, series))
+
+
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

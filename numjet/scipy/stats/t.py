@@ -41,3 +41,10 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.2067], dtype=float32)
     """
     return jnp.exp(logpdf(x, df, loc, scale))
+
+
+__all__ = ["logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -139,3 +139,10 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.2195], dtype=float32)
     """
     return jnp.exp(logsf(x, a, b, loc, scale))
+
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

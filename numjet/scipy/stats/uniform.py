@@ -70,3 +70,10 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     q, loc, scale = weakly("uniform.ppf", q, loc, scale)
     return jnp.where((q < 0) | (q > 1), jnp.nan, loc + q * scale)
+
+
+__all__ = ["cdf", "logpdf", "pdf", "ppf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

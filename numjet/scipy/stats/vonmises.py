@@ -39,3 +39,10 @@ def pdf(x: Any, kappa: Any) -> Any:
     Array([0.4039], dtype=float32)
     """
     return jnp.exp(logpdf(x, kappa))
+
+
+__all__ = ["logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -40,3 +40,10 @@ def pdf(x: Any, c: Any) -> Any:
     Array([0.1682], dtype=float32)
     """
     return jnp.exp(logpdf(x, c))
+
+
+__all__ = ["logpdf", "pdf"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -468,3 +468,13 @@ def test_kept_targets_are_looked_at(tmp_path, monkeypatch) -> None:
     assert link._target_of(marshal.dumps([*link.target()], 2)) == link.target()
     for bad in (b"", b"x", marshal.dumps(5), marshal.dumps(["a", "b", "c", "d"])):
         assert link._target_of(bad) is None
+
+
+def test_values_without_bytes_are_read_again(tmp_path) -> None:
+    """Tangents of integers (float0) are constants of such programs."""
+    text = """
+        import numjet as nj, numjet.numpy as jnp
+        print(nj.jit(lambda x: nj.jvp(lambda a: (a * 2, 1), (x,), (x,)))(3.0)[1][0])
+    """
+    for _ in range(2):
+        assert finished(run(text, tmp_path / "cache")) == (0, "6.0\n", "")

@@ -75,6 +75,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_of_one_argument_may_be_read_at_other_places(name: str) -> None:
     for dtype in (np.float32, np.complex64):

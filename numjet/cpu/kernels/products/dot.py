@@ -8,13 +8,13 @@ For: `kernels.generator`. What would break it: an operand that is not C-contiguo
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numjet.base.record import record
 from numjet.core.avals import ShapedArray
+from numjet.core.memo import remembered
 from numjet.core.structural import convert_element_type_p
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value
@@ -81,7 +81,7 @@ def analyse(node: Node) -> Product | None:
     )  # fmt: skip
 
 
-@functools.lru_cache(256)
+@remembered("forms of products", 256)
 def _analysed(
     element: str, size: int, shapes: tuple[tuple[int, ...], ...], numbers: tuple,
     windows: tuple[Window | None, Window | None], turned: tuple[int, ...] | None,

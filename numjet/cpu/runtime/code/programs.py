@@ -235,7 +235,11 @@ def program_steps(consts: Consts, places: Array[Pointer], start: Int, bytes: Int
         elif kind == COPY:
             copy(Array[Int8](operands[0]), Array[Int8](operands[1]), step.one)
         elif kind == HOST:
+            status = operands[step.count:]
+            status[0] = Pointer(1)
             failed = Array[Callback](consts)[number](operands)
+            if step.one == 0:  # what it returned says nothing: `HostStep`
+                failed = Int(status[0])
         else:
             inside = Int(at) - Int(program.steps)
             for _ in range(step.one):

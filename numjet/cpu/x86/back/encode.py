@@ -15,9 +15,9 @@ needs no relocation save for the addresses of symbols outside.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 
+from numjet.core.memo import remembered
 from numjet.cpu.x86.back import opcodes
 from numjet.cpu.x86.front.types import Unsupported
 
@@ -272,7 +272,7 @@ def _padding(count: int) -> bytes:
     return _NOPS[9] * (count // 9) + _NOPS[count % 9]
 
 
-@functools.lru_cache(4096)
+@remembered("encoded addresses", 4096)
 def _address(
     base: int | None, index: int | None, scale: int, disp: int, unit: int
 ) -> tuple[int, int, bytes]:

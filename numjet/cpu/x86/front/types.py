@@ -6,8 +6,9 @@ otherwise; `tests/cpu/x86` compares both generators on the emitters' programs.
 
 from __future__ import annotations
 
-import functools
 import struct
+
+from numjet.core.memo import remembered
 
 
 class Unsupported(Exception):
@@ -147,7 +148,7 @@ def _lanes(type: Type, text: str) -> Constant:
     return Constant((scalar_bits(scalar, text),) * type.lanes, True)
 
 
-@functools.lru_cache(4096)
+@remembered("constants of machine code", 4096)
 def constant(type: Type, text: str) -> Constant:
     """What a constant operand of the text means."""
     try:

@@ -7,6 +7,7 @@ directly before it and leave their answer in the flags.
 
 from __future__ import annotations
 
+from numjet.core.memo import Memo
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.back.opcodes import CONDITIONS
 from numjet.cpu.x86.front import forms, instructions as ir
@@ -336,7 +337,7 @@ def call_(s: Selector, instruction: ir.Call) -> None:
         _intrinsic(s, instruction)
 
 
-_known: dict[str, Intrinsic] = {}  # by callee, with its types
+_known: dict[str, Intrinsic] = Memo("intrinsics", 1024)  # by callee, with its types
 
 
 def _intrinsic(s: Selector, instruction: ir.Call) -> None:

@@ -6,7 +6,7 @@ For: the selection of `shufflevector`. `plan` looks at lane numbers alone; sourc
 
 from __future__ import annotations
 
-import functools
+from numjet.core.memo import remembered
 
 Picks = tuple[int | None, ...]  # None: whatever
 
@@ -30,7 +30,7 @@ _UNPACK = {
 _BROADCAST = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
 
 
-@functools.lru_cache(1024)
+@remembered("permutations of lanes", 1024)
 def plan(picks: Picks, bits: int) -> Plan:
     """How to make lanes `picks` of a register, each of `bits` bits, from one or two."""
     n = len(picks)

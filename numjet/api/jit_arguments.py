@@ -1,0 +1,145 @@
+"""Which arguments of a jitted function are values of Python or give their memory away, and what
+the others are in the key of a signature.
+
+For `api.jit`. Numbers and names of arguments say the same as far as the function's signature tells
+(`resolve`). What would break it: a structure of positional leaves that is not the one which
+`tree_flatten` gives for `((*leaves,), {})`, since both stand in keys.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+from numjet.api.shape_struct import ShapeDtypeStruct
+from numjet.base import tree
+from numjet.base.errors import JaxRuntimeError
+from numjet.core.array import Array, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import canonical
+
+# By how many they are: the structure of arguments that are leaves by position.
+positional_trees: dict[int, Any] = {}
+
+
+def positional_tree(n: int) -> Any:
+    found = positional_trees.get(n)
+    if found is None:
+        # A few at once: the first takes 40 us, those right after it a few each.
+        for count in range(n, n + 4):
+            if count not in positional_trees:
+                positional_trees[count] = tree.tree_structure(((0,) * count, {}))
+        found = positional_trees[n]
+    return found
+
+
+def hashable(x: Any, what: str, name: str) -> Any:
+    try:
+        hash(x)
+    except TypeError as error:
+        raise ValueError(
+            "Non-hashable static arguments are not supported. An error occurred while trying to "
+            f"hash an object of type {type(x)}, {x!r}, the static {what} of jit({name}): {error}. "
+            "Static arguments are part of the compilation key; pass a tuple, a frozen dataclass "
+            "or a string instead."
+        ) from None
+    return x
+
+
+def aval_of_spec(x: Any) -> ShapedArray:
+    if isinstance(x, ShapeDtypeStruct):
+        return x._aval
+    if isinstance(x, ShapedArray):
+        return x
+    if isinstance(x, Array):
+        return x.aval
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
+        return ShapedArray(tuple(x.shape), canonical(x.dtype))
+    return as_array(x).aval
+
+
+def as_tuple(x: Any, kind: type) -> tuple:
+    if x is None:
+        return ()
+    return (x,) if isinstance(x, kind) else tuple(x)
+
+
+def resolve(
+    fun: Callable, nums: tuple, names: tuple, both: bool = False
+) -> tuple[tuple, tuple]:
+    """Numbers and names; where only one of them was given (not `both`), the other follows from it
+    by the function's signature."""
+    if not nums and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (ValueError, TypeError):
+        return nums, names
+    by_name = {p.name: i for i, p in enumerate(parameters)}
+    positional = [p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters]
+    variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"jit: argument is not a string: {name!r}. Names are strings.")
+        if name not in by_name and not variadic:
+            raise ValueError(
+                f"jit: {getattr(fun, '__name__', fun)} has no argument named {name!r}; it has "
+                f"{list(by_name)}."
+            )
+    for i in nums:
+        if not variadic and not -len(parameters) <= i < len(parameters):
+            raise ValueError(
+                f"jit: {getattr(fun, '__name__', fun)} has no argument number {i}; it has "
+                f"{len(parameters)}."
+            )
+    all_nums = {i % len(parameters) if i < 0 else i for i in map(index, nums)}
+    if both:
+        return tuple(sorted(all_nums)), tuple(sorted(set(names)))
+    all_nums |= {by_name[n] for n in names if n in by_name and positional[by_name[n]]}
+    all_names = set(names) | {
+        parameters[i].name
+        for i in all_nums
+        if i < len(parameters)
+        and parameters[i].kind in (parameters[i].POSITIONAL_OR_KEYWORD, parameters[i].KEYWORD_ONLY)
+    }
+    return tuple(sorted(all_nums)), tuple(sorted(all_names))
+
+
+def check_donated(leaves: Sequence[Any], donated: Sequence[int]) -> None:
+    """Refuse an array that is given twice where one of the places may overwrite it."""
+    first: dict[int, int] = {}
+    for i, x in enumerate(leaves):
+        other = first.setdefault(id(x), i)
+        if other != i and (i in donated or other in donated):
+            raise JaxRuntimeError(
+                "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute() "
+                f"(flattened argument {i}, first use: {other}): an array that is given away may "
+                "be no other argument."
+            )
+
+
+def warn_unusable(entry: Any) -> None:
+    """Warn of donated arguments that no result can take the place of."""
+    free = [(a.shape, a.dtype) for a in entry.out_avals]
+    unusable = []
+    avals = entry.closed.in_avals[len(entry.consts) :]
+    for i in entry.donate:
+        place = avals[i].shape, avals[i].dtype
+        if place in free:
+            free.remove(place)
+        elif entry.closed.jaxpr.invars[len(entry.consts) + i] in used_variables(entry.closed.jaxpr):
+            unusable.append(avals[i].str_short())
+    if unusable:
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(unusable)}. No result of "
+            f"{entry.name} has their shape and dtype.",
+            stacklevel=4,
+        )
+
+
+def used_variables(jaxpr: Any) -> set:
+    """The variables that equations or results of a jaxpr read."""
+    return {v for eqn in jaxpr.eqns for v in eqn.invars} | set(jaxpr.outvars)

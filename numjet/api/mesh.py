@@ -1,0 +1,484 @@
+"""Meshes of devices with names for their axes: `Mesh`, `AbstractMesh`, and which one is current.
+
+For `numjet.sharding`, and for what lays arrays out over devices (`api.sharding`, `api.shard_map`,
+`api.mapping`). The current mesh is a context variable: each thread has its own. What would break
+it: a mesh whose key leaves out what tells two meshes apart, since compiled programs are looked up
+by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from numjet.api.devices import Device, devices as all_devices
+from numjet.api.process_mesh import Processes, processes_of
+from numjet.core.cluster import Cluster
+
+
+class AxisType(enum.Enum):
+    """How an axis of a mesh takes part in sharding: the partitioner decides (Auto), it is a part of
+    the arrays' types (Explicit), or a function is mapped over it (Manual)."""
+
+    Auto = 1
+    Explicit = 2
+    Manual = 3
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _Axes:
+    """What the axes of a mesh say of themselves; kinds give `axis_names`, `axis_sizes`,
+    `axis_types`."""
+
+    axis_names: tuple
+    axis_types: tuple
+    shape: Any
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{n!r}: {k}" for n, k in self.shape.items())
+        device = getattr(self, "abstract_device", None)
+        of = ", ".join(f"{k}={v}" for k, v in vars(device).items()) if device else ""
+        parts = [sizes or "()", f"axis_types={self.axis_types}", of]
+        return f"{type(self).__name__}({', '.join(part for part in parts if part)})"
+
+    def _of_type(self, kind: AxisType) -> tuple:
+        return tuple([n for n, t in zip(self.axis_names, self.axis_types) if t is kind])
+
+    @property
+    def auto_axes(self) -> tuple:
+        """The names of the axes of type Auto."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple:
+        """The names of the axes of type Explicit."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple:
+        """The names of the axes of type Manual."""
+        return self._of_type(AxisType.Manual)
+
+    def _all(self, kind: AxisType) -> bool:
+        return bool(self.axis_types) and all(t is kind for t in self.axis_types)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether there are axes and each is of type Auto."""
+        return self._all(AxisType.Auto)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether there are axes and each is of type Explicit."""
+        return self._all(AxisType.Explicit)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether there are axes and each is of type Manual."""
+        return self._all(AxisType.Manual)
+
+
+def _axis_types(given: Any, count: int) -> tuple:
+    """A type for each of `count` axes, from one for all, one each, or None."""
+    if given is None:
+        return (AxisType.Auto,) * count
+    found = (given,) * count if isinstance(given, AxisType) else tuple(given)
+    if len(found) != count or not all(isinstance(t, AxisType) for t in found):
+        raise ValueError(
+            f"axis_types must give an AxisType for each of the {count} axes, got {given!r}."
+        )
+    return found
+
+
+class Mesh(_Axes):
+    """An array of devices with a name for each of its axes. `with mesh:` makes it the current one.
+
+    devices: an array of Devices, of any rank; axis_names: a name for each axis (ValueError for
+    another number); axis_types: an AxisType each. `shape` (sizes by name), `size`, `devices`,
+    `axis_names`. Compares by value. `make_mesh` is easier.
+
+    >>> import numpy as np
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> mesh = sharding.Mesh(np.array(nj.devices()[:1]), ("x",))
+    >>> dict(mesh.shape)
+    {'x': 1}
+    """
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        self.devices = np.asarray(devices, dtype=object)
+        if self.devices.ndim != len(names):
+            raise ValueError(
+                f"Mesh: {len(names)} axis names {names} for an array of devices of shape "
+                f"{self.devices.shape}. Give one name an axis."
+            )
+        if len(set(names)) != len(names):
+            raise ValueError(f"Mesh: axis names must differ, got {names}.")
+        self.axis_names = names
+        self.axis_types = _axis_types(axis_types, len(names))
+
+    @property
+    def shape(self) -> OrderedDict:
+        """The size of each axis, by name."""
+        return OrderedDict(zip(self.axis_names, self.devices.shape, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple:
+        """(name, size) of each axis."""
+        return tuple(self.shape.items())
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self.devices.shape
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return self.devices.size
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no axes."""
+        return self.devices.ndim == 0
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        """The numbers of the devices, as an array."""
+        return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The mesh of this process's devices."""
+        if not self.is_multi_process:
+            return self
+        own = self.processes
+        at = [int(np.argwhere(own.ranks == Cluster.index)[0][k]) for k in range(self.devices.ndim)]
+        inner = [n // own.sizes[name] for name, n in self.shape.items()]
+        cut = tuple([slice(i * n, (i + 1) * n) for i, n in zip(at, inner, strict=True)])
+        return Mesh(self.devices[cut], self.axis_names, self.axis_types)
+
+    @property
+    def local_devices(self) -> list[Device]:
+        """The devices of this process."""
+        return [d for d in self.devices.flat if d.process_index == Cluster.index]
+
+    @functools.cached_property
+    def is_multi_process(self) -> bool:
+        """Whether its devices are of several processes."""
+        return len({d.process_index for d in self.devices.flat}) > 1
+
+    @functools.cached_property
+    def devices_in_order(self) -> tuple:
+        """The devices, the last axis running fastest."""
+        return tuple(self.devices.flat)
+
+    @functools.cached_property
+    def processes(self) -> Processes:
+        """The processes of the devices, as a mesh."""
+        return processes_of(self)
+
+    is_scalar = False
+
+    def update(self, **changes: Any) -> Mesh:
+        """The mesh with other `devices`, `axis_names` or `axis_types`."""
+        return Mesh(
+            changes.get("devices", self.devices),
+            changes.get("axis_names", self.axis_names),
+            changes.get("axis_types", self.axis_types),
+        )
+
+    @functools.cached_property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
+        kind = next(iter(self.devices.flat), None)
+        device = kind and AbstractDevice(kind.device_kind, None, kind.platform)
+        return AbstractMesh(
+            self.devices.shape, self.axis_names, self.axis_types, abstract_device=device
+        )
+
+    def __enter__(self) -> Mesh:
+        _tokens.append(current_mesh.set(self))
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        current_mesh.reset(_tokens.pop())
+
+    @functools.cached_property
+    def _key(self) -> tuple:
+        ids = tuple(d.id for d in self.devices.flat)
+        return self.axis_types, self.axis_names, self.devices.shape, ids
+
+    def alike(self, other: Any) -> bool:
+        """Whether another mesh has these devices along these axes, whatever their types."""
+        return isinstance(other, Mesh) and self._key[1:] == other._key[1:]
+
+    def __eq__(self, other: Any) -> bool:
+        return self is other or isinstance(other, Mesh) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
+            f"axis_types={self.axis_types})"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractDevice:
+    """What kind of devices a mesh is of.
+
+    device_kind: the hardware's name; num_cores: cores of each, or None; platform: "cpu", "gpu" or
+    "tpu".
+
+    >>> from numjet import sharding
+    >>> sharding.AbstractDevice("cpu", None, "cpu").platform
+    'cpu'
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return (
+            f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, "
+            f"platform={self.platform})"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ManualAxisType:
+    """Over which manual axes of a mesh a value differs, or is a sum that is pending or done.
+
+    varying, unreduced, reduced: frozensets of names.
+
+    >>> from numjet import sharding
+    >>> sorted(sharding.ManualAxisType(varying=frozenset({"x"})).varying)
+    ['x']
+    """
+
+    _: dataclasses.KW_ONLY
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+
+class AbstractMesh(_Axes):
+    """The names and sizes of a mesh's axes, without devices. Asking for its devices raises
+    ValueError.
+
+    axis_sizes: an integer for each axis; axis_names: its name; axis_types: an AxisType each,
+    `Explicit` unless given. abstract_device: kept for programs that ask. Compares by value.
+
+    >>> import numjet as nj
+    >>> nj.AbstractMesh((2, 4), ("x", "y")).shape
+    OrderedDict([('x', 2), ('y', 4)])
+    """
+
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Sequence[str],
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> None:
+        self.axis_sizes, self.axis_names = tuple(axis_sizes), tuple(axis_names)
+        self.abstract_device = abstract_device
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise ValueError(
+                f"AbstractMesh: {len(self.axis_names)} names for {len(self.axis_sizes)} sizes."
+            )
+        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+
+    @property
+    def shape(self) -> OrderedDict:
+        """The size of each axis, by name."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple:
+        """(name, size) of each axis."""
+        return tuple(self.shape.items())
+
+    @property
+    def size(self) -> int:
+        """The product of the sizes."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no axes."""
+        return not self.axis_names
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh itself."""
+        return self
+
+    def _no_devices(self) -> Any:
+        raise ValueError("AbstractMesh has no devices. Make a Mesh of devices.")
+
+    devices = property(_no_devices, doc="Refused: there are none.")
+    device_ids = property(_no_devices, doc="Refused: there are none.")
+    local_devices = property(_no_devices, doc="Refused: there are none.")
+    local_mesh = property(_no_devices, doc="Refused: there are none.")
+    is_multi_process = False
+
+    def update(self, **changes: Any) -> AbstractMesh:
+        """The mesh with other `axis_sizes`, `axis_names`, `axis_types` or `abstract_device`."""
+        return AbstractMesh(
+            changes.get("axis_sizes", self.axis_sizes),
+            changes.get("axis_names", self.axis_names),
+            changes.get("axis_types", self.axis_types),
+            abstract_device=changes.get("abstract_device", self.abstract_device),
+        )
+
+    def update_axis_types(self, new: dict[str, AxisType]) -> AbstractMesh:
+        """The mesh whose axes named in `new` have another type."""
+        types = [new.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]
+        return self.update(axis_types=types)
+
+    def _key(self) -> tuple:
+        return self.shape_tuple, self.axis_types, self.abstract_device
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, AbstractMesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    __repr__ = _Axes.__str__
+
+
+_NO_MESH = Mesh(np.empty((), dtype=object), ())
+current_mesh: ContextVar[Mesh] = ContextVar("numjet.mesh", default=_NO_MESH)
+_tokens: list = []
+# The mesh of `set_mesh`, over which all arrays lie; `with mesh:` says nothing of them.
+set_for_arrays: ContextVar[Mesh] = ContextVar("numjet.mesh_of_arrays", default=_NO_MESH)
+
+
+def get_mesh() -> Mesh:
+    """The mesh of the enclosing `with mesh:` or `set_mesh`; an empty one outside.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> with nj.make_mesh((1,), ("x",)):
+    ...     print(sharding.get_mesh().axis_names)
+    ('x',)
+    """
+    return current_mesh.get()
+
+
+chosen_axes: ContextVar[AbstractMesh | None] = ContextVar("numjet.abstract_mesh", default=None)
+
+
+class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read as a statement
+    """`with use_abstract_mesh(mesh):` makes it what `get_abstract_mesh` returns.
+
+    mesh: an AbstractMesh.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding
+    >>> with sharding.use_abstract_mesh(nj.AbstractMesh((2,), ("x",))):
+    ...     print(sharding.get_abstract_mesh().axis_names)
+    ('x',)
+    """
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise TypeError(f"use_abstract_mesh: expected an AbstractMesh, got {mesh!r}.")
+        self.mesh = mesh
+
+    def __enter__(self) -> AbstractMesh:
+        self._token = chosen_axes.set(self.mesh)
+        return self.mesh
+
+    def __exit__(self, *exc: Any) -> None:
+        chosen_axes.reset(self._token)
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the current mesh, without its devices; none outside of `set_mesh`.
+
+    >>> from numjet import sharding
+    >>> sharding.get_abstract_mesh().axis_names
+    ()
+    """
+    chosen = chosen_axes.get()
+    if chosen is not None:
+        return chosen
+    mesh = get_mesh()
+    return AbstractMesh((), ()) if mesh.empty else mesh.abstract_mesh
+
+
+class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a context manager
+    """Make `mesh` the current one: for good when called, for a block as a context manager.
+
+    mesh: a Mesh, which `shard_map`, PartitionSpecs and `reshard` then mean where they name none.
+    Raises TypeError for other objects.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     print(nj.reshard(jnp.arange(2), nj.P("x")))
+    [0 1]
+    """
+
+    def __init__(self, mesh: Mesh) -> None:
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"set_mesh: expected a Mesh, got {mesh!r}.")
+        self._before = current_mesh.set(mesh), set_for_arrays.set(mesh)
+        self.mesh = mesh
+
+    def __enter__(self) -> Mesh:
+        return self.mesh
+
+    def __exit__(self, *exc: Any) -> None:
+        current_mesh.reset(self._before[0])
+        set_for_arrays.reset(self._before[1])
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    axis_types: Any = None,
+    *,
+    devices: Sequence[Device] | None = None,
+) -> Mesh:
+    """A mesh of the first devices, `axis_shapes` many along each axis.
+
+    axis_shapes: an integer for each axis; axis_names: its name. axis_types: an AxisType for each
+    axis, `Explicit` unless given. devices: those to take instead. Raises ValueError when there are
+    fewer devices than the product (config `num_cpu_devices` sets how many virtual ones there are)
+    and when names and sizes do not match.
+
+    >>> import numjet as nj
+    >>> nj.make_mesh((1, 1), ("x", "y")).shape
+    OrderedDict([('x', 1), ('y', 1)])
+    """
+    given = list(all_devices() if devices is None else devices)
+    shape = tuple(axis_shapes)
+    count = math.prod(shape)
+    if count > len(given):
+        raise ValueError(
+            f"make_mesh: axis_shapes {shape} needs {count} devices, there are {len(given)}. Set "
+            "NUMJET_NUM_CPU_DEVICES (or config num_cpu_devices) to have more virtual devices."
+        )
+    table = np.empty(count, dtype=object)
+    table[:] = given[:count]
+    return Mesh(table.reshape(shape), axis_names, axis_types or (AxisType.Explicit,) * len(shape))

@@ -1,0 +1,243 @@
+"""Reverse mode as functions of cotangents: `vjp` and its pullbacks, `linear_transpose`.
+
+A pullback keeps what linearizing recorded and transposes it at each call. For `api.autodiff` and
+`api.jacobians`, which pull back flat cotangents (`pull`), and for programs. What would break it: a
+pullback whose pytree leaves out a residual, since compiled functions return and take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.api.flat import Flat, array_leaves, check_callable, leaf_path
+from numjet.api.gradient_places import placed
+from numjet.api.jit import JitFunction
+from numjet.base import tree
+from numjet.core import dtypes
+from numjet.core.array import Array
+from numjet.core.avals import Placed, ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.primitive import Linear, Zero
+from numjet.core.structural import convert, instantiate, placed_like
+from numjet.core.trace import aval_of
+from numjet.transforms.eager import linearize as linearize_flat
+from numjet.transforms.linearize import Linearized, live_tape, tape_to_jaxpr
+from numjet.transforms.transpose import backward_pass, transpose_tape
+
+
+class VJP:
+    """The pullback of a function at a point: maps cotangents of its outputs to cotangents of its
+    arguments. A pytree of its residuals, so that jit and loops take and return it; `parts` is its
+    static data.
+
+    `record` is what linearizing recorded, or None for one that was put together from residuals:
+    then `jaxpr` maps `residuals` and tangents to output tangents.
+    """
+
+    __slots__ = (
+        "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
+        "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
+        self.in_tree, self.in_avals = in_tree, [x.aval for x in leaves]
+        self.out_tree = flat.out_tree
+        self.out_avals = [aval_of(x) for x in result.outs[: flat.n_out]]
+        self.record = result
+        self.residuals: list[Any] = []
+        self.jaxpr: Any = None
+        self.parts: Any = None
+        # What no output depends on is not kept while the pullback waits.
+        result.tape = live_tape(result.tape, result.out_tangents)
+
+    def __call__(self, cotangents: Any) -> tuple:
+        return tree.tree_unflatten(self.in_tree, self._gradients(cotangents))
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
+        """The pullback that leaves gradients in places, one for each array of the arguments: adds
+        them to mutable references, gives them for `ad.GradValue()`, and leaves out those of
+        `ad.DontWant()`. Its results have `ad.GradRef()` and `ad.DidntWant()` for the others.
+
+        >>> import numjet as nj, numjet.numpy as jnp
+        >>> total = nj.new_ref(jnp.zeros(2))
+        >>> _, pullback = nj.vjp(lambda x: (x**2).sum(), jnp.array([1.0, 2.0]))
+        >>> pullback.with_refs(total)(1.0), total[...]
+        ((GradRef(),), Array([2., 4.], dtype=float32))
+        """
+        return lambda cotangents: placed(
+            self.in_tree, self._gradients(cotangents), maybe_ct_refs
+        )
+
+    def _gradients(self, cotangents: Any) -> list:
+        leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
+        if treedef != self.out_tree:
+            raise ValueError(
+                f"vjp: the cotangent must have the structure of the output, {self.out_tree}, got "
+                f"{treedef}. "
+                + tree.structure_difference("the output", self.out_tree, "the cotangent", treedef)
+            )
+        cts = [
+            _check_cotangent(self.out_tree, i, aval, ct)
+            for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
+        ]
+        return self.pull(cts)
+
+    def pull(self, cts: Sequence[Any]) -> list[Any]:
+        """Flat cotangents of the arguments, dense."""
+        if Placed.active:
+            cts = [
+                placed_like(ct, a) if isinstance(ct, Array) else ct
+                for ct, a in zip(cts, self.out_avals, strict=True)
+            ]
+        record = self.record
+        if record is not None:
+            out_tangents = record.out_tangents[: len(self.out_avals)]
+            found = transpose_tape(record.tape, record.in_vars, out_tangents, cts)
+        else:
+            args = [*self.residuals, *[Linear(a.tangent()) for a in self.in_avals]]
+            given = [ct for ct, out in zip(cts, self.parts.given, strict=True) if out]
+            found = backward_pass(self.jaxpr, args, given)[len(self.residuals) :]
+        return [_dense(aval, ct) for aval, ct in zip(self.in_avals, found, strict=True)]
+
+
+class _PulledBack:
+    """The static part of a pullback as a pytree; compared by identity. `given` says which outputs
+    have a tangent in the jaxpr."""
+
+    __slots__ = ("in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given")
+
+    def __init__(self, pullback: VJP, jaxpr: ClosedJaxpr, given: list[bool]) -> None:
+        self.in_tree, self.in_avals = pullback.in_tree, pullback.in_avals
+        self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
+        self.jaxpr, self.given = jaxpr, given
+
+
+def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
+    if pullback.parts is None:
+        record = pullback.record
+        tangents = record.out_tangents[: len(pullback.out_avals)]
+        given = [type(t) is not Zero for t in tangents]
+        jaxpr, pullback.residuals = tape_to_jaxpr(
+            record.tape, record.in_vars, [t for t in tangents if type(t) is not Zero]
+        )
+        pullback.parts = _PulledBack(pullback, ClosedJaxpr(jaxpr, []), given)
+    return pullback.residuals, pullback.parts
+
+
+def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:
+    pullback = object.__new__(VJP)
+    pullback.in_tree, pullback.in_avals = parts.in_tree, parts.in_avals
+    pullback.out_tree, pullback.out_avals = parts.out_tree, parts.out_avals
+    pullback.record, pullback.jaxpr, pullback.parts = None, parts.jaxpr, parts
+    pullback.residuals = list(residuals)
+    return pullback
+
+
+tree.register_pytree_node(VJP, _flatten_pullback, _unflatten_pullback)
+
+
+def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of `leaves`, dense, from those of the first `n_out` outputs."""
+    found = transpose_tape(result.tape, result.in_vars, result.out_tangents[:n_out], cts)
+    return [_dense(x.aval, ct) for x, ct in zip(leaves, found, strict=True)]
+
+
+def _dense(aval: ShapedArray, ct: Any) -> Any:
+    """A cotangent as an array, weakly typed where what made it is; float0 as a NumPy array."""
+    if ct.aval.dtype == dtypes.float0:
+        return np.zeros(ct.aval.shape, dtypes.float0)
+    if type(ct) is Zero:
+        return convert(instantiate(ct), aval.dtype, aval.weak_type)
+    return ct if ct.aval.dtype == aval.dtype else convert(ct, aval.dtype, aval.weak_type)
+
+
+def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
+    want, got = aval.tangent(), ct.aval
+    if want.shape != got.shape or want.dtype not in (got.dtype, dtypes.float0):
+        raise ValueError(
+            f"vjp: cotangent{leaf_path(out_tree, i)} must have the shape and dtype of its output: "
+            f"expected {want.str_short()}, got {got.str_short()}."
+        )
+    return Zero(want) if want.dtype == dtypes.float0 else ct
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:
+    """The value of `fun(*primals)` and the function that pulls a cotangent of it back (reverse
+    mode).
+
+    primals: the arguments, pytrees of arrays. has_aux: `fun` returns (out, aux). Result: (out,
+    pullback), with has_aux (out, pullback, aux). pullback takes one value of the structure, shapes
+    and dtypes of `out` and returns a tuple with one cotangent for each primal (float0 for
+    integers); it is a pytree, so that compiled functions may return it. reduce_axes has no effect.
+    `pullback` raises ValueError for a cotangent of another structure or shape.
+
+    >>> import numjet as nj
+    >>> y, pullback = nj.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> print(y, *pullback(1.0))
+    12.0 4.0 3.0
+    """
+    if reduce_axes:
+        raise NotImplementedError(
+            "vjp: reduce_axes is not supported. Sum over the axis with lax.psum inside the "
+            "function."
+        )
+    check_callable("vjp", fun)
+    leaves, in_tree = array_leaves("vjp", primals)
+    flat = Flat("vjp", fun, in_tree, has_aux)
+    result = linearize_flat(flat, leaves)
+    pullback = VJP(flat, in_tree, result, leaves)
+    value = flat.unflatten(result.outs[: flat.n_out])
+    return (
+        (value, pullback, flat.unflatten_aux(result.outs[flat.n_out :]))
+        if has_aux
+        else (value, pullback)
+    )
+
+
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
+    """The transpose of the linear function `fun`: maps a cotangent of its result to those of its
+    arguments.
+
+    primals: where `fun` is linear it does not matter at which point; they give structure, shapes
+    and dtypes only (arrays or ShapeDtypeStructs). reduce_axes has no effect. The returned function
+    takes one cotangent and gives a tuple with one for each primal. Complex arguments are
+    transposed, not conjugated. Raises NotImplementedError where an operation is not linear in the
+    argument.
+
+    >>> import numjet as nj
+    >>> print(*nj.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0))
+    6.0
+    """
+    if reduce_axes:
+        raise NotImplementedError("linear_transpose: reduce_axes is not supported.")
+    traced = JitFunction(fun, (), (), (), ()).trace(*primals)
+    in_tree = tree.tree_structure(tuple(primals))
+    closed: ClosedJaxpr = traced.jaxpr
+    out_tree = traced.out_tree
+
+    def transposed(cotangent: Any) -> tuple:
+        leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent")
+        if treedef != out_tree:
+            raise TypeError(
+                f"linear_transpose: the cotangent must have the structure {out_tree}, got "
+                f"{treedef}. "
+                + tree.structure_difference("the output", out_tree, "the cotangent", treedef)
+            )
+        cts = []
+        for i, (want, ct) in enumerate(zip(closed.out_avals, leaves, strict=True)):
+            if want.shape != ct.aval.shape or (
+                want.dtype != ct.aval.dtype and not ct.aval.weak_type
+            ):
+                raise TypeError(
+                    f"linear_transpose: cotangent{leaf_path(out_tree, i)} must be "
+                    f"{want.str_short()}, got "
+                    f"{ct.aval.str_short()}."
+                )
+            cts.append(convert(ct, want.dtype, want.weak_type))
+        found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
+        return tree.tree_unflatten(in_tree, [instantiate(ct) for ct in found])
+
+    return transposed

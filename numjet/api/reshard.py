@@ -1,0 +1,307 @@
+"""Values laid out over a mesh, and functions within which its axes have other types: `reshard`,
+`with_sharding_constraint`, `auto_axes`, `explicit_axes`, and what `out_sharding` of other functions
+means.
+
+Axes of type Explicit are a part of what arrays are (`core.avals`, `partition.explicit`); a layout
+over them is asked for here. What would break it: a sharding over axes alone outside of a traced
+function, which is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.api.devices import Sharding, device_put, mark
+from numjet.api.layout import Format
+from numjet.api.mesh import (
+    AbstractMesh,
+    AxisType,
+    chosen_axes,
+    current_mesh,
+    get_abstract_mesh,
+    get_mesh,
+)
+from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, of_nowhere
+from numjet.base import tree
+from numjet.core import hooks
+from numjet.core.array import Array, as_array
+from numjet.core.avals import lenient
+from numjet.core.spread import SpreadArray
+from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.ops.constraint import mesh_cast_p
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """`xs` (a pytree of arrays) laid out as `out_shardings` say.
+
+    out_shardings: a sharding, a PartitionSpec of the current mesh, or a pytree of them. As
+    `lax.with_sharding_constraint`, but a layout must be given (TypeError for None). Derivative: the
+    identity. Raises ValueError for a layout that does not fit a shape.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.reshard(jnp.arange(2), nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x")))
+    Array([0, 1], dtype=int32)
+    """
+    if out_shardings is None:
+        raise TypeError("reshard: out_shardings must be given, got None.")
+    return _laid_out("reshard", xs, out_shardings)
+
+
+@contextlib.contextmanager
+def within_types(mesh: Any) -> Iterator[None]:
+    """Make a mesh the current one, that of axes alone included."""
+    has_devices = not isinstance(mesh, AbstractMesh)
+    token = current_mesh.set(mesh) if has_devices else None
+    of_axes = chosen_axes.set(None if has_devices else mesh)
+    try:
+        yield
+    finally:
+        chosen_axes.reset(of_axes)
+        if token is not None:
+            current_mesh.reset(token)
+
+
+def typed_mesh(mesh: Any, axes: Sequence[Any], kind: AxisType) -> Any:
+    """The mesh, some of whose axes have another type."""
+    types = [kind if n in axes else t for n, t in zip(mesh.axis_names, mesh.axis_types)]
+    return mesh.update(axis_types=tuple(types))
+
+
+def over_types(x: Any, mesh: Any) -> Any:
+    """An array, or a traced one, that lies as it did over a mesh whose axes have other types."""
+    if isinstance(x, Tracer):
+        return x if x.aval.placed is None else mesh_cast_p.bind(x, mesh=mesh)
+    sharding = x._sharding if type(x) is SpreadArray else None
+    if not isinstance(sharding, NamedSharding) or isinstance(mesh, AbstractMesh):
+        return x
+    if sharding.mesh.shape_tuple != mesh.shape_tuple:
+        return x
+    return SpreadArray(x._block, x.aval, sharding.update(mesh=mesh))
+
+
+def _with_types(
+    name: str, f: Any, axes: Any, kind: AxisType, what: str, given: Any
+) -> Callable:
+    """`f`, run where some axes of the mesh are of that type; `what` is the layout of its arguments
+    (in_sharding) or results (out_sharding) outside."""
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        layout = kwargs.pop(what, given)
+        if layout is None:
+            raise TypeError(f"{name}: Missing required keyword argument: {what!r}")
+        mesh: Any = get_abstract_mesh()
+        if not get_mesh().empty and get_mesh().abstract_mesh == mesh:
+            mesh = get_mesh()
+        if mesh.empty:
+            named = [s for s in tree.tree_leaves(layout, lambda s: isinstance(s, PartitionSpec))
+                     if isinstance(s, NamedSharding)]  # fmt: skip
+            if not named:
+                raise ValueError(f"{name}: the context mesh cannot be empty. Use numjet.set_mesh.")
+            mesh = named[0].mesh
+        wanted = mesh.axis_names if axes is None else axes_of(axes)
+        for axis in wanted:
+            if axis not in mesh.axis_names:
+                raise ValueError(
+                    f"{name}: the current mesh has no axis {axis!r}; its axes are "
+                    f"{mesh.axis_names}."
+                )
+        inside = typed_mesh(mesh, wanted, kind)
+        with within_types(inside):
+            leaves, treedef = tree.tree_flatten(args)
+            given_args = [over_types(as_array(x), inside) if _is_array(x) else x for x in leaves]
+            args = treedef.unflatten(given_args)
+            if what == "in_sharding":
+                args = _laid_out(name, args, layout)
+            out = f(*args, **kwargs)
+        out = tree.tree_map(lambda x: over_types(x, mesh) if isinstance(x, Array) else x, out)
+        with within_types(mesh):
+            return _laid_out(name, out, layout) if what == "out_sharding" else out
+
+    return call
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Array | np.ndarray)
+
+
+def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
+    """`f`, within which some axes of the mesh are of type Auto; its results are laid out as told.
+
+    f: a function of pytrees of arrays; left out, the result is a decorator. axes: a name, several,
+    or None for all. out_sharding: the layout of the results. Raises ValueError for an axis that the
+    current mesh has not.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding, numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     sharding.auto_axes(lambda x: 2 * x, out_sharding=nj.P("x"))(jnp.arange(2))
+    Array([0, 2], dtype=int32)
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    return _with_types("auto_axes", f, axes, AxisType.Auto, "out_sharding", out_sharding)
+
+
+def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
+    """`f`, within which some axes of the mesh are of type Explicit; its arguments are laid out as
+    told.
+
+    f: a function of pytrees of arrays; left out, the result is a decorator. axes: a name, several,
+    or None for all. in_sharding: the layout of the positional arguments. Raises ValueError for an
+    axis that the current mesh has not.
+
+    >>> import numjet as nj
+    >>> from numjet import sharding, numpy as jnp
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
+    ...     sharding.explicit_axes(lambda x: 2 * x, in_sharding=nj.P("x"))(jnp.arange(2))
+    Array([0, 2], dtype=int32)
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    return _with_types("explicit_axes", f, axes, AxisType.Explicit, "in_sharding", in_sharding)
+
+
+def of_context(name: str, place: Any, error: type[Exception] = RuntimeError) -> Any:
+    """A sharding from a PartitionSpec of the current mesh, or from one over the axes alone of that
+    mesh; others as they are. Raises `error` for a PartitionSpec where there is no mesh."""
+    mesh = get_mesh()
+    if isinstance(place, PartitionSpec):
+        chosen = chosen_axes.get()
+        if chosen is not None and (mesh.empty or mesh.shape_tuple != chosen.shape_tuple):
+            return NamedSharding(chosen, place)
+        if mesh.empty:
+            raise error(
+                f"{name} requires a non-empty mesh in context if you are passing PartitionSpecs "
+                f"(got {place}). Using PartitionSpec when you are not under a mesh context is not "
+                "allowed. Please set a mesh via numjet.set_mesh(mesh), or pass "
+                "NamedSharding(mesh, spec)."
+            )
+        return NamedSharding(mesh, place)
+    if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
+        if not mesh.empty and mesh.abstract_mesh == place.mesh:
+            return place.update(mesh=mesh)
+    return place
+
+
+def constrained(x: Any, sharding: Sharding) -> Any:
+    """An array, or a traced one, laid out as a sharding says."""
+    abstract = isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+    if isinstance(x, Tracer) or abstract and current_trace() is not EVAL:
+        return mark(x, sharding)
+    return device_put(x, sharding)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """x, laid out as `shardings` say.
+
+    x: a pytree of arrays. shardings: a sharding, a PartitionSpec of the current mesh, or a pytree
+    of them. Inside a traced function it is a constraint that the partitioner keeps to. Derivative:
+    the identity, with the same constraint. Over a mesh whose axes are all of type Explicit it only
+    checks that x lies so, and raises AssertionError. Raises ValueError for a layout that does not
+    fit the shape, RuntimeError for a PartitionSpec where there is no mesh.
+
+    >>> import numjet as nj
+    >>> from numjet import lax, numpy as jnp
+    >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",), nj.sharding.AxisType.Auto), nj.P("x"))
+    >>> nj.jit(lambda x: lax.with_sharding_constraint(x * 2, layout))(jnp.arange(2))
+    Array([0, 2], dtype=int32)
+    """
+    return _laid_out("with_sharding_constraint", x, shardings)
+
+
+def laid_out(make: Callable[[], Any], shardings: Any) -> Any:
+    """What a function makes, laid out as its caller asked for with `out_sharding`."""
+    if over_no_mesh(shardings):
+        return make()
+    with lenient():
+        made = make()
+    return _laid_out("out_sharding", made, shardings)
+
+
+def over_no_mesh(sharding: Any) -> bool:
+    """Whether it is the sharding that an array's type shows outside of a mesh: as a request for a
+    layout it asks for nothing."""
+    return isinstance(sharding, NamedSharding) and sharding.mesh.empty
+
+
+def _place_again(x: Any, sharding: NamedSharding) -> Any:
+    return constrained(x, of_context("place", sharding))
+
+
+def _laid_out(name: str, x: Any, shardings: Any) -> Any:
+    is_leaf = lambda s: s is None or isinstance(s, Sharding | PartitionSpec | Format)  # noqa: E731
+    leaves, treedef = tree.tree_flatten(x)
+    specs = tree.flatten_axes(f"{name}: shardings", treedef, shardings, is_leaf)
+    out = []
+    for leaf, spec in zip(leaves, specs, strict=True):
+        if isinstance(spec, Format):
+            spec = spec.sharding
+        is_check = name == "with_sharding_constraint"
+        spec = of_context(name, spec, RuntimeError if is_check else ValueError)
+        if spec is not None:
+            if not isinstance(spec, Sharding):
+                raise TypeError(
+                    f"{name}: expected a Sharding, a PartitionSpec or None for each array, got "
+                    f"{spec!r} of type {type(spec).__name__}. Pass NamedSharding(mesh, spec)."
+                )
+            if is_check and isinstance(leaf, Tracer) and isinstance(spec, NamedSharding):
+                spec = spec.dividing(np.shape(leaf))
+            spec.shard_shape(tuple(np.shape(leaf)))
+            if name == "reshard":
+                _check_explicit(spec)
+            if isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
+                if is_check:
+                    _check_placed(leaf, spec)
+                    spec = None
+                else:
+                    open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
+                    spec = spec.update(spec=spec.spec + open_)
+        out.append(leaf if spec is None else constrained(leaf, spec))
+    return tree.tree_unflatten(treedef, out)
+
+
+def _check_explicit(sharding: Sharding) -> None:
+    """Raise ValueError where a sharding names axes that are not of type Explicit."""
+    if not isinstance(sharding, NamedSharding):
+        return
+    kinds = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    for axis in [a for entry in sharding.spec for a in axes_of(entry)]:
+        if kinds[axis] is not AxisType.Explicit:
+            raise ValueError(
+                "PartitionSpec passed to reshard cannot contain axis names that are of type Auto "
+                f"or Manual. Got PartitionSpec: {sharding.spec} with axis name: {axis} of type: "
+                f"AxisType.{kinds[axis].name}. Use lax.with_sharding_constraint, or device_put."
+            )
+
+
+def _check_placed(x: Any, sharding: NamedSharding) -> None:
+    """Raise AssertionError unless the type of `x` says that it lies as a sharding says."""
+    aval = as_array(x).aval
+    if aval.over(sharding).placed != aval.placed:
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+            f"`Explicit`. The array sharding: {aval.sharding.spec} did not match the sharding "
+            f"provided: {sharding.spec}. Use numjet.reshard to change the sharding."
+        )
+
+
+def over_current_mesh(places: Any, is_place: Callable[[Any], bool]) -> Any:
+    """The pytree `places` with shardings over the current mesh for its PartitionSpecs."""
+
+    def over(place: Any) -> Any:
+        if not isinstance(place, PartitionSpec):
+            return place
+        return of_context("device_put", place, ValueError)
+
+    is_leaf = lambda n: is_place(n) or isinstance(n, PartitionSpec)  # noqa: E731
+    return tree.tree_map(over, places, is_leaf=is_leaf)
+
+
+hooks.laid_out, hooks.place_again = laid_out, _place_again
+hooks.over_current_mesh, hooks.sharding_of_nowhere = over_current_mesh, of_nowhere

@@ -1,0 +1,261 @@
+"""What is kept of a signature of a jitted function, and the stages of compiling it ahead of time:
+`Traced`, `Lowered`, `Compiled`.
+
+`api.jit` makes an `Entry` for each signature and a `Traced` of it; the others follow from that.
+Public as `numjet.stages`. What would break it: a `fun` without the methods of `JitCore` that
+flatten arguments, name them and run a program.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from numjet.api.costs import cost_analysis
+from numjet.api.shape_struct import ShapeDtypeStruct
+from numjet.api.stage_info import Described, MemoryStats, Placed, executable, execute
+from numjet.base import tree
+from numjet.core.array import Array, as_array
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.refs import RefUse
+from numjet.transforms.stage import has_tracers
+
+
+class Entry:
+    """What is known of one signature of a jitted function."""
+
+    __slots__ = (
+        "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
+        "mesh_inside",
+    )
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        consts: list,
+        out_tree: Any,
+        name: str,
+        donate: tuple,
+        use: RefUse | None = None,
+    ) -> None:
+        self.closed, self.consts, self.out_tree, self.name = closed, consts, out_tree, name
+        self.out_avals = closed.out_avals
+        self.donate = donate
+        self.executable: Any = None
+        self.calls = 0  # that were timed
+        # References that the function closes over: arguments behind the others; None: there are
+        # none.
+        self.use = use if use is not None and use.refs else None
+        self.mesh_inside = False  # whether it says itself how values are laid out over devices
+
+
+class Traced(Described):
+    """A function traced for one signature: `.jaxpr`, `.out_info`, `.lower()`.
+
+    >>> import numjet as nj
+    >>> traced = nj.jit(lambda x: x * 2).trace(1.0)
+    >>> traced.out_info
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
+
+    in_tree: Any = None  # its own, of which the other stages tell
+
+    def __init__(self, entry: Entry, in_tree: Any, fun: Any, place: Any = None) -> None:
+        self._entry, self.in_tree, self._fun, self.place = entry, in_tree, fun, place
+        self._traced = self
+        self.fun_name = entry.name
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The jaxpr, closed."""
+        jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
+        if not n:
+            return self._entry.closed
+        return ClosedJaxpr(
+            jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts
+        )
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the result."""
+        return tree.tree_unflatten(
+            self._entry.out_tree,
+            [ShapeDtypeStruct.like(a) for a in self._own_avals()],
+        )
+
+    @property
+    def out_avals(self) -> Any:
+        """The aval of each result."""
+        return tree.tree_unflatten(self._entry.out_tree, self._own_avals())
+
+    def _own_avals(self) -> list:
+        """Those of the results, without what references hold at the end."""
+        return self._entry.out_avals[: self._entry.out_tree.num_leaves]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run for arguments of this signature, compiling first."""
+        return self.lower().compile()(*args, **kwargs)
+
+    def lower(self, **_: Any) -> Lowered:
+        """The traced function as kernels: a Lowered.
+
+        >>> import numjet as nj
+        >>> type(nj.jit(lambda x: x * 2).trace(1.0).lower()).__name__
+        'Lowered'
+        """
+        return Lowered(self)
+
+
+class Lowered(Described):
+    """A traced function cut into kernels: `.as_text()`, `.compile()`.
+
+    >>> import numjet as nj
+    >>> lowered = nj.jit(lambda x: x * 2).lower(1.0)
+    >>> lowered.out_info
+    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
+        self._executable: Any = None
+
+    def _get(self) -> Any:
+        if self._executable is None:
+            self._executable = executable(self._traced)
+        return self._executable
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The kernels as text of the loop IR, in the order they run.
+
+        dialect: "jaxpr" gives the jaxpr instead, "stablehlo" what a device of XLA would run.
+        debug_info adds nothing: no lines of the source are named.
+
+        >>> import numjet as nj
+        >>> print(nj.jit(lambda x: x * 2).lower(1.0).as_text("jaxpr"))
+        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+        """
+        if dialect == "jaxpr":
+            return str(self._traced.jaxpr)
+        if dialect == "stablehlo":
+            hlo = importlib.import_module("numjet.xla.hlo")
+            return hlo.module_text(self._traced.jaxpr, self._traced.fun_name)
+        if dialect is not None:
+            mistake = NotImplementedError if dialect == "hlo" else ValueError
+            raise mistake(
+                f"as_text: there is no dialect {dialect!r} here. Leave it out for the kernels as "
+                "loop IR, or pass 'jaxpr' or 'stablehlo'; compile().as_text() gives LLVM IR."
+            )
+        return self._get().kernels_text()
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The jaxpr (dialect "jaxpr"), or the kernels as text; there is no MLIR."""
+        return self._traced.jaxpr if dialect == "jaxpr" else self.as_text(dialect)
+
+    def compile(self, compiler_options: Any = None) -> Compiled:
+        """Machine code for this signature: a Compiled, which is called with arguments of it.
+
+        compiler_options: for the backend; the CPU's has none.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
+        Array(6., dtype=float32, weak_type=True)
+        """
+        return Compiled(self._traced, self._get())
+
+    def cost_analysis(self) -> dict:
+        """An estimate of one call: {"flops": ..., "transcendentals": ..., "bytes accessed": ...}.
+
+        It is told from the jaxpr, so nothing is compiled: bytes are of each operation by itself.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).cost_analysis()
+        {'flops': 1.0, 'bytes accessed': 12.0}
+        """
+        return cost_analysis(self._traced.jaxpr.jaxpr)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the result."""
+        return self._traced.out_info
+
+
+class Compiled(Placed):
+    """Machine code for one signature. Call it with arguments of that signature.
+
+    >>> import numjet as nj
+    >>> compiled = nj.jit(lambda x: x * 2).lower(1.0).compile()
+    >>> compiled(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, traced: Traced, executable: Any) -> None:
+        self._traced, self._executable = traced, executable
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fun, entry = self._traced._fun, self._traced._entry
+        leaves, treedef = tree.tree_flatten((args, kwargs))
+        if treedef != self._traced.in_tree:
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree it was "
+                f"called with: {entry.name} was compiled for {self._traced.in_tree}, got "
+                f"{treedef}. Lower and compile again for another structure."
+            )
+        values = [x if isinstance(x, Array) else as_array(x) for x in leaves]
+        want = entry.closed.in_avals[len(entry.consts) :]
+        for i, (x, a) in enumerate(zip(values, want, strict=True)):
+            if x.aval.shape != a.shape or x.aval.dtype != a.dtype:
+                raise TypeError(
+                    "Argument types differ from the types for which this computation was "
+                    f"compiled ({entry.name}): argument {fun._arg_names(treedef)[i]} compiled with "
+                    f"{a.str_short()} and called with {x.aval.str_short()}. Lower and compile "
+                    "again."
+                )
+        if has_tracers(values):
+            raise TypeError(
+                "Cannot apply JAX transformations to a function lowered and compiled for a "
+                f"particular signature ({entry.name}). Apply grad or vmap to the jitted function "
+                "and compile the result."
+            )
+        outs = execute(self._traced, values)
+        return tree.tree_unflatten(entry.out_tree, outs)
+
+    def as_text(self, kind: str = "llvm") -> str:
+        """The program as LLVM IR, or as assembly.
+
+        kind: "llvm" or "assembly".
+
+        >>> import numjet as nj
+        >>> "define" in nj.jit(lambda x: x * 2).lower(1.0).compile().as_text()
+        True
+        """
+        if kind not in ("llvm", "assembly"):
+            raise ValueError(f"as_text: kind must be 'llvm' or 'assembly', got {kind!r}.")
+        return self._executable.assembly() if kind == "assembly" else self._executable.llvm_text()
+
+    def cost_analysis(self) -> dict:
+        """An estimate of one call: {"flops": ..., "transcendentals": ..., "bytes accessed": ...}.
+
+        Bytes are what the compiled kernels read and write. On devices of XLA: what XLA tells.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile().cost_analysis()
+        {'flops': 1.0, 'bytes accessed': 8.0}
+        """
+        told = self._executable.cost_analysis()
+        if self._traced.place is not None:
+            return told
+        moved = told["bytes accessed"]
+        return {**cost_analysis(self._traced.jaxpr.jaxpr), "bytes accessed": moved}
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, outputs, temporaries and generated code.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile().memory_analysis()["output_size_in_bytes"]
+        4
+        """
+        return MemoryStats(self._executable.memory_analysis())
+
+    def runtime_executable(self) -> Any:
+        """The executable itself: what the runtime calls."""
+        return self._executable

@@ -1,0 +1,246 @@
+"""Values that are no arrays but hold some: their types, and operations on them while tracing.
+
+A value of a registered class stays the object that it is, with traced arrays in it where there are
+some, so that differentiation and maps see only arrays. Inside a staged function a value from
+outside is stood for by one of its own (`_stand_in`), made of the values of references (`Leaf`), one
+for each array that the object holds; what an operation changes of the stand-in is put into these,
+and whoever staged the function (jit, loops, branches) puts it into the object (`core.refs`).
+
+Public names are in `numjet.experimental.hijax`. What would break it: an operation that changes a
+value without `bind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.array import as_array
+from numjet.core.refs import AbstractRef, Ref, RefError
+from numjet.core.structural import zeros
+from numjet.core.trace import EVAL, Tracer, aval_of, current_trace, set_trace
+
+# The declared classes -> functions that give the type of a value.
+TYPES: dict[type, Callable[[Any], Any]] = {}
+
+
+class Held:
+    """What a value holds: its type, what changes of it (`form`), and its arrays."""
+
+    __slots__ = ("type", "form", "arrays")
+
+    def __init__(self, value: Any) -> None:
+        with set_trace(EVAL):  # the methods read the value by operations of their own
+            self.type = TYPES[type(value)](value)
+            if self.type.has_qdd:
+                form = value.cur_qdd()
+                self.form = form.normalize()
+                self.arrays = list(self.type.read_loval(form, value))
+            else:
+                self.form, self.arrays = None, list(self.type.lower_val(value))
+
+    def made(self, arrays: Sequence[Any]) -> Any:
+        """A value like it of other arrays."""
+        with set_trace(EVAL):
+            if self.form is None:
+                return self.type.raise_val(*arrays)
+            return self.type.new_from_loval(self.form, *arrays)
+
+
+def _changes(value: Any) -> bool:
+    with set_trace(EVAL):
+        return TYPES[type(value)](value).has_qdd
+
+
+def change(value: Any, form: Any, arrays: Sequence[Any]) -> None:
+    """Let `value` hold `arrays`."""
+    with set_trace(EVAL):
+        TYPES[type(value)](value).update_from_loval(form, value, *arrays)
+
+
+class Leaf(Ref):
+    """One of the arrays that a value holds, as a reference.
+
+    Where an operation inside of a staged function gave the value another `form`, `pending` takes
+    its arrays until all `count` are there; `base` is the form that the value had outside.
+    """
+
+    __slots__ = ("of", "form", "index", "base", "pending", "count")
+
+    def __init__(
+        self, of: Any, form: Any, index: int, aval: Any, home: Any, base: Any = None,
+        pending: dict | None = None, count: int = 0,
+    ) -> None:
+        self.aval, self.home = AbstractRef(aval), home
+        self.of, self.form, self.index = of, form, index
+        self.base, self.pending, self.count = base, pending, count
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Leaf)
+            and other.of is self.of
+            and other.index == self.index
+            and other.form == self.form
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.of), self.index))
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether it belongs to a form that the value did not have outside."""
+        return self.pending is not None
+
+    def current(self) -> bool:
+        """Whether what was staged with this reference fits the value as it is now."""
+        home, holder, _ = _around(self.of)
+        held = Held(self.of)
+        form = _form_within(self.of, held, home)
+        if self.reshapes:
+            return form == self.base
+        return form == self.form and (
+            holder is not None or aval_of(held.arrays[self.index]) is self.aval.inner_aval
+        )
+
+    @property
+    def _value(self) -> Any:
+        held = Held(self.of)
+        if held.form == self.form:
+            return as_array(held.arrays[self.index])
+        return zeros(self.aval.inner_aval)  # not there yet: nobody reads it
+
+    @_value.setter
+    def _value(self, value: Any) -> None:
+        held = Held(self.of)
+        if held.form == self.form:
+            change(self.of, self.form, [
+                value if i == self.index else x for i, x in enumerate(held.arrays)
+            ])  # fmt: skip
+        elif self.pending is not None:
+            self.pending[self.index] = value
+            if len(self.pending) == self.count:
+                arrays = [self.pending[i] for i in range(self.count)]
+                self.pending.clear()
+                change(self.of, self.form, arrays)
+
+    def put(self, value: Any, what: str = "a set/swap") -> None:
+        super().put(value, what)
+        if self.reshapes and (holder := self._holder()[0]) is not None:
+            holder.forms = {**(holder.forms or {}), id(self.of): self}
+
+
+def _around(value: Any) -> tuple[Any, Any, list]:
+    """Where `value` lives: the innermost trace around that arrays in it are of, or EVAL; the
+    innermost staging trace inside of that, or None; and the traces between here and these."""
+    owners = [x.owner for x in Held(value).arrays if isinstance(x, Tracer)]
+    crossed: list[Any] = []
+    holder: Any = None
+    trace: Any = current_trace()
+    while trace is not EVAL and trace is not None and not any([trace is o for o in owners]):
+        staging = trace.staging is trace
+        if staging and id(value) in trace.own:
+            break
+        if holder is None and staging:
+            holder = trace
+        elif holder is None:
+            crossed.append(trace)
+        trace = trace.parent
+    return (EVAL if trace is None else trace), holder, crossed
+
+
+def _form_within(value: Any, held: Held, home: Any) -> Any:
+    """The form that `value` has as the current trace sees it."""
+    trace: Any = current_trace()
+    while trace is not None and trace is not home:
+        found = trace.forms.get(id(value)) if trace.staging is trace and trace.forms else None
+        if found is not None:
+            return found.form
+        trace = trace.parent
+    return held.form
+
+
+class _StandIn:
+    """A value from outside, inside of a staged function."""
+
+    __slots__ = ("value", "form", "leaves", "arrays", "made", "home", "held")
+
+    def __init__(self, value: Any, home: Any) -> None:
+        self.value, self.home = value, home
+        self.held = held = Held(value)
+        self.form = _form_within(value, held, home)
+        if self.form == held.form:
+            avals = [aval_of(x) for x in held.arrays]
+        else:
+            avals = held.type.lo_ty_qdd(self.form)
+            held.form = self.form
+        self.leaves = [Leaf(value, self.form, i, a, home) for i, a in enumerate(avals)]
+        self.arrays = [leaf.value() for leaf in self.leaves]
+        self.made = held.made(self.arrays)
+
+    def hand_on(self) -> None:
+        """Put what was changed of it where whoever stages the function finds it."""
+        now = Held(self.made)
+        if now.form == self.form:
+            for leaf, old, new in zip(self.leaves, self.arrays, now.arrays, strict=True):
+                if new is not old:
+                    leaf.put(as_array(new))
+            return
+        n = len(now.arrays)
+        if not n:
+            raise NotImplementedError(
+                f"{type(self.value).__name__}: an operation inside of a traced function took its "
+                "last array. Keep one, or change the value outside."
+            )
+        pending: dict = {}
+        for i, x in enumerate(now.arrays):
+            x = as_array(x)
+            Leaf(self.value, now.form, i, x.aval, self.home, self.form, pending, n).put(x)
+
+
+def own(value: Any) -> None:
+    """Note that `value` was made in the staged function around, if there is one."""
+    if (staging := current_trace().staging) is not None:
+        staging.own[id(value)] = value
+
+
+def current_value(value: Any) -> Any:
+    """What stands for `value` here: itself, or an object of what it holds in this staged
+    function."""
+    if current_trace() is EVAL or not _changes(value):
+        return value
+    home, holder, _ = _around(value)
+    return value if holder is None else _StandIn(value, home).made
+
+
+def bind(name: str, impl: Callable, args: Sequence[Any], params: dict) -> Any:
+    """Run an operation on such values under the current trace."""
+    if current_trace() is EVAL:
+        return impl(*args, **params)
+    inside: dict[int, _StandIn] = {}
+    before: list[tuple[Any, Held, list]] = []
+    for x in args:
+        if type(x) in TYPES and id(x) not in inside:
+            if not _changes(x):
+                continue  # never changed, so it is the same everywhere
+            home, holder, crossed = _around(x)
+            if holder is not None:
+                inside[id(x)] = _StandIn(x, home)
+            elif crossed:
+                before.append((x, Held(x), crossed))
+    out = impl(*[inside[id(x)].made if id(x) in inside else x for x in args], **params)
+    for stand_in in inside.values():
+        stand_in.hand_on()
+    for x in out if isinstance(out, list | tuple) else (out,):
+        if type(x) in TYPES:
+            own(x)
+    for x, held, crossed in before:
+        for now in Held(x).arrays:
+            if isinstance(now, Tracer) and any([now.owner is t for t in crossed]):
+                change(x, held.form, held.arrays)
+                raise RefError(
+                    f"{name}: a value of class {type(x).__name__} from outside of a transformation "
+                    f"({now.owner.name}) takes no array that the transformation traces. Use "
+                    "lax.stop_gradient, or return the array."
+                )
+    return out
+

@@ -1,0 +1,375 @@
+"""Operations written down natively: the next rows of the thread's open tape.
+
+`write` does what `api.deferral.defer_plan` does where all is as it mostly is: the tape is open, has
+a row, and goes on, and the operands are on it or are memory that nobody writes to. Everything else
+is Python's (NULL, and no exception set). What is allocated may run the garbage collector, and that
+anything: rows are appended in one go when all is made, and only if the tape is as it was before.
+"""
+
+from __future__ import annotations
+
+from numjet.cpu.builder.records import NULL, Array, Int, Static, lshr, native, place, stack
+from numjet.native.objects import (
+    DENSE,
+    OWNS_DATA,
+    ArrayImpl,
+    DeferredArray,
+    Float,
+    Form,
+    List,
+    NdArray,
+    Object,
+    Place,
+    Plan,
+    Tape,
+    Tuple,
+    is_a,
+)
+from numjet.native.tables import (
+    LATER_SLOTS,
+    Deferral,
+    DeferralContext,
+    Table,
+    Written,
+    WrittenStep,
+)
+
+deferral = Static(Deferral, "deferral", exported=True)
+
+
+@native
+def is_fixed(c: DeferralContext, value: NdArray) -> bool:
+    """Whether nobody can write to the memory of an Array's value, of which the caller holds a
+    reference beside the Array's."""
+    if value.flags & DENSE != DENSE:
+        return False
+    base = value.base
+    if base == NULL:
+        return value.flags & OWNS_DATA != 0 and value.refcount == 2
+    while base.type == c.ndarray:
+        base = NdArray(base).base
+        if base == NULL:
+            return False
+    pooled = c.PyObject_GetAttr(base, c.pool_name)
+    if pooled == NULL:
+        c.PyErr_Clear()
+        return False
+    c.Py_DecRef(pooled)
+    return pooled == c.true
+
+
+@native
+def new_input(
+    c: DeferralContext, t: Tape, value: Object, aval: Object, address: Object, nbytes: Int
+) -> Object:
+    """The code of an array that becomes an input of the tape; NULL without memory."""
+    inputs = t.inputs
+    avals = t.avals
+    places = t.places
+    if not is_a(inputs, c.list) or not is_a(avals, c.list) or not is_a(places, c.dict):
+        return NULL
+    if aval == NULL:
+        return NULL
+    count = List(inputs).size
+    code = c.PyLong_FromLongLong(-1 - count)
+    total = c.PyLong_FromLongLong(Int(c.PyLong_AsLongLong(t.bytes) + nbytes))
+    if code != NULL and total != NULL and c.PyList_Append(avals, aval) == 0:
+        if c.PyList_Append(inputs, value) == 0:
+            if c.PyDict_SetItem(places, address, code) == 0:
+                old = t.bytes
+                t.bytes = total
+                c.Py_DecRef(old)
+                return code
+            c.PyList_SetSlice(inputs, count, count + 1, NULL)
+        c.PyList_SetSlice(avals, count, count + 1, NULL)
+    c.PyErr_Clear()
+    c.Py_DecRef(total)
+    c.Py_DecRef(code)
+    return NULL
+
+
+@native
+def code_of(c: DeferralContext, tape: Object, x: Object, nbytes: Int) -> Object:
+    """The code of an operand on the tape, owned; NULL where that is not so simple."""
+    if x.type == c.deferred:
+        at = DeferredArray(x)._pending
+        if not is_a(at, c.place) or Place(at).record != tape:
+            return NULL
+        found = Place(at).code
+        c.Py_IncRef(found)
+        return found
+    if x.type != c.array:
+        return NULL
+    value = ArrayImpl(x)._value
+    places = Tape(tape).places
+    if not is_a(value, c.ndarray) or not is_a(places, c.dict):
+        return NULL
+    address = c.PyLong_FromLongLong(Int(value))
+    if address == NULL:
+        c.PyErr_Clear()
+        return NULL
+    code = c.PyDict_GetItem(places, address)
+    if code != NULL:
+        c.Py_IncRef(code)
+    else:
+        c.Py_IncRef(value)
+        if is_fixed(c, NdArray(value)):
+            code = new_input(c, Tape(tape), value, ArrayImpl(x)._aval, address, nbytes)
+        c.Py_DecRef(value)
+    c.Py_DecRef(address)
+    return code
+
+
+@native
+def codes_of(
+    c: DeferralContext, w: Written, tape: Object, operands: Array[Object], values: List
+) -> bool:
+    """Fill `values` with the codes of operands and constants; False where one has none."""
+    for k in range(w.operands + w.constants):
+        x = operands[k] if k < w.operands else w.constant[k - w.operands]
+        code = code_of(c, tape, x, w.nbytes[k])
+        if code == NULL:
+            return False
+        values.items[k] = code
+    return True
+
+
+@native
+def row_of_step(c: DeferralContext, step: WrittenStep, values: List, helds: Object) -> Object:
+    """A row: the form, the operands' codes, and who holds the result (`helds` is not taken over).
+    NULL with an exception set."""
+    row = c.PyTuple_New(3)
+    codes = c.PyTuple_New(step.count)
+    if row == NULL or codes == NULL:
+        c.Py_DecRef(codes)
+        c.Py_DecRef(row)
+        return NULL
+    for k in range(step.count):
+        code = values.items[step.place[k]]
+        c.Py_IncRef(code)
+        Tuple(codes).items[k] = code
+    form = step.form
+    c.Py_IncRef(form)
+    c.Py_IncRef(helds)
+    made = Tuple(row)
+    made.items[0] = form
+    made.items[1] = codes
+    made.items[2] = helds
+    # Neither can be a part of a cycle: collections need not look at them.
+    c.PyObject_GC_UnTrack(codes)
+    c.PyObject_GC_UnTrack(row)
+    return row
+
+
+@native
+def new_result(c: DeferralContext, tape: Object, code: Object, aval: Object) -> Object:
+    """A new array that waits, made at a place of the tape; NULL with an exception set."""
+    out = c.PyType_GenericAlloc(c.deferred, 0)
+    made = c.PyType_GenericAlloc(c.place, 0)
+    if out == NULL or made == NULL:
+        c.Py_DecRef(made)
+        c.Py_DecRef(out)
+        return NULL
+    at = Place(made)
+    c.Py_IncRef(tape)
+    at.record = tape
+    c.Py_IncRef(code)
+    at.code = code
+    c.PyObject_GC_UnTrack(made)
+    array = DeferredArray(out)
+    c.Py_IncRef(aval)
+    array._aval = aval
+    array._pending = made
+    return out
+
+
+@native
+def holders(c: DeferralContext, out: Object) -> Object:
+    """A tuple of a weak reference to `out`; NULL with an exception set."""
+    held = c.PyWeakref_NewRef(out, NULL)
+    made = c.PyTuple_New(1)
+    if held == NULL or made == NULL:
+        c.Py_DecRef(made)
+        c.Py_DecRef(held)
+        return NULL
+    Tuple(made).items[0] = held
+    return made
+
+
+@native
+def append(
+    c: DeferralContext, w: Written, tape: Object, rows: Object, values: List, made: List
+) -> Object:
+    """Append the rows of a plan, which are made in `made`; the result, or NULL."""
+    base = List(rows).size
+    given = w.operands + w.constants
+    last = w.steps - 1
+    out: Object = NULL
+    for k in range(w.steps):
+        step = w.step[k]
+        code = c.PyLong_FromLongLong(Int((base + k) << c.results))
+        if code == NULL:
+            c.Py_DecRef(out)
+            return NULL
+        values.items[given + k] = code
+        helds = c.empty
+        if k == last:
+            out = new_result(c, tape, code, step.aval)
+            if out == NULL:
+                return NULL
+            helds = holders(c, out)
+        else:
+            c.Py_IncRef(helds)
+        row: Object = NULL
+        if helds != NULL:
+            row = row_of_step(c, step, values, helds)
+            c.Py_DecRef(helds)
+        if row == NULL:
+            c.Py_DecRef(out)
+            return NULL
+        made.items[k] = row
+    if Tape(tape).rows != rows or List(rows).size != base:
+        c.Py_DecRef(out)
+        return NULL
+    for k in range(w.steps):
+        if c.PyList_Append(rows, made.items[k]) != 0:
+            c.Py_DecRef(out)
+            return NULL
+    return out
+
+
+@native
+def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Object]) -> Object:
+    """`write` on this tape."""
+    t = Tape(tape)
+    rows = t.rows
+    if not is_a(rows, c.list):
+        return NULL
+    count = List(rows).size
+    if count == 0:
+        return NULL
+    if count >= c.soft and (count >= c.hard or Form(w.step[0].form).begins != c.false):
+        return NULL
+    if c.PyLong_AsLongLong(t.bytes) > c.PyLong_AsLongLong(t.limit):
+        return NULL
+    values = c.PyList_New(w.operands + w.constants + w.steps)
+    made = c.PyList_New(w.steps)
+    out: Object = NULL
+    if values != NULL and made != NULL:
+        if codes_of(c, w, tape, operands, List(values)):
+            out = append(c, w, tape, rows, List(values), List(made))
+    if out == NULL:
+        c.PyErr_Clear()
+    c.Py_DecRef(made)
+    c.Py_DecRef(values)
+    return out
+
+
+@native
+def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> Object:
+    """The operations of a plan on these operands as the next rows of the thread's tape: the result.
+    NULL, and no exception, where Python sees to it."""
+    entry = Plan(plan).entry
+    if not is_a(entry, c.ndarray):
+        return NULL
+    w = Written(NdArray(entry).data)
+    state = c.state[0]
+    if w.operands != n or state < 0 or c.enabled[0] != state or c.enabled[1] == 0:
+        return NULL
+    busy = c.PyObject_GetAttr(c.local, c.busy_name)
+    c.Py_DecRef(busy)
+    tape: Object = NULL
+    if busy == c.false:
+        tape = c.PyObject_GetAttr(c.local, c.open_name)
+    out: Object = NULL
+    if is_a(tape, c.tape):
+        out = write_on(c, w, tape, operands)
+    if busy == NULL or tape == NULL:
+        c.PyErr_Clear()
+    c.Py_DecRef(tape)
+    return out
+
+
+@native(exported=True)
+def defer_plan(self: Object, given: Array[Object], n: Int) -> Object:
+    """`core.hooks.defer_plan(plan, operands)` (METH_FASTCALL)."""
+    c = deferral.context
+    if n == 2 and given[0].type == c.plan:
+        out: Object = NULL
+        if given[1].type == c.list:
+            arrays = List(given[1])
+            out = write(c, given[0], arrays.items, arrays.size)
+        elif given[1].type == c.tuple:
+            row = Tuple(given[1])
+            out = write(c, given[0], row.items, row.size)
+        if out != NULL:
+            return out
+    return c.PyObject_Vectorcall(c.defer_plan, given, n, NULL)
+
+
+@native
+def kind_of(c: DeferralContext, x: Object) -> Int:
+    """What tables of operations that are written down know an operand by."""
+    if x == NULL:
+        return 0
+    if x.type == c.array:
+        return Int(ArrayImpl(x)._aval)
+    if x.type == c.deferred:
+        return Int(DeferredArray(x)._aval)
+    return Int(x.type)
+
+
+@native
+def operand_of(c: DeferralContext, x: Object, numbers: Object) -> Object:
+    """An operand as an array, borrowed; NULL for a number that none was made of."""
+    if numbers == NULL:
+        return x
+    if x.type == c.float and Array[Int](place(Float(x), "value"))[0] == 0:
+        return c.PyDict_GetItem(numbers, c.plus_zero)
+    return c.PyDict_GetItem(numbers, x)
+
+
+@native
+def later(t: Table, x: Object, y: Object) -> Object:
+    """The operation of a table on x (and y, unless NULL), written down; or NULL."""
+    slots = t.later
+    if slots == NULL:
+        return NULL
+    c = deferral.context
+    kx = kind_of(c, x)
+    ky = kind_of(c, y)
+    k = (lshr(kx, 4) ^ lshr(kx, 10) ^ lshr(ky, 5) ^ lshr(ky, 11)) & (LATER_SLOTS - 1)
+    slot = slots[k]
+    if slot.left != kx or slot.right != ky:
+        slot = slots[k ^ 1]
+        if slot.left != kx or slot.right != ky:
+            return NULL
+    e = slot.entry
+    if e == NULL:
+        return NULL
+    if e.large == 0 and x.type != c.deferred and (y == NULL or y.type != c.deferred):
+        return NULL
+    operands = stack(Object, 2)
+    operands[0] = operand_of(c, x, e.left)
+    operands[1] = y
+    n = 1
+    if y != NULL:
+        n = 2
+        operands[1] = operand_of(c, y, e.right)
+        if operands[1] == NULL:
+            return NULL
+    if operands[0] == NULL:
+        return NULL
+    return write(c, e.plan, operands, n)
+
+
+@native(exported=True)
+def planned(self: Tuple, args: Array[Object], n: Int, names: Object) -> Object:
+    """A function of arrays of known avals, one of them large; self is (None, its plan, the complete
+    function): METH_FASTCALL | METH_KEYWORDS."""
+    c = deferral.context
+    if names == NULL:
+        out = write(c, self.items[1], args, n)
+        if out != NULL:
+            return out
+    return c.PyObject_Vectorcall(self.items[2], args, n, names)

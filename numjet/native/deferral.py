@@ -1,0 +1,106 @@
+"""Operations written down natively (`code.deferral`): what it has to know, and plans for it.
+
+`operators` loads the code, with its own, and calls `install`; `api.deferral` says what it writes to
+(`connect`), in either order. What would break it: an object of the context that dies (`_keep` holds
+them), and a slot of `core.deferred`'s classes that holds something else than it says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.base import config
+from numjet.core import deferred, hooks
+from numjet.core.array import ArrayImpl
+from numjet.cpu.builder.records import words
+from numjet.native import objects
+from numjet.native.entries import address
+from numjet.native.layout import context_of, forever, slots_of
+from numjet.native.tables import WRITTEN, DeferralContext, Written, WrittenStep
+
+FUNCTIONS = {"defer_plan": "positional", "planned": "function"}
+_CLASSES: tuple[tuple[Any, Any, bool], ...] = (
+    (objects.Tape, deferred.Record, False), (objects.Place, deferred.Place, True),
+    (objects.DeferredArray, deferred.DeferredArray, True), (objects.Plan, deferred.Plan, True),
+    (objects.Form, deferred.FormRecord, False),
+)  # fmt: skip
+# What 0.0 is called among a dict's numbers, as it equals -0.0.
+PLUS_ZERO = "+0.0"
+_keep: list[Any] = forever([])
+_given: dict[str, Any] = forever({})  # what `install` and `connect` were given
+
+
+def reason() -> str:
+    """Why native code cannot write operations down; "" when it can: the slots were found."""
+    for record, cls, exact in _CLASSES:
+        if not slots_of(record, cls, exact):
+            return f"the slots of {cls.__name__} were not found"
+    functions = [name for name in words(DeferralContext) if name.startswith("Py")]
+    missing = [name for name in functions if not hasattr(ctypes.pythonapi, name)]
+    return f"the interpreter does not have {missing[0]}" if missing else ""
+
+
+def install(new_function: Callable, methods: dict[str, Any], variable: int) -> None:
+    """The code is there. `methods` describe its functions, `new_function` makes one of such; the
+    variable leads to what the code knows."""
+    _given.update(methods=methods, new_function=new_function, variable=variable)
+    _begin()
+
+
+def connect(known: dict[str, Any], numbers: dict[str, int]) -> None:
+    """Say what the code is to know: objects, and numbers (addresses among them)."""
+    _given.update(objects=known, numbers=numbers)
+    _begin()
+
+
+def _begin() -> None:
+    """Let the code begin when both are known."""
+    if "objects" not in _given or "variable" not in _given:
+        return
+    known = _given["objects"] | {
+        "true": True, "false": False, "list": list, "dict": dict, "tuple": tuple, "empty": (),
+        "ndarray": np.ndarray, "array": ArrayImpl, "deferred": deferred.DeferredArray,
+        "place": deferred.Place, "plan": deferred.Plan, "pool_name": "from_pool",
+        "float": float, "plus_zero": PLUS_ZERO,
+    }  # fmt: skip
+    facts = {name: id(x) for name, x in known.items()} | _given["numbers"]
+    context = context_of(DeferralContext, facts | {"state": config.state.buffer_info()[0]})
+    _keep.append((known, context))
+    ctypes.c_size_t.from_address(_given["variable"]).value = address(context)
+    hooks.defer_plan = _function("defer_plan", None)
+
+
+def _function(name: str, known: Any) -> Callable:
+    return _given["new_function"](ctypes.addressof(_given["methods"][name]), known, None)
+
+
+def planned(plan: deferred.Plan, function: Callable) -> Callable:
+    """`function` of arrays of the plan's avals, written down where that can be."""
+    return _function("planned", (None, plan, function)) if "variable" in _given else function
+
+
+def prepare(plan: deferred.Plan) -> None:
+    """Make a plan that has forms one for native code."""
+    arrays = plan.avals
+    count = len(arrays) + len(plan.forms)
+    if count > WRITTEN:
+        return
+    refs: list[Any] = [np.array([a.nbytes for a in arrays] or [0], np.int64)]
+    refs.append(np.array([*map(id, plan.constants), 0], np.int64))
+    steps = []
+    for form, (_, _, places, out) in zip(plan.forms, plan.equations, strict=True):
+        refs.append(np.array(places, np.int64))
+        step = {"form": id(form), "aval": id(out), "count": len(places), "place": address(refs[-1])}
+        steps.append([step[name] for name in words(WrittenStep)])
+    refs.append(np.array(steps, np.int64))
+    whole = {
+        "operands": len(arrays) - len(plan.constants), "constants": len(plan.constants),
+        "nbytes": address(refs[0]), "constant": address(refs[1]), "steps": len(steps),
+        "step": address(refs[-1]),
+    }  # fmt: skip
+    plan.held = tuple(refs)
+    plan.entry = np.array([whole[name] for name in words(Written)], np.int64)

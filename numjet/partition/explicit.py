@@ -1,0 +1,270 @@
+"""Placements over Explicit axes of a mesh as a part of types: those of an operation's results.
+
+`core.primitive` asks (`core.hooks.placed_results`) where an operand is placed. The rules are those
+that the partitioner cuts operations by (`families`); here a factor that operands cut differently,
+or that only a choice would cut, is no matter of cost but an error of types, unless the caller asked
+for a layout of the result (`core.avals.lenient`). What would break it: an operation whose rule has
+no factor for an axis that results keep.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.base.errors import ShardingTypeError
+from numjet.core.avals import ShapedArray, is_lenient
+from numjet.core.primitive import Primitive
+from numjet.partition.families import rule_of
+from numjet.partition.rules import Cuts, Layout, Rule, count, layout_of, results
+
+# Operations that keep the axes that they lengthen, shorten or turn where they are.
+_KEPT = frozenset(
+    "slice dynamic_slice pad concatenate rev reduce_window_sum reduce_window_max "
+    "reduce_window_min".split()
+)
+
+
+def placed_results(primitive: Primitive, avals: tuple, params: dict) -> Any:
+    """The aval or avals of an operation's results."""
+    bare = tuple([a.bare() if type(a) is ShapedArray else a for a in avals])
+    if primitive.name in _OWN:
+        return primitive.abstract(*avals, **params)
+    found = primitive.out_avals(bare, params)
+    outs = found if primitive.multiple_results else [found]
+    mesh = _mesh(primitive, avals)
+    layouts = [_layout(a) for a in avals]
+    rule = rule_of(primitive, bare, outs, params)
+    sizes = mesh.mesh.shape
+    if is_lenient():
+        free: list = [None] * len(outs)
+        placed = free if rule is None else results(rule, layouts, free, sizes)
+    else:
+        placed = _strict(primitive, avals, outs, layouts, params, rule, sizes)
+    made = [
+        _over(primitive, a, mesh, layout, sizes) for a, layout in zip(outs, placed, strict=True)
+    ]
+    if not is_lenient():
+        key = (avals, tuple(params.items())) if params else avals
+        primitive._abstract_cache[key] = made if primitive.multiple_results else made[0]
+    return made if primitive.multiple_results else made[0]
+
+
+def _mesh(primitive: Primitive, avals: tuple) -> Any:
+    """A sharding over the mesh of the operands: with devices, where one of them names some."""
+    found: Any = None
+    for a in avals:
+        if a.placed is None:
+            continue
+        if found is not None and a.placed.mesh.shape_tuple != found.mesh.shape_tuple:
+            raise ValueError(
+                f"{primitive.name}: Mesh for all inputs should be equal. Got one mesh: "
+                f"{found.mesh.abstract_mesh} and another mesh: {a.placed.mesh.abstract_mesh}. Move "
+                "the arrays to one mesh with numjet.device_put."
+            )
+        if found is None or a.placed.mesh is not a.placed.mesh.abstract_mesh:
+            found = a.placed
+    return found
+
+
+def _layout(aval: ShapedArray) -> Layout:
+    if aval.placed is None:
+        return ((),) * aval.ndim
+    return tuple([e if type(e) is tuple else () if e is None else (e,) for e in aval.placed.spec])
+
+
+def _over(primitive: Primitive, aval: ShapedArray, mesh: Any, layout: Any, sizes: Any) -> Any:
+    if layout is None or not any(layout):
+        return aval
+    slices = "slice" in primitive.name
+    remedy = ", or ask for a layout: x.at[...].get(out_sharding=...)" if slices else ""
+    for n, axes in zip(aval.shape, layout, strict=True):
+        if n % count(axes, sizes):
+            raise ShardingTypeError(
+                f"{primitive.name}: an axis of length {n} of the result {aval.str_short()} would "
+                f"be cut over {axes} into {count(axes, sizes)} parts, which do not divide it. Lay "
+                f"the operands out otherwise with numjet.reshard{remedy}."
+            )
+    return aval.with_axes(mesh, tuple(layout))
+
+
+def _strict(
+    primitive: Primitive, avals: tuple, outs: Sequence[ShapedArray], layouts: list[Layout],
+    params: dict, rule: Rule | None, sizes: Any,
+) -> list:  # fmt: skip
+    name = primitive.name
+    if rule is None:
+        raise ShardingTypeError(
+            f"{name}: no rule says how results of {_shown(avals)} are laid out. Call it inside of "
+            "numjet.sharding.auto_axes."
+        )
+    if name == "dynamic_update_slice" and any(layouts[1]) and layouts[0] != layouts[1]:
+        raise ShardingTypeError(
+            "dynamic_update_slice operand sharding must be equal to update sharding, got operand "
+            f"sharding {avals[0]} and update sharding {avals[1]}."
+        )
+    if name == "gather" and not _gathers(params, layouts[1]):
+        raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[1]))
+    if name in _KEPT:
+        found = [_kept(name, avals, layouts)]
+        _check_once(name, avals, outs, found)
+        return found
+    joined = _joined(avals[0], outs[0], layouts[0]) if name == "reshape" else None
+    if joined is not None:
+        return [joined]
+    cuts: Cuts = {}
+    gone = {f for f in rule.whole if not any(f in d for dims in rule.outs for d in dims)}
+    twice: set[int] = set()
+    for aval, dims, layout in zip(avals, rule.ins, layouts, strict=True):
+        for factors, axes in zip(dims, layout, strict=True):
+            if axes and not _taken(rule, factors, axes, cuts, gone, twice, sizes):
+                raise ShardingTypeError(_ambiguous(name, avals, outs, axes, aval))
+    summed = set(cuts if name == "conv_general_dilated" else twice) & set(rule.reduced)
+    if summed:
+        raise ShardingTypeError(
+            "Contracting dimensions are sharded and it is ambiguous how the output should be "
+            "sharded. Please specify the output sharding via the `out_sharding` parameter. Got "
+            f"{name} of {_shown(avals)}."
+        )
+    found = [layout_of(dims, cuts) for dims in rule.outs]
+    if not all([_sayable(rule, dims, cuts, sizes) for dims in rule.outs]):
+        raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[0]))
+    _check_once(name, avals, outs, found)
+    return found
+
+
+def _check_once(name: str, avals: tuple, outs: Sequence[ShapedArray], found: list) -> None:
+    """Raise ShardingTypeError where an axis of the mesh would cut two axes of a result."""
+    for layout in found:
+        named = [a for axes in layout for a in axes]
+        if len(named) > len(set(named)):
+            raise ShardingTypeError(
+                f"{name} operation with inputs: {_shown(avals)} produces an illegally sharded "
+                f"result: {layout} for the axes of {outs[0].str_short()}. Lay an operand out "
+                "otherwise with numjet.reshard, or name the result's layout"
+                f"{_REMEDY.get(name, '')}."
+            )
+
+
+def _joined(x: ShapedArray, out: ShapedArray, layout: Layout) -> Layout | None:
+    """The layout of a reshape that joins axes all of which are cut, as JAX has it: over the axes of
+    the mesh of each, although parts move. None for other reshapes."""
+    ends: list[tuple] = []
+    i, some = 0, False
+    for n in out.shape:
+        first, left = i, n
+        while i < x.ndim and left % x.shape[i] == 0 and (left > 1 or x.shape[i] == n):
+            left //= x.shape[i]
+            i += 1
+            if left == 1:
+                break
+        if left > 1:
+            return None
+        parts = [axes for axes, k in zip(layout[first:i], x.shape[first:i], strict=True) if k > 1]
+        if len(parts) > 1 and all(parts):
+            some = True
+        elif len(parts) > 1 and any(parts[1:]):
+            return None
+        ends.append(tuple([a for axes in parts for a in axes]))
+    return tuple(ends) if some and i == x.ndim else None
+
+
+def _gathers(params: dict, indices: Layout) -> bool:
+    """Whether indices are cut along axes alone that they share with the operand."""
+    shared = params["dimension_numbers"].start_indices_batching_dims
+    return not any(axes for i, axes in enumerate(indices) if i not in shared)
+
+
+def _taken(
+    rule: Rule, factors: tuple, axes: tuple, cuts: Cuts, gone: set, twice: set, sizes: Any
+) -> bool:
+    """Have an operand's axis, cut over `axes`, cut its factors; False where that cannot be."""
+    rest = list(axes)
+    for f in factors:
+        if f in rule.whole and f not in gone:
+            return False
+        left, mine = rule.sizes[f], []
+        while rest and left % sizes[rest[0]] == 0 and left > 1:
+            left //= sizes[rest[0]]
+            mine.append(rest.pop(0))
+        if mine:
+            if f in cuts:
+                twice.add(f)
+                if cuts[f] != tuple(mine):
+                    return False
+            cuts[f] = tuple(mine)
+        if left > 1:
+            break
+    return not rest
+
+
+def _sayable(rule: Rule, dims: Sequence[tuple], cuts: Cuts, sizes: Any) -> bool:
+    """Whether each axis of a result is cut from its major factors on."""
+    for factors in dims:
+        complete = True
+        for f in factors:
+            if f in cuts and not complete:
+                return False
+            complete = complete and count(cuts.get(f, ()), sizes) == rule.sizes[f]
+    return True
+
+
+def _kept(name: str, avals: tuple, layouts: list[Layout]) -> Layout:
+    found: Layout = layouts[0]
+    if name == "concatenate":
+        for a, layout in zip(avals, layouts, strict=True):
+            both = [(x, y) for x, y in zip(found, layout, strict=True) if x != y]
+            if any(x and y for x, y in both):
+                raise ShardingTypeError(
+                    f"concatenate: the operands are laid out differently: {_shown(avals)}. Lay "
+                    f"{a.str_short()} out otherwise with numjet.reshard."
+                )
+            found = tuple([x or y for x, y in zip(found, layout, strict=True)])
+    return found
+
+
+_REMEDY = {
+    "dot_general": ": jnp.dot(..., out_sharding=...)",
+    "reshape": ": jnp.reshape(..., out_sharding=...)",
+    "gather": ": x.at[...].get(out_sharding=...)",
+    "scatter": ": x.at[...].set(..., out_sharding=...)",
+}
+
+
+def _ambiguous(
+    name: str, avals: tuple, outs: Sequence[ShapedArray], axes: tuple, aval: ShapedArray
+) -> str:
+    if name == "reshape":
+        return (
+            "This reshape is not supported. Please specify the sharding of the output via the "
+            f"`out_sharding` argument of lax.reshape. Got operand type: {aval}, new sizes: "
+            f"{outs[0].shape}."
+        )
+    if name == "gather":
+        return (
+            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
+            "indexing as out sharding could not be resolved unambiguously (or would require "
+            f"collectives on the operand or the indices). Got {_shown(avals)}."
+        )
+    if name.startswith("scatter") or name == "dynamic_update_slice":
+        return (
+            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the "
+            "scatter update as out sharding could not be resolved unambiguously (or would require "
+            f"collectives on the operands). Got {_shown(avals)}."
+        )
+    if len(avals) > 1:
+        return (
+            f"{name} got incompatible shardings for broadcasting: {_shown(avals)}. Lay one of them "
+            f"out as the other with numjet.reshard{_REMEDY.get(name, '')}."
+        )
+    return (
+        f"{name}: the input must not be cut along the axis that the operation runs along, got "
+        f"{aval}. Lay it out otherwise with numjet.reshard."
+    )
+
+
+def _shown(avals: Sequence[ShapedArray]) -> str:
+    return ", ".join([a.str_short(True) for a in avals])
+
+
+# What says itself how its result is placed.
+_OWN = frozenset(("sharding_constraint", "mesh_cast"))

@@ -1,0 +1,284 @@
+"""Functions of matrices, exponential and square root, and the Schur form that they are computed by.
+
+Part of `numjet.scipy.linalg`, which shows these names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.api.custom import custom_jvp
+from numjet.core import dtypes
+from numjet.numpy import lax_names as lax, linalg
+from numjet.numpy.elementwise import add, divide, maximum, multiply, negative, subtract
+from numjet.numpy.factorizations import adjoint, matrices
+from numjet.numpy.indexing import getitem
+from numjet.numpy.joining import concatenate
+from numjet.numpy.logic import where
+from numjet.numpy.products import matmul
+from numjet.numpy.promote import as_arrays, broadcast, cast, promote_inexact, strong
+from numjet.numpy.ranges import arange, eye
+from numjet.numpy.reductions import max as max_, sum as sum_
+from numjet.numpy.shape import expand_dims, reshape
+from numjet.ops import linalg as core
+from numjet.ops.while_loop import fori_loop
+
+
+def schur(a: Any, output: str = "real") -> list[Any]:
+    """The Schur form: [t, z] with a = z t zᴴ, z unitary.
+
+    a: [n, n]; integers become floats. output: 'real', t with 2 by 2 blocks for pairs of complex
+    eigenvalues, or 'complex', t upper triangular (ValueError for others). No derivative is known
+    (NotImplementedError). Raises ValueError for matrices that are not square.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+    Array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
+    x = matrices("schur", a, True)
+    if output == "complex" and not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
+    return core.schur(x)
+
+
+# Coefficients of the (13, 13) Padé approximant and its bound on the norm (Higham 2005).
+_PADE = (
+    64764752532480000,
+    32382376266240000,
+    7771770303897600,
+    1187353796428800,
+    129060195264000,
+    10559470521600,
+    670442572800,
+    33522128640,
+    1323241920,
+    40840800,
+    960960,
+    16380,
+    182,
+    1,
+)
+
+
+def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+    """The exponential of square matrices, Σ Aᵏ / k!.
+
+    A: [..., n, n]; integers become floats. upper_triangular: whether A is, which saves work.
+    max_squarings: NaN where the norm asks for more. Result: A's shape. Differentiable in both
+    modes. By scaling and squaring of a Padé approximant; Raises ValueError for matrices that are
+    not square. Source: Higham, The scaling and squaring method for the matrix exponential revisited
+    (2005).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    x = matrices("expm", A, True)
+    n = x.aval.shape[-1]
+    bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
+    size = max_(sum_(lax.abs(x), -2), -1)
+    # Below the bound nothing is squared; the logarithm of zero would be seen by debug_infs.
+    steps = lax.ceil(
+        lax.div(
+            lax.log(maximum(divide(size, bound), 1)),
+            lax.full(size.aval.shape, math.log(2), size.aval.dtype),
+        )
+    )
+    scale = lax.exp2(negative(steps))
+    x = multiply(x, cast(expand_dims(scale, (-2, -1)), x.aval.dtype))
+    one = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
+    x2 = matmul(x, x)
+    x4 = matmul(x2, x2)
+    x6 = matmul(x4, x2)
+    b = [float(v) / _PADE[0] for v in _PADE]
+
+    def poly(c6: float, c4: float, c2: float, c0: float) -> Any:
+        return add(
+            add(multiply(c6, x6), multiply(c4, x4)), add(multiply(c2, x2), multiply(c0, one))
+        )
+
+    def poly0(c6: float, c4: float, c2: float) -> Any:
+        return add(add(multiply(c6, x6), multiply(c4, x4)), multiply(c2, x2))
+
+    u = matmul(x, add(matmul(x6, poly0(b[13], b[11], b[9])), poly(b[7], b[5], b[3], b[1])))
+    v = add(matmul(x6, poly0(b[12], b[10], b[8])), poly(b[6], b[4], b[2], b[0]))
+    top, bottom = add(u, v), subtract(v, u)
+    if upper_triangular:
+        out = core.triangular_solve(bottom, top, left_side=True, lower=False)
+    else:
+        out = linalg.solve(bottom, top)
+    wide = expand_dims(steps, (-2, -1))
+    for k in range(max_squarings):
+        out = where(
+            lax.gt(broadcast(wide, out.aval.shape), lax.full(out.aval.shape, k, wide.aval.dtype)),
+            matmul(out, out),
+            out,
+        )
+    return where(
+        lax.gt(
+            broadcast(wide, out.aval.shape),
+            lax.full(out.aval.shape, max_squarings, wide.aval.dtype),
+        ),
+        np.full((), np.nan, out.aval.dtype),  # a number would be converted: seen by debug_nans
+        out,
+    )
+
+
+def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+    """The derivative of expm at A in the direction E.
+
+    A, E: [n, n] of one shape (ValueError). method has no effect: it is the corner of expm([[A, E],
+    [0, A]]). compute_expm: False gives the derivative alone. Result: (expm(A), derivative).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.expm_frechet(jnp.zeros((2, 2)), jnp.eye(2), compute_expm=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    a, e = promote_inexact(*as_arrays("expm_frechet", A, E))
+    a, e = matrices("expm_frechet", a, True), strong(e)
+    if a.aval.shape != e.aval.shape:
+        raise ValueError(f"expm_frechet: A and E must have one shape, got {a.aval} and {e.aval}.")
+    n = a.aval.shape[-1]
+    zero = lax.full(a.aval.shape, 0, a.aval.dtype)
+    both = expm(concatenate([concatenate([a, e], -1), concatenate([zero, a], -1)], -2))
+    first = getitem(both, (..., slice(0, n), slice(0, n)))
+    corner = getitem(both, (..., slice(0, n), slice(n, None)))
+    return (first, corner) if compute_expm else corner
+
+
+def funm(A: Any, func: Callable, disp: bool = True) -> Any:
+    """A function of a matrix, by its eigenvalues: v func(w) v⁻¹.
+
+    A: [n, n], which must be diagonalizable. func: of an array of numbers. disp: False gives
+    (result, estimate of the error). Result: complex. Eigenvectors have no derivatives
+    (NotImplementedError); `expm` and `sqrtm` have.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.funm(jnp.diag(jnp.array([0.0, 4.0])), jnp.sqrt).real
+    Array([[0., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    x = matrices("funm", A, True)
+    w, v = linalg.eig(x)
+    out = matmul(multiply(v, expand_dims(func(w), -2)), linalg.inv(v))
+    if disp:
+        return out
+    return out, lax.full((), 0, dtypes.real_of(out.aval.dtype))
+
+
+def sqrtm(A: Any, blocksize: int = 1) -> Any:
+    """A square root of a matrix, complex; infinite or NaN where there is none.
+
+    A: [n, n]; integers become floats. blocksize must be 1 (NotImplementedError). Result: complex
+    [n, n], the root whose eigenvalues have positive real parts. Differentiable. By the Schur form,
+    whose triangular root is found column by column. Source: Björck and Hammarling, A Schur method
+    for the square root of a matrix (1983).
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> linalg.sqrtm(jnp.diag(jnp.array([4.0, 9.0]))).real
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    if blocksize != 1:
+        raise NotImplementedError("sqrtm: blocksize other than 1 is not supported. Leave it out.")
+    x = matrices("sqrtm", A, True)
+    if not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
+    return _root(x)
+
+
+@custom_jvp
+def _root(x: Any) -> Any:
+    t, z = schur(x, output="complex")
+    return matmul(matmul(z, _triangular_root(t)), adjoint(z))
+
+
+@_root.defjvp
+def _root_rule(primals: tuple, tangents: tuple) -> tuple:
+    """From x x = a: dx x + x dx = da, an equation of triangular matrices in the Schur basis."""
+    (x,), (dx,) = primals, tangents
+    t, z = schur(x, output="complex")
+    r = _triangular_root(t)
+    right = matmul(matmul(adjoint(z), dx), z)
+    root = matmul(matmul(z, r), adjoint(z))
+    return root, matmul(matmul(z, _triangular_sylvester(r, right)), adjoint(z))
+
+
+def _triangular_sylvester(r: Any, c: Any) -> Any:
+    """y with r y + y r = c, for upper triangular r: column j solves (r + r_jj) y_j = c_j - (what
+    columns before j contribute)."""
+    n, dtype = r.aval.shape[-1], r.aval.dtype
+    unit, count = eye(n, dtype=dtype), arange(n)
+
+    def column(j: Any, y: Any) -> Any:
+        here = count == j
+        factors = sum_(where(here, r, 0), -1)
+        corner = sum_(where(here, factors, 0), -1)
+        # Columns from j on are still 0.
+        right = subtract(
+            sum_(where(here, c, 0), -1), getitem(matmul(y, expand_dims(factors, -1)), (..., 0))
+        )
+        matrix = add(r, multiply(expand_dims(corner, (-2, -1)), unit))
+        x = core.triangular_solve(matrix, expand_dims(right, -1), left_side=True, lower=False)
+        return add(y, where(here, x, 0))
+
+    return fori_loop(0, n, column, lax.full(c.aval.shape, 0, dtype))
+
+
+def _triangular_root(t: Any) -> Any:
+    """The upper triangular r with r r = t: column j of it solves (r + r_jj) x = t_j above j."""
+    n, dtype = t.aval.shape[-1], t.aval.dtype
+    unit, count = eye(n, dtype=dtype), arange(n)
+    diagonal = multiply(lax.sqrt(t), unit)
+    numbers = sum_(diagonal, -1)
+
+    def column(j: Any, r: Any) -> Any:
+        here, above = count == j, count < j
+        mine = reshape(here, (1,) * (t.aval.ndim - 2) + (n,))  # of each row of the batch
+        root = sum_(where(mine, numbers, 0), -1)
+        divisors = add(numbers, expand_dims(root, -1))
+        nothing = divisors == 0
+        shift = where(nothing, lax.full((), 1, dtype), subtract(divisors, numbers))
+        matrix = add(r, multiply(expand_dims(shift, -1), unit))
+        column_of = reshape(here, (1,) * (t.aval.ndim - 1) + (n,))
+        over = reshape(above, (1,) * (t.aval.ndim - 2) + (n,))
+        right = where(over, sum_(where(column_of, t, 0), -1), 0)
+        x = core.triangular_solve(matrix, expand_dims(right, -1), left_side=True, lower=False)
+        x = getitem(x, (..., 0))
+        x = where(nothing, where(x == 0, 0, np.inf), x)
+        return add(r, where(column_of, expand_dims(where(over, x, 0), -1), 0))
+
+    return fori_loop(1, n, column, diagonal)
+
+
+def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+    """A real Schur form made complex, so that T is triangular.
+
+    T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
+    complex, with the same Z T Zᴴ. Source: Golub and Van Loan, Matrix Computations, section 7.4.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.scipy import linalg
+    >>> t, z = linalg.rsf2csf(jnp.array([[0.0, 1.0], [-1.0, 0.0]]), jnp.eye(2))
+    >>> jnp.abs(jnp.diag(t)).round(4)
+    Array([1., 1.], dtype=float32)
+    """
+    t, z = promote_inexact(*as_arrays("rsf2csf", T, Z))
+    kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
+    # T itself is factored once more: T = w s w^H, so Z T Z^H = (Z w) s (Z w)^H.
+    s, w = schur(cast(t, kind), output="complex")
+    return s, matmul(cast(z, kind), w)

@@ -1,0 +1,166 @@
+"""Behaviours of JAX that programs see and no other file's subject covers."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax, tree_util
+from numjet.errors import JaxRuntimeError
+from numjet.flatten_util import ravel_pytree
+
+
+def test_one_array_is_not_donated_and_given_again() -> None:
+    f = nj.jit(lambda x, y: (x + y, x - y), donate_argnums=(0,))
+    a = jnp.ones(3)
+    with pytest.raises(JaxRuntimeError, match="donate the same buffer twice"):
+        f(a, a)
+    assert not a.is_deleted() and f(a, jnp.ones(3))[0].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_donated_arguments_that_no_result_replaces_are_told() -> None:
+    with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float32\[3\]"):
+        nj.jit(lambda x: x[:1], donate_argnums=0)(jnp.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nj.jit(lambda x: x * 2, donate_argnums=0)(jnp.ones(3))
+        nj.jit(lambda x: jnp.float32(1), donate_argnums=0)(jnp.ones(3))  # not read at all
+
+
+def test_compiled_functions_take_no_static_arguments() -> None:
+    compiled = nj.jit(lambda x, n: x * n, static_argnums=1).lower(1.0, 3).compile()
+    assert compiled(2.0) == 6.0
+    with pytest.raises(TypeError, match="input pytree does not match"):
+        compiled(2.0, 3)
+
+
+def test_jacobians_of_integers_are_zeros_of_their_dtype() -> None:
+    jac = nj.jacrev(lambda x, y: x * y, argnums=(0, 1), allow_int=True)(jnp.arange(2), 3.0)
+    assert jac[0].dtype == jnp.int32 and jac[0].tolist() == [[0, 0], [0, 0]]
+    assert jac[1].tolist() == [0.0, 1.0]
+
+
+def test_gradients_of_weak_complex_numbers_are_strong() -> None:
+    for f in (lambda z: jnp.sin(z).real, lambda z: z.imag):
+        assert not nj.grad(f)(1.0 + 2.0j).weak_type
+
+
+def test_bounds_of_fori_loop() -> None:
+    with pytest.raises(TypeError, match="must have equal types, got int16 and int8"):
+        lax.fori_loop(jnp.int16(0), jnp.int8(3), lambda i, c: c + i, 0)
+    with pytest.raises(ValueError, match="Can only use `unroll` in `fori_loop` if the loop bounds"):
+        nj.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0.0, unroll=2))(3)
+    jaxpr = nj.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x))(1.0)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["scan"]
+
+
+def test_jaxprs_show_the_parameters_that_jax_shows() -> None:
+    def text(f: Any, *args: Any) -> str:
+        return str(nj.make_jaxpr(f)(*args))
+
+    x = jnp.ones((2, 3))
+    assert "reduce_sum[axes=(0,) out_sharding=None] a" in text(lambda x: x.sum(0), x)
+    assert "slice[limit_indices=(2, 3) start_indices=(0, 1) strides=None]" in text(
+        lambda x: x[:, 1:], x
+    )
+    assert "reshape[dimensions=None new_sizes=(6,) sharding=None]" in text(jnp.ravel, x)
+    assert "preferred_element_type=float32" in text(lambda x: x @ x.T, x)
+    f = nj.custom_jvp(jnp.sin)
+
+    @f.defjvp
+    def slope(primals: Any, tangents: Any) -> Any:
+        return f(*primals), tangents[0]
+
+    assert "jvp=slope\n      symbolic_zeros=False" in text(f, 1.0)
+    eqn = nj.make_jaxpr(jnp.sin)(1.0).eqns[0]
+    assert str(eqn) == "a:f32[] = sin b"
+
+
+def test_lines_of_equations_have_columns() -> None:
+    jaxpr = nj.make_jaxpr(lambda x: jnp.cos(x))(1.0)
+    assert f"{__file__}:" in str(jaxpr.eqns[0].source)
+    assert str(jaxpr.eqns[0].source).split(":")[-1].startswith("36 ")
+
+
+def test_arrays_as_python_objects() -> None:
+    x = jnp.arange(3.0)
+    assert copy.copy(x) is not x and copy.copy(x).tolist() == x.tolist()
+    assert round(jnp.float32(2.5)).dtype == jnp.int32
+    assert round(jnp.float32(2.26), 1).dtype == jnp.float32
+    assert repr(x.at) == f"_IndexUpdateHelper({x!r})"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{x:.2f}"
+    for run in (lambda: x == [1], lambda: [1] * jnp.int32(2), lambda: (1,) + x, lambda: x + [1]):
+        with pytest.raises(TypeError, match="unsupported operand type"):
+            run()
+
+
+def test_static_nodes_that_compare_with_their_own_kind_alone() -> None:
+    @tree_util.register_static
+    class Mode:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __hash__(self) -> int:
+            return hash(self.name)
+
+        def __eq__(self, other: Any) -> bool:
+            return self.name == other.name
+
+    with pytest.raises(ValueError, match="static data"):
+        tree_util.tree_map(lambda a, b: a, Mode("a"), Mode("b"))
+
+
+def test_unraveling_asks_for_the_dtype() -> None:
+    vector, unravel = ravel_pytree({"a": jnp.ones(2), "b": jnp.arange(2)})
+    with pytest.raises(TypeError, match="expected dtype float32"):
+        unravel(vector.astype(jnp.int32))
+    assert ravel_pytree(3.0)[0].weak_type
+
+
+def test_printed_containers_hold_arrays(capsys: Any) -> None:
+    nj.debug.print("{x} {y!r}", x={"a": jnp.ones(2)}, y=jnp.float32(2))
+    assert capsys.readouterr().out == (
+        "{'a': Array([1., 1.], dtype=float32)} Array(2., dtype=float32)\n"
+    )
+
+
+def test_promotions_that_are_refused_name_the_option() -> None:
+    x, y = jnp.ones((2, 3)), np.ones(3, np.float32)
+    with nj.numpy_rank_promotion("raise"), pytest.raises(
+        ValueError, match=r"for add on shapes \(2, 3\) \(3,\) and with the config option"
+    ):
+        x + y
+    with nj.numpy_rank_promotion("warn"), pytest.warns(
+        UserWarning, match=r"Following NumPy automatic rank promotion for add on shapes \(2, 3\)"
+    ):
+        x + y
+    with nj.numpy_dtype_promotion("strict"), pytest.raises(
+        ValueError,
+        match=r"Input dtypes \('float32', 'int32'\) have no available implicit dtype promotion",
+    ):
+        jnp.ones(3) + jnp.arange(3)
+
+
+def test_inlined_functions_are_written_in_place() -> None:
+    inner = nj.jit(lambda x: (x, jnp.sin(x)), inline=True)
+    jaxpr = nj.make_jaxpr(lambda x: inner(x)[1] * 2)(1.0)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["sin", "mul"]
+    assert nj.jit(nj.grad(lambda x: inner(x)[1]))(0.0) == 1.0
+    assert nj.vmap(inner)(jnp.zeros(2))[1].tolist() == [0.0, 0.0]
+
+
+def test_residuals_of_checkpointed_functions_are_named(capsys: Any) -> None:
+    def f(x: Any) -> Any:
+        return nj.ad_checkpoint.checkpoint_name(jnp.sin(x), "s") * jnp.cos(x)
+
+    policy = nj.checkpoint_policies.save_only_these_names("s")
+    nj.ad_checkpoint.print_saved_residuals(nj.checkpoint(f, policy=policy), 1.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "f32[] from the argument x" and "named 's' from " in lines[1]

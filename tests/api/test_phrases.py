@@ -1,0 +1,351 @@
+"""The phrases of JAX's messages that programs and tests of libraries match, beside its exception
+types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import errors, lax
+
+
+def _deleted() -> Any:
+    x = jnp.ones(3)
+    x.delete()
+    return x + 1
+
+
+def _assign() -> None:
+    jnp.ones(3)[0] = 1.0
+
+
+def _leak() -> Any:
+    kept: list = []
+    nj.jit(kept.append)(1.0)
+    return kept[0] + 1
+
+
+def _rule(**rules: Any) -> Any:
+    """The gradient at 1 of a custom_vjp identity with `fwd` and `bwd`, or without rules."""
+    f = nj.custom_vjp(lambda x: x)
+    if rules:
+        f.defvjp(rules.get("fwd", lambda x: (x, None)), rules.get("bwd", lambda r, g: (g,)))
+    return nj.grad(f)(1.0)
+
+
+def _jvp_rule(rule: Callable) -> Any:
+    f = nj.custom_jvp(lambda x: x)
+    f.defjvp(rule)
+    return nj.jvp(f, (1.0,), (1.0,))
+
+
+def _nondiff() -> Any:
+    f = nj.custom_vjp(lambda n, x: x, nondiff_argnums=(0,))
+    f.defvjp(lambda n, x: (x, None), lambda n, r, g: (g,))
+    return nj.jit(f)(3.0, 2.0)
+
+
+def _scan(body: Callable, init: Any = 0.0, xs: Any = None, **options: Any) -> Any:
+    return lax.scan(body, init, jnp.ones(3) if xs is None else xs, **options)
+
+
+def _compiled() -> Any:
+    return nj.jit(lambda x: x).lower(jnp.ones(2)).compile()
+
+
+CASES: list[tuple[Callable, type, str]] = [
+    (
+        lambda: nj.grad(lambda x: x)(1),
+        TypeError,
+        "grad requires real- or complex-valued inputs",
+    ),
+    (
+        lambda: nj.jacrev(lambda x: x)(1),
+        TypeError,
+        "jacrev requires real- or complex-valued inputs",
+    ),
+    (lambda: nj.jacfwd(lambda x: x)(1), TypeError, "jacfwd requires real-valued inputs"),
+    (lambda: nj.grad(lambda x: x * 1j)(1.0), TypeError, "grad requires real-valued outputs"),
+    (lambda: nj.grad(lambda x: x)("a"), TypeError, "not a valid JAX type"),
+    (
+        lambda: nj.grad(lambda x: [x])(1.0),
+        TypeError,
+        "Gradient only defined for scalar-output functions. Output was",
+    ),
+    (
+        lambda: nj.grad(lambda x: x)(jnp.ones(3)),
+        TypeError,
+        "Gradient only defined for scalar-output functions. Output had shape: (3,)",
+    ),
+    (
+        lambda: nj.jvp(jnp.sin, (1.0,), (1,)),
+        TypeError,
+        "primal and tangent arguments to jax.jvp do not match; dtypes must be equal",
+    ),
+    (
+        lambda: nj.jvp(jnp.sin, (jnp.ones(3),), (jnp.ones(2),)),
+        ValueError,
+        "jvp called with different primal and tangent shapes",
+    ),
+    (
+        lambda: nj.jvp(jnp.sin, 1.0, 1.0),
+        TypeError,
+        "primal and tangent arguments to jax.jvp must be tuples or lists; found float and float",
+    ),
+    (
+        lambda: nj.linearize(jnp.sin, jnp.ones(3))[1](jnp.ones(2)),
+        ValueError,
+        "linearized function called on tangent values inconsistent with the original primal values",
+    ),
+    (
+        lambda: nj.linearize(jnp.sin, 1.0)[1](1),
+        ValueError,
+        "linearized function called on tangent values inconsistent with the original primal values",
+    ),
+    (lambda: nj.vmap(jnp.sin)(1.0), ValueError, "vmap was requested to map its argument along"),
+    (
+        lambda: nj.vmap(jnp.add)(jnp.ones(2), jnp.ones(3)),
+        ValueError,
+        "vmap got inconsistent sizes for array axes to be mapped:\n"
+        "  * one axis had size 2: axis 0 of argument x",
+    ),
+    (
+        lambda: nj.vmap(jnp.sin, in_axes=None)(1.0),
+        ValueError,
+        "vmap must have at least one non-None value in in_axes",
+    ),
+    (
+        lambda: nj.vmap(jnp.sin, in_axes=(0, 0))(jnp.ones(2)),
+        ValueError,
+        "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional",
+    ),
+    (
+        lambda: nj.vmap(jnp.sin, out_axes=3)(jnp.ones(2)),
+        ValueError,
+        "axis 3 is out of bounds for array of dimension 1",
+    ),
+    (
+        lambda: nj.jit(lambda x: 1 if x else 2)(True),
+        errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array with shape bool[].",
+    ),
+    (
+        lambda: nj.jit(float)(1.0),
+        errors.ConcretizationTypeError,
+        "Abstract tracer value encountered where concrete value is expected: traced array with "
+        "shape float32[].\nThe problem arose with the `float` function",
+    ),
+    (
+        lambda: nj.jit(lambda x: [1, 2][x])(1),
+        errors.TracerIntegerConversionError,
+        "The __index__() method was called on traced array with shape int32[]",
+    ),
+    (_leak, errors.UnexpectedTracerError, "Encountered an unexpected tracer."),
+    (_deleted, RuntimeError, "Array has been deleted with shape=float32[3]."),
+    (_assign, TypeError, "JAX arrays are immutable and do not support in-place item assignment."),
+    (lambda: hash(jnp.ones(2)), TypeError, "unhashable type:"),
+    (lambda: bool(jnp.ones(0)), ValueError, "The truth value of an empty array is ambiguous"),
+    (
+        lambda: float(jnp.ones(2)),
+        TypeError,
+        "Only scalar arrays can be converted to Python scalars; got arr.ndim=1",
+    ),
+    (
+        lambda: [1][jnp.ones(1)],
+        TypeError,
+        "Only integer scalar arrays can be converted to a scalar index",
+    ),
+    (lambda: iter(jnp.float32(1)), TypeError, "iteration over a 0-d array"),
+    (lambda: len(jnp.float32(1)), TypeError, "len() of unsized object"),
+    (
+        lambda: nj.jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
+        ValueError,
+        "Non-hashable static arguments are not supported",
+    ),
+    (lambda: nj.jit(lambda x: x)("a"), TypeError, "Error interpreting argument to"),
+    (lambda: nj.jit(lambda x: "a")(1.0), TypeError, "which is not a valid JAX type"),
+    (lambda: nj.jit(lambda x: x, static_argnames=(3,)), TypeError, "argument is not a string"),
+    (
+        lambda: _compiled()(jnp.ones(3)),
+        TypeError,
+        "Argument types differ from the types for which this computation was compiled",
+    ),
+    (
+        lambda: _compiled()([jnp.ones(2)]),
+        TypeError,
+        "Function compiled with input pytree does not match the input pytree it was called with",
+    ),
+    (
+        lambda: nj.jit(_compiled())(jnp.ones(2)),
+        TypeError,
+        "Cannot apply JAX transformations to a function lowered and compiled for a particular",
+    ),
+    (
+        lambda: lax.cond(True, lambda: (1,), lambda: 1),
+        TypeError,
+        "cond branch outputs must have the same pytree structure, but they differ",
+    ),
+    (lambda: lax.cond(jnp.ones(2), int, int), TypeError, "Pred must be a scalar, got"),
+    (lambda: lax.cond("a", int, int), TypeError, "Pred must be a scalar, got 'a' of type"),
+    (lambda: lax.cond(1j, int, int), TypeError, "Pred type must be either boolean or number"),
+    (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
+    (lambda: lax.switch(0.0, [int, int]), TypeError, "Index type must be an integer, got"),
+    (lambda: lax.switch(jnp.ones(2, int), [int]), TypeError, "Branch index must be scalar, got"),
+    (
+        lambda: lax.while_loop(lambda c: c, lambda c: c, 0.0),
+        TypeError,
+        "cond_fun must return a boolean scalar, but got output type(s)",
+    ),
+    (
+        lambda: lax.while_loop(lambda c: (c, c), lambda c: c, 0.0),
+        TypeError,
+        "cond_fun must return a boolean scalar, but got pytree",
+    ),
+    (
+        lambda: lax.while_loop(lambda c: c < 3, lambda c: c + 1.0, jnp.int32(0)),
+        TypeError,
+        "while_loop body function carry input and carry output must have equal types",
+    ),
+    (
+        lambda: nj.grad(lambda x: lax.while_loop(lambda c: c < 3, lambda c: c * 2, x))(1.0),
+        ValueError,
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
+        "dynamic start/stop values",
+    ),
+    (lambda: _scan(lambda c, x: c), TypeError, "scan body output must be a pair, got"),
+    (
+        lambda: _scan(lambda c, x: ((c, c), x)),
+        TypeError,
+        "scan body function carry input and carry output must have the same pytree structure",
+    ),
+    (
+        lambda: _scan(lambda c, x: (jnp.ones(2), x), jnp.ones(3)),
+        TypeError,
+        "has type float32[3] but the corresponding output carry component has type float32[2], "
+        "so the shapes do not match",
+    ),
+    (
+        lambda: _scan(lambda c, x: (c, x), xs=(jnp.ones(3), jnp.ones(2))),
+        ValueError,
+        "scan got values with different leading axis sizes: 3, 2",
+    ),
+    (
+        lambda: _scan(lambda c, x: (c, x), length=4),
+        ValueError,
+        "scan got `length` argument of 4 which disagrees with leading axis sizes [3]",
+    ),
+    (
+        lambda: lax.scan(lambda c, x: (c, x), 0.0),
+        ValueError,
+        "scan got no values to scan over and `length` not provided",
+    ),
+    (
+        lambda: _scan(lambda c, x: (c, x), xs=3.0),
+        ValueError,
+        "scan got value with no leading axis to scan over",
+    ),
+    (_rule, AttributeError, "No VJP defined for custom_vjp function <lambda> using defvjp"),
+    (
+        lambda: nj.custom_jvp(lambda x: x)(1.0),
+        AttributeError,
+        "No JVP defined for custom_jvp function <lambda> using defjvp",
+    ),
+    (
+        lambda: _rule(fwd=lambda x: x),
+        TypeError,
+        "must produce a pair (list or tuple of length two) where the first element represents "
+        "the primal output and the second element represents residuals",
+    ),
+    (
+        lambda: _rule(bwd=lambda r, g: g),
+        TypeError,
+        "must produce an output with the same container (pytree) structure as the args tuple of "
+        "the primal function",
+    ),
+    (
+        lambda: _rule(bwd=lambda r, g: (jnp.ones(2),)),
+        ValueError,
+        "must produce an output with the same type as the args tuple of the primal function",
+    ),
+    (
+        lambda: _jvp_rule(lambda p, t: p[0]),
+        TypeError,
+        "must produce a pair (list or tuple of length two) representing primal and tangent outputs",
+    ),
+    (
+        lambda: _jvp_rule(lambda p, t: (p[0], [t[0]])),
+        TypeError,
+        "must produce primal and tangent outputs with equal container (pytree) structures",
+    ),
+    (
+        lambda: _jvp_rule(lambda p, t: (p[0], jnp.ones(2))),
+        TypeError,
+        "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
+        "dtypes",
+    ),
+    (
+        lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)),
+        TypeError,
+        "dot_general requires contracting dimensions to have the same shape, got (3,) and (2,)",
+    ),
+    (
+        lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 2))]),
+        TypeError,
+        "Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+        "concatenated",
+    ),
+    (
+        lambda: jnp.stack([jnp.ones(2), jnp.ones(3)]),
+        ValueError,
+        "All input arrays must have the same shape",
+    ),
+    (
+        lambda: lax.dynamic_slice(jnp.ones(3), (0,), (4,)),
+        TypeError,
+        "slice slice_sizes must be less than or equal to operand shape",
+    ),
+    (lambda: jnp.array(["a"]), TypeError, "is not a valid JAX array type"),
+    (
+        lambda: nj.jit(jnp.zeros)(3),
+        errors.TracerIntegerConversionError,
+        "Shapes must be 1D sequences of concrete values of integer type",
+    ),
+    (
+        lambda: nj.jit(lambda x: jnp.arange(0, x))(3),
+        errors.ConcretizationTypeError,
+        "It arose in the jnp.arange argument 'stop'",
+    ),
+    (
+        lambda: nj.grad(lambda x: nj.pure_callback(lambda v: v, nj.typeof(1.0), x))(1.0),
+        ValueError,
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks",
+    ),
+    (
+        lambda: nj.vmap(nj.custom_batching.custom_vmap(lambda x: x))(jnp.ones(2)),
+        AttributeError,
+        "No batching rule defined for custom_vmap function <lambda> using def_vmap",
+    ),
+    (
+        _nondiff,
+        errors.UnexpectedTracerError,
+        "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position "
+        "indicated by nondiff_argnums",
+    ),
+]
+
+
+@pytest.mark.parametrize(("run", "error", "phrase"), CASES, ids=[c[2][:60] for c in CASES])
+def test_messages_have_the_phrases_that_programs_match(
+    run: Callable, error: type, phrase: str
+) -> None:
+    with pytest.raises(error) as caught:
+        run()
+    assert phrase in str(caught.value) and type(caught.value) is error
+
+
+def test_cotangents_of_another_precision_are_converted() -> None:
+    assert _rule(bwd=lambda r, g: (g.astype(jnp.bfloat16),)) == 1.0

@@ -1,0 +1,50 @@
+"""Programs on arrays without elements call nothing back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+
+NONE, FIVE, NARROW, SHORT = (0,), (5,), (4, 0), (0, 3)
+CASES = {
+    "concatenate": (lambda a, b: jnp.concatenate([a * 2, b + 1, a, b]), NONE, FIVE),
+    "concatenate one": (lambda a, b: jnp.concatenate([a, b]), NONE, FIVE),
+    "concatenate none": (lambda a: jnp.concatenate([a, a], 1), NARROW),
+    "product": (lambda a, b: a @ b + 1, NARROW, SHORT),
+    "inner product": (lambda a: a @ a, NONE),
+    "integers": (lambda a, b: a.astype(int) @ b.astype(int), NARROW, SHORT),
+    "complex": (lambda a, b: (a + 0j) @ (b + 1j), NARROW, SHORT),
+    "empty product": (lambda a, b: a @ b, SHORT, (3, 2)),
+    "sum": (lambda a: jnp.exp(a).sum(1), NARROW),
+    "sum of all": (lambda a: jnp.exp(a).sum(), NARROW),
+    "product of rows": (lambda a: a.prod(1), NARROW),
+    "all": (lambda a: (a > 0).all(1), NARROW),
+    "any": (lambda a: (a > 0).any(), NARROW),
+    "max": (lambda a: jnp.max(a, 1, initial=-np.inf), NARROW),
+    "empty sum": (lambda a: a.sum(1), (0, 5)),
+    "pad": (lambda a: jnp.pad(a, ((1, 1), (2, 0)), constant_values=3.0), NARROW),
+    "cumsum": (lambda a: jnp.cumsum(a, 1), NARROW),
+    "sort": (lambda a: jnp.sort(a, 1), NARROW),
+    "update": (lambda a, b: lax.dynamic_update_slice(b * 2, a, (1,)), NONE, FIVE),
+    "convolution": (lambda a, b: lax.conv(a, b, (1,), "VALID"), (2, 0, 9), (4, 0, 3)),
+    "cholesky": (lambda a: jnp.linalg.cholesky(a), (3, 0, 0)),
+    "loop": (lambda a, b: lax.fori_loop(
+        0, 3, lambda i, s: jnp.concatenate([a, s[1:], s[:1] + a.sum()]), b), NONE, FIVE),
+    "branch": (lambda a, b: lax.cond(b[0] > 0, lambda: b + a.sum(), lambda: b), NONE, FIVE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_empty_is_not_computed(name):
+    function, *shapes = CASES[name]
+    args = [jnp.arange(1.0, 1.0 + np.prod(shape)).reshape(shape) for shape in shapes]
+    assert " = host " not in nj.jit(function).lower(*args).as_text()
+    found = nj.jit(function)(*args)
+    with nj.disable_jit():
+        expected = function(*args)
+    assert found.dtype == expected.dtype and found.weak_type == expected.weak_type
+    np.testing.assert_array_equal(found, expected)
