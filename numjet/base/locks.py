@@ -1,7 +1,7 @@
 """Locks that a forked process finds free, whichever thread of its parent held them.
 
-For every layer: `lock()` in place of `threading.Lock()` for what lasts as long as the process; and
-`once`, a property that is computed when it is first read, without a lock (that of
+For every layer: `lock()` and `reentrant()` in place of threading's for what lasts as long as the
+process; and `once`, a property that is computed when it is first read, without a lock (that of
 `functools.cached_property` belongs to the class in Python 3.11, and stays held in a child). What
 would break it: a lock that guards what must not be seen half done by a child.
 """
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-_locks: list[threading.Lock] = []
+_locks: list[Any] = []
 
 
 def lock() -> threading.Lock:
@@ -23,9 +23,16 @@ def lock() -> threading.Lock:
     return made
 
 
+def reentrant() -> Any:
+    """A lock for the life of the process that its thread may take again."""
+    made = threading.RLock()
+    _locks.append(made)
+    return made
+
+
 def _after_fork() -> None:
     for held in _locks:
-        held._at_fork_reinit()  # type: ignore[attr-defined]
+        held._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

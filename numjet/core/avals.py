@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
-import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import locks
 from numjet.core import dtypes, hooks
 from numjet.core.memo import Memo
 
@@ -192,7 +191,7 @@ class ShapedArray(AbstractValue):
 _recall = ShapedArray._known.get  # bound once: a memo's method takes as long to find as to call
 # All avals that anybody has: what was forgotten as seldom used is found here as long as it lives.
 _alive: dict[tuple, weakref.KeyedRef] = {}
-_making = threading.RLock()  # reentrant, since finalizers may run anywhere
+_making = locks.reentrant()  # finalizers may run anywhere
 
 
 def _restored(shape: tuple, dtype: Any, weak_type: bool, placed: Any) -> ShapedArray:
@@ -268,12 +267,3 @@ def _died(ref: weakref.KeyedRef) -> None:
     with _making:
         if _alive.get(ref.key) is ref:
             del _alive[ref.key]
-
-
-def _after_fork() -> None:
-    global _making
-    _making = threading.RLock()  # another thread of the parent may have held it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

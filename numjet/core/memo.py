@@ -61,8 +61,12 @@ class Memo(dict):
     def __setitem__(self, key: Any, value: Any) -> None:
         if len(self) >= self.bound and key not in self:
             self.drop(self.bound // 4 + 1)
-        self.learned += 1
         dict.__setitem__(self, key, value)
+        self.count()
+
+    def count(self) -> None:
+        """Count an entry that was learned."""
+        self.learned += 1
         if not next(_clock) % _BETWEEN:
             _bound_all()
 

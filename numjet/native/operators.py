@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import collections
 import ctypes
 import os
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -71,6 +73,10 @@ _HEADER = len(words(tables.Table)) - 1  # words of a table before its slots
 _LATER = words(tables.Table).index("later")
 _ENTRY, _CONTEXT = words(tables.Entry), words(tables.OperatorContext)
 _TABLES = forever(np.zeros(len(OPERATORS), np.int64))  # addresses, by number
+_changing = locks.reentrant()  # finalizers may run anywhere
+# Entries that are forgotten, and when they were: a call that found one may be on its way yet.
+_dropped: collections.deque[tuple[float, list]] = collections.deque()
+_CALL_SECONDS = 0.2
 
 
 class AtSlots:
@@ -96,7 +102,6 @@ class Table(Memo):
         table[:_HEADER] = (address(_context()), id(fallback), check_trace, operands, 0)
         self.words, self.fallback = table, fallback
         self.later: Any = None  # the slots of what is written down, when there are some
-        self._before: list[tuple] = []
         name = name or getattr(fallback, "__name__", "an operation")
         # Last: who forgets everything finds it from here on.
         super().__init__(f"native code: {name}", tables.SLOTS + tables.LATER_SLOTS, passing=True)
@@ -132,9 +137,10 @@ class Table(Memo):
         numbers: for each operand, if it is a Python number, the dict of arrays made of such, else
         None; large: whether no operand needs to wait itself.
         """
-        if self.later is None:
-            self.later = np.zeros(3 * tables.LATER_SLOTS, np.int64)
-            self.words[_LATER] = address(self.later)
+        with _changing:
+            if self.later is None:
+                self.later = np.zeros(3 * tables.LATER_SLOTS, np.int64)
+                self.words[_LATER] = address(self.later)
         keys = id(left), 0 if right is None else id(right)
 
         def entry() -> np.ndarray:
@@ -155,23 +161,34 @@ class Table(Memo):
             place = slots[3 * k :][:3]
             if place[2] == 0:
                 entry = make()
-                if entry is not None:
-                    place[:] = x, y, address(entry)
-                    # May drop all, the words first.
-                    self[x, y, slots is self.later] = entry, kinds
-                return entry is not None
+                if entry is None:
+                    return False
+                key = x, y, slots is self.later
+                with _changing:
+                    # Other threads may have been here meanwhile: what a slot leads to stays.
+                    free = not place[2] and key not in self
+                    if free:
+                        place[:] = x, y, address(entry)
+                        dict.__setitem__(self, key, (entry, kinds))
+                if free:
+                    self.count()  # may drop all
+                    return True
             if place[0] == x and place[1] == y:
                 return True
         return False
 
     def drop(self, count: int) -> None:
-        """Forget all entries. Their memory goes at the next time: a call may be on its way."""
-        self.words[_HEADER:] = 0
-        if self.later is not None:
-            self.later[:] = 0
-        self._before = list(self.values())
-        self.dropped += len(self)
-        self.clear()
+        """Forget all entries. Their memory goes later: calls may be on their way."""
+        now, past = time.monotonic(), []
+        with _changing:
+            self.words[_HEADER:] = 0
+            if self.later is not None:
+                self.later[:] = 0
+            _dropped.append((now, list(self.values())))
+            self.dropped += len(self)
+            self.clear()
+            while _dropped[0][0] < now - _CALL_SECONDS:
+                past.append(_dropped.popleft())  # freed without the lock
 
     def function(self) -> Callable:
         """The operation as a function object."""

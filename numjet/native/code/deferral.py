@@ -360,7 +360,12 @@ def later(t: Table, x: Object, y: Object) -> Object:
             return NULL
     if operands[0] == NULL:
         return NULL
-    return write(c, e.plan, operands, n)
+    for k in range(n):
+        c.Py_IncRef(operands[k])  # the dicts of numbers may forget theirs meanwhile
+    out = write(c, e.plan, operands, n)
+    for k in range(n):
+        c.Py_DecRef(operands[k])
+    return out
 
 
 @native(exported=True)

@@ -380,7 +380,10 @@ def apply_staged(self: Tuple, x: Object) -> Object:
         if is_a(tracer.aval, c.shaped_array):
             out = c.PyDict_GetItem(self.items[1], tracer.aval)
             if out != NULL and out != c.none and current(c, tracer.owner):
-                return write(
+                c.Py_IncRef(out)  # the dict may forget it meanwhile
+                written = write(
                     c, tracer.owner, self.items[2], operands, 1, self.items[3], out, c.one, c.two
                 )
+                c.Py_DecRef(out)
+                return written
     return c.PyObject_Vectorcall(self.items[4], operands, 1, NULL)
