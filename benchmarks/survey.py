@@ -11,7 +11,9 @@ each call in turn, in each round the least of N calls after the first; if it tak
 at once; what is there already is not run again, so that an interrupted survey goes on there.
 The table has the slowest beside JAX first, then what only one package did; its last lines are the
 geometric means. With --jit calls are jitted; NUMJET_CPU=x86-64-v3 and
-XLA_FLAGS=--xla_cpu_max_isa=AVX2 in the environment limit the two packages to AVX2.
+XLA_FLAGS=--xla_cpu_max_isa=AVX2 in the environment limit the two packages to AVX2. With --processor
+both run on one processor and what is measured is the time that their processes had it, of several
+calls in a row where they are short: so on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -228,15 +230,20 @@ def jitted(package: Any, function: Callable, args: list) -> tuple[Callable, list
     return package.jit(call), [a for i, a in enumerate(args) if i not in constant]
 
 
-def least(package: Any, function: Callable, args: list, repeat: int) -> float:
+def least(package: Any, function: Callable, args: list, repeat: int, processor: bool) -> float:
     """The least time of a call after the first."""
-    best, end = math.inf, time.perf_counter() + BUDGET
+    clock = time.process_time if processor else time.perf_counter
+    best, end, calls = math.inf, time.perf_counter() + BUDGET, 1
     for k in range(repeat + 1):
-        start = time.perf_counter()
-        for x in leaves(package, function(*args)):
-            x.block_until_ready()
+        start = clock()
+        for _ in range(calls):
+            for x in leaves(package, function(*args)):
+                x.block_until_ready()
+        spent = (clock() - start) / calls
         if k:
-            best = min(best, time.perf_counter() - start)
+            best = min(best, spent)
+            if processor:
+                calls = max(1, int(2e-3 / max(best, 1e-6)))
             if time.perf_counter() > end:
                 break
     return best
@@ -263,7 +270,7 @@ def worker(name: str) -> None:
                 function = known[task["call"]][0]
                 if task["jit"]:
                     function, args = jitted(package, function, args)
-                answer = least(package, function, args, task["repeat"])
+                answer = least(package, function, args, task["repeat"], task["processor"])
         except Exception as error:  # nothing that this package does: said in the record
             answer = f"{type(error).__name__}: {error}"[:200]
         print(json.dumps(answer), file=answers, flush=True)
@@ -272,8 +279,11 @@ def worker(name: str) -> None:
 class Worker:
     """The process of a package."""
 
-    def __init__(self, python: str, package: str) -> None:
+    def __init__(self, python: str, package: str, processor: bool) -> None:
         self.command = [python, "-W", "ignore", __file__, "--worker", package]
+        if processor:
+            one = sorted(os.sched_getaffinity(0))
+            self.command[:0] = ["taskset", "-c", str(one[os.getpid() % len(one)])]
         self.process: subprocess.Popen | None = None
 
     def ask(self, task: dict[str, Any], patience: float) -> Any:
@@ -320,7 +330,8 @@ def read(file: pathlib.Path | None) -> Record:
 def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
     """Ask both packages for what is not in the record yet."""
     record = read(file)
-    workers = {"numjet": Worker(sys.executable, "numjet"), "jax": Worker(given.peer, "jax")}
+    workers = {"numjet": Worker(sys.executable, "numjet", given.processor),
+               "jax": Worker(given.peer, "jax", given.processor)}
     try:
         calls = workers["numjet"].ask({"what": "find"}, 20 * PATIENCE)
         wanted = set(filter(None, given.only.split(",")))
@@ -330,7 +341,8 @@ def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
                 if (n, call) in record:
                     continue
                 task = {"what": "time", "call": call, "way": way, "n": n,
-                        "repeat": given.repeat, "jit": given.jit}  # fmt: skip
+                        "repeat": given.repeat, "jit": given.jit,
+                        "processor": given.processor}  # fmt: skip
                 answers: dict[str, Any] = {}
                 for _ in range(given.rounds):
                     for package, process in workers.items():
@@ -380,6 +392,7 @@ def main() -> None:
     parser.add_argument("--peer", default=os.environ.get("NUMJET_ORACLE_PYTHON", sys.executable))
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--processor", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:

@@ -1,12 +1,12 @@
-"""Fourier transforms of many rows or columns side by side, one a lane, of lengths that are powers
-of two.
+"""Fourier transforms of many rows or columns side by side, one a lane, of lengths without other
+prime factors than 2, 3, 5 and 7.
 
 A group of transforms is brought into vectors, a pair (real, imaginary) for each element, and goes
-through passes of radix 4 (Stockham's, which need no reordering) between two pieces of scratch
-memory; roots of unity are the same for all lanes. A real row is a complex one of half its length,
-so that no row touches another's results. Several axes are transformed one after another. Symbol
-`nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. For:
-`kernels.generator`. What would break it: scratch for less than a task each.
+through passes (Stockham's, which need no reordering) of the radices of `radices` between two pieces
+of scratch memory; roots of unity are the same for all lanes. A real row of even length is a complex
+one of half its length, so that no row touches another's results. Several axes are transformed one
+after another. Symbol `nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over
+groups. For: `kernels.generator`. What would break it: scratch for less than a task each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import lanes_of, size_of, table
+from numjet.cpu.kernels.common import fused, lanes_of, size_of, table
 from numjet.cpu.kernels.linalg.side_by_side import Group
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
@@ -31,6 +31,8 @@ FIELDS = ("count", "inner", "across", "inverse", "scratch", "in1", "out1")
 _TYPES = {"complex64": "float", "complex128": "double"}
 # Butterflies of all groups below which the pool costs more than it brings.
 _PARALLEL = 10_000
+# Complex elements from which the next group's memory is fetched early.
+_EARLY = 24
 FORWARD, INVERSE, REAL, HALF = range(4)
 
 
@@ -43,7 +45,9 @@ def generate(build: Values, node: Node) -> list[Step] | None:
     if element is None or x.literal is not None:
         return None
     lanes = lanes_of(element)
-    if not all(2 <= n <= LONGEST and n & (n - 1) == 0 for n in lengths) or lanes < 2:
+    if lanes < 2 or not all(2 <= n <= LONGEST and radices(n) is not None for n in lengths):
+        return None
+    if kind in (REAL, HALF) and lengths[-1] % 2:
         return None
     last = len(x.shape) - 1
     axes = list(range(last, last - len(lengths), -1))
@@ -62,6 +66,19 @@ def generate(build: Values, node: Node) -> list[Step] | None:
         steps.append(_step(build, element, reads, target, axis, n, along))
         reads = target
     return steps
+
+
+def radices(n: int) -> list[int] | None:
+    """Those of the passes, in their order, whose product is n; None for other prime factors."""
+    found, rest = [], n
+    for prime in (7, 5, 3):
+        while rest % prime == 0:
+            found.append(prime)
+            rest //= prime
+    power = rest.bit_length() - 1
+    if rest != 1 << power:
+        return None
+    return found + [4] * (power // 2) + [2] * (power % 2)
 
 
 def _step(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
@@ -117,7 +134,8 @@ class _Transform:
         """n: complex elements. order: of the roots of unity, n or 2 n."""
         self.g, self.n, self.roots_of_n = group, n, order // n
         self.pair = 2 * group.row  # bytes from element to element
-        roots = np.exp(-2j * np.pi * np.arange(order) / order)
+        self.early = n >= _EARLY
+        roots = _roots(order)
         parts = np.stack([roots.real, roots.imag], 1).ravel().tolist()
         self.roots = group.module.array(parts, group.element)
 
@@ -158,46 +176,28 @@ class _Transform:
             g.store(value[0], b.gep(at, real))
             g.store(value[1], b.gep(at, imaginary))
 
-        def add(v: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
-            return b.add(v[0], w[0]), b.add(v[1], w[1])
-
-        def sub(v: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
-            return b.sub(v[0], w[0]), b.sub(v[1], w[1])
-
+        whole = b.splat(b.select(b.icmp("ne", g.f.inverse, 0), b.const(1.0 / self.n, g.element),
+                                 b.const(1.0, g.element)), g.lanes)  # fmt: skip
         rest, stride = self.n, 1
-        while rest >= 4:
-            quarter = rest // 4
-            with b.loop(0, quarter) as outer:
+        for radix in radices(self.n) or []:
+            rest //= radix
+            with b.loop(0, rest) as outer:
                 p = outer.index
                 step = stride * self.roots_of_n
-                roots = [self.root(b.mul(p, k * step)) for k in (1, 2, 3)]
+                # Where `rest` is 1, every root is.
+                roots = [self.root(b.mul(p, k * step)) for k in range(1, radix) if rest > 1]
                 with b.loop(0, stride) as inner:
                     place = b.add(inner.index, b.mul(p, stride))
-                    one, two, three, four = [
-                        load(x, b.add(place, k * quarter * stride)) for k in range(4)
-                    ]
-                    s, d = add(one, three), sub(one, three)
-                    t, (u, v) = add(two, four), sub(two, four)
-                    turned = (b.neg(v), u)  # i times the difference
-                    to = b.add(inner.index, b.mul(p, 4 * stride))
-                    results = (
-                        add(s, t),
-                        _times(b, sub(d, turned), roots[0]),
-                        _times(b, sub(s, t), roots[1]),
-                        _times(b, add(d, turned), roots[2]),
-                    )
+                    values = [load(x, b.add(place, k * rest * stride)) for k in range(radix)]
+                    results = _butterfly(b, values)
+                    to = b.add(inner.index, b.mul(p, radix * stride))
                     for k, value in enumerate(results):
+                        if rest == 1:
+                            value = b.mul(value[0], whole), b.mul(value[1], whole)
+                        elif k:
+                            value = _times(b, value, roots[k - 1])
                         store(value, y, b.add(to, k * stride))
-            rest, stride, x, y = quarter, 4 * stride, y, x
-        if rest == 2:
-            with b.loop(0, stride) as inner:
-                one, two = load(x, inner.index), load(x, b.add(inner.index, stride))
-                store(add(one, two), y, inner.index)
-                store(sub(one, two), y, b.add(inner.index, stride))
-            x, y = y, x
-        with b.if_(b.icmp("ne", g.f.inverse, 0)), b.loop(0, 2 * self.n) as each:
-            place = g.at(x, each.index)
-            g.store(b.mul(g.load(place), 1.0 / self.n), place)
+            stride, x, y = radix * stride, y, x
         return x
 
     # ---- kinds
@@ -207,8 +207,8 @@ class _Transform:
         g, b = self.g, self.g.b
         x, y = self.memory()
         reals = b.const(2 * self.n, "i64")
-        g.bring(g.ins[0], reals, g.f.in1, x)
-        g.give(g.outs[0], reals, g.f.out1, self.run(x, y))
+        g.bring(g.ins[0], reals, g.f.in1, x, self.early)
+        g.give(g.outs[0], reals, g.f.out1, self.run(x, y), early=self.early)
 
     def columns(self) -> None:
         """Complex numbers of `inner` columns; the last group of columns begins early."""
@@ -242,7 +242,7 @@ class _Transform:
         element n/2 - k its conjugate with -w, for w a root of unity."""
         g, b, half = self.g, self.g.b, self.n
         x, y = self.memory()
-        g.bring(g.ins[0], b.const(2 * half, "i64"), g.f.in1, x)
+        g.bring(g.ins[0], b.const(2 * half, "i64"), g.f.in1, x, self.early)
         z = self.run(x, y)
         out = b.select(b.icmp("eq", z, x), y, x)
         first, zero = self._pair(z, 0), b.const(0.0, g.kind)
@@ -257,14 +257,14 @@ class _Transform:
             odd = _times(b, (b.add(im, im_), b.sub(re_, re)), self.root(each.index))
             self._put(out, each.index, (b.add(even[0], odd[0]), b.add(even[1], odd[1])))
             self._put(out, mirror, (b.sub(even[0], odd[0]), b.sub(odd[1], even[1])))
-        g.give(g.outs[0], b.const(2 * half + 2, "i64"), g.f.out1, out)
+        g.give(g.outs[0], b.const(2 * half + 2, "i64"), g.f.out1, out, early=self.early)
 
     def half(self) -> None:
         """Half a spectrum to real rows: `real` backwards. The imaginary parts of the first and the
         last element do not count."""
         g, b, half = self.g, self.g.b, self.n
         x, y = self.memory()
-        g.bring(g.ins[0], b.const(2 * half + 2, "i64"), g.f.in1, y)
+        g.bring(g.ins[0], b.const(2 * half + 2, "i64"), g.f.in1, y, self.early)
         one, two = (b.mul(self._pair(y, k)[0], 0.5) for k in (0, half))
         self._put(x, 0, (b.add(one, two), b.sub(one, two)))
         with b.loop(1, half // 2 + 1) as each:
@@ -277,7 +277,7 @@ class _Transform:
             odd = _times(b, (b.sub(re, re_), b.add(im, im_)), (c, b.neg(s)))
             self._put(x, each.index, (b.sub(even[0], odd[1]), b.add(even[1], odd[0])))
             self._put(x, mirror, (b.add(even[0], odd[1]), b.sub(odd[0], even[1])))
-        g.give(g.outs[0], b.const(2 * half, "i64"), g.f.out1, self.run(x, y))
+        g.give(g.outs[0], b.const(2 * half, "i64"), g.f.out1, self.run(x, y), early=self.early)
 
     def _pair(self, base: Value, place: Value | int) -> tuple[Value, Value]:
         at = self._place(base, place)
@@ -293,10 +293,69 @@ class _Transform:
         return b.gep(base, b.mul(b.value(place, "i64"), self.pair))
 
 
-def _times(b: Builder, v: tuple[Value, Value], w: tuple[Value, Value]) -> tuple[Value, Value]:
+def _roots(order: int) -> np.ndarray:
+    """e^(-2πik/order) for each k, turned from angles of at most an eighth of the circle."""
+    k = 4 * np.arange(order)
+    quarter = (2 * k + order) // (2 * order)
+    angle = np.pi / 2 * ((k - quarter * order) / order)
+    return np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[quarter % 4]
+
+
+Complex = tuple[Value, Value]
+
+
+def _add(b: Builder, v: Complex, w: Complex) -> Complex:
+    return b.add(v[0], w[0]), b.add(v[1], w[1])
+
+
+def _sub(b: Builder, v: Complex, w: Complex) -> Complex:
+    return b.sub(v[0], w[0]), b.sub(v[1], w[1])
+
+
+def _times(b: Builder, v: Complex, w: Complex) -> Complex:
     """The product of complex numbers."""
     (a, c), (d, e) = v, w
-    return b.sub(b.mul(a, d), b.mul(c, e)), b.add(b.mul(a, e), b.mul(c, d))
+    return fused(b, a, d, b.neg(b.mul(c, e))), fused(b, a, e, b.mul(c, d))
+
+
+def _butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
+    """The transform of a few values."""
+    n = len(values)
+    if n == 2:
+        return [_add(b, *values), _sub(b, *values)]
+    if n % 2:
+        return _odd_butterfly(b, values)
+    one, two, three, four = values
+    s, d = _add(b, one, three), _sub(b, one, three)
+    t, (u, v) = _add(b, two, four), _sub(b, two, four)
+    turned = (b.neg(v), u)  # i times the difference
+    return [_add(b, s, t), _sub(b, d, turned), _sub(b, s, t), _add(b, d, turned)]
+
+
+def _odd_butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
+    """Values k and n - k have roots that are conjugate: their sum goes with the cosines, their
+    difference with the sines."""
+    n, first = len(values), values[0]
+    half = range(1, n // 2 + 1)
+    sums = [_add(b, values[k], values[n - k]) for k in half]
+    differences = [_sub(b, values[k], values[n - k]) for k in half]
+    results = [first] * n
+    for pair in sums:
+        results[0] = _add(b, results[0], pair)
+    for j in half:
+        angles = [2 * math.pi * (j * k % n) / n for k in half]
+        parts = []
+        for part in range(2):
+            along, across = first[part], None
+            for angle, s, d in zip(angles, sums, differences, strict=True):
+                along = fused(b, s[part], b.const(math.cos(angle), along.type), along)
+                sine = b.const(math.sin(angle), along.type)
+                across = fused(b, d[part], sine, across) if across else b.mul(d[part], sine)
+            parts.append((along, across))
+        (re, re_), (im, im_) = parts
+        results[j] = b.add(re, im_), b.sub(im, re_)
+        results[n - j] = b.sub(re, im_), b.add(im, re_)
+    return results
 
 
 def _module(name: str) -> Module:

@@ -149,45 +149,80 @@ class Group:
         last = b.sub(count, 1)
         return [b.gep(base, b.mul(b.min(b.add(first, k), last), nbytes)) for k in range(self.lanes)]
 
-    def bring(self, base: Value, elements: Value, nbytes: Value, target: Value) -> None:
-        """Turn the group's matrices: up to a vector's lanes of vectors too many are written."""
+    def bring(self, base: Value, elements: Value, nbytes: Value, target: Value,
+              early: bool = False) -> None:  # fmt: skip
+        """Turn the group's matrices: up to a vector's lanes of vectors too many are written. early:
+        fetch the next group's into the caches."""
         name, element, lanes, size = "bring", self.element, self.lanes, self.size
         if not any(function.name == name for function in self.module.functions):
             b = self._mover(name)
             base_, start, count, elements_, nbytes_, target_ = b.args
             lines = self._lines(b, base_, start, count, nbytes_)
-            with b.loop(0, elements_, lanes) as each:
-                mask = prefix_mask(b, b.sub(elements_, each.index), lanes)
-                offset, zero = b.mul(each.index, size), b.const(0, vector(element, lanes))
-                block = [b.masked_load(b.gep(x, offset), mask, zero, size) for x in lines]
-                place = b.gep(target_, b.mul(each.index, self.row))
-                for x in transpose_block(b, block):
+            kind, ahead = vector(element, lanes), b.mul(nbytes_, lanes)
+
+            def block(first: Value, mask: Value | None) -> None:
+                offset, zero = b.mul(first, size), b.const(0, kind)
+                for x in lines if early else ():  # the next group's
+                    b.prefetch(b.gep(x, b.add(offset, ahead)))
+                rows = [
+                    b.load(b.gep(x, offset), kind, size) if mask is None
+                    else b.masked_load(b.gep(x, offset), mask, zero, size) for x in lines
+                ]  # fmt: skip
+                place = b.gep(target_, b.mul(first, self.row))
+                for x in transpose_block(b, rows):
                     b.store(x, place, self.row)
                     place = b.gep(place, self.row)
+
+            self._blocks(b, elements_, block)
             b.ret()
         self.b.call(name, "void", base, self.first, self.f.count, elements, nbytes, target)
 
     def give(self, base: Value, elements: Value, nbytes: Value, source: Value,
-             element: str | None = None) -> None:  # fmt: skip
-        """Write the vectors at `source` back to the group's matrices."""
+             element: str | None = None, early: bool = False) -> None:  # fmt: skip
+        """Write the vectors at `source` back to the group's matrices. early: as in `bring`."""
         element = element or self.element
         name, lanes, size = f"give_{element}", self.lanes, size_of(element)
         if not any(function.name == name for function in self.module.functions):
             b = self._mover(name)
             base_, start, count, elements_, nbytes_, source_ = b.args
             lines = self._lines(b, base_, start, count, nbytes_)
-            row = lanes * size
-            with b.loop(0, elements_, lanes) as each:
-                mask = prefix_mask(b, b.sub(elements_, each.index), lanes)
-                offset = b.mul(each.index, size)
-                place, block = b.gep(source_, b.mul(each.index, row)), []
+            row, ahead = lanes * size, b.mul(nbytes_, lanes)
+
+            def block(first: Value, mask: Value | None) -> None:
+                offset = b.mul(first, size)
+                for x in lines if early else ():
+                    b.prefetch(b.gep(x, b.add(offset, ahead)), write=True)
+                place, columns = b.gep(source_, b.mul(first, row)), []
                 for _ in range(lanes):
-                    block.append(b.load(place, vector(element, lanes), row))
+                    columns.append(b.load(place, vector(element, lanes), row))
                     place = b.gep(place, row)
-                for line, x in zip(lines, transpose_block(b, block), strict=True):
-                    b.masked_store(x, b.gep(line, offset), mask, size)
+                for line, x in zip(lines, transpose_block(b, columns), strict=True):
+                    if mask is None:
+                        b.store(x, b.gep(line, offset), size)
+                    else:
+                        b.masked_store(x, b.gep(line, offset), mask, size)
+
+            self._blocks(b, elements_, block)
             b.ret()
         self.b.call(name, "void", base, self.first, self.f.count, elements, nbytes, source)
+
+    def _blocks(
+        self, b: Builder, elements: Value, block: Callable[[Value, Value | None], None]
+    ) -> None:
+        """A vector's lanes of elements after another, by their first and, where there are fewer,
+        a mask. The last block begins early: without AVX-512 a masked store takes as long as many
+        plain ones."""
+        lanes = self.lanes
+        if self.module.has("avx512f"):
+            with b.loop(0, elements, lanes) as each:
+                block(each.index, prefix_mask(b, b.sub(elements, each.index), lanes))
+            return
+        with b.if_(b.icmp("sge", elements, lanes)):
+            last = b.sub(elements, lanes)
+            with b.loop(0, elements, lanes) as each:
+                block(b.min(each.index, last), None)
+        with b.if_(b.icmp("slt", elements, lanes)):
+            block(b.const(0, "i64"), prefix_mask(b, elements, lanes))
 
     def _mover(self, name: str) -> Builder:
         names = ("base", "first", "count", "elements", "nbytes", "vectors")
