@@ -55,8 +55,9 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     """An array whose parts `data_callback(index)` returns, one call a device.
 
     shape: of the whole. sharding: its layout. data_callback(index): the part for a tuple of slices,
-    an array. dtype: that of the parts where it is not given. Devices of other processes are not
-    asked for. Raises TypeError for what is no sharding, ValueError for parts of another shape.
+    an array. dtype: of the parts, which is checked where it is given. Devices of other processes
+    are not asked for. Raises TypeError for what is no sharding, ValueError for parts of another
+    shape or dtype.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -73,6 +74,10 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
         if part.shape != want:
             raise ValueError(f"make_array_from_callback: data_callback({index}) returned shape "
                              f"{part.shape}, the part of shape {shape} has {want}.")
+        if dtype is not None and dtypes.canonical(part.dtype) != dtypes.canonical(dtype):
+            raise ValueError(f"make_array_from_callback: if dtype is given it must be that of the "
+                             f"parts. Got dtype={dtypes.canonical(dtype)}, and a part of dtype "
+                             f"{part.dtype}.")
         parts.append((index, part))
     found = dtypes.canonical(parts[0][1].dtype if dtype is None else dtype)
     return _filled(shape, found, parts, sharding)
@@ -109,10 +114,10 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
             raise ValueError(f"{name}: Expected shard shape {want} doesn't match the single device "
                              f"array shape {value.shape}. Shape of Array is {shape} with sharding "
                              f"{sharding}.")
-        if dtype is not None and value.dtype != dtypes.canonical(dtype):
-            raise ValueError(f"{name}: an array has dtype {value.dtype}, expected "
-                             f"{dtypes.canonical(dtype)}.")
         values.append(value)
+        wanted = values[0].dtype if dtype is None else dtypes.canonical(dtype)
+        if value.dtype != wanted:
+            raise ValueError(f"{name}: an array has dtype {value.dtype}, expected {wanted}.")
     # The parts of a device are found by where they live, as the order of arrays need not be that of
     # the sharding.
     by_device = {next(iter(v.sharding.device_set)): v for v in values}

@@ -482,9 +482,10 @@ def _bounds(index: tuple) -> tuple:
 def _sharding(self: Any) -> Any:
     if isinstance(self, Tracer):
         raise AttributeError("A traced array has no sharding while the function is traced.")
-    if type(self) is RemoteArray and self._sharding is None:
-        return SingleDeviceSharding(self._buffer.devices[0])
     nowhere = self._sharding is None and hooks.sharding_of_nowhere(self.ndim)
+    if type(self) is RemoteArray and self._sharding is None:
+        here = self._buffer.devices[0]
+        return nowhere if nowhere and here in nowhere.device_set else SingleDeviceSharding(here)
     return nowhere or self._sharding or SingleDeviceSharding(first_device())
 
 
@@ -514,8 +515,7 @@ def _shifted(at: slice, offset: int) -> slice:
 
 def _global_shards(self: Any) -> list[Shard]:
     """A Shard a device; those of other processes hold no data."""
-    mine = {s.device: s for s in _shards(self)}
-    sharding = _sharding(self)
+    mine, sharding = {s.device: s for s in _shards(self)}, _sharding(self)
     if type(self) is RemoteArray:
         return list(mine.values())
     return [
@@ -527,16 +527,14 @@ def _remote_shards(self: RemoteArray) -> list[Shard]:
     sharding, devices = _sharding(self), self._buffer.devices
     if len(devices) == 1:
         return [Shard(devices[0], sharding, self.shape, self)]
-    shape, kept = sharding.shard_shape(self.shape), list(self.shape)
-    out = []
+    shape, bare, out = sharding.shard_shape(self.shape), self.aval.bare(), []
     for device, index in sharding.indices(self.shape):
         # One slice a device keeps its axis in memory.
-        kept = [1 if isinstance(i, int) else n for i, n in zip(
-            index, [s.stop - s.start if isinstance(s, slice) and s.start is not None else n
-                    for s, n in zip(index, self.shape, strict=True)], strict=True)]
-        part = RemoteArray(self._buffer.part(devices.index(device)),
-                           self.aval.update(shape=tuple(kept)), SingleDeviceSharding(device))
-        data = part if tuple(kept) == shape else part.reshape(shape)  # type: ignore[attr-defined]
+        kept = tuple([1 if isinstance(i, int) else n if i.start is None else i.stop - i.start
+                      for i, n in zip(index, self.shape, strict=True)])  # fmt: skip
+        part = RemoteArray(self._buffer.part(devices.index(device)), bare.update(shape=kept),
+                           SingleDeviceSharding(device))
+        data = part if kept == shape else part.reshape(shape)  # type: ignore[attr-defined]
         out.append(Shard(device, sharding, self.shape, data))
     return out
 
@@ -691,6 +689,8 @@ def device_put(
             return leaf
         if isinstance(leaf, Tracer) or axes_alone:
             return mark(leaf, sharding)
+        if leaf._sharding == sharding and not leaf.is_deleted():
+            return leaf
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
         if type(leaf) is SpreadArray and not leaf.is_fully_addressable:
             return Spread.move(leaf, sharding)

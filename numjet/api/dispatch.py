@@ -188,11 +188,12 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
     if config.disable_jit.value and not alone:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    if Spread.active and any_spread(args) or Placed.active and any_placed(closed.out_avals):
-        return Spread.run(closed, args, name)
-    place = target(args, name) if Remote.active else None
+    spread = Spread.active and any_spread(args)
+    place = target(args, name) if Remote.active and not spread else None
     if place is not None:
         return Remote.run(closed, args, place, name)
+    if spread or Placed.active and any_placed(closed.out_avals):
+        return Spread.run(closed, args, name)
     executable = compiled(closed, name)
     values = [(x if type(x) is ArrayImpl else as_array(x))._value for x in args]
     return wrap(executable(values), closed.out_avals, name)

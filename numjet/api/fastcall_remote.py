@@ -14,7 +14,7 @@ from typing import Any
 from numjet.api import fastcall
 from numjet.base import config
 from numjet.core import hooks
-from numjet.core.hooks import Remote
+from numjet.core.hooks import Remote, Spread
 from numjet.core.remote import RemoteArray
 from numjet.transforms.batch import axis_env
 
@@ -47,6 +47,8 @@ def _install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, 
     state, owner = config.state[0], core._owner()
     checks = config.debug_nans, config.debug_infs, config.no_execution
     if owner is None or state < 0 or axis_env() or any([flag.value for flag in checks]):
+        return
+    if entry.reads_mesh and Spread.contexts:
         return
     if loaded.module.calls or loaded.program.alone or any(
         [not isinstance(key, int) for key, *_ in statics]
@@ -117,6 +119,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
         code(f" r{k} = new_buffer(Buffer); r{k}.devices = devices; r{k}.source = source; "
              f"r{k}.handles = ({', '.join([f'o{d}[{k}]' for d in ways])},)")
         placed = "" if sharding is None else f"; y{k}._sharding = {code.name('s', sharding)}"
+        aval = aval if sharding is None else aval.over(sharding)
         code(f" y{k} = new(Remote); y{k}._buffer = r{k}; "
              f"y{k}._aval = {code.name('a', aval)}{placed}")
         results.append(f"y{k}")

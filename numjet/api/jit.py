@@ -31,6 +31,7 @@ from numjet.api.jit_arguments import (
     warn_unusable,
 )
 from numjet.api.shape_struct import ShapeDtypeStruct
+from numjet.api.stage_info import expected
 from numjet.api.stages import Entry, Lowered, Traced
 from numjet.base import config, tree
 from numjet.base.tree_registry import LEAF_TYPES
@@ -42,7 +43,7 @@ from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, target
-from numjet.core.spread import SpreadArray
+from numjet.core.spread import SpreadArray, any_spread
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
@@ -153,8 +154,13 @@ class JitCore:
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
     ) -> Entry:
         """The function traced for a signature, now or before."""
-        key = (treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()))
+        key: Any = (treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()))
         entry = self._entries.get(key)
+        if entry is not None and entry.reads_mesh:
+            if Spread.contexts and entry.context != (context := Spread.context()):
+                key = (*key, context)
+                entry = self._entries.get(key)
+            Spread.reads += 1
         if entry is None or entry.use is not None and not entry.use.current():
             entry = self._trace(statics, avals, treedef, args, kwargs)
             if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
@@ -167,6 +173,8 @@ class JitCore:
         """Have the owner's next call of this signature take the short way."""
         state, owner = config.state[0], self._owner()
         if owner is None or state < 0 or named_axes() or config.numeric_checks[0]:
+            return
+        if entry.reads_mesh and Spread.contexts:
             return
         if not fastcall.has_short_form(entry, statics, leaves):
             return
@@ -352,6 +360,7 @@ class JitCore:
         start = perf_counter()
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
             use, marks = RefUse(reads=True, reshapes=True), Spread.marks
+            reads, context = Spread.reads, Spread.context()
             jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef), use)
         if config.log_compiles.value:
             dispatch.logger.warning(
@@ -360,7 +369,8 @@ class JitCore:
             )  # fmt: skip
         donated = self._donated(args, kwargs, statics)
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
-        entry.mesh_inside = Spread.marks != marks
+        entry.mesh_inside = Spread.marks != marks or any_spread(consts)
+        entry.reads_mesh, entry.context = Spread.reads != reads, context
         return entry
 
     # ---------------------------------------------------------------- stages
@@ -369,7 +379,14 @@ class JitCore:
         statics, leaves, treedef = self._flatten(args, kwargs)
         avals = [aval_of_spec(x) for x in leaves]
         entry = self._entry(statics, avals, treedef, args, kwargs)
-        return Traced(entry, treedef, self, self._place_for(entry, leaves))
+        place, found = self._place_for(entry, leaves), expected(leaves)
+        if self.layouts[0] is not None:
+            _, dynamic, kw = self._split(args, kwargs)
+            told = _layouts().of_arguments(self.layouts[0], dynamic, kw, treedef)
+            found = [s or f for s, f in zip(told, found, strict=True)]
+        if Remote.active and self.device is None:
+            place = Remote.within(entry.closed, found) or place
+        return Traced(entry, treedef, self, place, found)
 
 
 class JitFunction:

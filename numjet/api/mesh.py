@@ -22,7 +22,10 @@ import numpy as np
 
 from numjet.api.devices import Device, devices as all_devices
 from numjet.api.process_mesh import Processes, processes_of
+from numjet.base import config
 from numjet.core.cluster import Cluster
+from numjet.core.hooks import Spread
+from numjet.core.trace import EVAL, current_trace
 
 
 class AxisType(enum.Enum):
@@ -94,7 +97,12 @@ def _axis_types(given: Any, count: int) -> tuple:
     if given is None:
         return (AxisType.Auto,) * count
     found = (given,) * count if isinstance(given, AxisType) else tuple(given)
-    if len(found) != count or not all(isinstance(t, AxisType) for t in found):
+    if not all(isinstance(t, AxisType) for t in found):
+        raise TypeError(
+            f"axis_types must be of type numjet.sharding.AxisType, got {given!r} of types "
+            f"{', '.join([type(t).__name__ for t in found])}."
+        )
+    if len(found) != count:
         raise ValueError(
             f"axis_types must give an AxisType for each of the {count} axes, got {given!r}."
         )
@@ -210,6 +218,7 @@ class Mesh(_Axes):
         )
 
     def __enter__(self) -> Mesh:
+        note_context()
         _tokens.append(current_mesh.set(self))
         return self
 
@@ -373,6 +382,21 @@ _tokens: list = []
 set_for_arrays: ContextVar[Mesh] = ContextVar("numjet.mesh_of_arrays", default=_NO_MESH)
 
 
+def _context() -> tuple:
+    mesh = current_mesh.get()
+    return None if mesh is _NO_MESH else mesh, chosen_axes.get()
+
+
+def note_context() -> None:
+    """Note that a mesh becomes the current one; before the first nobody has to ask for it."""
+    if not Spread.contexts:
+        Spread.contexts = True
+        config.changed()
+
+
+Spread.context = _context
+
+
 def get_mesh() -> Mesh:
     """The mesh of the enclosing `with mesh:` or `set_mesh`; an empty one outside.
 
@@ -382,6 +406,7 @@ def get_mesh() -> Mesh:
     ...     print(sharding.get_mesh().axis_names)
     ('x',)
     """
+    Spread.reads += 1
     return current_mesh.get()
 
 
@@ -406,6 +431,7 @@ class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read
         self.mesh = mesh
 
     def __enter__(self) -> AbstractMesh:
+        note_context()
         self._token = chosen_axes.set(self.mesh)
         return self.mesh
 
@@ -420,10 +446,10 @@ def get_abstract_mesh() -> AbstractMesh:
     >>> sharding.get_abstract_mesh().axis_names
     ()
     """
+    mesh = get_mesh()
     chosen = chosen_axes.get()
     if chosen is not None:
         return chosen
-    mesh = get_mesh()
     return AbstractMesh((), ()) if mesh.empty else mesh.abstract_mesh
 
 
@@ -431,7 +457,7 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
     """Make `mesh` the current one: for good when called, for a block as a context manager.
 
     mesh: a Mesh, which `shard_map`, PartitionSpecs and `reshard` then mean where they name none.
-    Raises TypeError for other objects.
+    Raises ValueError for other objects, and inside of a traced function.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
@@ -441,7 +467,16 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
 
     def __init__(self, mesh: Mesh) -> None:
         if not isinstance(mesh, Mesh):
-            raise TypeError(f"set_mesh: expected a Mesh, got {mesh!r}.")
+            raise ValueError(
+                f"set_mesh: expected a Mesh (numjet.make_mesh), got {mesh!r} of type "
+                f"{type(mesh).__name__}."
+            )
+        if current_trace() is not EVAL:
+            raise ValueError(
+                "set_mesh can only be used outside of functions that are traced (jit, grad, vmap). "
+                "Enter it around the call, or use sharding.use_abstract_mesh inside."
+            )
+        note_context()
         self._before = current_mesh.set(mesh), set_for_arrays.set(mesh)
         self.mesh = mesh
 

@@ -25,12 +25,14 @@ from numjet.api.mesh import (
     current_mesh,
     get_abstract_mesh,
     get_mesh,
+    note_context,
 )
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, of_nowhere
 from numjet.base import tree
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
 from numjet.core.avals import lenient
+from numjet.core.remote import RemoteArray
 from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import mesh_cast_p
@@ -55,6 +57,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 @contextlib.contextmanager
 def within_types(mesh: Any) -> Iterator[None]:
     """Make a mesh the current one, that of axes alone included."""
+    note_context()
     has_devices = not isinstance(mesh, AbstractMesh)
     token = current_mesh.set(mesh) if has_devices else None
     of_axes = chosen_axes.set(None if has_devices else mesh)
@@ -76,12 +79,15 @@ def over_types(x: Any, mesh: Any) -> Any:
     """An array, or a traced one, that lies as it did over a mesh whose axes have other types."""
     if isinstance(x, Tracer):
         return x if x.aval.placed is None else mesh_cast_p.bind(x, mesh=mesh)
-    sharding = x._sharding if type(x) is SpreadArray else None
+    sharding = x._sharding if type(x) in (SpreadArray, RemoteArray) else None
     if not isinstance(sharding, NamedSharding) or isinstance(mesh, AbstractMesh):
         return x
     if sharding.mesh.shape_tuple != mesh.shape_tuple:
         return x
-    return SpreadArray(x._block, x.aval, sharding.update(mesh=mesh))
+    other = sharding.update(mesh=mesh)
+    if type(x) is RemoteArray:
+        return RemoteArray(x._buffer, x.aval, other)
+    return SpreadArray(x._block, x.aval, other)
 
 
 def _with_types(
@@ -102,7 +108,7 @@ def _with_types(
             named = [s for s in tree.tree_leaves(layout, lambda s: isinstance(s, PartitionSpec))
                      if isinstance(s, NamedSharding)]  # fmt: skip
             if not named:
-                raise ValueError(f"{name}: the context mesh cannot be empty. Use numjet.set_mesh.")
+                return f(*args, **kwargs)  # there are no axes whose types could be others
             mesh = named[0].mesh
         wanted = mesh.axis_names if axes is None else axes_of(axes)
         for axis in wanted:
@@ -243,6 +249,11 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
         if isinstance(spec, Format):
             spec = spec.sharding
         is_check = name == "with_sharding_constraint"
+        if spec is None and is_check:
+            raise ValueError(
+                "with_sharding_constraint: one of the shardings is None. Pass a Sharding or a "
+                "PartitionSpec for each array, or leave the array out."
+            )
         spec = of_context(name, spec, RuntimeError if is_check else ValueError)
         if spec is not None:
             if not isinstance(spec, Sharding):

@@ -84,33 +84,35 @@ def shard_map(
                     _check_placed(names, spec, x)
             leaves = [over_types(x, inner) for x in leaves]
         blocks, uses = [], []
-        for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
-            block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f))
-            blocks.append(block)
-            uses.append(used)
+        with use_abstract_mesh(manual):
+            for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
+                block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f))
+                blocks.append(block)
+                uses.append(used)
         out_tree: list = []
 
         def local(*values: Any) -> list[Any]:
             before = _around.get()[1]
             token = _around.set((where, before | set(names)))
             try:
-                with use_abstract_mesh(manual):
-                    out = f(*tree.tree_unflatten(in_tree, values))
+                out = f(*tree.tree_unflatten(in_tree, values))
             finally:
                 _around.reset(token)
             outs, treedef = array_leaves("shard_map", out, "output")
             out_tree.append((treedef, _spread("out_specs", out_specs, out)))
             return [as_array(x) for x in outs]
 
-        outs, varying = _run(local, inner, names, blocks, uses)
-        treedef, wanted = out_tree[0]
-        _check_names(wanted, names, "out_specs")
         joined = []
-        for i, (spec, x) in enumerate(zip(wanted, outs, strict=True)):
-            along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
-            if check_vma:
-                _check_varying(where, spec, along, name_of(f), i)
-            joined.append(_laid_out(where, spec, _join(where, names, spec, x, along)))
+        with use_abstract_mesh(manual):
+            outs, varying = _run(local, inner, names, blocks, uses)
+            treedef, wanted = out_tree[0]
+            _check_names(wanted, names, "out_specs")
+            for i, (spec, x) in enumerate(zip(wanted, outs, strict=True)):
+                along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
+                if check_vma:
+                    _check_varying(where, spec, along, name_of(f), i)
+                joined.append(_join(where, names, spec, x, along))
+        joined = [_laid_out(where, spec, x) for spec, x in zip(wanted, joined, strict=True)]
         return tree.tree_unflatten(treedef, joined)
 
     return mapped
@@ -275,8 +277,9 @@ def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
         spec = x.aval.placed.of_entries(both).spec
     sharding = NamedSharding(mesh, spec)
     if isinstance(x, Tracer):
-        typed = mesh.is_multi_process or mesh.explicit_axes
-        return constrained(x, sharding) if typed else x
+        # Of one device there is nothing to say; over axes alone nobody knows the devices.
+        lies = mesh.explicit_axes or hasattr(mesh, "devices_in_order") and mesh.size > 1
+        return constrained(x, sharding) if lies else x
     if type(x) is SpreadArray:
         return constrained(x, sharding)
     return place(x, sharding)

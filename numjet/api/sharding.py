@@ -64,7 +64,7 @@ class PartitionSpec(tuple):
     def __new__(
         cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
     ) -> PartitionSpec:
-        made = super().__new__(cls, partitions)
+        made = super().__new__(cls, [_entry(e) for e in partitions])
         named = {name for entry in partitions for name in axes_of(entry)}
         for what, names in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(names, set | frozenset):
@@ -119,6 +119,15 @@ class PartitionSpec(tuple):
 
     def __reduce__(self) -> tuple:
         return _spec, (tuple(self), self.unreduced, self.reduced)
+
+
+def _entry(entry: Any) -> Any:
+    """An entry as it is kept: a tuple of one name is the name, one of none is None."""
+    if not isinstance(entry, tuple | list) or isinstance(entry, PartitionSpec):
+        return entry
+    if any([isinstance(name, tuple) for name in entry]):
+        raise ValueError(f"A tuple inside of a PartitionSpec cannot hold another, got {entry!r}.")
+    return tuple(entry) if len(entry) > 1 else entry[0] if entry else None
 
 
 def _spec(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:

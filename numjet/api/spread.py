@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
+from numjet.api.mesh import chosen_axes, current_mesh, set_for_arrays
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed
 from numjet.core.evaluate import evaluate as evaluate_plain
@@ -57,6 +58,32 @@ def common_sharding(values: Sequence[Any], name: str) -> tuple[Any, Any]:
     return over, single
 
 
+def check_context(values: Sequence[Any], name: str) -> None:
+    """Raise ValueError where an array lies over Explicit axes of another mesh than that of
+    `set_mesh`. Types of axes alone may differ: functions within which they do are differentiated
+    outside of them."""
+    mesh = set_for_arrays.get()
+    if mesh.empty or chosen_axes.get() is not None or current_mesh.get() is not mesh:
+        return
+    for x in values:
+        sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
+        if not hasattr(sharding, "layout"):
+            if type(x) is SpreadArray and isinstance(sharding, SingleDeviceSharding):
+                raise ValueError(
+                    f"Received incompatible devices for {name}: an argument of shape "
+                    f"{x.aval.str_short()} lies on {sharding._device}, and the mesh of set_mesh is "
+                    f"{mesh}. Move it with numjet.device_put."
+                )
+            continue
+        own = sharding.mesh
+        if own.explicit_axes and own.shape_tuple != mesh.shape_tuple:
+            raise ValueError(
+                f"For {name}, context mesh {mesh.abstract_mesh} should match the aval mesh "
+                f"{own.abstract_mesh} for shape {x.aval.str_short()}. Enter the other mesh "
+                "(numjet.set_mesh), or move the array to this one with numjet.device_put."
+            )
+
+
 def _devices(sharding: Any) -> Any:
     if hasattr(sharding, "layout"):
         return sharding.mesh.devices_in_order
@@ -97,13 +124,14 @@ def run(
     program runs on plain arrays, `dispatch.run` by default.
     """
     arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
+    if Spread.contexts and name != "device_put":
+        check_context(arrays, name)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
     if over is None:
         over = constraint_of(closed)
-    if over is not None:
-        wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
     if over is not None and over.mesh.is_multi_process:
+        wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
         processes = importlib.import_module("numjet.api.processes")
         return processes.run(closed, arrays, over, wanted, name)
     values = [plain(x) for x in arrays]
@@ -141,7 +169,8 @@ def _on(x: Any, sharding: Any) -> Any:
 def _result_shardings(
     closed: ClosedJaxpr, over: Any, ins: Sequence[Any], wanted: Sequence[Any]
 ) -> list[Any]:
-    """The shardings of results, those that are wanted first."""
+    """The shardings of results, those that are wanted first, then what their types say."""
+    wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
     if None not in wanted:
         return list(wanted)
     key = ("shardings", over.mesh, tuple(ins))
@@ -173,6 +202,9 @@ _programs: dict = Memo("operations on arrays laid out over devices", 4096)
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """One operation on arrays, some of them laid out over devices."""
     arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
+    constrains = primitive.name in ("sharding_constraint", "mesh_cast")
+    if Spread.contexts and not constrains:
+        check_context(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name)
     constrains = primitive.name == "sharding_constraint"
     if over is None and constrains:
@@ -251,4 +283,4 @@ def move(x: SpreadArray, sharding: Sharding) -> Any:
 
 
 Spread.run, Spread.evaluate, Spread.move = run, evaluate, move
-Remote.propagated = _result_shardings
+Remote.propagated, Remote.check_context = _result_shardings, check_context

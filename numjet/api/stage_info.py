@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.api import dispatch
-from numjet.api.devices import SingleDeviceSharding, devices
+from numjet.api.devices import SingleDeviceSharding, devices, place
+from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
+from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
+from numjet.core.remote import Expected
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,20 +104,55 @@ class Placed(Described):
     @property
     def input_shardings(self) -> Any:
         """Where each argument is expected: on the first device, or where they lay."""
-        return self._arguments(lambda i, aval: self._home())
+        return self._arguments(lambda i, aval: self._traced.layouts[i] or self._home())
 
     @property
     def output_shardings(self) -> Any:
         """Where each result is."""
-        count = len(self._traced._entry.out_avals)
+        count, layouts = len(self._traced._entry.out_avals), self._traced.layouts
+        over = next((s for s in layouts if s is not None), None)
         several = len(self._traced.place or ()) > 1
         found = self._executable.outs if several else [self._home()] * count
+        if over is not None and not several:
+            closed, n = self._traced._entry.closed, len(self._traced._entry.consts)
+            ins = [None] * n + [
+                None if s is None else s.layout(a.ndim)
+                for s, a in zip(layouts, closed.in_avals[n:], strict=True)
+            ]
+            found = Remote.propagated(closed, over, ins, _wanted(self._traced) or [None] * count)
         return tree.tree_unflatten(self.out_tree, list(found))
 
     @property
     def out_info(self) -> Any:
         """The shape and dtype of each result."""
         return self._traced.out_info
+
+
+def expected(leaves: list) -> list[Any]:
+    """The shardings over the devices of a mesh that arguments have, or specs of them name; None for
+    others."""
+    found = [x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+             for x in leaves]  # fmt: skip
+    return [s if hasattr(getattr(s, "mesh", None), "devices_in_order") else None for s in found]
+
+
+def _as_compiled(traced: Any, values: list) -> list:
+    """Arguments as the program was compiled for them. Raises ValueError for those that lie
+    otherwise."""
+    out = []
+    for i, (x, sharding) in enumerate(zip(values, traced.layouts, strict=True)):
+        have: Any = x._sharding if isinstance(x, ArrayImpl) else None
+        if sharding is not None and have is None:
+            x = place(x, sharding)
+        elif sharding is not None and not have.is_equivalent_to(sharding, x.ndim):
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of "
+                f"arguments passed to it ({traced.fun_name}): argument number {i} of shape "
+                f"{x.aval.str_short()} has {have}, required is {sharding}. Move it with "
+                "numjet.device_put."
+            )
+        out.append(x)
+    return out
 
 
 def _wanted(traced: Any) -> list[Any] | None:
@@ -133,17 +171,20 @@ def executable(traced: Any) -> Any:
     if traced.place is None:
         donate = tuple([i + n for i in entry.donate])
         return dispatch.compiled(entry.closed, entry.name, donate)
-    args = [*entry.consts, *entry.closed.in_avals[n:]]
+    specs = zip(entry.closed.in_avals[n:], traced.layouts, strict=True)
+    args = [*entry.consts, *[Expected(a, s) for a, s in specs]]
     return Remote.loaded(entry.closed, args, traced.place, entry.name, (), _wanted(traced))
 
 
 def execute(traced: Any, values: list) -> list:
     """Run a compiled stage on arrays."""
     fun, entry = traced._fun, traced._entry
+    if any(traced.layouts):
+        values = _as_compiled(traced, values)
     if traced.place is None:
         if dispatch.any_spread(values) or entry.mesh_inside:
             layouts = importlib.import_module("numjet.api.jit_layouts")
-            return layouts.run(fun, entry, values, None)
+            return layouts.run(fun, entry, values, _wanted(traced))
         return fun._execute(entry, values)
     donate = [i + len(entry.consts) for i in entry.donate]
     return Remote.run(entry.closed, [*entry.consts, *values], traced.place, entry.name, donate,

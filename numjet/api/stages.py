@@ -26,7 +26,7 @@ class Entry:
 
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
-        "mesh_inside",
+        "mesh_inside", "reads_mesh", "context",
     )
 
     def __init__(
@@ -47,6 +47,8 @@ class Entry:
         # none.
         self.use = use if use is not None and use.refs else None
         self.mesh_inside = False  # whether it says itself how values are laid out over devices
+        # Whether the function asked for the current mesh, and what that was.
+        self.reads_mesh, self.context = False, None
 
 
 class Traced(Described):
@@ -60,8 +62,12 @@ class Traced(Described):
 
     in_tree: Any = None  # its own, of which the other stages tell
 
-    def __init__(self, entry: Entry, in_tree: Any, fun: Any, place: Any = None) -> None:
+    def __init__(
+        self, entry: Entry, in_tree: Any, fun: Any, place: Any = None, layouts: Any = ()
+    ) -> None:
         self._entry, self.in_tree, self._fun, self.place = entry, in_tree, fun, place
+        # The sharding of each argument that was told, or that it had; None where there was none.
+        self.layouts = layouts
         self._traced = self
         self.fun_name = entry.name
 

@@ -20,7 +20,7 @@ from numjet.core.deferred import DeferredArray
 from numjet.core.hooks import Remote, Spread
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.remote import RemoteArray, target
-from numjet.core.spread import any_spread
+from numjet.core.spread import SpreadArray, any_spread
 
 # NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
 # tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
@@ -248,7 +248,7 @@ def may_wait(x: Any) -> bool:
 def another(x: Any) -> Any:
     """Another Array of the value of `x`: functions that leave an array as it is give a new one,
     which lives on when the first is deleted or donated. Traced values are returned themselves."""
-    if type(x) is ArrayImpl or type(x) is RemoteArray:
+    if type(x) in (ArrayImpl, RemoteArray, SpreadArray):
         return x.__copy__()
     if type(x) is DeferredArray:
         return evaluate_python(REGISTRY["stop_gradient"], (x,), {})

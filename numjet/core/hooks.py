@@ -64,12 +64,15 @@ class Remote:
     single: Callable[[Any], Any] = _without("api.devices")
     everywhere: Callable[[tuple], Any] = _without("api.sharding")
     propagated: Callable = _without("api.spread")
+    check_context: Callable = _without("api.spread")
 
 
 class Spread:
     """What computes with arrays laid out over several devices (`api.spread`).
 
-    active: whether there is a `SpreadArray`. marks: how many constraints were traced so far.
+    active: whether there is a `SpreadArray`. marks: how many constraints were traced so far. reads:
+    how often the mesh that is the current one was asked for; context(): that mesh, and whatever
+    else `api.mesh` keeps of it, as a key; contexts: whether there ever was one.
     run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
     where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
     array of several processes another layout.
@@ -77,6 +80,9 @@ class Spread:
 
     active = False
     marks = 0
+    reads = 0
+    contexts = False
+    context: Callable[[], Any] = lambda: None
     run: Callable = _without("api.spread")
     evaluate: Callable = _without("api.spread")
     move: Callable = _without("api.spread")

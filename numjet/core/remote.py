@@ -50,7 +50,8 @@ class RemoteArray(ArrayImpl):
     _host: Any
 
     def __init__(self, buffer: Any, aval: ShapedArray, sharding: Any) -> None:
-        self._buffer, self._aval, self._sharding = buffer, aval, sharding
+        self._buffer, self._sharding = buffer, sharding
+        self._aval = aval if sharding is None else aval.over(sharding)
 
     def __getattr__(self, name: str) -> Any:
         # Slots that are empty: what is not on the host yet, what nobody placed.
@@ -113,6 +114,16 @@ class RemoteArray(ArrayImpl):
 
     def __deepcopy__(self, memo: dict) -> RemoteArray:
         return self.__copy__()
+
+
+class Expected:
+    """An argument that is not there yet: its type, and its sharding over devices or None."""
+
+    __slots__ = ("aval", "shape", "ndim", "_sharding")
+
+    def __init__(self, aval: ShapedArray, sharding: Any) -> None:
+        self.aval, self._sharding = aval, sharding
+        self.shape, self.ndim = aval.shape, aval.ndim
 
 
 def target(values: Iterable[Any], name: str = "") -> tuple | None:

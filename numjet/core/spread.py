@@ -65,6 +65,11 @@ class SpreadArray(ArrayImpl):
     def is_deleted(self) -> bool:
         return "_block" not in _held(self)
 
+    def __copy__(self) -> SpreadArray:
+        if self.is_deleted():
+            self._value  # noqa: B018 - raises
+        return SpreadArray(self._block, self._aval, self._sharding)
+
     def __deepcopy__(self, memo: dict) -> SpreadArray:
         return SpreadArray(self._block.copy(), self._aval, self._sharding)
 

@@ -48,6 +48,19 @@ def placed_like(x: Any, aval: ShapedArray) -> Any:
     return hooks.place_again(x, aval.placed)
 
 
+def beside(out: Any, x: Any, whole: bool = True) -> Any:
+    """What was computed on the host from a concrete array, where that lies: everywhere on its
+    devices, or (not `whole`) cut as it is."""
+    sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
+    if sharding is None:
+        return out
+    if whole and hasattr(sharding, "of_entries"):
+        sharding = sharding.of_entries((None,) * out.ndim)
+    elif hasattr(sharding, "axis"):  # of pmap: it fits arrays of one rank
+        return out
+    return hooks.place_again(out, sharding)
+
+
 def scalar(value: Any, dtype: Any) -> ArrayImpl:
     """A constant without dimensions; integers out of range wrap around."""
     return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))

@@ -175,7 +175,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     made = []
     for x, spec in zip(leaves, specs, strict=True):
         laid = device_put(x, NamedSharding(global_mesh, spec))
-        made.append(as_array(laid._block if type(laid) is SpreadArray else np.asarray(laid)))
+        if laid.is_fully_addressable:
+            made.append(laid)
+        else:
+            made.append(as_array(laid._block))
     return tree.tree_unflatten(structure, made)
 
 

@@ -6,6 +6,7 @@ Installed by `numpy.operators`. Each works on traced arrays too, unless it says 
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, NoReturn
 
@@ -105,12 +106,14 @@ def _clone(self: Any) -> Any:
 
 
 def _size_in_bytes(self: Any) -> int:
-    """Bytes of the array's memory.
+    """Bytes of the array's memory, on all devices together.
 
     >>> jnp.zeros(3).on_device_size_in_bytes()
     12
     """
-    return self.nbytes
+    sharding = self.sharding
+    part = math.prod(sharding.shard_shape(self.shape)) * self.dtype.itemsize
+    return int(part * len(sharding.device_set))
 
 
 def _platform(self: Any) -> str:

@@ -14,7 +14,7 @@ from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import LARGE
-from numjet.core.structural import scalar
+from numjet.core.structural import beside, scalar
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
@@ -244,7 +244,7 @@ def searchsorted(
     table, wanted = concrete_or_none(a), concrete_or_none(v)
     if table is not None and wanted is not None and a.aval.dtype.kind in "biuf":
         found = np.searchsorted(table._value, wanted._value, "right" if side == "right" else "left")
-        return as_constant(np.asarray(found, dtype))
+        return beside(as_constant(np.asarray(found, dtype)), v, whole=False)
     low = lax.full(v.aval.shape, 0, dtype)
     high = lax.full(v.aval.shape, n, dtype)
     # Bisection, unrolled: the interval's length halves until it is empty.
@@ -330,7 +330,7 @@ def bincount(
         length = max(operator.index(minlength), int(values.max()) + 1 if values.size else 0)
     known = concrete_or_none(x) if weights is None and x.aval.size < LARGE else None
     if known is not None:
-        return as_constant(_counts(known._value, operator.index(length)))
+        return beside(as_constant(_counts(known._value, operator.index(length))), x)
     w = (
         lax.full(x.aval.shape, 1, int_dtype())
         if weights is None
@@ -523,7 +523,7 @@ def first_true(mask: Any, size: int, rest: int | None = None) -> Any:
         places = np.full(size, rest, int_dtype())
         found = np.flatnonzero(known._value)[:size]
         places[: len(found)] = found
-        return as_constant(places)
+        return beside(as_constant(places), mask)
     # Every element is written where the next true one belongs, and of those that meet the last one
     # wins: 10^6 take 1.7 ms so; with only the true ones written, a branch that nobody foresees, 8.
     ones = cast(mask, int_dtype())
@@ -538,7 +538,7 @@ def true_positions(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
     and None, without `size`."""
     if size is None:
         found = np.flatnonzero(need_concrete(name, mask))
-        return as_constant(found.astype(int_dtype())), None
+        return beside(as_constant(found.astype(int_dtype())), mask), None
     total = sum_(cast(mask, int_dtype()))
     return first_true(mask, size), less(lax.iota(int_dtype(), size), total)
 
@@ -564,7 +564,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     mask = as_bool(x)
     if size is None:
         found = np.nonzero(need_concrete("nonzero", mask))
-        return tuple([as_constant(v.astype(int_dtype())) for v in found])
+        return tuple([beside(as_constant(v.astype(int_dtype())), x) for v in found])
     size = operator.index(size)
     flat = ravel(mask)
     n = flat.aval.shape[0]

@@ -10,6 +10,7 @@ from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.hooks import Spread
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.memo import FunctionMemo
 from numjet.core.refs import RefUse, hold, refuse_returned
@@ -82,18 +83,22 @@ def stage_once(
     """
     known = None if use is None or config.check_tracer_leaks.value else _staged.entries(fun)
     try:
-        key = (in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()))
+        key: Any = (in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()))
+        if Spread.contexts:
+            key = (*key, Spread.context())
         found = None if known is None else known.get(key)
     except TypeError:  # static parts of the arguments that do not hash
         found = known = None
     if found is not None:
-        return found
+        Spread.reads += found[1]  # whoever is being traced depends on the mesh, too
+        return found[0]
+    reads = Spread.reads
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use)
-    found = jaxpr, tuple(consts), out_tree[0]
+    made = jaxpr, tuple(consts), out_tree[0]
     if known is not None and use is not None and not (use.refs or use.fixed or has_tracers(consts)):
-        known[key] = found
-    return found
+        known[key] = made, Spread.reads != reads
+    return made
 
 
 def check_carry(

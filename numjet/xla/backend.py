@@ -21,11 +21,11 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import Plan
 from numjet.core.evaluate import check_finite
-from numjet.core.hooks import Remote
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.hooks import Remote, Spread
+from numjet.core.jaxpr import ClosedJaxpr, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.remote import RemoteArray, target
+from numjet.core.remote import Expected, RemoteArray, target
 from numjet.core.spread import constraint_of
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, deferral, dlpack, hlo, host_calls
@@ -201,7 +201,7 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
     key = ("xla", place, ins, results, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
-        module = hlo.module(closed, name, donate, place, ins, results)
+        module = hlo.module(bare(closed), name, donate, place, ins, results)
         client = place[0].client
         if module.calls and not host_calls.register(client):
             raise NotImplementedError(
@@ -217,7 +217,9 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
 
 
 def _layout(x: Any, place: tuple) -> Layout:
-    if type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place:
+    lies = x._sharding is not None if type(x) is Expected else (
+        type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place)
+    if lies:
         return layout_of(x._sharding, x.ndim, place)
     return everywhere(len(x.shape), place)
 
@@ -237,7 +239,7 @@ def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
 
 def _cut(x: Any, mesh: Any) -> Any:
     """By which axes of the mesh each dimension is cut; None where the array lies nowhere."""
-    sharding: Any = x._sharding if type(x) is RemoteArray else None
+    sharding: Any = x._sharding if type(x) in (RemoteArray, Expected) else None
     if not hasattr(sharding, "layout"):
         return None
     return sharding.layout(x.ndim) if sharding.mesh == mesh else ((),) * x.ndim
@@ -295,11 +297,15 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "mai
         outs: Sequence[Any] | None = None) -> list[RemoteArray]:  # fmt: skip
     """Run a jaxpr on Arrays; its results at the place, which may still compute them."""
     place = same(place if committed else _widened(closed, args, place, outs or ()))
+    if len(place) > 1 and Spread.contexts:
+        Remote.check_context(args, name)
     # What the place has not got is put there for this call alone.
     here = [i for i in donate if type(args[i]) is RemoteArray
             and args[i]._buffer is not None and args[i]._buffer.devices == place]
     if donate:
         finish_readers("an array is donated")
+    for i in here:
+        args[i]._host = None  # what sees memory keeps it from being given away
     results = loaded(closed, args, place, name, here, outs)(args, committed)
     for i in donate:
         if isinstance(args[i], ArrayImpl):
@@ -386,7 +392,7 @@ def _made(primitive: Primitive, params: dict, avals: tuple) -> deferral.Form:
         return list(out) if primitive.multiple_results else [out]
 
     closed = stage_closed(operation, avals)
-    calls = hlo.module(closed, primitive.name).calls
+    calls = hlo.module(bare(closed), primitive.name).calls
     return deferral.Form(primitive, params, closed, not calls and not closed.effects)
 
 

@@ -50,7 +50,9 @@ def layout_of(sharding: Any, ndim: int, devices: tuple) -> Layout:
         else:
             cut = () if entry is None else entry if isinstance(entry, tuple | list) else (entry,)
             dims.append(tuple([names[n] for n in cut]))
-    return Layout(axes, _order(tuple(mesh.devices.flat), devices), tuple(dims))
+    # A mesh of axes alone is over the devices of the program.
+    members = getattr(mesh, "devices_in_order", devices)
+    return Layout(axes, _order(members, devices), tuple(dims))
 
 
 def _order(members: tuple, devices: tuple) -> tuple[int, ...] | None:

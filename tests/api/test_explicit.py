@@ -179,6 +179,36 @@ def test_loops_branches_and_maps_keep_placements() -> None:
         nj.jit(jnp.add)(x, nj.device_put(x, other))
 
 
+def test_arrays_over_another_mesh_than_the_current_one_are_refused() -> None:
+    x, eight = put((8, 4), "x"), nj.make_mesh((8,), ("x",))
+    inside = nj.device_put(np.ones(8, np.float32), nj.NamedSharding(eight, nj.P("x")))
+    with nj.set_mesh(eight):
+        for f in (jnp.sin, nj.jit(jnp.sin), lambda x: x.sum(1), lambda x: x @ x.T,
+                  lambda x: nj.jit(lambda: x * 2)()):
+            with pytest.raises(ValueError, match="context mesh .* should match the aval mesh"):
+                f(x)
+        np.testing.assert_array_equal(np.asarray(x)[:, 0], nj.device_put(x, inside.sharding)[:, 0])
+        assert typed(inside + 1) == "[8@x]"
+        auto = nj.shard_map(lambda a: a * lax.axis_index("x"), mesh=eight, in_specs=nj.P("x"),
+                            out_specs=nj.P("x"))  # fmt: skip
+        assert typed(nj.grad(lambda a: auto(a).sum())(inside)) == "[8@x]"
+        with pytest.raises(ValueError, match="incompatible devices"):
+            nj.jit(jnp.sin)(nj.device_put(np.ones(3), nj.devices()[1]))
+    assert typed(jnp.sin(x)) == "[8@x,4]"
+
+
+def test_searches_and_counts_lie_beside_what_they_read() -> None:
+    v = put((8,), "x")
+    everywhere = nj.NamedSharding(mesh(), nj.P(None))
+    for method in ("scan", "compare_all", "sort"):
+        assert typed(jnp.searchsorted(jnp.arange(8.0), v, method=method)) == "int32[8@x]"
+    assert typed(jnp.digitize(v, jnp.array([2.0, 5.0]))) == "int32[8@x]"
+    for out in (jnp.bincount(v.astype(int)), jnp.nonzero(v)[0], jnp.nonzero(v, size=4)[0],
+                jnp.flatnonzero(v), jnp.bincount(put((8,)).astype(int))):  # fmt: skip
+        assert out.sharding.is_equivalent_to(everywhere, 1) and len(out.devices()) == 8
+    np.testing.assert_array_equal(jnp.bincount(v.astype(int)), np.ones(8))
+
+
 def test_constraints_assert() -> None:
     x = put((8, 4), "x")
     with nj.set_mesh(mesh()):
@@ -218,6 +248,70 @@ def test_some_axes_explicit() -> None:
     for out in (x + x, nj.jit(lambda x: x + x)(x)):
         assert typed(out) == "[8@x,4]"
         assert out.sharding.spec == nj.P("x", "y")
+
+
+def test_functions_are_traced_for_the_mesh_that_they_ask_for() -> None:
+    auto, eight = (nj.make_mesh(shape, names, AxisType.Auto)
+                   for shape, names in (((4, 2), ("x", "y")), ((8,), ("x",))))  # fmt: skip
+    seen: list[int] = []
+
+    def body(c: Any, a: Any) -> Any:
+        return lax.with_sharding_constraint(c + a, nj.P("x")), None
+
+    inner = nj.jit(lambda x: lax.scan(body, x, np.ones((3, 8), np.float32))[0])
+    outer = nj.jit(lambda x: inner(x) * 2)
+    asks = nj.jit(lambda x: (seen.append(len(get_abstract_mesh().axis_names)), x)[1])
+    plain = nj.jit(lambda x: (seen.append(-1), x + 1)[1])
+    x = np.arange(8, dtype=np.float32)
+    for _ in range(2):
+        for mesh in (auto, eight):
+            with nj.set_mesh(mesh):
+                for f in (inner, outer):
+                    out = f(x)
+                    assert out.sharding.is_equivalent_to(nj.NamedSharding(mesh, nj.P("x")), 1)
+                for _ in range(4):
+                    asks(x), plain(x)
+        for _ in range(4):
+            asks(x), plain(x)
+    assert seen == [2, -1, 1, 0]
+    with pytest.raises(ValueError, match="outside of functions that are traced"):
+        nj.jit(lambda x: (nj.set_mesh(auto), x)[1])(x)
+    with pytest.raises(ValueError, match="expected a Mesh"):
+        nj.set_mesh("x")
+    with pytest.raises(TypeError, match="AxisType"):
+        nj.make_mesh((8,), ("x",), axis_types=("auto",))
+
+
+def test_compiled_stages_know_shardings() -> None:
+    auto = nj.make_mesh((4, 2), ("x", "y"), AxisType.Auto)
+    rows, columns = nj.NamedSharding(auto, nj.P("x")), nj.NamedSharding(auto, nj.P(None, "y"))
+    value = np.arange(32, dtype=np.float32).reshape(8, 4)
+    for spec in (value, nj.ShapeDtypeStruct((8, 4), "float32")):
+        made = nj.jit(lambda x: x.T, in_shardings=rows).lower(spec).compile()
+        assert made.input_shardings == ((rows,), {})
+        assert made.output_shardings.is_equivalent_to(nj.NamedSharding(auto, nj.P(None, "x")), 2)
+        out = made(value)
+        np.testing.assert_array_equal(out, value.T)
+        assert out.sharding.is_equivalent_to(made.output_shardings, 2)
+        with pytest.raises(ValueError, match="compiled for input shardings that disagree"):
+            made(nj.device_put(value, columns))
+    told = nj.jit(lambda x: x + 1, out_shardings=columns).lower(nj.device_put(value, rows))
+    out = told.compile()(nj.device_put(value, rows))
+    assert out.sharding == columns and told.compile().output_shardings == columns
+
+
+def test_copies_and_closures_of_arrays_laid_out_over_devices() -> None:
+    auto = nj.NamedSharding(nj.make_mesh((4, 2), ("x", "y"), AxisType.Auto), nj.P("x"))
+    x = nj.device_put(np.ones((8, 4), np.float32), auto)
+    assert nj.device_put(x, auto) is x and x.on_device_size_in_bytes() == 2 * x.nbytes
+    assert nj.jit(lambda: x * 2)().sharding.is_equivalent_to(auto, 2)
+    copies = [x.copy(), jnp.copy(x), jnp.array(x), nj.device_put(x, may_alias=False)]
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x.copy()
+    for copy in copies:
+        assert copy.sharding == auto
+        np.testing.assert_array_equal(copy, np.ones((8, 4)))
 
 
 def test_compiled_ahead_of_calls() -> None:

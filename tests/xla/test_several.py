@@ -18,6 +18,7 @@ import contextlib, logging
 import numpy as np, numjet as nj, numjet.numpy as jnp, pytest
 from numjet import lax
 from numjet.core.remote import RemoteArray
+from numjet.base.errors import ShardingTypeError
 from numjet.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 @contextlib.contextmanager
@@ -100,6 +101,48 @@ b = nj.device_put(X, on("x"))
 nj.jit(lambda x: x + 1, donate_argnums=0)(b)
 assert b.is_deleted()
 jnp.zeros(3) + nj.device_put(np.ones(3, np.float32), on())
+
+# Explicit axes: types say how arrays are cut, in single operations and in programs.
+explicit = nj.make_mesh((4, 2), ("x", "y"))
+at = lambda *spec: NamedSharding(explicit, P(*spec))
+e = nj.device_put(X, at("x"))
+typed = lambda x: (str(nj.typeof(x)), type(x) is RemoteArray)
+assert typed(e) == ("float32[16@x,4]", True)
+row = nj.device_put(X[0], at("y"))
+for f, want in [
+    (lambda e: jnp.sin(e) + 1, "float32[16@x,4]"), (lambda e: e + row, "float32[16@x,4@y]"),
+    (lambda e: e.sum(0), "float32[4]"), (lambda e: e.T, "float32[4,16@x]"),
+    (nj.grad(lambda e: (e * e).sum()), "float32[16@x,4]"),
+    (lambda e: lax.fori_loop(0, 3, lambda i, c: 2 * c, e), "float32[16@x,4]"),
+    (lambda e: nj.reshard(e, at(None, "y")), "float32[16,4@y]"),
+    (lambda e: nj.shard_map(lambda a: lax.psum(a, "x"), mesh=explicit, in_specs=P("x"),
+                            out_specs=P(None))(e), "float32[4,4]"),
+]:
+    one, other = f(e), nj.jit(f)(e)
+    assert typed(one) == typed(other) == (want, True), (one, other, want)
+    np.testing.assert_allclose(one, other, **near)
+    for out in (one, other):
+        assert out.aval.sharding.spec == tuple(out.sharding.spec) + (None,) * (
+            out.ndim - len(out.sharding.spec))
+for f in (lambda e: e + nj.device_put(X, at("y")), lambda e: e.T @ e, lambda e: jnp.sort(e, 0)):
+    for run in (f, nj.jit(f)):
+        with pytest.raises(ShardingTypeError):
+            run(e)
+with nj.set_mesh(explicit):
+    out = nj.sharding.auto_axes(lambda x: x.T @ x, out_sharding=P("y"))(e)
+    assert typed(out) == ("float32[4@y,4]", True)
+    assert typed(jnp.zeros((8, 2), out_sharding=P("x"))) == ("float32[8@x,2]", True)
+with nj.set_mesh(nj.make_mesh((8,), ("x",))):
+    with pytest.raises(ValueError, match="context mesh"):
+        e + 1
+import pickle
+again = pickle.loads(pickle.dumps(e.sharding))
+assert again == e.sharding
+made = nj.jit(lambda x: x.T, in_shardings=on("x")).lower(X).compile()
+assert made(X).sharding.is_equivalent_to(on(None, "x"), 2)
+assert made.output_shardings.is_equivalent_to(on(None, "x"), 2)
+with pytest.raises(ValueError, match="disagree"):
+    made(nj.device_put(X, on("y")))
 print("agree")
 """
 
