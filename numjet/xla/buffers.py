@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import weakref
 from collections.abc import Sequence
 from ctypes import c_int64
@@ -32,6 +33,14 @@ _DTYPES = {
     number: np.dtype(getattr(ml_dtypes, name, None) or name) for name, number in NUMBERS.items()
 }
 ONLY_DURING_CALL = 0  # the plugin reads host memory while it is called
+ZERO_COPY = 2  # it reads host memory as long as the buffer is there, and never writes to it
+# Plugins whose devices' memory is the host's; arrays of so many bytes are used where they lie
+# there, if that is a multiple of so many: looking is quicker than copying from there on.
+HOST_PLATFORMS, SHOWN_BYTES, ALIGNMENT = ("xla_cpu",), 1 << 14, 64
+# Elements of less than a byte lie together on devices, and one a byte here.
+_PACKED = tuple([
+    np.dtype(getattr(ml_dtypes, name)) for name in "int4 uint4 int2 uint2 float4_e2m1fn".split()
+])
 # The code of errors for want of memory, and how many arrays are named then.
 _EXHAUSTED, _NAMED = 8, 10
 
@@ -72,11 +81,52 @@ def explained(error: XlaError, name: str) -> XlaError:
     )  # fmt: skip
 
 
+def may_stay(value: np.ndarray) -> bool:
+    """Whether a host's array may be used where it lies: nobody can write to it, being numjet's own
+    or that of `bytes`, and it is large enough and lies well."""
+    if value.nbytes < SHOWN_BYTES or not value.flags.c_contiguous or value.dtype in _PACKED:
+        return False
+    owner = value
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    ours = type(owner.base) is bytes or getattr(owner.base, "from_pool", False)
+    return ours and value.ctypes.data % ALIGNMENT == 0
+
+
+class _Shown:
+    """A part in the host's memory, which NumPy sees where it lies; deleted and donated buffers give
+    such memory back when nobody sees it any more."""
+
+    __slots__ = ("buffer", "handle", "shape", "dtype", "__array_interface__")
+
+    def __init__(self, buffer: DeviceBuffer, handle: int, shape: tuple, dtype: np.dtype) -> None:
+        self.buffer, self.handle, self.shape, self.dtype = buffer, handle, shape, dtype
+        buffer.client.plugin.call("Buffer_IncreaseExternalReferenceCount", buffer=handle)
+        buffer.shown = getattr(buffer, "shown", 0) + 1
+
+    def array(self) -> np.ndarray:
+        """The part, once it is computed."""
+        call = self.buffer.client.plugin.call
+        address = call("Buffer_UnsafePointer", buffer=self.handle).address
+        size = math.prod(self.shape) * self.dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3, "shape": (size,), "typestr": "|u1", "data": (address, True),
+        }
+        return np.asarray(self).view(self.dtype).reshape(self.shape)
+
+    def __del__(self) -> None:
+        client = self.buffer.client
+        self.buffer.shown -= 1
+        if client.alive:
+            client.plugin.call("Buffer_DecreaseExternalReferenceCount", buffer=self.handle)
+
+
 class DeviceBuffer:
     """An array in the memory of `devices`: on one of them, or a part on each. `handles` are the
     plugin's, one a device; `source` is the user's line that made it, or None."""
 
-    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "__weakref__")
+    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown", "held",
+                 "__weakref__")  # fmt: skip
     handles: tuple[int, ...]
     devices: tuple
     source: Any
@@ -84,6 +134,10 @@ class DeviceBuffer:
     # Where it is made, if it is not there yet (`xla.deferral`).
     tape: Any
     code: int
+    # How many NumPy arrays see its memory, and the host's arrays whose memory it is, each with the
+    # event that says when it is so no longer; empty slots where there are none.
+    shown: int
+    held: list
 
     def __init__(self, handles: tuple[int, ...], devices: tuple) -> None:
         self.handles, self.devices, self.source = handles, devices, hooks.user_line()
@@ -93,14 +147,21 @@ class DeviceBuffer:
         """The client of its devices."""
         return self.devices[0].client
 
-    def _begin(self, handle: int) -> tuple[np.ndarray, int | None]:
-        """The array that a part is being copied to, and the event that says when it is there."""
+    def _begin(self, handle: int) -> tuple[Any, int | None]:
+        """The array that a part is being copied to, or where it is seen, and the event that says
+        when it is there."""
         call = self.client.plugin.call
         found = call("Buffer_Dimensions", buffer=handle)
         shape = tuple((c_int64 * found.count).from_address(found.dims)) if found.count else ()
         dtype = _DTYPES[call("Buffer_ElementType", buffer=handle).type]
+        size = math.prod(shape) * dtype.itemsize
+        if size >= SHOWN_BYTES and self.client.platform in HOST_PLATFORMS and (
+            dtype not in _PACKED and self.lies_in_rows(handle, len(shape))
+        ):
+            shown = _Shown(self, handle, shape, dtype)
+            return shown, call("Buffer_ReadyEvent", buffer=handle).event
         out = np.empty(shape, dtype)
-        if not out.nbytes:
+        if not size:
             return out, None
         order = (c_int64 * max(len(shape), 1))(*range(len(shape) - 1, -1, -1))
         layout = pjrt.Layout(
@@ -110,6 +171,14 @@ class DeviceBuffer:
         made = call("Buffer_ToHostBuffer", buffer=handle, layout=ctypes.addressof(layout),
                     data=out.ctypes.data, size=out.nbytes)
         return out, made.event
+
+    def lies_in_rows(self, handle: int, ndim: int) -> bool:
+        """Whether a part's innermost dimension is its last, and so on."""
+        layout = self.client.plugin.call("Buffer_GetMemoryLayout", buffer=handle).layout
+        if layout.type != 0 or layout.num_tiles or layout.rank != ndim:
+            return False
+        order = (c_int64 * ndim).from_address(layout.minor_to_major) if ndim else ()
+        return list(order) == list(range(ndim - 1, -1, -1))
 
     def fetch(self) -> None:
         """Begin to copy all parts to the host."""
@@ -128,7 +197,7 @@ class DeviceBuffer:
                 problem = problem or error
         if problem is not None:
             raise self._explained(problem)
-        return [out for out, _ in fetched]
+        return [out.array() if type(out) is _Shown else out for out, _ in fetched]
 
     def result(self) -> np.ndarray:
         """The value of an array on one device."""
@@ -182,6 +251,8 @@ class DeviceBuffer:
     def delete(self) -> None:
         """Give its memory back now."""
         finish_readers("an array is deleted")
+        if getattr(self, "shown", 0):
+            return  # with the last NumPy array that sees it
         for handle in self.handles:
             self.client.plugin.call("Buffer_Delete", buffer=handle)
 
@@ -199,8 +270,13 @@ class DeviceBuffer:
         return Lent((self.handles[k],), (self.devices[k],), self)
 
     def __del__(self) -> None:
+        client = self.devices[0].client
         for handle in self.handles:
-            self.devices[0].client.destroy_buffer(handle)
+            client.destroy_buffer(handle)
+        held = getattr(self, "held", None)
+        if held:
+            client.ending += held
+            client.let_go()
 
 
 class Lent(DeviceBuffer):

@@ -21,7 +21,14 @@ from numjet.base.errors import XlaError
 from numjet.core.hooks import Remote
 from numjet.core.remote import Device
 from numjet.xla import pjrt, plugins
-from numjet.xla.buffers import NUMBERS, ONLY_DURING_CALL, DeviceBuffer
+from numjet.xla.buffers import (
+    HOST_PLATFORMS,
+    NUMBERS,
+    ONLY_DURING_CALL,
+    ZERO_COPY,
+    DeviceBuffer,
+    may_stay,
+)
 from numjet.xla.options import compile_options
 from numjet.xla.programs import LoadedProgram
 
@@ -43,6 +50,9 @@ class XlaDevice(Device):
         self.process_index = call("DeviceDescription_ProcessIndex", description=description).index
         self.local_hardware_id = call("Device_LocalHardwareId", device=handle).id
         self.sharding = Remote.single(self)  # of arrays that were put there
+
+    def __reduce__(self) -> tuple:
+        return _found, (self.client.platform, self.id)
 
     @property
     def platform(self) -> str:  # type: ignore[override]
@@ -105,6 +115,8 @@ class Client:
         )))  # fmt: skip
         self._destroy = self.plugin.function("Buffer_Destroy")
         self._free: list[tuple] = []  # argument structs that nobody uses now
+        # Events and arrays of the host whose buffers are gone: programs may still read them.
+        self.ending: list[tuple[int, np.ndarray]] = []
 
     def destroy_buffer(self, handle: int) -> None:
         """Let a buffer go, while this process may call the plugin."""
@@ -126,13 +138,34 @@ class Client:
         return self.put_parts([value] * len(devices), devices)
 
     def put_parts(self, parts: Sequence[np.ndarray], devices: tuple) -> DeviceBuffer:
-        """An array of parts, one a device, copied before this returns."""
-        handles = []
+        """An array of parts, one a device: used where they lie in the host's memory, if nobody can
+        write to them, and copied before this returns if somebody can."""
+        handles, held = [], []
         for value, device in zip(parts, devices, strict=True):
-            handles.append(self._put(value, device))
-        return DeviceBuffer(tuple(handles), devices)
+            handle, event = self._put(value, device)
+            handles.append(handle)
+            if event is not None:
+                held.append((event, value))
+        made = DeviceBuffer(tuple(handles), devices)
+        if held:
+            made.held = held
+        return made
 
-    def _put(self, value: np.ndarray, device: XlaDevice) -> int:
+    def let_go(self) -> None:
+        """Forget the arrays of the host that nothing reads any more."""
+        if not self.alive:
+            return
+        ending, self.ending = self.ending, []
+        call = self.plugin.call
+        for event, value in ending:
+            if call("Event_IsReady", event=event).ready:
+                call("Event_Destroy", event=event)
+            else:
+                self.ending.append((event, value))
+
+    def _put(self, value: np.ndarray, device: XlaDevice) -> tuple[int, int | None]:
+        """The handle of an array on a device, and the event of when its memory is let go."""
+        stays = self.platform in HOST_PLATFORMS and may_stay(value)
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
         number = NUMBERS.get(value.dtype.name)
@@ -141,11 +174,13 @@ class Client:
         dims = (c_int64 * max(value.ndim, 1))(*value.shape)
         made = self.plugin.call(
             "Client_BufferFromHostBuffer", client=self.handle, data=value.ctypes.data, type=number,
-            dims=ctypes.addressof(dims), num_dims=value.ndim, semantics=ONLY_DURING_CALL,
-            device=device.handle,
+            dims=ctypes.addressof(dims), num_dims=value.ndim, device=device.handle,
+            semantics=ZERO_COPY if stays else ONLY_DURING_CALL,
         )  # fmt: skip
+        if stays:
+            return made.buffer, made.done
         self.plugin.wait(made.done)
-        return made.buffer
+        return made.buffer, None
 
     def compile(self, code: str, options: bytes, devices: tuple) -> LoadedProgram:
         """A program of StableHLO text, compiled and loaded. Raises XlaError with XLA's words."""
@@ -216,6 +251,11 @@ def client(platform: str) -> Client:
                 ) from error
             _clients[platform] = found
     return found
+
+
+def _found(platform: str, number: int) -> XlaDevice:
+    """The device of a platform with this number, here."""
+    return next(d for d in client(platform).devices if d.id == number)
 
 
 @functools.cache

@@ -117,7 +117,7 @@ def capsule(
                           "numjet.device_put first.")
     buffer = x._buffer.copy_to(x._buffer.devices) if copy else x._buffer
     buffer.wait()
-    if not _row_by_row(buffer, x.ndim):
+    if not buffer.lies_in_rows(buffer.handles[0], x.ndim):
         raise BufferError("__dlpack__: the array does not lie row by row on its device.")
     call = buffer.client.plugin.call
     call("Buffer_IncreaseExternalReferenceCount", buffer=buffer.handles[0])
@@ -139,15 +139,6 @@ def capsule(
     address = ctypes.addressof(managed)
     _given[address] = managed, extents, buffer
     return _new_capsule(address, name, ctypes.cast(_unused, c_void_p))
-
-
-def _row_by_row(buffer: DeviceBuffer, ndim: int) -> bool:
-    """Whether a buffer's innermost dimension is its last, and so on."""
-    layout = buffer.client.plugin.call("Buffer_GetMemoryLayout", buffer=buffer.handles[0]).layout
-    if layout.type != 0 or layout.num_tiles or layout.rank != ndim:
-        return False
-    order = (c_int64 * ndim).from_address(layout.minor_to_major) if ndim else ()
-    return list(order) == list(range(ndim - 1, -1, -1))
 
 
 def taken(external: Any, device: Any, kind: int) -> RemoteArray:

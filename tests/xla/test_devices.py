@@ -1,14 +1,16 @@
 """Arrays on a device of a plugin: where they live, eager operations, jit, deletion, errors."""
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import time
+import weakref
 
 import numpy as np
 import pytest
-from xla.plugin import device, needs_plugin
+from xla.plugin import PLATFORM, device, needs_plugin
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -186,6 +188,49 @@ def test_nothing_of_it_is_loaded_unless_asked_for():
     code = "import sys, numjet.numpy as j; j.ones(3) + 1; print('numjet.xla' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.skipif(PLATFORM != "xla_cpu", reason="its memory is the host's")
+def test_memory_of_the_host_is_used_where_it_lies():
+    here, count = device(), 1 << 16
+    made = nj.jit(lambda k: jnp.arange(count, dtype=jnp.float32) + k)(1.0)
+    address, want = made._value.ctypes.data, np.asarray(made).copy()
+    assert address % 64 == 0  # of the pool
+    x = nj.device_put(made, here)
+    assert x.unsafe_buffer_pointer() == address
+    # Neither side overwrites what the other sees.
+    nj.jit(lambda v: v * 2, donate_argnums=0)(made)
+    y = nj.jit(lambda v: v * 3, donate_argnums=0)(x)
+    np.testing.assert_array_equal(y, want * 3)
+    assert x.is_deleted() and made.is_deleted()
+    # Read where it lies, as long as somebody sees it; nobody may write to it.
+    seen = np.asarray(y)
+    assert seen.ctypes.data == y.unsafe_buffer_pointer() and not seen.flags.writeable
+    y.delete()
+    np.testing.assert_array_equal(seen, want * 3)
+    z = nj.device_put(want, here)
+    seen = np.asarray(z)
+    again = nj.jit(lambda v: v + 1, donate_argnums=0)(z)
+    np.testing.assert_array_equal(seen, want)
+    np.testing.assert_array_equal(again, want + 1)
+    # What its owner can write to is copied.
+    raw = np.zeros(4 * count + 64, np.uint8)
+    mine = raw[-raw.ctypes.data % 64 :][: 4 * count].view(np.float32)
+    x = nj.device_put(mine, here)
+    mine[0] = 7
+    assert x[0] == 0 and x.unsafe_buffer_pointer() != mine.ctypes.data
+    # The memory lives as long as programs read it, and is given back then.
+    made = nj.jit(lambda k: jnp.arange(count, dtype=jnp.float32) + k)(2.0)
+    alive, x = weakref.ref(made._value), nj.device_put(made, here)
+    y = x
+    for _ in range(20):
+        y = nj.jit(lambda a, b: jnp.sin(a) + b)(y, x)
+    del x, made
+    y.block_until_ready()
+    del y
+    gc.collect()
+    here.client.let_go()
+    assert alive() is None and not here.client.ending
 
 
 def test_dlpack_gives_memory_of_the_device():
