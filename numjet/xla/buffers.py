@@ -16,6 +16,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.base import locks
 from numjet.base.errors import XlaError
 from numjet.core import hooks
 from numjet.core.remote import RemoteArray
@@ -93,6 +94,9 @@ def may_stay(value: np.ndarray) -> bool:
     return ours and value.ctypes.data % ALIGNMENT == 0
 
 
+_counting = locks.reentrant()  # finalizers may run anywhere
+
+
 class _Shown:
     """A part in the host's memory, which NumPy sees where it lies; deleted and donated buffers give
     such memory back when nobody sees it any more."""
@@ -101,8 +105,7 @@ class _Shown:
 
     def __init__(self, buffer: DeviceBuffer, handle: int, shape: tuple, dtype: np.dtype) -> None:
         self.buffer, self.handle, self.shape, self.dtype = buffer, handle, shape, dtype
-        buffer.client.plugin.call("Buffer_IncreaseExternalReferenceCount", buffer=handle)
-        buffer.shown = getattr(buffer, "shown", 0) + 1
+        buffer.show(handle)
 
     def array(self) -> np.ndarray:
         """The part, once it is computed."""
@@ -115,10 +118,7 @@ class _Shown:
         return np.asarray(self).view(self.dtype).reshape(self.shape)
 
     def __del__(self) -> None:
-        client = self.buffer.client
-        self.buffer.shown -= 1
-        if client.alive:
-            client.plugin.call("Buffer_DecreaseExternalReferenceCount", buffer=self.handle)
+        self.buffer.hide(self.handle)
 
 
 class DeviceBuffer:
@@ -134,8 +134,8 @@ class DeviceBuffer:
     # Where it is made, if it is not there yet (`xla.deferral`).
     tape: Any
     code: int
-    # How many NumPy arrays see its memory, and the host's arrays whose memory it is, each with the
-    # event that says when it is so no longer; empty slots where there are none.
+    # How many see its memory by other ways than this, and the host's arrays whose memory it is,
+    # each with the event that says when it is so no longer; empty slots where there are none.
     shown: int
     held: list
 
@@ -171,6 +171,24 @@ class DeviceBuffer:
         made = call("Buffer_ToHostBuffer", buffer=handle, layout=ctypes.addressof(layout),
                     data=out.ctypes.data, size=out.nbytes)
         return out, made.event
+
+    def whole(self) -> DeviceBuffer:
+        """What its memory belongs to."""
+        return self
+
+    def show(self, handle: int) -> None:
+        """Keep the memory of a part until `hide`, be the array deleted or given away meanwhile."""
+        self.client.plugin.call("Buffer_IncreaseExternalReferenceCount", buffer=handle)
+        owner = self.whole()
+        with _counting:
+            owner.shown = getattr(owner, "shown", 0) + 1
+
+    def hide(self, handle: int) -> None:
+        """Somebody who saw a part's memory sees it no more."""
+        with _counting:
+            self.whole().shown -= 1
+        if self.client.alive:
+            self.client.plugin.call("Buffer_DecreaseExternalReferenceCount", buffer=handle)
 
     def lies_in_rows(self, handle: int, ndim: int) -> bool:
         """Whether a part's innermost dimension is its last, and so on."""
@@ -252,7 +270,7 @@ class DeviceBuffer:
         """Give its memory back now."""
         finish_readers("an array is deleted")
         if getattr(self, "shown", 0):
-            return  # with the last NumPy array that sees it
+            return  # with the last one that sees it
         for handle in self.handles:
             self.client.plugin.call("Buffer_Delete", buffer=handle)
 
@@ -287,6 +305,9 @@ class Lent(DeviceBuffer):
     def __init__(self, handles: tuple[int, ...], devices: tuple, owner: Any) -> None:
         super().__init__(handles, devices)
         self.owner = owner
+
+    def whole(self) -> DeviceBuffer:
+        return self.owner.whole()  # type: ignore[no-any-return]
 
     def __del__(self) -> None:
         pass  # the owner gives it back

@@ -72,9 +72,7 @@ _given: dict[int, tuple] = {}
 def _returned(address: int) -> None:
     """Another library is done with memory of ours."""
     _, _, buffer = _given.pop(address)
-    if buffer.client.alive:
-        buffer.client.plugin.call("Buffer_DecreaseExternalReferenceCount",
-                                  buffer=buffer.handles[0])
+    buffer.hide(buffer.handles[0])
 
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
@@ -119,8 +117,7 @@ def capsule(
     buffer.wait()
     if not buffer.lies_in_rows(buffer.handles[0], x.ndim):
         raise BufferError("__dlpack__: the array does not lie row by row on its device.")
-    call = buffer.client.plugin.call
-    call("Buffer_IncreaseExternalReferenceCount", buffer=buffer.handles[0])
+    buffer.show(buffer.handles[0])
     extents = (c_int64 * (2 * max(x.ndim, 1)))(
         *x.shape, *[int(np.prod(x.shape[a + 1:])) for a in range(x.ndim)])
     versioned = max_version is not None and tuple(max_version) >= (1, 0)

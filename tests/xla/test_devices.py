@@ -209,6 +209,14 @@ def test_memory_of_the_host_is_used_where_it_lies():
     y.delete()
     np.testing.assert_array_equal(seen, want * 3)
     z = nj.device_put(want, here)
+    for see in (np.asarray, np.from_dlpack):
+        other = nj.jit(lambda v: v + 1)(z)
+        buffer, seen = other._buffer, see(other)
+        other.delete()
+        is_deleted = here.client.plugin.call("Buffer_IsDeleted", buffer=buffer.handles[0]).deleted
+        assert not is_deleted and seen[-1] == want[-1] + 1
+        del seen, other
+        assert buffer.shown == 0
     seen = np.asarray(z)
     again = nj.jit(lambda v: v + 1, donate_argnums=0)(z)
     np.testing.assert_array_equal(seen, want)

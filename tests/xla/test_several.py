@@ -135,6 +135,11 @@ with nj.set_mesh(explicit):
 with nj.set_mesh(nj.make_mesh((8,), ("x",))):
     with pytest.raises(ValueError, match="context mesh"):
         e + 1
+v = np.asarray(nj.device_put(np.ones(1 << 16, np.float32), on("x")).addressable_shards[0].data)
+w = nj.device_put(np.ones(1 << 18, np.float32), on("x"))
+buffer, seen = w._buffer, np.asarray(w.addressable_shards[1].data)
+w.delete()
+assert v.sum() == v.size and seen.sum() == seen.size == 1 << 16 and buffer.shown == 1
 import pickle
 again = pickle.loads(pickle.dumps(e.sharding))
 assert again == e.sharding
