@@ -144,6 +144,8 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         if program is not None:
             return _large(primitive, program, arrays, params, out_avals)
     reference = _reference(primitive, avals, out_avals)
+    if primitive.name in _PADDED:
+        reference = _padded(primitive, avals) or reference
     token = _enter(_QUIET)
     try:
         out = reference(*[x._value for x in arrays], **params)
@@ -219,11 +221,31 @@ _DEAR = frozenset(
 _OF_MATRICES = frozenset("lu eig eigh svd".split())
 DEAR = 256
 
+# Of these fewer elements are filled up to so many, and one program runs for every shape: normal
+# draws have the same bits with `jit` and without, and SciPy is not loaded for them.
+_PADDED = frozenset(("erf_inv",))
+
 
 def _is_dear(primitive: Primitive, avals: tuple) -> bool:
     if primitive.name in _OF_MATRICES:
         return avals[0].size >= DEAR and avals[0].ndim > 2
     return max([aval.size for aval in avals]) >= DEAR
+
+
+def _padded(primitive: Primitive, avals: tuple) -> Callable | None:
+    """An elementwise operation on fewer than `DEAR` elements as the program of `DEAR`."""
+    whole = tuple([ShapedArray((DEAR,), aval.dtype) for aval in avals])
+    program = hooks.operation(primitive, whole, {}, primitive.out_avals(whole, {}))
+    if program is None:
+        return None
+
+    def run(*values: np.ndarray) -> np.ndarray:
+        full = [np.zeros(DEAR, x.dtype) for x in values]
+        for array, x in zip(full, values, strict=True):
+            array[: x.size] = x.reshape(-1)
+        return program(full)[0][: values[0].size].reshape(values[0].shape).copy()
+
+    return run
 
 
 # Operations on so many elements run as compiled programs, on all cores; NumPy's take less than the

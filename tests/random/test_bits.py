@@ -88,6 +88,17 @@ def test_compiled_and_mapped_streams_are_the_eager_ones() -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_normals_have_the_same_bits_eagerly_and_compiled(dtype: str) -> None:
+    with numjet.enable_x64(True):
+        for shape in ((), (1,), (3, 4), (0, 2), (255,), (256,), (40, 40)):
+            key = random.fold_in(random.key(5), len(shape))
+            one = random.normal(key, shape, dtype)
+            many = numjet.jit(lambda k, s=shape: random.normal(k, s, dtype))(key)
+            assert one.shape == shape and one.dtype == dtype
+            np.testing.assert_array_equal(one, many)
+
+
 def test_raw_and_typed_keys_draw_the_same() -> None:
     np.testing.assert_array_equal(
         random.normal(random.PRNGKey(3), (4,)), random.normal(random.key(3), (4,))
