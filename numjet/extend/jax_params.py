@@ -21,6 +21,7 @@ from numjet.lax import linalg, stop_gradient
 from numjet.ops.dot import dot_general
 from numjet.ops.linalg_core import solve_p
 from numjet.ops.logic import round_away_p, round_even_p
+from numjet.ops.while_loop import bind_mapped_while, reaches_users_trace, while_p
 from numjet.scipy.linalg import lu_solve
 
 # Primitive -> the parameters that it lacks, and their neutral values.
@@ -112,6 +113,12 @@ def in_our_terms(
     return primitive, args, {name: value for name, value in params.items() if name not in extra}
 
 
+def is_mapped_loop(primitive: Primitive, params: dict[str, Any]) -> bool:
+    """Whether it is a `while` with a predicate for each example, which traces of libraries alone
+    are handed."""
+    return primitive is while_p and bool(params["cond_jaxpr"].out_avals[0].shape)
+
+
 def accept_extra() -> None:
     """Let every primitive's `bind` take JAX's params. Does nothing the second time."""
     plain = Primitive.bind
@@ -120,6 +127,8 @@ def accept_extra() -> None:
 
     def bind(self: Primitive, *args: Any, **params: Any) -> Any:
         primitive, operands, rest = in_our_terms(self, args, params)
+        if is_mapped_loop(primitive, rest) and not reaches_users_trace():
+            return bind_mapped_while(*operands, **rest)
         return plain(primitive, *operands, **rest)
 
     _installed[0] = bind

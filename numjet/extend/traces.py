@@ -26,8 +26,15 @@ from numjet.core.trace import (
     leave_trace,
     set_trace,
 )
-from numjet.extend.jax_params import IN_PARTS, accept_extra, in_jax_terms, in_our_terms
+from numjet.extend.jax_params import (
+    IN_PARTS,
+    accept_extra,
+    in_jax_terms,
+    in_our_terms,
+    is_mapped_loop,
+)
 from numjet.extend.linear_util import WrappedFun, wrap_init
+from numjet.ops.while_loop import bind_mapped_while, reaches_users_trace
 from numjet.transforms.batch import BatchTrace, axis_env
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p, run_call
 from numjet.transforms.stage import StageTrace
@@ -297,6 +304,8 @@ def _bind_with_trace(self: Primitive, trace: Any, args: Sequence[Any], *avals_pa
         params = _custom_params(fun, jvp, params.get("symbolic_zeros", False))
     token = enter_trace(EVAL if trace is None else trace)
     try:
+        if is_mapped_loop(self, params) and not reaches_users_trace():
+            return bind_mapped_while(*args, **params)
         return current_trace().process(self, args, params)
     finally:
         leave_trace(token)

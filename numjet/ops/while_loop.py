@@ -21,7 +21,7 @@ from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.refs import RefUse
 from numjet.core.structural import broadcast_in_dim, convert, instantiate
-from numjet.core.trace import aval_of, concrete_or_none, set_trace
+from numjet.core.trace import Trace, aval_of, concrete_or_none, current_trace, set_trace
 from numjet.ops.arithmetic import add
 from numjet.ops.control import (
     add_inputs,
@@ -38,7 +38,7 @@ from numjet.ops.logic import lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
 from numjet.ops.shape import select_n
-from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front, to_front
+from numjet.transforms.batch import Axis, BatchTrace, batch_jaxpr, mapped_to_front, to_front
 from numjet.transforms.calls import partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
@@ -47,12 +47,19 @@ from numjet.transforms.stage import stage
 
 
 def _abstract(
-    *avals: ShapedArray, cond_nconsts: int, body_nconsts: int, **_: Any
+    *avals: ShapedArray, cond_nconsts: int, body_nconsts: int, cond_jaxpr: ClosedJaxpr, **_: Any
 ) -> list[ShapedArray]:
+    if cond_jaxpr.out_avals[0].shape:
+        raise TypeError(
+            "while: a loop with a predicate for each example came back from a trace without "
+            "`bind`. Write while_p.bind(*args, **params)."
+        )
     return list(avals[cond_nconsts + body_nconsts :])
 
 
 def _evaluate(*args: Any, **params: Any) -> list[Any]:
+    if params["cond_jaxpr"].out_avals[0].shape:
+        return bind_mapped_while(*args, **params)
     return run_compiled(as_program(while_p, args, params, params["body_jaxpr"]), args, "while")
 
 
@@ -112,9 +119,11 @@ def _batch(
 ) -> tuple:
     m_cond, m_body, m_carry = split([d is not None for d in dims], cond_nconsts, body_nconsts)
 
+    many = bool(cond_jaxpr.out_avals[0].shape)  # of a `vmap` inside: see `bind_mapped_while`
+
     def step(m_carry: list[bool]) -> tuple:
         body, m_out = batch_jaxpr(body_jaxpr, axis, m_body + m_carry, m_carry)
-        cond, (m_pred,) = batch_jaxpr(cond_jaxpr, axis, m_cond + m_carry)
+        cond, (m_pred,) = batch_jaxpr(cond_jaxpr, axis, m_cond + m_carry, [many])
         return (body, cond, m_pred), [m or m_pred for m in m_out]
 
     m_carry, (body, cond, m_pred), _ = fixed_point(step, m_carry)
@@ -129,8 +138,16 @@ def _batch(
             "vmap-of-while",
             "Examples stop at different steps, and finished ones would call it again; use lax.map.",
         )
-        # Each example stops on its own: run while any goes on, and keep finished ones as they are.
-        outs = _run_until_all_stop(cond, body, c_consts, b_consts, carry)
+        bind = while_p.bind if reaches_users_trace() else bind_mapped_while
+        outs = bind(
+            *c_consts,
+            *b_consts,
+            *carry,
+            cond_jaxpr=cond,
+            body_jaxpr=body,
+            cond_nconsts=cond_nconsts,
+            body_nconsts=body_nconsts,
+        )
         return outs, [0] * len(outs)
     outs = while_p.bind(
         *c_consts,
@@ -142,6 +159,28 @@ def _batch(
         body_nconsts=body_nconsts,
     )
     return outs, [0 if m else None for m in m_carry]
+
+
+def reaches_users_trace() -> bool:
+    """Whether a trace that a library wrote in JAX's protocol is the next but for maps."""
+    trace: Any = current_trace()
+    while isinstance(trace, BatchTrace):
+        trace = trace.parent
+    return type(trace).process is Trace.process
+
+
+def bind_mapped_while(*args: Any, **params: Any) -> list:
+    """The loop whose predicate has a value for each example; its shape is what those of the carry
+    begin with. Each example stops on its own: run while any goes on, and keep finished ones.
+
+    JAX's `while` is such a loop itself. Traces of libraries are handed it as that, since their
+    values may know no `select_n`, and bind it again through here (`extend.jax_params`).
+    """
+    cond = params["cond_jaxpr"]
+    c_consts, b_consts, carry = split(args, params["cond_nconsts"], params["body_nconsts"])
+    return _run_until_all_stop(
+        cond, params["body_jaxpr"], *[[as_array(x) for x in v] for v in (c_consts, b_consts, carry)]
+    )
 
 
 def _run_until_all_stop(
@@ -160,7 +199,7 @@ def _run_until_all_stop(
         new = eval_jaxpr(body.jaxpr, body.consts, *bc, *old)
         return [
             select_n(
-                broadcast_in_dim(pred, x.shape, (0,)), x, convert(y, x.aval.dtype, x.aval.weak_type)
+                broadcast_in_dim(pred, x.shape, range(pred.ndim)), x, convert(y, x.aval.dtype, x.aval.weak_type)
             )
             for x, y in zip(old, new, strict=True)
         ]

@@ -354,6 +354,32 @@ def test_traces_by_libraries_see_the_parameters_of_jax():
         lax.broadcast_in_dim_p.bind(jnp.ones(3), **plain, sharding="x")
 
 
+def test_traces_by_libraries_are_handed_a_mapped_loop_with_a_predicate_for_each_example():
+    def count(x, end):
+        return lax.while_loop(lambda x: (x < end).all(), lambda x: x + 2, x)
+
+    def mapped(x, ends):
+        return nj.vmap(count, (None, 0))(x, ends)
+
+    for f, x, ends, shape in (
+        (mapped, jnp.zeros(1), jnp.array([3.0, 0.0, 7.0]), (3,)),
+        (nj.vmap(mapped, (0, None)), jnp.array([0.0, 5.0]), jnp.array([3.0, 0.0, 7.0]), (2, 3)),
+    ):
+        with jax_core.take_current_trace() as parent:
+            trace = _Params(parent, jax_core.TraceTag())
+            with jax_core.set_current_trace(trace):
+                out = f(_Doubled(trace, x), ends)
+        assert trace.given["while"]["cond_jaxpr"].out_avals[0].shape == shape
+        assert "select_n" not in trace.seen
+        out = trace.value(out)
+        np.testing.assert_array_equal(out, f(x, ends))
+    np.testing.assert_array_equal(out, np.array([[4.0, 0, 8], [5, 5, 7]]))
+    # A primitive of the user's own code may bind the loop that it was handed.
+    loop = trace.given["while"]
+    given = [trace.value(v) for v in trace.operands["while"]]
+    np.testing.assert_array_equal(nj.jit(lambda *v: lax.while_p.bind(*v, **loop))(*given)[0], out)
+
+
 def test_traces_by_libraries_are_handed_operations_in_the_terms_of_jax():
     a, b = jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.ones((2, 3))
 
