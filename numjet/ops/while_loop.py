@@ -199,7 +199,9 @@ def _run_until_all_stop(
         new = eval_jaxpr(body.jaxpr, body.consts, *bc, *old)
         return [
             select_n(
-                broadcast_in_dim(pred, x.shape, range(pred.ndim)), x, convert(y, x.aval.dtype, x.aval.weak_type)
+                broadcast_in_dim(pred, x.shape, range(pred.ndim)),
+                x,
+                convert(y, x.aval.dtype, x.aval.weak_type),
             )
             for x, y in zip(old, new, strict=True)
         ]
