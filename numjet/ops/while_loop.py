@@ -199,7 +199,7 @@ def _run_until_all_stop(
         new = eval_jaxpr(body.jaxpr, body.consts, *bc, *old)
         return [
             select_n(
-                broadcast_in_dim(pred, x.shape, range(pred.ndim)),
+                broadcast_in_dim(pred, x.shape, tuple(range(pred.ndim))),
                 x,
                 convert(y, x.aval.dtype, x.aval.weak_type),
             )
