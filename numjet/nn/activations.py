@@ -15,6 +15,8 @@ from numjet.numpy.elementwise import (
     clip,
     constant,
     divide,
+    maximum,
+    minimum,
     multiply,
     negative,
     power,
@@ -26,6 +28,7 @@ from numjet.numpy.logic import greater, less, less_equal, where
 from numjet.numpy.promote import (
     as_arrays,
     cast,
+    int_dtype,
     one_array,
     one_inexact,
     promote_dtypes,
@@ -52,14 +55,16 @@ def identity(x: Any) -> Any:
 def relu(x: Any) -> Any:
     """max(x, 0).
 
-    x: an array of any shape and dtype, which it keeps. Result: x's shape. Derivative: 1 above 0, 0
-    at 0 and below.
+    x: an array of any shape and dtype, which it keeps; booleans become integers. Result: x's shape.
+    Derivative: 1 above 0, 0 at 0 and below.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.relu(jnp.array([-2.0, 0.0, 2.0]))
     Array([0., 0., 2.], dtype=float32)
     """
     x = one_array("relu", x)
+    if dtypes.is_bool(x.aval.dtype):
+        x = cast(x, int_dtype())
     trace: Any = current_trace()
     if trace is EVAL:
         return _cut_below(x)
@@ -291,8 +296,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     Array([-0.8647,  0.    ,  2.    ], dtype=float32)
     """
     x = _beside_floats("celu", x)
-    above = greater(x, 0)
-    return where(above, x, multiply(alpha, expm1(divide(where(above, 0.0, x), alpha))))
+    return add(maximum(x, 0.0), multiply(alpha, expm1(divide(minimum(x, 0.0), alpha))))
 
 
 # The fixed point of mean 0 and variance 1 (Klambauer et al. 2017).

@@ -41,10 +41,10 @@ def dot_product_attention(
     boolean, and positions without it are left out. scale: 1/√H unless given. is_causal: a position
     sees none behind it. query_seq_lengths, key_value_seq_lengths: integers[batch]; what lies beyond
     is hidden. local_window_size: (left, right), or one number for both, how far a position looks.
-    implementation: None or 'xla'; others raise NotImplementedError. return_residual: the logarithm
-    of the softmax's denominator [batch, T, N] as well. Result: query's shape. Softmax and sums are
-    computed in float32. Raises ValueError for shapes that do not fit. Source: Vaswani and others,
-    Attention is all you need (2017).
+    implementation: None or 'xla'; 'cudnn' raises NotImplementedError, others ValueError.
+    return_residual: the logarithm of the softmax's denominator [batch, T, N] as well. Result:
+    query's shape. Softmax and sums are computed in float32. Raises ValueError for shapes that do
+    not fit. Source: Vaswani and others, Attention is all you need (2017).
 
     >>> from numjet import nn, numpy as jnp
     >>> x = jnp.ones((2, 1, 4))
@@ -52,7 +52,9 @@ def dot_product_attention(
     Array([[0., 1., 2., 3.],
            [2., 3., 4., 5.]], dtype=float32)
     """
-    if implementation not in (None, "xla"):
+    if implementation not in (None, "xla", "cudnn"):
+        raise ValueError(f"Unsupported implementation option: {implementation}")
+    if implementation == "cudnn":
         raise NotImplementedError(
             f"dot_product_attention: implementation={implementation!r} is not "
             "available. Leave it out."

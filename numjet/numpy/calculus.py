@@ -234,6 +234,11 @@ def interp(
     slope = divide(subtract(f1, f0), where(flat, 1, width))
     out = where(flat, f0, add(f0, multiply(subtract(x, x0), slope)))
     extrapolate = "extrapolate"
+    for name, end in (("left", left), ("right", right)):
+        if isinstance(end, str) and end != extrapolate:
+            raise ValueError(
+                f"interp: the only valid string value of `{name}` is 'extrapolate', got {end!r}."
+            )
     if period is None:
         if not (isinstance(left, str) and left == extrapolate):
             out = where(less(x, getitem(xp, 0)), getitem(fp, 0) if left is None else left, out)
@@ -479,7 +484,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The coefficients of the m-th integral of a polynomial.
 
     p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
-    integer, not negative (ValueError). k: the constants of the integrals, one or m; 0 by default.
+    integer, not negative (ValueError). k: the constants of the integrals, one or m (ValueError); 0
+    by default.
 
     >>> jnp.polyint(jnp.array([2, 2]), k=7)
     Array([1., 2., 7.], dtype=float32)
@@ -488,6 +494,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyint: the order of integral must be positive.")
+    if k is not None and np.shape(k) not in ((), (1,), (m,)):
+        raise ValueError(
+            "polyint: k must be a scalar or a rank-1 array of length 1 or m, got shape "
+            f"{np.shape(k)} for m={m}."
+        )
     constants = (
         lax.full((m,), 0, p.aval.dtype)
         if k is None
@@ -575,8 +586,8 @@ def polyfit(
     singular values below this part of the largest count as 0; by default the rounding error times
     the number of points. w: weights of the differences, not of their squares. full: also give
     (residuals, rank, singular values, rcond). cov: also give the covariance matrix, scaled by the
-    residuals unless it is 'unscaled'. Returns coefficients, the highest power first. ValueError for
-    arrays that do not fit, and for too few points to scale.
+    residuals unless it is 'unscaled'. Returns coefficients, the highest power first. TypeError for
+    arrays that do not fit, ValueError for a negative degree and for too few points to scale.
 
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)
@@ -584,17 +595,17 @@ def polyfit(
     x, y = [promote_inexact(a)[0] for a in as_arrays("polyfit", x, y)]
     x, y = promote_inexact(x, y)
     order = operator.index(deg) + 1
-    if (
-        deg < 0
-        or x.aval.ndim != 1
-        or y.aval.ndim not in (1, 2)
-        or (x.aval.shape[0] != y.aval.shape[0])
-        or not x.aval.size
-    ):
-        raise ValueError(
-            f"polyfit: x must be a non-empty vector, y of the same length, deg >= 0; "
-            f"got {x.aval}, {y.aval}, deg={deg}."
-        )
+    if deg < 0:
+        raise ValueError(f"polyfit: expected deg >= 0, got {deg}.")
+    told = (
+        "expected 1D vector for x" if x.aval.ndim != 1
+        else "expected non-empty vector for x" if not x.aval.size
+        else "expected 1D or 2D array for y" if y.aval.ndim not in (1, 2)
+        else "expected x and y to have same length" if x.aval.shape[0] != y.aval.shape[0]
+        else None
+    )
+    if told is not None:
+        raise TypeError(f"polyfit: {told}, got {x.aval}, {y.aval}.")
     if rcond is None:
         rcond = len(x) * float(np.finfo(x.aval.dtype).eps)
     lhs, rhs = vander(x, order), y

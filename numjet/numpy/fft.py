@@ -112,6 +112,10 @@ def _in_parts(x: Any, kind: str, sizes: Sequence[int]) -> Any:
 
 
 def _one(name: str, kind: str, a: Any, n: int | None, axis: int, norm: str | None) -> Any:
+    if isinstance(axis, (tuple, list)):
+        raise ValueError(
+            f"{name} does not support multiple axes. Please use jnp.fft.{name}n, got axis = {axis}."
+        )
     return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
@@ -291,7 +295,7 @@ def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | No
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of the elements of `fft`: 0, 1, ..., -2, -1, each divided by n d.
 
-    n: how many samples, a positive integer (ValueError). d: the distance of samples, a scalar
+    n: how many samples, an integer, not negative (ValueError). d: the distance of samples, a scalar
     (ValueError). dtype: by default the default float. device: where it is placed.
 
     >>> jnp.fft.fftfreq(4, d=0.5)
@@ -315,8 +319,10 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> Any:
     n = operator.index(n)
-    if n < 1:
+    if n < 0 or not n and name == "rfftfreq":
         raise ValueError(f"{name}: the number of samples must be positive, got {n}.")
+    if not n:
+        return lax.full((0,), 0, canonical_dtype(dtype, name, dtypes.float64))
     wanted, values = canonical_dtype(dtype, name, dtypes.float64), of_count(n)
     if isinstance(d, (int, float)):
         return array(values / d, wanted)

@@ -59,6 +59,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     Array([-1., -2.], dtype=float32)
     """
     x, y = prepared("copysign", promote_inexact, x1, x2)
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError(f"copysign does not support complex-valued inputs, got {x.aval.dtype}.")
     size = lax.abs(x)
     return where(signbit(y), lax.neg(size), size)
 

@@ -457,7 +457,7 @@ class _Grid:
         if any(dtypes.is_floating(v.aval.dtype) for v in lines):
             lines = [cast(v, dtypes.canonical(dtypes.float64)) for v in lines]
         grids = meshgrid(*lines, indexing="ij", sparse=self.sparse)
-        return grids if self.sparse else stack(grids)
+        return list(grids) if self.sparse else stack(grids)
 
 
 class _Mgrid(_Grid):
@@ -477,8 +477,8 @@ class _Ogrid(_Grid):
     A step that is imaginary, such as 5j, is a number of values, and the end is one of them.
 
     >>> jnp.ogrid[0:2, 1:3]
-    (Array([[0],
-           [1]], dtype=int32), Array([[1, 2]], dtype=int32))
+    [Array([[0],
+           [1]], dtype=int32), Array([[1, 2]], dtype=int32)]
     """
 
     sparse = True

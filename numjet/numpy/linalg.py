@@ -392,6 +392,11 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
             raise ValueError(
                 f"multi_dot: arrays must be matrices (vectors at the ends), got {x.aval}."
             )
+    if any(x.aval.shape[1] != y.aval.shape[0] for x, y in zip(xs, xs[1:])):
+        raise ValueError(
+            "multi_dot: last dimension of each array must match first dimension of following "
+            f"array, got {[x.aval.shape for x in xs]}."
+        )
     sizes = [x.aval.shape[0] for x in xs] + [xs[-1].aval.shape[1]]
     n = len(xs)
     # The classic dynamic program over the order of the products.

@@ -408,11 +408,16 @@ def vecdot(
     return contract(x, y, ((last, last), (lead, lead)), precision, preferred_element_type)
 
 
+def _same_length(name: str, m: int, n: int) -> None:
+    if m != n:
+        raise ValueError(f"{name}: inconsistent size for core dimension: {m} vs {n}.")
+
+
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of matrices and vectors, over leading axes that broadcast.
 
-    x1: (..., m, k), x2: (..., k), which promote. Returns (..., m). ValueError for fewer axes,
-    TypeError for lengths that differ.
+    x1: (..., m, k), x2: (..., k), which promote. Returns (..., m). ValueError for fewer axes
+    and lengths that differ.
 
     >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
@@ -420,6 +425,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     x, y = as_arrays("matvec", x1, x2)
     if x.aval.ndim < 2 or not y.aval.ndim:
         raise ValueError(f"matvec: needs a matrix and a vector, got {x.aval} and {y.aval}.")
+    _same_length("matvec", x.aval.shape[-1], y.aval.shape[-1])
     out = matmul(x, expand_dims(y, -1))
     return lax.squeeze(out, (out.aval.ndim - 1,))
 
@@ -427,8 +433,8 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of conjugated vectors and matrices, over leading axes that broadcast.
 
-    x1: (..., k), x2: (..., k, n), which promote. Returns (..., n). ValueError for fewer axes,
-    TypeError for lengths that differ.
+    x1: (..., k), x2: (..., k, n), which promote. Returns (..., n). ValueError for fewer axes
+    and lengths that differ.
 
     >>> jnp.vecmat(jnp.array([10, 1]), jnp.array([[1, 2], [3, 4]]))
     Array([13, 24], dtype=int32)
@@ -436,6 +442,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     x, y = as_arrays("vecmat", x1, x2)
     if y.aval.ndim < 2 or not x.aval.ndim:
         raise ValueError(f"vecmat: needs a vector and a matrix, got {x.aval} and {y.aval}.")
+    _same_length("vecmat", x.aval.shape[-1], y.aval.shape[-2])
     out = matmul(expand_dims(conjugate(x), -2), y)
     return lax.squeeze(out, (out.aval.ndim - 2,))
 

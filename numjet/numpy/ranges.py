@@ -356,8 +356,8 @@ def triu(m: Any, k: int = 0) -> Any:
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The powers of x as columns: Vandermonde's matrix.
 
-    x: a vector (ValueError), whose dtype the result has. N: how many columns, by default len(x).
-    increasing: from x**0 on; else the highest power is first.
+    x: a vector (ValueError), whose dtype the result has. N: how many columns, not negative
+    (ValueError), by default len(x). increasing: from x**0 on; else the highest power is first.
 
     >>> jnp.vander(jnp.array([2, 3]), 3)
     Array([[4, 2, 1],
@@ -367,6 +367,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if x.aval.ndim != 1:
         raise ValueError(f"vander: x must have one dimension, got shape {x.aval.shape}.")
     n = x.aval.shape[0] if N is None else operator.index(N)
+    if n < 0:
+        raise ValueError(f"vander: N must be nonnegative, got {n}.")
     exponents = np.arange(n) if increasing else np.arange(n)[::-1]
     columns = [lax.reshape(power(x, int(e)), (x.aval.shape[0], 1)) for e in exponents]
     return lax.concatenate(columns, 1) if columns else zeros((x.aval.shape[0], 0), x.aval.dtype)

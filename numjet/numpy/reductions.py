@@ -565,8 +565,8 @@ def average(
     a: numbers of any shape; integers count as floats. axis: an integer, a tuple of them, or None
     for all. weights: of a's shape, or of that of the axes; all alike by default. returned: give
     (mean, sum of the weights) instead. keepdims: reduced axes stay with size 1. Weights that add up
-    to 0 give infinities or NaN (NumPy raises ZeroDivisionError). TypeError for weights of another
-    shape without an axis, ValueError where they do not fit.
+    to 0 give infinities or NaN (NumPy raises ZeroDivisionError). ValueError for weights of another
+    shape without an axis, or where they do not fit.
 
     >>> jnp.average(jnp.array([1.0, 2.0, 6.0]), weights=jnp.array([2, 1, 1]))
     Array(2.5, dtype=float32)
@@ -580,9 +580,9 @@ def average(
     x, w = promote_inexact(x, one_array("average", weights))
     if x.aval.shape != w.aval.shape:
         if axis is None:
-            raise TypeError(
-                f"average: weights of shape {w.aval.shape} and values of shape "
-                f"{x.aval.shape} differ, so axis must be given."
+            raise ValueError(
+                "average: Axis must be specified when shapes of a and weights differ, got "
+                f"{x.aval.shape} and {w.aval.shape}."
             )
         axes = canonical_axes(axis, x.aval.ndim, "average")
         if w.aval.shape != tuple([x.aval.shape[i] for i in axes]):
@@ -630,6 +630,10 @@ def var(
         ddof = correction
     if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "var")):
         raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")
+    if dtype is not None and dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(
+        canonical_dtype(dtype, "var")
+    ):
+        raise ValueError(f"var: a real dtype, {dtype}, of complex values; leave it out.")
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "var")
     computed = result
     if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):

@@ -71,7 +71,8 @@ def repeat(
 ) -> Any:
     """Each element of `a` repeated along `axis`.
 
-    a: an array of any dtype. repeats: an integer, or one for each element of the axis (ValueError).
+    a: an array of any dtype. repeats: an integer, or one for each element of the axis (ValueError),
+    not negative (TypeError).
     axis: an integer, or None for the flattened array. total_repeat_length: the result's length,
     needed where `repeats` is traced (ConcretizationTypeError); longer ones are cut, the last
     element fills up shorter ones. out_sharding: the layout of the result. TypeError for lists.
@@ -98,6 +99,8 @@ def repeat(
         counts = np.asarray(known)
         if counts.dtype.kind not in "iub":
             raise TypeError(f"repeat: repeats must be integers, got dtype {counts.dtype}.")
+        if (counts < 0).any():
+            raise TypeError(f"repeat: repeats must not be negative (nonnegative), got {counts}.")
         if counts.size == 1:
             return _repeat_each(x, int(counts.reshape(())), axis)
         if counts.shape != (n,):
@@ -115,6 +118,8 @@ def repeat(
         )
     counts = broadcast(cast(one_array("repeat", repeats), dtypes.int32), (n,))
     length = operator.index(total_repeat_length)  # type: ignore[arg-type]
+    if not n:      # nothing to fill up with
+        return x
     ends = lax.cumsum(counts)
     position = lax.iota(dtypes.int32, length)
     shape2 = (length, n)
@@ -141,12 +146,16 @@ def _repeat_each(x: Any, count: int, axis: int) -> Any:
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements of `a`, row by row, repeated or cut to `new_shape`.
 
-    a: an array of any dtype; an empty one gives zeros. new_shape: an integer or a tuple.
+    a: an array of any dtype; an empty one gives zeros. new_shape: an integer or a tuple, of
+    none below 0 (ValueError).
 
     >>> jnp.resize(jnp.array([1, 2, 3]), (2, 2))
     Array([[1, 2],
            [3, 1]], dtype=int32)
     """
+    sizes = new_shape if isinstance(new_shape, (tuple, list)) else (new_shape,)
+    if any(isinstance(n, int) and n < 0 for n in sizes):
+        raise ValueError(f"resize: all elements of {new_shape} must be non-negative.")
     new = canonical_shape(new_shape, "resize")
     flat = ravel(a)
     total, n = math.prod(new), flat.aval.size

@@ -50,19 +50,19 @@ from numjet.numpy.sorting import (
 COMPARED = 1 << 14
 
 
-class _UniqueAll(NamedTuple):
+class _UniqueAllResult(NamedTuple):
     values: Any
     indices: Any
     inverse_indices: Any
     counts: Any
 
 
-class _UniqueCounts(NamedTuple):
+class _UniqueCountsResult(NamedTuple):
     values: Any
     counts: Any
 
 
-class _UniqueInverse(NamedTuple):
+class _UniqueInverseResult(NamedTuple):
     values: Any
     inverse_indices: Any
 
@@ -147,7 +147,7 @@ def _runs(rows: Any, equal_nan: bool) -> tuple[Any, Any, Any]:
     return order, ordered, first
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAll:
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
     """(values, indices, inverse_indices, counts) of the distinct elements, as the array API has
     them.
 
@@ -156,12 +156,14 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     >>> jnp.unique_all(jnp.array([3, 1, 3])).indices
     Array([1, 0], dtype=int32)
     """
-    return _UniqueAll(
+    return _UniqueAllResult(
         *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     )
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueCounts:
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> _UniqueCountsResult:
     """(values, counts) of the distinct elements, as the array API has them.
 
     x: an array of any dtype; each NaN is distinct. size, fill_value: as in `unique`.
@@ -169,7 +171,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
-    return _UniqueCounts(
+    return _UniqueCountsResult(
         *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     )
 
@@ -180,7 +182,7 @@ def unique_inverse(
     *,
     size: int | None = None,
     fill_value: Any = None,
-) -> _UniqueInverse:
+) -> _UniqueInverseResult:
     """(values, inverse_indices) of the distinct elements: values[inverse_indices] is x.
 
     x: an array of any dtype; each NaN is distinct. size, fill_value: as in `unique`.
@@ -188,7 +190,7 @@ def unique_inverse(
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    return _UniqueInverse(
+    return _UniqueInverseResult(
         *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     )
 
@@ -216,13 +218,16 @@ def isin(
 
     element, test_elements: arrays or numbers, compared in their common dtype. invert: whether it is
     not. method: 'compare_all', or 'binary_search' or 'sort' among the sorted test elements; 'auto'
-    is the first for a few. assume_unique: has no effect. Returns booleans of element's shape.
-    TypeError for a list.
+    is the first for a few; ValueError for others. assume_unique: has no effect. Returns booleans of
+    element's shape. TypeError for a list.
 
     >>> jnp.isin(jnp.array([[1, 2], [3, 4]]), jnp.array([2, 3]))
     Array([[False,  True],
            [ True, False]], dtype=bool)
     """
+    known = ("compare_all", "binary_search", "sort", "auto")
+    if method not in known:
+        raise ValueError(f"isin: method={method!r} is not implemented; options are {known}.")
     x, y = as_arrays("isin", element, test_elements)
     x, y = promote_dtypes(x, y)
     y = ravel(y)

@@ -573,6 +573,10 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     fills: Sequence[Any] = (
         fill_value if isinstance(fill_value, tuple) else ((fill_value,) * x.aval.ndim)
     )
+    if len(fills) != x.aval.ndim:
+        raise ValueError(
+            f"nonzero: fill_value {fill_value} must have one entry for each of {x.aval.ndim} axes."
+        )
     out = []
     stride = n
     for n_axis, fill in zip(x.aval.shape, fills):

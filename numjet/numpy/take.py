@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.errors import ConcretizationTypeError
+from numjet.base.errors import AxisError, ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -212,9 +212,9 @@ def put_along_axis(
     return reshape(x.at[tuple(where_)].set(values, mode=mode), shape)
 
 
-def _not_in_place(name: str, inplace: bool) -> None:
+def _not_in_place(name: str, inplace: bool, error: type[Exception] = ValueError) -> None:
     if inplace:
-        raise ValueError(
+        raise error(
             f"{name}: arrays are immutable, so it cannot work in place. Pass "
             f"inplace=False and use the result."
         )
@@ -264,7 +264,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """`arr` with the values `vals`, one after another, where `mask` holds.
 
     arr: an array of any dtype, which the result has. mask: of its size (ValueError). vals: repeated
-    where there are fewer. Arrays are immutable: give inplace=False (ValueError) and use the result.
+    where there are fewer, not empty (ValueError). Arrays are immutable: give inplace=False
+    (ValueError) and use the result.
 
     >>> jnp.place(jnp.arange(4), jnp.array([1, 0, 1, 1]), jnp.array([8, 9]), inplace=False)
     Array([8, 1, 9, 8], dtype=int32)
@@ -275,6 +276,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     if x.aval.size != mask.aval.size:
         raise ValueError(f"place: mask {mask.aval} must have the size of {x.aval}.")
     if not values.aval.size:
+        if x.aval.size:
+            raise ValueError("place: Cannot place values from an empty array.")
         return x
     flag = ravel(as_bool(mask))
     flags = cast(flag, index_dtype(flag.aval.size))
@@ -287,14 +290,14 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     """`a` with `val` on its diagonal.
 
     a: an array of two or more axes (ValueError), whose dtype the result has. val: a scalar, or a
-    vector that is repeated. Arrays are immutable: give inplace=False (ValueError) and use the
-    result. wrap=True raises NotImplementedError.
+    vector that is repeated. Arrays are immutable: give inplace=False (NotImplementedError) and use
+    the result. wrap=True raises NotImplementedError. ValueError for more than two axes that differ.
 
     >>> jnp.fill_diagonal(jnp.zeros((2, 3)), 7.0, inplace=False)
     Array([[7., 0., 0.],
            [0., 7., 0.]], dtype=float32)
     """
-    _not_in_place("fill_diagonal", inplace)
+    _not_in_place("fill_diagonal", inplace, NotImplementedError)
     x, value = as_arrays("fill_diagonal", a, val)
     if wrap:
         raise NotImplementedError(
@@ -303,6 +306,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         )
     if x.aval.ndim < 2:
         raise ValueError("fill_diagonal: needs at least two dimensions.")
+    if x.aval.ndim > 2 and len(set(x.aval.shape)) > 1:
+        raise ValueError(
+            "fill_diagonal: All dimensions of input must be of equal length, got "
+            f"{x.aval.shape}."
+        )
     n = min(x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
     index = as_array(np.arange(n, dtype=index_dtype(n)))
     value = value if not value.aval.ndim else getitem(_resized(ravel(value), n), slice(None))
@@ -509,8 +517,8 @@ def delete(
 
     obj: an integer, an array of them or of booleans, or a slice. axis: an integer, or None for the
     flattened array. assume_unique_indices: that traced positions do not repeat, which makes the
-    result's size known; else they raise TypeError. IndexError for known positions out of bounds,
-    TypeError for a list.
+    result's size known; else they raise TypeError. AxisError, which is a ValueError and an
+    IndexError, for known positions out of bounds, TypeError for a list.
 
     >>> jnp.delete(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
     Array([2, 4], dtype=int32)
@@ -539,7 +547,7 @@ def delete(
         gone = np.asarray([operator.index(obj)])
     gone = np.atleast_1d(gone).ravel()
     if gone.size and (gone.min() < -n or gone.max() >= n):
-        raise IndexError(f"delete: index out of bounds for axis {axis} with size {n}.")
+        raise AxisError(f"delete: index out of bounds for axis {axis} with size {n}.")
     kept = np.delete(np.arange(n, dtype=index_dtype(n)), gone.astype(np.int64))
     index = ArrayImpl(kept, ShapedArray(kept.shape, kept.dtype))
     return getitem(x, (slice(None),) * axis + (index,))

@@ -36,7 +36,7 @@ def _rows_first(name: str, a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
 class ufunc:  # noqa: N801 - NumPy's name
     """A function of scalars as a function of arrays, with NumPy's ufunc methods.
 
-    func: of `nin` scalars with `nout` results. name: what it is called; nargs: nin + nout.
+    func: of `nin` scalars with `nout` results. name: what it is called; nargs: nin.
     identity: what a reduction of nothing gives. call, reduce, accumulate, at, reduceat: functions
     that do the same quicker. A call takes arrays that broadcast; `out` and `where` raise
     NotImplementedError. Made by `frompyfunc`; `jnp.add` and its kin have the methods, too.
@@ -62,7 +62,7 @@ class ufunc:  # noqa: N801 - NumPy's name
         reduceat: Callable | None = None,
     ) -> None:
         self.nin, self.nout = operator.index(nin), operator.index(nout)
-        self.nargs = self.nin + self.nout if nargs is None else nargs
+        self.nargs = self.nin if nargs is None else nargs
         self.identity = identity
         self.__name__ = str(name or getattr(func, "__name__", "ufunc"))
         self.__doc__ = func.__doc__
@@ -314,4 +314,4 @@ def attach() -> None:
         made = ufunc(function, 2, 1, name=name, call=function, identity=identity, **own)
         methods = ("reduce", "accumulate", "outer", "at", "reduceat")
         vars(function).update({method: getattr(made, method) for method in methods})
-        vars(function).update(nin=2, nout=1, nargs=3, identity=identity)
+        vars(function).update(nin=2, nout=1, nargs=2, identity=identity)

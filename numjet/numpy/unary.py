@@ -20,8 +20,6 @@ from numjet.numpy.elementwise import (
     broadcast_like,
     constant,
     full_scalar,
-    maximum,
-    minimum,
     multiply,
     prepared,
     remainder,
@@ -31,7 +29,16 @@ from numjet.numpy.elementwise import (
     zeros_like,
 )
 from numjet.numpy.fast import eager
-from numjet.numpy.logic import as_bool, logical_and, logical_not, not_equal, where
+from numjet.numpy.logic import (
+    as_bool,
+    greater,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+    where,
+)
 from numjet.numpy.promote import (
     as_arrays,
     cast,
@@ -654,6 +661,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     x, y = as_arrays("heaviside", x1, x2)
     number = not x.aval.ndim
     x, y = promote_shapes("heaviside", *promote_inexact(x, y))
+    if dtypes.is_complex(x.aval.dtype):
+        raise TypeError(f"heaviside: lt does not accept dtype {x.aval.dtype}: it has no order.")
     if not number:
         x, y = strong(x), strong(y)
     zero = zeros_like(x)
@@ -666,26 +675,26 @@ def fmax(x1: Any, x2: Any) -> Any:
     """The larger of x1 and x2, element by element; the other one where one is NaN.
 
     x1, x2: arrays or numbers, broadcast to one shape and dtype, which the result has. Where both
-    are equal, each gets half of the derivative.
+    are equal, x2 gets the derivative.
 
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
     Array([1. , 0.5], dtype=float32)
     """
     x, y = promote_dtypes(*as_arrays("fmax", x1, x2))
-    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+    return where(logical_or(greater(x, y), isnan(y)), x, y)
 
 
 def fmin(x1: Any, x2: Any) -> Any:
     """The smaller of x1 and x2, element by element; the other one where one is NaN.
 
     x1, x2: arrays or numbers, broadcast to one shape and dtype, which the result has. Where both
-    are equal, each gets half of the derivative.
+    are equal, x2 gets the derivative.
 
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
     Array([0.5, 0.5], dtype=float32)
     """
     x, y = promote_dtypes(*as_arrays("fmin", x1, x2))
-    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+    return where(logical_or(less(x, y), isnan(y)), x, y)
 
 
 # ------------------------------------------------------------------ integers

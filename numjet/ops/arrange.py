@@ -19,7 +19,15 @@ from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array, is_arraylike
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.ops.shape import canonical_axis, canonical_shape, concatenate, reshape, squeeze
+from numjet.ops.complex_ops import real
+from numjet.ops.shape import (
+    canonical_axis,
+    canonical_shape,
+    concatenate,
+    reshape,
+    sizes_of,
+    squeeze,
+)
 from numjet.ops.slicing import index_in_dim, slice_in_dim
 
 # ------------------------------------------------------------------ stop_gradient
@@ -103,8 +111,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
     operand: an array or number. new_dtype: a dtype; a Python type (float) gives a weakly typed
     result of its default width. Floats become integers by truncation; values out of range saturate,
-    NaN gives 0. Derivative: the identity, between floating dtypes. Raises TypeError for complex to
-    real.
+    NaN gives 0. Derivative: the identity, between floating dtypes. Of complex numbers real dtypes
+    keep the real part.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.convert_element_type(jnp.array([1.7, -1.7, 300.0]), jnp.int8)
@@ -119,10 +127,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         and not dtypes.is_complex(dtype)
         and not dtypes.is_bool(dtype)
     ):
-        raise TypeError(
-            f"convert_element_type: {x.aval.str_short()} has imaginary parts, which {dtype.name} "
-            "cannot hold. Take lax.real(x) first."
-        )
+        x = real(x)
     return structural.convert(x, dtype)
 
 
@@ -144,8 +149,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     """An array of `shape` whose elements are all fill_value.
 
     shape: a sequence of integers. fill_value: a number without dimensions. dtype: by default that
-    of fill_value. sharding: the layout. Raises TypeError for a value with dimensions; `numpy.full`
-    broadcasts.
+    of fill_value. sharding: the layout. Raises TypeError for a value with dimensions (`numpy.full`
+    broadcasts) and negative sizes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.full((2,), 7, jnp.float32)
@@ -153,7 +158,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     """
     if sharding is not None:
         return hooks.laid_out(functools.partial(full, shape, fill_value, dtype), sharding)
-    shape = canonical_shape(shape)
+    shape = sizes_of("full", shape)
     value = as_array(fill_value)
     if value.aval.shape:
         raise TypeError(
@@ -238,7 +243,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     """operand repeated along new leading axes.
 
     operand: an array. sizes: the sizes of the new axes. out_sharding: the layout of the result.
-    Result: shape (*sizes, *operand.shape). Derivative: the sum over the new axes. Raises ValueError
+    Result: shape (*sizes, *operand.shape). Derivative: the sum over the new axes. Raises TypeError
     for negative sizes.
 
     >>> from numjet import lax, numpy as jnp
@@ -248,7 +253,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     """
     if out_sharding is not None:
         return hooks.laid_out(functools.partial(broadcast, operand, sizes), out_sharding)
-    x, sizes = as_array(operand), canonical_shape(sizes)
+    x, sizes = as_array(operand), sizes_of("broadcast", sizes)
     n = len(sizes)
     return (
         structural.broadcast_in_dim(x, (*sizes, *x.aval.shape), tuple(range(n, n + x.aval.ndim)))

@@ -346,6 +346,8 @@ def all_gather(
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
+        if not leaf.ndim and tiled:
+            raise ValueError("all_gather: tiled=True needs an axis to join along, got a scalar.")
         place = axis % (leaf.ndim + (not tiled))
         out = all_gather_p.bind(leaf, axis_name=name, axis=place, size=size)
         if tiled:

@@ -29,7 +29,7 @@ from numjet.ops.indexing import (
     mapped,
     starts_of,
 )
-from numjet.ops.logic import eq, lt
+from numjet.ops.logic import bitwise_or, eq, lt, ne
 from numjet.ops.reduce import reduce_max
 from numjet.ops.shape import reshape, select_n
 from numjet.ops.while_loop import while_loop
@@ -360,7 +360,8 @@ def _extreme_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
         if _no_integer_tangent(out, (tangents[0], tangents[2])):
             return out, Zero(out.aval.tangent())
         dtype = out.aval.dtype
-        kept = convert(eq(operand, out), dtype)
+        # What was NaN before stays itself where nothing reached it.
+        kept = convert(bitwise_or(eq(operand, out), ne(operand, operand)), dtype)
         won = convert(eq(updates, _gather_like(out, indices, updates.aval.shape, **params)), dtype)
         winners = scatter_add_p.bind(kept, indices, won, **params)
         tangent = scatter_add_p.bind(

@@ -29,6 +29,14 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     return tuple([operator.index(n) for n in shape])
 
 
+def sizes_of(name: str, shape: Any) -> tuple[int, ...]:
+    """The shape of something new. Raises TypeError also for negative sizes."""
+    sizes = canonical_shape(shape)
+    if any(n < 0 for n in sizes):
+        raise TypeError(f"{name} shape must have every element be nonnegative, got {sizes}.")
+    return sizes
+
+
 def canonical_axis(axis: int, ndim: int) -> int:
     """A non-negative axis. Raises ValueError when it is out of range."""
     axis = operator.index(axis)
@@ -198,15 +206,23 @@ rev_p = Primitive(
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """operand with its order reversed along some axes.
 
-    operand: an array. dimensions: the axes, each once. Its own transpose. Raises ValueError for an
-    axis out of range.
+    operand: an array. dimensions: the axes, each once. Its own transpose. Raises TypeError for an
+    axis that is named twice or out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.rev(jnp.array([1, 2, 3]), (0,))
     Array([3, 2, 1], dtype=int32)
     """
     x = as_array(operand)
-    dims = tuple(sorted({canonical_axis(d, x.ndim) for d in dimensions}))
+    given = [operator.index(d) for d in dimensions]
+    if not all(-x.ndim <= d < x.ndim for d in given):
+        raise TypeError(
+            "rev dimensions must all be less than operand ndim, got dimensions "
+            f"{tuple(given)} for operand ndim {x.ndim}."
+        )
+    dims = tuple(sorted({d % x.ndim for d in given}))
+    if len(dims) != len(given):
+        raise TypeError(f"rev dimensions must be unique, got {tuple(given)}.")
     return rev_p.bind(x, dimensions=dims) if dims else x
 
 
@@ -479,6 +495,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([0, 1, 0, 2, 0, 0], dtype=int32)
     """
     x, value = as_array(operand), as_array(padding_value)
+    if value.ndim:
+        raise ValueError(f"pad: padding_value must be a scalar, got {value.aval.str_short()}.")
     config = tuple(
         [(operator.index(a), operator.index(b), operator.index(c)) for a, b, c in padding_config]
     )
@@ -637,7 +655,7 @@ iota_p = Primitive(
 def iota(dtype: Any, size: int) -> Any:
     """0, 1, ..., size - 1.
 
-    dtype: a number type. size: an integer, not negative (ValueError). Result: [size].
+    dtype: a number type. size: an integer, not negative (TypeError). Result: [size].
     `numpy.arange` takes a start and a step.
 
     >>> from numjet import lax, numpy as jnp
@@ -653,8 +671,8 @@ def broadcasted_iota(
     """An array whose elements are their index along `dimension`.
 
     dtype: a number type. shape: of the result. dimension: an axis. out_sharding: the layout of the
-    result. Raises TypeError for other dtypes, ValueError for an axis out of range or negative
-    sizes.
+    result. Raises TypeError for other dtypes and negative sizes, ValueError for an axis out of
+    range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
@@ -664,7 +682,7 @@ def broadcasted_iota(
     if out_sharding is not None:
         made = functools.partial(broadcasted_iota, dtype, shape, dimension)
         return hooks.laid_out(made, out_sharding)
-    shape = canonical_shape(shape)
+    shape = sizes_of("iota", shape)
     return iota_p.bind(
         dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape))
     )

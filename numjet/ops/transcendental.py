@@ -164,15 +164,15 @@ def _choose(mask: Any, value: float, x: Any, shape: tuple) -> Any:
 
 
 def _pow_first(t: Any, out: Any, x: Any, y: Any) -> Any:
-    # y x^(y-1), unmasked: y = 0 makes it 0, and it still depends on y.
-    y_here = y if dtypes.is_inexact(y.aval.dtype) else convert(y, x.aval.dtype)
+    # y x^(y-1), unmasked: y = 0 makes it 0, and it still depends on y. Not weakly typed.
+    y_here, x = convert(y, x.aval.dtype), convert(x, x.aval.dtype)
     return mul(t, mul(y_here, pow(x, sub(y, constant_like(y, 1)))))
 
 
 def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:
     # x^y log x, with log 0 taken as 0 (x^y is 0 there).
     safe = _choose(eq(x, constant_like(x, 0)), 1, x, x.aval.shape)
-    return mul(t, mul(out, log(safe)))
+    return mul(convert(t, t.aval.dtype), mul(out, log(safe)))
 
 
 def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:

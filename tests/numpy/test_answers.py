@@ -1,0 +1,143 @@
+"""What wrong arguments raise, and answers at edges, as JAX gave them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import grad, lax, nn
+
+V, X = jnp.array([1.0, 2.0, 3.0]), jnp.ones((2, 3))
+NAN, INF = float("nan"), float("inf")
+
+REFUSED = [
+    (lambda: jnp.average(X, weights=jnp.ones(2)), ValueError, "Axis must be specified"),
+    (lambda: jnp.var(jnp.array([1 + 1j]), dtype=jnp.float32), ValueError, "real dtype"),
+    (lambda: jnp.isin(V, V, method="other"), ValueError, "not implemented; options are"),
+    (lambda: jnp.nonzero(X, size=5, fill_value=(9, 8, 7)), ValueError, "one entry for each"),
+    (lambda: jnp.place(V, V > 1, jnp.array([]), inplace=False), ValueError, "empty array"),
+    (lambda: jnp.fill_diagonal(X, 5), NotImplementedError, "immutable"),
+    (
+        lambda: jnp.fill_diagonal(jnp.zeros((2, 3, 2)), 5, inplace=False),
+        ValueError,
+        "All dimensions of input must be of equal length",
+    ),
+    (lambda: jnp.repeat(V, -1), TypeError, "nonnegative"),
+    (lambda: jnp.repeat(V, jnp.array([1, -1, 2])), TypeError, "nonnegative"),
+    (lambda: jnp.resize(V, (-1,)), ValueError, "must be non-negative"),
+    (lambda: jnp.delete(V, 7), ValueError, "out of bounds"),
+    (lambda: jnp.delete(V, -4), IndexError, "out of bounds"),
+    (lambda: jnp.copysign(jnp.array([1j]), 2.0), TypeError, "does not support complex"),
+    (lambda: jnp.heaviside(jnp.array([1j]), 2.0), TypeError, "does not accept dtype complex64"),
+    (lambda: jnp.interp(1.0, V, V, left="other"), ValueError, "the only valid string value"),
+    (lambda: jnp.polyint(V, 2, k=V), ValueError, "rank-1 array of length 1 or m"),
+    (lambda: jnp.polyfit(V, jnp.ones(2), 1), TypeError, "same length"),
+    (lambda: jnp.polyfit(X, V, 1), TypeError, "expected 1D vector for x"),
+    (lambda: jnp.polyfit(jnp.array([]), V, 1), TypeError, "expected non-empty vector"),
+    (lambda: jnp.polyfit(V, jnp.ones((3, 1, 1)), 1), TypeError, "expected 1D or 2D array"),
+    (lambda: jnp.polyfit(V, V, -1), ValueError, "deg >= 0"),
+    (lambda: jnp.vander(V, -1), ValueError, "nonnegative"),
+    (lambda: jnp.matvec(X, jnp.ones(2)), ValueError, "inconsistent size for core dimension"),
+    (lambda: jnp.vecmat(V, X), ValueError, "inconsistent size for core dimension"),
+    (lambda: jnp.linalg.multi_dot([X, X]), ValueError, "must match first dimension"),
+    (lambda: jnp.fft.fft(X, axis=(0, 1)), ValueError, "does not support multiple axes"),
+    (lambda: lax.full((-1,), 3), TypeError, "nonnegative"),
+    (lambda: lax.iota(jnp.int32, -1), TypeError, "nonnegative"),
+    (lambda: lax.broadcast(V, (-1,)), TypeError, "nonnegative"),
+    (lambda: lax.rev(X, (0, 0)), TypeError, "must be unique"),
+    (lambda: lax.rev(X, (2,)), TypeError, "less than operand ndim"),
+    (lambda: lax.pad(V, V, [(0, 0, 0)]), ValueError, "must be a scalar"),
+    (
+        lambda: nn.dot_product_attention(*[jnp.ones((1, 2, 1, 4))] * 3, implementation="other"),
+        ValueError,
+        "Unsupported implementation option",
+    ),
+    (
+        lambda: nj.vmap(lambda x: lax.all_gather(x, "i", tiled=True), axis_name="i")(V),
+        ValueError,
+        "needs an axis",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_wrong_arguments(case):
+    call, error, text = REFUSED[case]
+    with pytest.raises(error, match=text):
+        call()
+
+
+# The derivative of a power is strongly typed, that with respect to the exponent and the second one
+# are weakly typed, like the numbers that they are taken at.
+@pytest.mark.parametrize(
+    ("function", "first", "second", "tangent"),
+    [
+        (lambda x: x**0.5, False, True, False),
+        (lambda x: jnp.power(x, 1.5), False, True, False),
+        (lambda x: 2.0**x, True, True, False),
+        (lambda x: x**2, True, True, True),
+    ],
+    ids=["x**0.5", "power", "2**x", "x**2"],
+)
+def test_weak_types_of_derivatives_of_powers(function, first, second, tangent):
+    assert grad(function)(2.0).weak_type == first
+    assert nj.jit(grad(function))(2.0).weak_type == first
+    assert grad(nj.jit(function))(2.0).weak_type == first
+    assert grad(grad(function))(2.0).weak_type == second
+    assert nj.jvp(function, (2.0,), (1.0,))[1].weak_type == tangent
+
+
+def test_powers_carried_by_loops():
+    def run(x):
+        return lax.scan(lambda c, _: (c**1.5, None), x, None, length=3)[0]
+
+    assert not grad(run)(2.0).weak_type
+    np.testing.assert_allclose(grad(run)(2.0), 1.5**3 * 2.0 ** (1.5**3 - 1), rtol=1e-5)
+
+
+def test_fmax_and_fmin_choose_one():
+    pairs = [(1.0, 1.0), (1.0, 2.0), (2.0, 1.0), (1.0, NAN), (NAN, 1.0), (NAN, NAN)]
+    firsts = {jnp.fmax: [0, 0, 1, 1, 0, 1], jnp.fmin: [0, 1, 0, 1, 0, 1]}
+    for function, first in firsts.items():
+        numpys = getattr(np, function.__name__)
+        for (a, b), wanted in zip(pairs, first, strict=True):
+            np.testing.assert_array_equal(function(a, b), numpys(a, b))
+            got = [float(grad(function, i)(a, b)) for i in (0, 1)]
+            assert got == [wanted, 1 - wanted], (function.__name__, a, b)
+
+
+def test_maxima_of_scatters_leave_others_to_themselves():
+    x = jnp.array([1.0, NAN, 0.0])
+    index, ones = jnp.array([0, 0]), jnp.ones(2)
+    got = grad(lambda x: x.at[index].max(ones).sum())(x)
+    np.testing.assert_allclose(got, [1 / 3, 1, 1], rtol=1e-6)
+    got = grad(lambda x: x.at[2].min(2.0).sum())(x)
+    np.testing.assert_array_equal(got, [1, 1, 1])
+
+
+def test_celu_at_zero():
+    for alpha in (1.0, 2.0):
+        def f(x, alpha=alpha):
+            return nn.celu(x, alpha)
+
+        assert float(grad(f)(0.0)) == 1
+        assert float(grad(grad(f))(0.0)) == 0.25 / alpha
+        assert float(grad(grad(f))(1.0)) == 0
+    got = nn.celu(jnp.array([-INF, 0.0, 2.0, INF, NAN]))
+    np.testing.assert_array_equal(got, np.array([-1, 0, 2, INF, NAN], np.float32))
+
+
+def test_dtypes():
+    assert nn.relu(jnp.array([True, False])).dtype == jnp.int32
+    made = nn.initializers.constant(3.5)(nj.random.key(0), (2,), jnp.int32)
+    assert made.dtype == jnp.int32 and made.tolist() == [3, 3]
+    z = jnp.array([1.5 + 2j])
+    for convert in (lax.convert_element_type, nj.jit(lax.convert_element_type, static_argnums=1)):
+        assert convert(z, jnp.float32).tolist() == [1.5]
+        assert convert(z, jnp.int32).tolist() == [1]
+    assert isinstance(jnp.ogrid[0:2, 0:3], list)
+    assert jnp.add.nargs == 2
+    assert jnp.fft.fftfreq(0).shape == (0,)
+    assert jnp.repeat(jnp.zeros(0), jnp.zeros(0, int), total_repeat_length=2).shape == (0,)
