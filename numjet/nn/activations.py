@@ -64,7 +64,7 @@ def relu(x: Any) -> Any:
     """
     x = one_array("relu", x)
     if dtypes.is_bool(x.aval.dtype):
-        x = cast(x, int_dtype())
+        x = cast(x, int_dtype(), True)
     trace: Any = current_trace()
     if trace is EVAL:
         return _cut_below(x)

@@ -130,7 +130,8 @@ def test_celu_at_zero():
 
 
 def test_dtypes():
-    assert nn.relu(jnp.array([True, False])).dtype == jnp.int32
+    cut = nn.relu(jnp.array([True, False]))
+    assert cut.dtype == jnp.int32 and cut.weak_type
     made = nn.initializers.constant(3.5)(nj.random.key(0), (2,), jnp.int32)
     assert made.dtype == jnp.int32 and made.tolist() == [3, 3]
     z = jnp.array([1.5 + 2j])
