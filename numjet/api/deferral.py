@@ -309,24 +309,36 @@ class Tape(Record):
                 return
             before, _local.busy = _local.busy, True
             try:
-                _run(self, list(self.taken), why)
+                # The thread whose it is may be adding an operand meanwhile, of no row.
+                rows = list(self.taken)
+                n = min(len(self.inputs), len(self.avals))
+                _run(_Taken(self.inputs[:n], self.avals[:n]), rows, why)
             finally:
                 _local.busy = before
             self.taken = None
             self.inputs, self.places = [], {}
 
 
+class _Taken(NamedTuple):
+    """The inputs of a tape that has ended."""
+
+    inputs: list[np.ndarray]
+    avals: list[ShapedArray]
+
+
 _local = _Local()
 
 
-# Whether operations are deferred, as it was at a state of the flags (`config.state`).
-_known_at = array("q", [-1, 0])
+# Whether operations are deferred, as it was at a state of the flags (`config.state`): twice the
+# state, and one more if so. One number, since threads read and write it at any time.
+_known_at = array("q", [-1])
 
 
 def _enabled() -> bool:
     state = config.state[0]
-    if state == _known_at[0] and state >= 0:
-        return bool(_known_at[1])
+    known = _known_at[0]
+    if state == known >> 1 and state >= 0:
+        return bool(known & 1)
     found = bool(
         config.eager_fusion.value
         and not config.numeric_checks[0]
@@ -334,7 +346,7 @@ def _enabled() -> bool:
         and not config.disable_jit.value
     )
     if state >= 0:
-        _known_at[0], _known_at[1] = state, found
+        _known_at[0] = 2 * state + found
     return found
 
 
@@ -416,9 +428,8 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
     """Write the operations of a plan down: `hooks.defer_plan`."""
     forms = plan.forms
     if forms is None:
-        forms = plan.forms = _forms_of(plan)
-        if forms:
-            native.prepare(plan)
+        forms = _forms_of(plan)
+        native.prepare(plan, forms)
     local = _local
     if not forms or local.busy or not _enabled():
         return None
@@ -472,9 +483,13 @@ def _next_row(tape: Tape, form: Form, arrays: Sequence) -> Any:
             codes.append(code)
     out = _new(DeferredArray)
     place = _new(Place)
-    place.record, place.code = tape, len(rows) << RESULTS
+    n = len(rows)
+    place.record, place.code = tape, n << RESULTS
     out._aval, out._pending = form.outs[0], place
-    rows.append((form, tuple(codes), (Held(out),)))
+    row = form, tuple(codes), (Held(out),)
+    if len(rows) != n:  # what was allocated has run a finalizer that computes
+        return None
+    rows.append(row)
     # Else another thread has finished the tape meanwhile: this row is nobody's.
     return out if tape.rows is rows else None
 
@@ -506,8 +521,7 @@ def planned(
     if form is None or form.several or form.numpys and not waits:
         return None
     plan = Plan(avals, [], [(primitive, form.params, tuple(range(len(avals))), out)])
-    plan.forms = (form,)
-    native.prepare(plan)
+    native.prepare(plan, (form,))
     return native.planned(plan, function)
 
 
@@ -534,7 +548,7 @@ def _begin(form: Form) -> None:
 
 
 # ------------------------------------------------------------------ running
-def _run(tape: Tape, rows: list[Row], why: str) -> None:
+def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter()
     holders: dict[int, DeferredArray] = {}
@@ -580,7 +594,7 @@ def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
     return value
 
 
-def _program(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, str]:
+def _program(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callable, str]:
     """A function of the inputs that gives these results, and where it came from."""
     key = (
         config.trace_key(), len(tape.inputs), tuple(outs),
@@ -610,7 +624,7 @@ def _compiled(closed: ClosedJaxpr) -> Any:
     return program
 
 
-def _of_any_size(tape: Tape, rows: list[Row], outs: list[int]) -> tuple[Callable, str] | None:
+def _of_any_size(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callable, str] | None:
     """`_program` of blocks, where the rows were met on arrays of another size."""
     if not all([x.flags.c_contiguous for x in tape.inputs]):
         return None
@@ -652,7 +666,7 @@ class _Cutting(NamedTuple):
     jaxpr: Callable[[], ClosedJaxpr]
 
 
-def _flat(tape: Tape, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
+def _flat(tape: _Taken, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
     """Elementwise rows: blocks of elements."""
     patterns = [form.pattern for form, _, _ in rows]
     shape = any_size.common_shape([*tape.avals, *results])
@@ -667,7 +681,7 @@ def _flat(tape: Tape, rows: list[Row], outs: list[int], results: list) -> _Cutti
     )  # fmt: skip
 
 
-def _by_rows(tape: Tape, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
+def _by_rows(tape: _Taken, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
     """Operations on each row of arrays: blocks of rows."""
     if len({a.shape[:1] for a in results}) != 1 or not results[0].shape:
         return None
@@ -711,7 +725,7 @@ def _by_rows(tape: Tape, rows: list[Row], outs: list[int], results: list) -> _Cu
 _sizes: dict[tuple, int] = Memo("sizes of deferred operations", 1024)
 
 
-def _jaxpr(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> ClosedJaxpr:
+def _jaxpr(tape: _Taken, rows: list[Row], outs: list[int], block: int = 0) -> ClosedJaxpr:
     """The rows as a jaxpr; of elementwise rows that of one block, if `block` says how long."""
 
     def new(aval: ShapedArray) -> Var:
@@ -728,7 +742,7 @@ def _jaxpr(tape: Tape, rows: list[Row], outs: list[int], block: int = 0) -> Clos
     return ClosedJaxpr(Jaxpr([], ins, [variables[code] for code in outs], eqns), [])
 
 
-def _one_by_one(tape: Tape, rows: list[Row], outs: list[int]) -> list[np.ndarray]:
+def _one_by_one(tape: _Taken, rows: list[Row], outs: list[int]) -> list[np.ndarray]:
     """What the rows give for each of `outs`, as if each had run at once."""
     last: dict[int, int] = {}  # by code: the row that reads it last
     for i, (_, codes, _) in enumerate(rows):

@@ -224,8 +224,9 @@ def operation(primitive: Primitive, avals: tuple, params: dict, out: Any) -> Any
         return None
     try:
         key = (primitive, avals, tuple(params.items()))
-        if key in _operations:
-            return _operations[key]
+        found = _operations.get(key, key)
+        if found is not key:  # None, too
+            return found
     except TypeError:  # params that do not hash
         return None
     found = None if _by_library(primitive, avals) else _compiled_operation(

@@ -76,7 +76,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
     code = fastcall._Code()
     code.scope.update(
         other=other, closed=entry, Remote=RemoteArray, new=RemoteArray.__new__,
-        Buffer=loaded.buffer, new_buffer=loaded.buffer.__new__,
+        Buffer=loaded.buffer, new_buffer=loaded.buffer.__new__, made=program.client.handle_of,
         devices=program.devices, pop=program.frames.pop, push=program.frames.append,
         execute=program.execute, check=loaded.check, line=hooks.user_line, options=program.options,
         starting=program.starting, launches=program.launches, next=next,
@@ -88,6 +88,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
         return None
     devices, consts = program.num_devices, [c._buffer for c in loaded.on_device(entry.consts)]
     held = [code.name("c", c.handles) for c in (*loaded.consts, *consts)]
+    code.name("k", consts)  # whose handles are good as long as they live
     code(" try:")
     for i, x in enumerate(leaves):
         # Deleted arrays have no buffer, and go the complete way, as do values that are no arrays.
@@ -117,7 +118,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
     shardings, results = loaded.shardings_out(leaves), []
     for k, (aval, sharding) in enumerate(zip(entry.out_avals, shardings, strict=True)):
         code(f" r{k} = new_buffer(Buffer); r{k}.devices = devices; r{k}.source = source; "
-             f"r{k}.handles = ({', '.join([f'o{d}[{k}]' for d in ways])},)")
+             f"r{k}.handles = ({', '.join([f'made(o{d}[{k}])' for d in ways])},)")
         placed = "" if sharding is None else f"; y{k}._sharding = {code.name('s', sharding)}"
         aval = aval if sharding is None else aval.over(sharding)
         code(f" y{k} = new(Remote); y{k}._buffer = r{k}; "

@@ -179,11 +179,11 @@ class JitCore:
         if not fastcall.has_short_form(entry, statics, leaves):
             return
         if state != self._quick_state:
-            self._quick_state, self._quick = state, 0
-            self._calls = None
-            if fastcall_native.usable():
-                self._calls = fastcall_native.Calls()
-                owner.__call__ = self._calls.function(self.call)
+            calls = fastcall_native.Calls() if fastcall_native.usable() else None
+            if calls is not None:
+                owner.__call__ = calls.function(self.call)
+            # The state last, by which other threads know that the rest is there.
+            self._calls, self._quick, self._quick_state = calls, 0, state
         if self._quick >= MAX_QUICK:
             return
         self._quick += 1

@@ -101,8 +101,9 @@ class WeighedMemo(Memo):
         self.most, self.weigh, self.weight = most, weigh, 0
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if key in self:
-            self.weight -= self.weigh(self[key])
+        before = self.get(key, self)  # another thread may forget it at any time
+        if before is not self:
+            self.weight -= self.weigh(before)
         super().__setitem__(key, value)
         self.weight += self.weigh(value)
         while self.weight > self.most and len(self) > 1:

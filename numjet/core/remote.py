@@ -59,17 +59,19 @@ class RemoteArray(ArrayImpl):
 
     @property
     def _value(self) -> np.ndarray:  # type: ignore[override]
-        if self._buffer is None:
+        # Read once each: another thread may read or delete the array meanwhile.
+        host, buffer = self._host, self._buffer
+        if buffer is None:
             raise RuntimeError(
                 f"Array has been deleted with shape={self.aval.str_short()}. Its buffer was "
                 "donated (donate_argnums) or .delete() was called. Use the function's result "
                 "instead of the donated argument."
             )
-        if self._host is None:
+        if host is None:
             sharding = self._sharding
-            self._host = self._buffer.result() if len(self._buffer.devices) == 1 else (
-                self._buffer.assembled(sharding.indices(self._aval.shape), self._aval.shape))
-        return self._host
+            host = self._host = buffer.result() if len(buffer.devices) == 1 else (
+                buffer.assembled(sharding.indices(self._aval.shape), self._aval.shape))
+        return host  # type: ignore[no-any-return]
 
     def block_until_ready(self) -> RemoteArray:
         """Wait for the value; errors of the computation surface here."""

@@ -10,11 +10,15 @@ missing, and its users have a slower way for that case.
 from __future__ import annotations
 
 import _ctypes
+import contextlib
 import ctypes
 import functools
+import mmap
 import os
 import sys
 from typing import Any
+
+import numpy as np
 
 SYSTEM = sys.platform
 LINUX = SYSTEM.startswith("linux")
@@ -172,7 +176,25 @@ def object_machine() -> str:
 # Addresses are asked of the system for several programs at once: it takes 20 us, and 5 KB to 20 KB
 # are what one needs. Pages that nobody wrote to are no memory.
 _SPARE = 64 * PAGE
+_HUGE = 4 << 20  # bytes from which on memory may be in huge pages
 _spare: list[tuple[int, int]] = []  # start and size of what is left
+
+
+def fresh(size: int) -> np.ndarray:
+    """An array of `size` bytes, zeros, on pages of its own: they are the system's again when it
+    dies, whereas what NumPy allocates may stay with the process, between what lives. Raises
+    MemoryError."""
+    if not hasattr(mmap, "MAP_PRIVATE"):  # Windows
+        return np.empty(size, np.uint8)
+    try:
+        area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes: {error}") from None
+    if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        # An advice, as NumPy gives it; kernels without huge pages refuse it.
+        with contextlib.suppress(OSError):
+            area.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(area, np.uint8)
 
 
 @functools.cache

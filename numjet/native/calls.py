@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import config
+from numjet.base import config, locks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, _current
@@ -34,6 +34,7 @@ _MALLOC_BYTES = 4096
 _UNLOCK_ABOVE = 5e-6
 _FLAGS = 0x0080 | 0x0002  # METH_FASTCALL | METH_KEYWORDS
 _FIRST = words(CallTable).index("entries")
+_adding = locks.reentrant()
 _SCALARS = {
     float: (Node.FLOAT, 4, 8), int: (Node.INT, 4, 8), bool: (Node.BOOL, 1, 1)
 }  # fmt: skip
@@ -105,11 +106,13 @@ class Calls:
         made = _entry(entry, treedef, statics, args, kwargs, self.keep)
         if made is None:
             return False
-        k = int(self.table[1])
         self.keep.append(made)
-        self.table[_FIRST + k] = _address(made)
-        self.table[1] = k + 1
-        return True
+        with _adding:
+            k = int(self.table[1])
+            if k < MAX_ENTRIES:  # threads that call at one time add entries of one signature each
+                self.table[_FIRST + k] = _address(made)
+                self.table[1] = k + 1
+        return k < MAX_ENTRIES
 
 
 def usable() -> bool:

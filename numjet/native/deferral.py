@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import config
+from numjet.base import config, locks
 from numjet.core import deferred, hooks
 from numjet.core.array import ArrayImpl
 from numjet.cpu.builder.records import words
@@ -83,16 +83,28 @@ def planned(plan: deferred.Plan, function: Callable) -> Callable:
     return _function("planned", (None, plan, function)) if "variable" in _given else function
 
 
-def prepare(plan: deferred.Plan) -> None:
-    """Make a plan that has forms one for native code."""
+_preparing = locks.reentrant()
+
+
+def prepare(plan: deferred.Plan, forms: tuple) -> None:
+    """Give a plan its forms, and make it one for native code if there are some. Once, whoever comes
+    first: native code of other threads may be reading what is held."""
+    with _preparing:
+        if plan.forms is None:
+            entry = _entry(plan, forms)
+            plan.forms = forms
+            plan.entry = entry  # last: it points into all else
+
+
+def _entry(plan: deferred.Plan, forms: tuple) -> Any:
     arrays = plan.avals
-    count = len(arrays) + len(plan.forms)
-    if count > WRITTEN:
-        return
+    count = len(arrays) + len(forms)
+    if not forms or count > WRITTEN:
+        return None
     refs: list[Any] = [np.array([a.nbytes for a in arrays] or [0], np.int64)]
     refs.append(np.array([*map(id, plan.constants), 0], np.int64))
     steps = []
-    for form, (_, _, places, out) in zip(plan.forms, plan.equations, strict=True):
+    for form, (_, _, places, out) in zip(forms, plan.equations, strict=True):
         refs.append(np.array(places, np.int64))
         step = {"form": id(form), "aval": id(out), "count": len(places), "place": address(refs[-1])}
         steps.append([step[name] for name in words(WrittenStep)])
@@ -103,4 +115,4 @@ def prepare(plan: deferred.Plan) -> None:
         "step": address(refs[-1]),
     }  # fmt: skip
     plan.held = tuple(refs)
-    plan.entry = np.array([whole[name] for name in words(Written)], np.int64)
+    return np.array([whole[name] for name in words(Written)], np.int64)

@@ -347,12 +347,12 @@ def defer_plan(plan: Plan, arrays: list) -> RemoteArray | None:
         return None
     place = same(place)
     if plan.remote is None:
-        avals = list(plan.avals)
-        plan.remote = []
+        avals, made = list(plan.avals), []
         for primitive, params, places, out in plan.equations:
             form = _form(primitive, params, tuple([avals[i] for i in places]))
-            plan.remote.append((form, places, [avals[i] for i in places]))
+            made.append((form, places, [avals[i] for i in places]))
             avals.append(out)
+        plan.remote = made  # whole: other threads read it
     if not all([form.may_wait for form, _, _ in plan.remote]):
         return None
     operands = [*arrays, *plan.constants]

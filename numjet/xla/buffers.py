@@ -123,9 +123,10 @@ class _Shown:
 
 class DeviceBuffer:
     """An array in the memory of `devices`: on one of them, or a part on each. `handles` are the
-    plugin's, one a device; `source` is the user's line that made it, or None."""
+    plugin's, one a device, made by its client's `handle_of`, so that the memory is given back with
+    the last; `source` is the user's line that made it, or None."""
 
-    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown", "held",
+    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown",
                  "__weakref__")  # fmt: skip
     handles: tuple[int, ...]
     devices: tuple
@@ -134,10 +135,8 @@ class DeviceBuffer:
     # Where it is made, if it is not there yet (`xla.deferral`).
     tape: Any
     code: int
-    # How many see its memory by other ways than this, and the host's arrays whose memory it is,
-    # each with the event that says when it is so no longer; empty slots where there are none.
+    # How many see its memory by other ways than this; an empty slot where there are none.
     shown: int
-    held: list
 
     def __init__(self, handles: tuple[int, ...], devices: tuple) -> None:
         self.handles, self.devices, self.source = handles, devices, hooks.user_line()
@@ -198,23 +197,34 @@ class DeviceBuffer:
         order = (c_int64 * ndim).from_address(layout.minor_to_major) if ndim else ()
         return list(order) == list(range(ndim - 1, -1, -1))
 
+    def _begun(self) -> list[tuple[Any, int | None]]:
+        """All parts, being copied."""
+        made: list[tuple[Any, int | None]] = []
+        try:
+            for handle in self.handles:
+                made.append(self._begin(handle))
+        except BaseException:
+            _arrived(self.client, made)
+            raise
+        return made
+
     def fetch(self) -> None:
         """Begin to copy all parts to the host."""
         if getattr(self, "_fetched", None) is None:
-            self._fetched = [self._begin(handle) for handle in self.handles]
+            self._fetched = _Copies(self.client, self._begun())
 
     def parts(self) -> list[np.ndarray]:
         """The value of each part as a NumPy array, row by row; waits for them."""
-        self.fetch()
-        fetched, self._fetched = self._fetched, None
-        problem = None
-        for _, event in fetched:
-            try:
-                self.client.plugin.wait(event)
-            except XlaError as error:  # the others are waited for: they write to our memory
-                problem = problem or error
-        if problem is not None:
+        copies = getattr(self, "_fetched", None)
+        fetched = None if copies is None else copies.take()
+        self._fetched = None
+        if fetched is None:
+            fetched = self._begun()
+        problem = _arrived(self.client, fetched)
+        if isinstance(problem, XlaError):
             raise self._explained(problem)
+        if problem is not None:
+            raise problem
         return [out.array() if type(out) is _Shown else out for out, _ in fetched]
 
     def result(self) -> np.ndarray:
@@ -277,8 +287,9 @@ class DeviceBuffer:
     def copy_to(self, devices: tuple) -> DeviceBuffer:
         """A copy of an array on one device, on each of others of the same client."""
         call = self.client.plugin.call
+        kind = self.client.handle_of
         handles = tuple([
-            call("Buffer_CopyToDevice", buffer=self.handles[0], device=d.handle).made
+            kind(call("Buffer_CopyToDevice", buffer=self.handles[0], device=d.handle).made)
             for d in devices
         ])  # fmt: skip
         return DeviceBuffer(handles, devices)
@@ -287,18 +298,31 @@ class DeviceBuffer:
         """The part on the k-th device, which shares its memory with the whole."""
         return Lent((self.handles[k],), (self.devices[k],), self)
 
+
+class _Copies:
+    """Arrays that are being copied to, and their events: for one reader. Whoever forgets it waits,
+    so that nobody writes to memory that is given back."""
+
+    __slots__ = ("_client", "_fetched")
+
+    def __init__(self, client: Any, fetched: list) -> None:
+        self._client, self._fetched = client, [fetched]
+
+    def take(self) -> list | None:
+        """The arrays and events, for who asks first."""
+        try:
+            return self._fetched.pop()  # type: ignore[no-any-return] # nobody else has it then
+        except IndexError:
+            return None
+
     def __del__(self) -> None:
-        client = self.devices[0].client
-        for handle in self.handles:
-            client.destroy_buffer(handle)
-        held = getattr(self, "held", None)
-        if held:
-            client.ending += held
-            client.let_go()
+        fetched = self.take()
+        if fetched and self._client.alive:
+            _arrived(self._client, fetched)
 
 
 class Lent(DeviceBuffer):
-    """A buffer that belongs to something else, which lives as long as it does."""
+    """A buffer of parts of another, whose handles it has."""
 
     __slots__ = ("owner",)
 
@@ -309,5 +333,13 @@ class Lent(DeviceBuffer):
     def whole(self) -> DeviceBuffer:
         return self.owner.whole()  # type: ignore[no-any-return]
 
-    def __del__(self) -> None:
-        pass  # the owner gives it back
+
+def _arrived(client: Any, fetched: Sequence[tuple[Any, int | None]]) -> Any:
+    """Wait until nobody writes to these arrays any more: what went wrong, or None."""
+    problem = None
+    for _, event in fetched:
+        try:
+            client.plugin.wait(event)
+        except BaseException as error:  # an interrupt too: the others are waited for
+            problem = problem or error
+    return problem

@@ -18,6 +18,7 @@ from ctypes import byref, c_int64, c_void_p
 import numpy as np
 
 from numjet.base.errors import XlaError
+from numjet.base.handles import handles
 from numjet.core.hooks import Remote
 from numjet.core.remote import Device
 from numjet.xla import pjrt, plugins
@@ -103,8 +104,8 @@ class Client:
         del alive
         self.handle = made.client
         found = self.plugin.call("Client_AddressableDevices", client=self.handle)
-        handles = (c_void_p * found.count).from_address(found.devices)
-        self.devices = [XlaDevice(self, handle) for handle in handles]
+        listed = (c_void_p * found.count).from_address(found.devices)
+        self.devices = [XlaDevice(self, handle) for handle in listed]
         version = self.plugin.call("Client_PlatformVersion", client=self.handle)
         self.platform_version = pjrt.text(version.text, version.size)
         # What compiled programs depend on; empty where they cannot be kept.
@@ -113,15 +114,22 @@ class Client:
             platform, path, file.st_size, file.st_mtime_ns, *self.plugin.version,
             self.platform_version, *sorted({d.device_kind for d in self.devices}),
         )))  # fmt: skip
+        self.handle_of = handles(self.destroy_buffer)  # of buffers
+        # Of compiled programs, and of what tells about them.
+        self.loaded_of = handles(functools.partial(self.destroy, "LoadedExecutable_Destroy"))
+        self.description_of = handles(functools.partial(self.destroy, "Executable_Destroy"))
         self._destroy = self.plugin.function("Buffer_Destroy")
         self._free: list[tuple] = []  # argument structs that nobody uses now
-        # Events and arrays of the host whose buffers are gone: programs may still read them.
+        # Events and arrays of the host that buffers use where they lie, by their handles, and those
+        # whose buffers are gone: programs may still read them.
+        self._lent: dict[int, tuple[int, np.ndarray]] = {}
         self.ending: list[tuple[int, np.ndarray]] = []
 
     def destroy_buffer(self, handle: int) -> None:
         """Let a buffer go, while this process may call the plugin."""
         if not self.alive:
             return
+        lent = self._lent.pop(handle, None)  # now: the next buffer may get the same handle
         try:
             pair = self._free.pop()
         except IndexError:
@@ -132,6 +140,14 @@ class Client:
         made.buffer = handle
         self._destroy(reference)
         self._free.append(pair)
+        if lent is not None:
+            self.ending.append(lent)
+            self.let_go()
+
+    def destroy(self, name: str, handle: int) -> None:
+        """Let a program or its description go, while this process may call the plugin."""
+        if self.alive:
+            self.plugin.call(name, executable=handle)
 
     def put(self, value: np.ndarray, devices: tuple) -> DeviceBuffer:
         """A NumPy array on each of these devices."""
@@ -140,24 +156,24 @@ class Client:
     def put_parts(self, parts: Sequence[np.ndarray], devices: tuple) -> DeviceBuffer:
         """An array of parts, one a device: used where they lie in the host's memory, if nobody can
         write to them, and copied before this returns if somebody can."""
-        handles, held = [], []
+        made = []
         for value, device in zip(parts, devices, strict=True):
             handle, event = self._put(value, device)
-            handles.append(handle)
             if event is not None:
-                held.append((event, value))
-        made = DeviceBuffer(tuple(handles), devices)
-        if held:
-            made.held = held
-        return made
+                self._lent[handle] = event, value
+            made.append(self.handle_of(handle))
+        return DeviceBuffer(tuple(made), devices)
 
     def let_go(self) -> None:
         """Forget the arrays of the host that nothing reads any more."""
         if not self.alive:
             return
-        ending, self.ending = self.ending, []
         call = self.plugin.call
-        for event, value in ending:
+        for _ in range(len(self.ending)):
+            try:
+                event, value = self.ending.pop(0)  # which no other thread has then
+            except IndexError:
+                return
             if call("Event_IsReady", event=event).ready:
                 call("Event_Destroy", event=event)
             else:

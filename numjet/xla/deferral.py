@@ -85,12 +85,9 @@ class WaitingBuffer(DeviceBuffer):
         if isinstance(made, XlaError):
             self.tape = _Failed(made)
             return
-        self.handles, made.handles = made.handles, ()
+        self.handles = made.handles
         self.tape = None
         self.__class__ = DeviceBuffer  # type: ignore[assignment]
-
-    def __del__(self) -> None:
-        pass  # there is nothing to give back yet
 
 
 class _Failed:
@@ -157,16 +154,23 @@ class Tape:
     def add(self, form: Form, operands: tuple[int, ...]) -> list[WaitingBuffer] | None:
         """Append a row; the buffers of its results. None where the tape has ended meanwhile."""
         with self.lock:
-            if self.ended:
-                return None
-            if not self.rows:
+            if not self.ended and not self.rows:
                 _begin(form)
                 will_read(self)
-            made = [WaitingBuffer(self, self.count + k)
-                    for k in range(len(form.closed.out_avals))]
-            self.count += len(made)
-            self.rows.append(Row(form, operands, [weakref.ref(b) for b in made]))
-            return made
+            return self.row(form, operands, len(form.closed.out_avals))
+
+    def row(self, form: Form, operands: tuple[int, ...], outs: int) -> list[WaitingBuffer] | None:
+        """`add` of so many results, with the lock."""
+        while not self.ended:
+            first = self.count
+            made = [WaitingBuffer(self, first + k) for k in range(outs)]
+            row = Row(form, operands, [weakref.ref(b) for b in made])
+            # What is allocated may run finalizers, which may compute and read.
+            if first == self.count and not self.ended:
+                self.count += outs
+                self.rows.append(row)
+                return made
+        return None
 
     def full(self, form: Form) -> str:
         """Why the tape ends before a row of this form; "" where it does not."""
@@ -185,8 +189,20 @@ class Tape:
         with self.lock:
             self.ended = True
             if self.rows:
-                _run(self, why)
+                # The thread whose it is may be adding an operand meanwhile, of no row.
+                n = min(len(self.inputs), len(self.avals))
+                _run(_Taken(self.place, self.load, self.rows, self.inputs[:n], self.avals[:n]), why)
             self.rows, self.inputs, self.known, self.numbers = [], [], {}, []
+
+
+class _Taken(NamedTuple):
+    """What is run of a tape that has ended."""
+
+    place: tuple
+    load: Load
+    rows: list[Row]
+    inputs: list[DeviceBuffer]
+    avals: list[ShapedArray]
 
 
 class _Local(threading.local):
@@ -205,20 +221,21 @@ def _begin(form: Form) -> None:
 
 
 # Whether operations are deferred, as it was at a state of the flags (`config.state`).
-_known_at = [-1, False]
+_known_at = (-1, False)
 
 
 def enabled() -> bool:
     """Whether the flags ask for it."""
-    state = config.state[0]
-    if state >= 0 and state == _known_at[0]:
-        return _known_at[1]  # type: ignore[return-value]
+    global _known_at
+    state, known = config.state[0], _known_at
+    if state >= 0 and state == known[0]:
+        return known[1]
     found = config.eager_fusion.value and not any(
         [flag.value for flag in (config.debug_nans, config.debug_infs, config.no_execution,
                                  config.disable_jit)]
     )  # fmt: skip
     if state >= 0:
-        _known_at[:] = state, found
+        _known_at = state, found
     return found  # type: ignore[no-any-return]
 
 
@@ -239,12 +256,8 @@ def next_row(form: Form, arrays: Sequence[Any]) -> WaitingBuffer | None:
             return None
         codes.append(code)
     with tape.lock:
-        if tape.ended:
-            return None
-        made = WaitingBuffer(tape, tape.count)
-        tape.count += 1
-        tape.rows.append(Row(form, tuple(codes), (weakref.ref(made),)))
-    return made
+        made = tape.row(form, tuple(codes), 1)
+    return None if made is None else made[0]
 
 
 def defer(
@@ -278,7 +291,7 @@ _first = [0, 0]
 _SEEN, _REFUSED = object(), object()
 
 
-def _run(tape: Tape, why: str) -> None:
+def _run(tape: _Taken, why: str) -> None:
     start = time.perf_counter()
     held: dict[int, WaitingBuffer] = {}
     for row in tape.rows:
@@ -291,7 +304,9 @@ def _run(tape: Tape, why: str) -> None:
     outs = tuple(held)
     made, how = _results(tape, outs)
     for code, result in zip(outs, made, strict=True):
-        held[code].arrive(result)
+        # A finalizer may have read them while the rows ran: others may use their handles by now.
+        if type(held[code]) is WaitingBuffer:
+            held[code].arrive(result)
     pieces.append(
         Piece(
             tuple([row.form.primitive.name for row in tape.rows]), len(outs), why,
@@ -300,7 +315,7 @@ def _run(tape: Tape, why: str) -> None:
     )  # fmt: skip
 
 
-def _results(tape: Tape, outs: tuple[int, ...]) -> tuple[list, str]:
+def _results(tape: _Taken, outs: tuple[int, ...]) -> tuple[list, str]:
     """The values of the codes `outs`, and how they were computed."""
     key = (tape.place, outs, tuple(tape.avals), *[(r.form.number, r.operands) for r in tape.rows])
     found = _programs.get(key)
@@ -320,7 +335,7 @@ def _results(tape: Tape, outs: tuple[int, ...]) -> tuple[list, str]:
     return _one_by_one(tape, outs), "one by one"
 
 
-def _pays(tape: Tape) -> bool:
+def _pays(tape: _Taken) -> bool:
     """Whether rows that are new are compiled as one at once: there are operations among them that
     had to be compiled otherwise."""
     if len(tape.rows) == 1 or len(tape.rows) > FEW or _first[0] >= FIRST + _first[1] // 4:
@@ -339,7 +354,7 @@ def execute(program: Any, buffers: Sequence[DeviceBuffer]) -> list[DeviceBuffer]
         raise explained(error, program.name) from None
 
 
-def _jaxpr(tape: Tape, outs: Sequence[int]) -> ClosedJaxpr:
+def _jaxpr(tape: _Taken, outs: Sequence[int]) -> ClosedJaxpr:
     """The rows as one program of the inputs."""
 
     def program(*inputs: Any) -> list:
@@ -353,7 +368,7 @@ def _jaxpr(tape: Tape, outs: Sequence[int]) -> ClosedJaxpr:
     return stage_closed(program, tuple(tape.avals))
 
 
-def _one_by_one(tape: Tape, outs: Sequence[int]) -> list[DeviceBuffer | XlaError]:
+def _one_by_one(tape: _Taken, outs: Sequence[int]) -> list[DeviceBuffer | XlaError]:
     """The results `outs`, each operation a program of its own, or why there is none."""
     last: dict[int, int] = {}
     for i, row in enumerate(tape.rows):

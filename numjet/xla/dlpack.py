@@ -185,7 +185,7 @@ def taken(external: Any, device: Any, kind: int) -> RemoteArray:
         raise BufferError(f"from_dlpack: {device} does not take this memory: {error}") from None
     _taken[address] = released
     _rename(capsule, _USED[name])
-    buffer = DeviceBuffer((made.buffer,), (device,))
+    buffer = DeviceBuffer((device.client.handle_of(made.buffer),), (device,))
     return RemoteArray(buffer, ShapedArray(shape, dtype), device.sharding)
 
 

@@ -53,10 +53,11 @@ class LoadedProgram:
     starting, launches = _starting, _launches
 
     def __init__(self, client: Any, handle: int, devices: tuple) -> None:
-        self.client, self.handle, self.devices = client, handle, devices
+        self.client, self.handle, self.devices = client, client.loaded_of(handle), devices
         self.num_devices = len(devices)
         call = client.plugin.call
-        self.executable = call("LoadedExecutable_GetExecutable", loaded=handle).executable
+        found = call("LoadedExecutable_GetExecutable", loaded=handle).executable
+        self.executable = client.description_of(found)
         self.num_outputs = call("Executable_NumOutputs", executable=self.executable).count
         self.execute = client.plugin.function("LoadedExecutable_Execute")
         self.options = pjrt.ExecuteOptions(struct_size=ctypes.sizeof(pjrt.ExecuteOptions))
@@ -94,7 +95,8 @@ class LoadedProgram:
         if error:
             self.client.plugin.check(error)
         client, devices = self.client, self.devices
-        results = [DeviceBuffer(tuple([row[k] for row in frame.outs]), devices)
+        made = client.handle_of
+        results = [DeviceBuffer(tuple([made(row[k]) for row in frame.outs]), devices)
                    for k in range(self.num_outputs)]
         events = list(frame.events) if wait else []
         frame.made.events = None
@@ -151,11 +153,5 @@ class LoadedProgram:
         call("Executable_OptimizedProgram", executable=self.executable,
              program=ctypes.addressof(program))
         return room.raw[: program.code_size]
-
-    def __del__(self) -> None:
-        handle, self.handle = getattr(self, "handle", 0), 0
-        if handle and self.client.alive:
-            self.client.plugin.call("Executable_Destroy", executable=self.executable)
-            self.client.plugin.call("LoadedExecutable_Destroy", executable=handle)
 
 

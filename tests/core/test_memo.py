@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -269,3 +270,45 @@ def test_native_tables_are_listed_and_forget() -> None:
     assert table.function()(x) is x  # Python's way
     table.add(x.aval, None, np.sin, x.aval)
     assert float(table.function()(x)[0]) == np.sin(np.float32(1))
+
+
+def test_a_weighed_memo_may_lose_an_entry_while_it_is_stored() -> None:
+    class Key:
+        """Whose second comparison lets the memo forget everything."""
+
+        compared = 0
+
+        def __hash__(self) -> int:
+            return 7
+
+        def __eq__(self, other: object) -> bool:
+            Key.compared += 1
+            if Key.compared == 2:
+                weighed.clear()
+            return True
+
+    weighed = WeighedMemo("test of weights", 8, 100, lambda x: x)
+    weighed[Key()] = 5
+    weighed[Key()] = 6
+    assert list(weighed.values()) == [6]
+
+
+def test_a_function_may_be_called_by_a_finalizer_of_its_cycle() -> None:
+    """Finalizers of a cycle run in any order: code was unmapped before they called it."""
+    got: list = []
+
+    class Model:
+        def __init__(self, run: Any) -> None:
+            self.run, self.me = run, self
+
+        def __del__(self) -> None:
+            got.append(np.asarray(self.run(jnp.arange(50.0))))
+
+    for k in range(5):
+        run = nj.jit(lambda x, k=k: jnp.sort(x * k) + 1)
+        run(jnp.arange(50.0)), run(jnp.arange(50.0))
+        model = Model(run)
+        run.model = model
+        del run, model
+        gc.collect()
+        np.testing.assert_array_equal(got[-1], np.arange(50.0) * k + 1)

@@ -16,10 +16,11 @@ from numjet.api import deferral
 from numjet.base import config
 from numjet.core import evaluate, hooks
 from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.primitive import REGISTRY
 from numjet.cpu.builder.records import Array, Pointer
-from numjet.native import operators
+from numjet.native import deferral as native, operators
 from numjet.native.objects import Object
 
 if not operators.possible():
@@ -226,3 +227,15 @@ def test_small_operands_are_repeated_on_the_tape() -> None:
     assert names.count("broadcast_in_dim") >= 2
     for one, other in zip(got, nj.jit(nj.grad(loss, (0, 1, 2)))(w, b, x), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_plan_is_made_once():
+    """Native code of one thread reads what another would replace."""
+    x = ShapedArray((8,), np.dtype(np.float32))
+    plan = Plan([x], [], [(REGISTRY["sin"], {}, (0,), x)])
+    forms = deferral._forms_of(plan)
+    native.prepare(plan, forms)
+    entry, held = plan.entry, plan.held
+    assert plan.forms is forms and entry is not None
+    native.prepare(plan, deferral._forms_of(plan))
+    assert plan.forms is forms and plan.entry is entry and plan.held is held

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from together import together
 from xla.plugin import device, needs_plugin
 
 import numjet as nj
@@ -210,3 +211,63 @@ def test_is_ready_ends_waiting():
 def test_random_programs(seed):
     want = eager_programs.run(seed, 20, False, device())
     assert not eager_programs.same(eager_programs.run(seed, 20, True, device()), want)
+
+
+def test_a_finalizer_may_read_what_is_running(monkeypatch):
+    """A finalizer that reads an array of the rows that run has them run first: others may have its
+    buffer by then, which stays."""
+    x = on_device([1, 2, 3])
+    y, z = x + 1, x * 2
+    run, seen = deferral._results, []
+
+    def results(tape, outs):
+        monkeypatch.setattr(deferral, "_results", run)
+        y._buffer.tape.finish("a finalizer")
+        seen.append(y._buffer.handles)
+        return run(tape, outs)
+
+    monkeypatch.setattr(deferral, "_results", results)
+    np.testing.assert_array_equal(z, [2, 4, 6])
+    assert seen and y._buffer.handles is seen[0]
+    np.testing.assert_array_equal(y, [2, 3, 4])
+
+
+def test_an_operand_that_comes_while_rows_run_is_not_theirs(monkeypatch):
+    x, other = on_device([1, 2, 3]), on_device([4, 5])
+    y = x + 1
+    tape, run = y._buffer.tape, deferral._results
+
+    def results(taken, outs):
+        tape.operand(other._buffer, other.aval)  # the thread whose it is goes on
+        return run(taken, outs)
+
+    monkeypatch.setattr(deferral, "_results", results)
+    np.testing.assert_array_equal(y, [2, 3, 4])
+
+
+def test_many_threads_read_one_array():
+    x = on_device(np.arange(4000))
+    for k in range(20):
+        y = x + k
+        y.copy_to_host_async()
+        want = np.arange(4000) + k
+        together(lambda _, y=y, want=want: np.testing.assert_array_equal(y, want), range(3))
+
+
+def test_an_array_of_a_cycle_is_there_for_its_finalizers():
+    """Finalizers of a cycle run in any order: buffers were destroyed before they were read."""
+    got = []
+
+    class Model:
+        def __init__(self, x):
+            self.x, self.me = x, self
+
+        def __del__(self):
+            got.append(self.x)
+
+    for k in range(5):
+        x = nj.device_put(np.full(100, k, np.float32), device())
+        Model(x)
+        del x
+        gc.collect()
+        np.testing.assert_array_equal(got[-1] + 1, np.full(100, k + 1))

@@ -33,7 +33,7 @@ _HEADER = len(_MAGIC) + 32
 
 # Machine code kept in this process beside what runs; a program is 2-100 KB, so this holds hundreds
 # to thousands, and the disk has the others.
-MEMORY_BYTES = 16 << 20
+MEMORY_BYTES = 4 << 20
 
 # The growth log gets one byte per this many bytes written.
 _LOG_UNIT = 4096

@@ -28,6 +28,7 @@ from typing import NamedTuple, Protocol
 
 from numjet.base import config, locks
 from numjet.base.errors import InternalError
+from numjet.base.handles import handles
 from numjet.cpu import host
 from numjet.cpu.link import llvm, loader, processor, sources
 from numjet.cpu.link.cache import Store
@@ -393,20 +394,38 @@ def combined(objects: Iterable[bytes]) -> list[bytes]:
         return parts
 
 
+# How code that is mapped is given back, by a number that its library has.
+_releases: dict[int, Callable[[], None]] = {}
+_numbers = itertools.count()
+
+
+def _release(number: int, releases: dict = _releases) -> None:
+    # The end of the process frees everything, and globals may be gone by then.
+    if sys is not None and not sys.is_finalizing():
+        release = releases.pop(number, None)
+        if release is not None:
+            release()
+
+
+_held_by = handles(_release)
+
+
 class Library:
     """Linked code. Its addresses are valid as long as the object lives, unless `leak`ed.
 
     addresses: those known; find(symbol) tells others; release() gives the memory back.
     """
 
-    __slots__ = ("__weakref__", "_addresses", "_find", "_release")
+    __slots__ = ("__weakref__", "_addresses", "_find", "_held")
 
     def __init__(
         self, addresses: dict[str, int], find: Callable[[str], int], release: Callable[[], None]
     ) -> None:
         self._addresses = addresses
         self._find = find
-        self._release: Callable[[], None] | None = release
+        number = next(_numbers)
+        _releases[number] = release
+        self._held = _held_by(number)
 
     def address(self, symbol: str) -> int:
         """Address of an exported function or variable of the library."""
@@ -417,12 +436,7 @@ class Library:
 
     def leak(self) -> None:
         """Keep the code in memory for ever: threads may be inside when the process ends."""
-        self._release = None
-
-    def __del__(self) -> None:
-        # The end of the process frees everything, and globals may be gone by then.
-        if self._release is not None and sys is not None and not sys.is_finalizing():
-            self._release()
+        _releases.pop(self._held, None)
 
 
 def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:

@@ -5,6 +5,9 @@ long as writing memory that has been touched before (page faults), so blocks go 
 when the last NumPy view of them dies. What would break it: native code that keeps a pointer
 into a block without keeping an array (or an unreleased `allocate`) on it.
 
+What is idle is bounded by what was in use at one time lately, so that a process which meets ever
+new sizes takes about twice what it needs, or FLOOR where it needs less.
+
 Blocks are 64-byte aligned; arrays below `SMALL` bytes come from NumPy itself and are aligned to
 16 bytes only, so generated code must not assume more than the element's alignment. Every list
 operation here is atomic, hence no lock on the hot path.
@@ -33,6 +36,11 @@ SMALL = 65536
 LARGE = 1 << 20
 IDLE_PER_SMALL_CLASS = 4 << 20
 
+# So many idle bytes may stay whatever was in use, where they are no quarter of all memory.
+FLOOR = 512 << 20
+# "Lately" is after so many releases of large blocks, and so many before that.
+_EPOCH = 4096
+
 # Where in a page large blocks begin. A load waits for an earlier store whose address has the same
 # last 12 bits: a.T + b for 4,096 x 4,096 took 17 ms with all arrays at one place of their pages
 # and 10 ms at different ones. Blocks that follow one another lie far apart, and none lies where a
@@ -44,7 +52,6 @@ _new_array: Any = np.ndarray  # its type does not know that a ctypes array is a 
 _clock = itertools.count()
 _classes: dict[int, _SizeClass] = {}
 _large: list[_SizeClass] = []
-_backing: dict[int, np.ndarray] = {}  # address of a block -> the memory it lies in
 _in_hand: dict[int, _SizeClass] = {}  # blocks given out by `allocate`
 _lock = locks.lock()  # creation of size classes and trimming
 
@@ -56,14 +63,32 @@ def _idle_limit() -> int:
     return min(host.memory_bytes() // 4, 8 << 30)
 
 
-class _SizeClass:
-    """Blocks of one size: their free addresses and the type that owns one while it is used."""
+class _Peaks:
+    """How much large memory was in use at one time, lately and in the epoch before."""
 
-    __slots__ = ("free", "owner", "size", "used")
+    def __init__(self) -> None:
+        self.now = self.before = self.releases = 0
+
+    def note(self, used: int) -> int:
+        """A block was released, and so many bytes are used: the most that were."""
+        self.releases += 1
+        if self.releases > _EPOCH:
+            self.releases, self.before, self.now = 0, self.now, used
+        elif used > self.now:
+            self.now = used
+        return max(self.now, self.before)
+
+
+class _SizeClass:
+    """Blocks of one size: their free addresses and the type that owns one while it is used.
+    `backing`: the memory that blocks lie in, by address."""
+
+    __slots__ = ("backing", "free", "owner", "size", "used")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.free: list[int] = []
+        self.backing: dict[int, np.ndarray] = {}
         self.used = 0
         self.owner = _large_owner(self) if size >= LARGE else _small_owner(self)
 
@@ -73,7 +98,7 @@ class _SizeClass:
         try:
             return self.free.pop()
         except IndexError:
-            return _new_block(self.size)
+            return _new_block(self)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """A new array on a block of this class, contents undefined."""
@@ -84,44 +109,49 @@ def _small_owner(size_class: _SizeClass) -> type[ctypes.Array]:
     most = max(1, IDLE_PER_SMALL_CLASS // size_class.size)
 
     # The defaults keep the names alive during interpreter shutdown.
-    def release(self, free=size_class.free, address=ctypes.addressof, discard=_discard):
+    def release(
+        self, free=size_class.free, address=ctypes.addressof, backing=size_class.backing
+    ):
         if len(free) < most:
             free.append(address(self))
         else:
-            discard(address(self))
+            del backing[address(self)]
 
     members = {"__del__": release, "from_pool": True}
     return type("Block", (ctypes.c_char * size_class.size,), members)
 
 
 def _large_owner(size_class: _SizeClass) -> type[ctypes.Array]:
-    def release(self, free=size_class.free, address=ctypes.addressof, bound=_bound_idle):
+    def release(
+        self, free=size_class.free, address=ctypes.addressof, bound=_bound_idle,
+        size=size_class.size,
+    ):  # fmt: skip
         free.append(address(self))
-        bound()
+        bound(size)
 
     members = {"__del__": release, "from_pool": True}
     return type("Block", (ctypes.c_char * size_class.size,), members)
 
 
-def _new_block(size: int) -> int:
-    # NumPy itself asks the kernel for huge pages from 4 MB on.
+def _uninitialized(size: int) -> np.ndarray:
+    return np.empty(size, np.uint8)
+
+
+def _new_block(size_class: _SizeClass) -> int:
+    size = size_class.size
     unit = _PAGE if size >= LARGE else host.CACHE_LINE
+    make = host.fresh if size >= LARGE else _uninitialized
     try:
-        raw = np.empty(size + 2 * unit, np.uint8)
+        raw = make(size + 2 * unit)
     except MemoryError:
         trim()
-        raw = np.empty(size + 2 * unit, np.uint8)
+        raw = make(size + 2 * unit)
     skip = -raw.ctypes.data % unit
     if size >= LARGE:
         skip += next(_places)
     address = raw.ctypes.data + skip
-    _backing[address] = raw[skip : skip + size]
+    size_class.backing[address] = raw[skip : skip + size]
     return address
-
-
-def _discard(address: int, backing: dict = _backing) -> None:
-    """Give a block's memory back to the system."""
-    del backing[address]
 
 
 def _class_of(nbytes: int) -> _SizeClass:
@@ -191,21 +221,25 @@ def release(address: int) -> None:
     size_class = _in_hand.pop(address)
     size_class.free.append(address)
     if size_class.size >= LARGE:
-        _bound_idle()
+        _bound_idle(size_class.size)
 
 
-def _bound_idle() -> None:
-    """Free idle blocks when they are more than the limit: those of sizes unused for longest."""
-    if _large is None or _limit is None:  # the interpreter is ending, and with it this module
+def _bound_idle(released: int) -> None:
+    """Free idle blocks when they are more than is allowed: those of sizes unused for longest. A
+    block of `released` bytes has just become idle."""
+    if _large is None or _peaks is None:  # the interpreter is ending, and with it this module
         return
-    idle = 0
+    idle = reserved = 0
     for size_class in _large:
         idle += size_class.size * len(size_class.free)
-    if idle > _limit:
-        trim(_limit - _limit // 4)
+        reserved += size_class.size * len(size_class.backing)
+    allowed = min(max(FLOOR, _peaks.note(reserved - idle + released)), _limit)
+    if idle > allowed:
+        trim(allowed - allowed // 4)
 
 
 _limit = _idle_limit()
+_peaks = _Peaks()
 
 
 def trim(keep: int = 0) -> None:
@@ -222,7 +256,7 @@ def trim(keep: int = 0) -> None:
                     address = size_class.free.pop(0)
                 except IndexError:
                     break
-                _discard(address)
+                del size_class.backing[address]
                 idle -= size_class.size
     finally:
         _lock.release()
@@ -230,8 +264,8 @@ def trim(keep: int = 0) -> None:
 
 def stats() -> dict[str, int]:
     """Bytes: `reserved` from the system, `idle` in free lists, `used` by arrays; `blocks`."""
-    reserved = sum(block.nbytes for block in list(_backing.values()))
-    idle = sum(c.size * len(c.free) for c in list(_classes.values()))
-    return {
-        "reserved": reserved, "idle": idle, "used": reserved - idle, "blocks": len(_backing),
-    }
+    classes = list(_classes.values())
+    reserved = sum([c.size * len(c.backing) for c in classes])
+    idle = sum([c.size * len(c.free) for c in classes])
+    blocks = sum([len(c.backing) for c in classes])
+    return {"reserved": reserved, "idle": idle, "used": reserved - idle, "blocks": blocks}

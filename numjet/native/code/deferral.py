@@ -252,6 +252,7 @@ def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Objec
         return NULL
     if c.PyLong_AsLongLong(t.bytes) > c.PyLong_AsLongLong(t.limit):
         return NULL
+    c.Py_IncRef(rows)  # from here on the tape may be finished
     values = c.PyList_New(w.operands + w.constants + w.steps)
     made = c.PyList_New(w.steps)
     out: Object = NULL
@@ -262,6 +263,7 @@ def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Objec
         c.PyErr_Clear()
     c.Py_DecRef(made)
     c.Py_DecRef(values)
+    c.Py_DecRef(rows)
     return out
 
 
@@ -274,8 +276,9 @@ def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> 
         return NULL
     w = Written(NdArray(entry).data)
     state = c.state[0]
-    if w.operands != n or state < 0 or c.enabled[0] != state or c.enabled[1] == 0:
+    if w.operands != n or state < 0 or c.enabled[0] != Int(state * 2) + 1:
         return NULL
+    c.Py_IncRef(plan)  # whose memory is read; memos may forget it meanwhile
     busy = c.PyObject_GetAttr(c.local, c.busy_name)
     c.Py_DecRef(busy)
     tape: Object = NULL
@@ -287,6 +290,7 @@ def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> 
     if busy == NULL or tape == NULL:
         c.PyErr_Clear()
     c.Py_DecRef(tape)
+    c.Py_DecRef(plan)
     return out
 
 

@@ -140,13 +140,14 @@ def find(t: Table, x: Int, y: Int) -> Entry:
 def wrap(c: OperatorContext, value: Object, aval: ShapedArray) -> Object:
     """An Array around `value`, which is taken over; NULL when there is no memory."""
     if value != NULL:
+        c.Py_IncRef(aval)  # what is allocated may run anything, which may forget it
         out = c.PyType_GenericAlloc(c.array, 0)
         if out != NULL:
-            c.Py_IncRef(aval)
             array = ArrayImpl(out)
             array._aval = aval
             array._value = value
             return out
+        c.Py_DecRef(aval)
         c.Py_DecRef(value)
     c.PyErr_Clear()
     return NULL

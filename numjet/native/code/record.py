@@ -360,9 +360,11 @@ def product(x: Object, y: Object) -> Object:
             return NULL
     elif current(c, owner):
         c.Py_IncRef(facts)
+        c.Py_IncRef(owner)
         out = write(
             c, owner, c.dot_general, operands, 2, facts.items[0], facts.items[1], c.zero, c.one
         )
+        c.Py_DecRef(owner)
         c.Py_DecRef(facts)
         return out
     return c.PyObject_Vectorcall(c.product, operands, 2, NULL)
@@ -380,10 +382,13 @@ def apply_staged(self: Tuple, x: Object) -> Object:
         if is_a(tracer.aval, c.shaped_array):
             out = c.PyDict_GetItem(self.items[1], tracer.aval)
             if out != NULL and out != c.none and current(c, tracer.owner):
+                owner = tracer.owner
                 c.Py_IncRef(out)  # the dict may forget it meanwhile
+                c.Py_IncRef(owner)
                 written = write(
-                    c, tracer.owner, self.items[2], operands, 1, self.items[3], out, c.one, c.two
+                    c, owner, self.items[2], operands, 1, self.items[3], out, c.one, c.two
                 )
+                c.Py_DecRef(owner)
                 c.Py_DecRef(out)
                 return written
     return c.PyObject_Vectorcall(self.items[4], operands, 1, NULL)

@@ -1,6 +1,7 @@
 """The memory pool: alignment, reuse, lifetime of views, bounds."""
 
 import gc
+import os
 import random
 
 import numpy as np
@@ -138,3 +139,39 @@ def test_threads_never_share_a_block():
                 assert array[0] == array[-1] == seed * 10 + i
 
     together(work, range(4))
+
+
+def test_idle_memory_is_what_was_in_use_lately(monkeypatch):
+    monkeypatch.setattr(memory, "FLOOR", 8 << 20)
+    monkeypatch.setattr(memory, "_peaks", memory._Peaks())
+    used = memory.stats()["used"]
+    for step in range(60):  # of ever new sizes, one after the other
+        memory.empty(((1 << 20) + step * (1 << 18),), F32)
+    largest = (1 << 22) + 60 * (1 << 20)
+    assert memory.stats()["reserved"] - used <= 2.5 * largest
+    arrays = [memory.empty((1 << 20,), F32) for _ in range(40)]  # 160 MiB at one time
+    del arrays
+    assert memory.stats()["idle"] >= 100 << 20
+    monkeypatch.setattr(memory, "_EPOCH", 5)
+    for _ in range(12):
+        memory.empty((1 << 20,), F32)
+    assert memory.stats()["idle"] <= 8 << 20
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads this process's memory")
+def test_large_blocks_that_are_given_back_are_the_systems():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident()
+    generator, held = random.Random(0), []
+    for _ in range(120):
+        held.append(memory.empty((int(2 ** generator.uniform(18, 22)),), F32))
+        held[-1].fill(1)
+        if len(held) > 20:
+            del held[generator.randrange(20)]
+    most = resident() - before
+    held.clear()
+    memory.trim()
+    assert resident() - before < most / 4
