@@ -216,9 +216,10 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     x = as_array(operand)
     given = [operator.index(d) for d in dimensions]
     if not all(-x.ndim <= d < x.ndim for d in given):
+        wrong = next(d for d in given if not -x.ndim <= d < x.ndim)
         raise TypeError(
-            "rev dimensions must all be less than operand ndim, got dimensions "
-            f"{tuple(given)} for operand ndim {x.ndim}."
+            f"rev dimensions must all be less than operand ndim: axis {wrong} is out of range for "
+            f"an array with {x.ndim} axes."
         )
     dims = tuple(sorted({d % x.ndim for d in given}))
     if len(dims) != len(given):
