@@ -59,16 +59,37 @@ def _large_operand(args: tuple, kwargs: dict) -> bool:
     return False
 
 
+def _elements(args: tuple, kwargs: dict, place: int) -> int:
+    """Those of the shape that is given as `shape`, at `place`; 0 where there is none."""
+    shape = args[place] if len(args) > place else kwargs.get("shape")
+    if type(shape) is int:
+        return shape
+    if type(shape) is not tuple or not all([type(n) is int for n in shape]):
+        return 0
+    return math.prod(shape)
+
+
+def dear_shape(place: int) -> Callable[[tuple, dict], bool]:
+    """For functions that draw: `dear_operands`, or `DEAR` elements of the argument `shape`, at
+    `place`, with arrays and numbers with a fraction before it, and any numbers behind."""
+
+    def is_dear(args: tuple, kwargs: dict) -> bool:
+        if len(args) <= place:
+            return dear_operands(args, kwargs)
+        if kwargs or not all([type(x) in _OPERANDS for x in args[:place]]):
+            return False
+        if not all([type(x) is int or type(x) in _OPERANDS for x in args[place + 1 :]]):
+            return False
+        return _elements(args, kwargs, place) >= DEAR
+
+    return is_dear
+
+
 def large_shape(place: int) -> Callable[[tuple, dict], bool]:
     """For functions that draw: whether the argument `shape`, at `place`, has so many elements."""
 
     def is_large(args: tuple, kwargs: dict) -> bool:
-        shape = args[place] if len(args) > place else kwargs.get("shape")
-        if type(shape) is int:
-            return shape >= LARGE
-        if type(shape) is not tuple or not all([type(n) is int for n in shape]):
-            return False
-        return math.prod(shape) >= LARGE
+        return _elements(args, kwargs, place) >= LARGE
 
     return is_large
 
@@ -86,7 +107,9 @@ def as_program(
     untraced = object()  # in place of a program that cannot be made
 
     def is_new(args: tuple) -> bool:
-        key = tuple([float if type(x) is float else x.aval for x in args])
+        key = tuple([
+            x.aval if type(x) in _OPERANDS[:2] else float if type(x) is float else x for x in args
+        ])  # fmt: skip
         if key in met:
             return False
         if len(met) >= _MAX_MET:

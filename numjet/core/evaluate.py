@@ -215,8 +215,8 @@ def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:
 # from so many elements on.
 _DEAR = frozenset(
     "erf_inv digamma polygamma zeta zeta_grad_x igamma igammac igamma_grad_a random_gamma_grad "
-    "regularized_incomplete_beta betainc_grad_a betainc_grad_b bessel_i0e bessel_i1e lu eig eigh "
-    "svd".split()
+    "regularized_incomplete_beta betainc_grad_a betainc_grad_b bessel_i0e bessel_i1e clz top_k lu "
+    "eig eigh svd".split()
 )
 _OF_MATRICES = frozenset("lu eig eigh svd".split())
 DEAR = 256

@@ -475,14 +475,14 @@ _wrap_public(
     globals(), __name__,
     ("floor_divide remainder mod fmod copysign heaviside float_power var std nansum nanmax nanmin "
      "average ptp median convolve correlate interp cov corrcoef trapezoid kron cross angle "
-     "nan_to_num packbits polyder searchsorted digitize lcm fmax fmin tril triu roll tile "
+     "packbits polyder searchsorted digitize fmax fmin tril triu roll tile "
      "isin").split(),
 )  # fmt: skip
 _wrap_public(
     globals(), __name__,
     ("hypot logaddexp logaddexp2 divmod nanvar nanstd gradient ldexp frexp modf i0 unwrap sinc "
      "polyval diff isclose nanmean nanmedian percentile quantile nanpercentile nanquantile polyint "
-     "spacing take_along_axis").split(),
+     "spacing take_along_axis nan_to_num lcm").split(),
     is_dear=_dear_operands,
 )  # fmt: skip
 _wrap_public(vars(linalg), linalg.__name__, ("slogdet", "norm", "vector_norm", "matrix_norm"))

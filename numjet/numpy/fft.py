@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.large import dear_operands, wrap_public
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array, placed
@@ -79,19 +80,20 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     for i, (axis, n) in enumerate(zip(axes, sizes)):
         last = i == len(axes) - 1
         x = _sized(x, axis, n // 2 + 1 if kind == "IRFFT" and last else n)
-    x = moveaxis(x, axes, tuple(range(rank - len(axes), rank)))
+    tail = tuple(range(rank - len(axes), rank))
+    if axes != tail:
+        x = moveaxis(x, axes, tail)
     # At most three axes go into one transform; the rest are done one by one before (or after).
     out = _in_parts(x, kind, sizes)
-    total = float(np.prod([float(n) for n in sizes]))
-    forward = kind in ("FFT", "RFFT")
-    scale = {
-        None: 1.0,
-        "backward": 1.0,
-        "ortho": total**-0.5 if forward else total**0.5,
-        "forward": 1 / total if forward else total,
-    }[norm]
-    out = out if scale == 1.0 else multiply(out, scale)
-    return moveaxis(out, tuple(range(rank - len(axes), rank)), axes)
+    if norm not in (None, "backward"):
+        total = float(np.prod([float(n) for n in sizes]))
+        forward = kind in ("FFT", "RFFT")
+        scale = {
+            "ortho": total**-0.5 if forward else total**0.5,
+            "forward": 1 / total if forward else total,
+        }[norm]
+        out = out if scale == 1.0 else multiply(out, scale)
+    return out if axes == tail else moveaxis(out, tail, axes)
 
 
 def _in_parts(x: Any, kind: str, sizes: Sequence[int]) -> Any:
@@ -363,6 +365,8 @@ def _shifted(name: str, x: Any, axes: Any, direction: int) -> Any:
     axes = tuple([canonical_axis(i, x.aval.ndim, name) for i in axes])
     return roll(x, [direction * (x.aval.shape[i] // 2) for i in axes], axes)
 
+
+wrap_public(globals(), __name__, ("fftshift", "ifftshift"), is_dear=dear_operands)
 
 __all__ = [
     "fft",

@@ -281,7 +281,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return (
         concatenate([arr, values], axis)
         if axis is not None
-        else concatenate([ravel(arr), ravel(values)])
+        else concatenate([x if x.aval.ndim == 1 else ravel(x) for x in (arr, values)])
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any as _Any
 
 from numjet.api.large import (
     always as _always,
-    dear_operands as _dear_operands,
+    dear_shape as _dear_shape,
     large_shape as _large_shape,
     wrap_public as _wrap_public,
 )
@@ -147,7 +147,8 @@ for _name in __all__:
         globals()[_name]) else []
     if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
         _large = _large_shape(_parameters.index("shape"))
-        _often = _always if _name in _BY_REJECTION else _dear_operands
+        _often = _always if _name in _BY_REJECTION else _dear_shape(
+            _parameters.index("shape"))
         _wrap_public(globals(), __name__, [_name], _large, _often)
     if "out_sharding" in _parameters:
         globals()[_name] = _keeping_layouts(globals()[_name])

@@ -214,3 +214,30 @@ def test_draws_by_rejection_in_programs(draw) -> None:
             assert got.dtype == want.dtype and got.shape == (n,)
             assert (np.asarray(got) != np.asarray(want)).mean() <= 0.01  # rounding decides few
             np.testing.assert_array_equal(got, nj.jit(draw)(key, x))
+
+
+def test_draws_of_a_shape_are_programs_when_it_comes_again() -> None:
+    key, of = nj.random.key(3), jnp.arange(50)
+    draws = {
+        "choice": (of, (300,)), "normal": ((300,),), "randint": ((20, 15), 3, 9),
+        "bits": ((300,),), "exponential": ((300,),), "laplace": ((2, 150),),
+    }  # fmt: skip
+    for name, given in draws.items():
+        draw = getattr(nj.random, name)
+        with config.eager_compile(False):
+            want = draw(key, *given)
+        for _ in range(3):
+            got = draw(key, *given)
+            assert got.aval == want.aval
+            np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)
+    for k in range(6):
+        got = nj.random.randint(nj.random.key(k), (300,), 0, k // 2 + 1)
+        assert set(np.unique(got)) <= set(range(k // 2 + 1))
+
+
+def test_bits_and_largest_numbers_of_a_few_hundred() -> None:
+    k = np.random.default_rng(1).integers(0, 1 << 31, 400).astype(np.int32)
+    with config.eager_compile(False):
+        want = nj.lax.clz(k), *nj.lax.top_k(k, 7)
+    for one, two in zip((nj.lax.clz(k), *nj.lax.top_k(k, 7)), want, strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -194,18 +194,29 @@ def scales(b: Builder, x: Value) -> bool:
     return wide or avx512_name(b, x, "scalef") is not None
 
 
-def scale(b: Builder, x: Value, n: Value, shifted: Value, less: int = 0) -> Value:
-    """x·2^(n-less), rounded once; n and `shifted` come from `nearest`.
+def scale(
+    b: Builder, x: Value, n: Value, shifted: Value, less: int = 0,
+    below: bool = True, above: bool = True,
+) -> Value:  # fmt: skip
+    """x·2^(n-less), rounded once, for x near 1; n and `shifted` come from `nearest`.
 
-    Two factors where the target cannot scale, so that subnormal results are right.
+    Where the target cannot scale there are two factors if the result may leave the normal numbers
+    `below` or `above`: one is a constant unless it may do both.
     """
-    joined = halves(b, lambda x, n, shifted: scale(b, x, n, shifted, less), x, n, shifted)
+    joined = halves(
+        b, lambda x, n, shifted: scale(b, x, n, shifted, less, below, above), x, n, shifted
+    )
     if joined is not None:
         return joined
     name = avx512_name(b, x, "scalef")
     if name:
         return avx512(b, name, x, b.sub(n, float(less)) if less else n)
     fmt = format_of(x)
+    if not (below and above):
+        aside = 64 if below else -2 if above else 0
+        power = b.add(bits(b, shifted), fmt.bias + aside - less - fmt.magic_bits)
+        x = b.mul(x, from_bits(b, b.shl(power, fmt.mantissa)))
+        return b.mul(x, 2.0**-aside) if aside else x
     whole = b.sub(bits(b, shifted), fmt.magic_bits + less)
     first = b.ashr(whole, 1)
     second = b.sub(whole, first)

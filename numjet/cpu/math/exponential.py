@@ -57,7 +57,7 @@ def exp(
     p = b.fma(r, b.fma(r, q, 1.0), 1.0)
     if times is not None:
         p = b.mul(p, times)
-    result = scale(b, p, n, shifted, less)
+    result = scale(b, p, n, shifted, less, below, above)
     return b.select(kept, result, 0.0) if below else result
 
 
@@ -94,7 +94,7 @@ def expm1(b: Builder, x: Value) -> Value:
     lost = b.fma(n, -low, b.sub(first, r))
     p = b.add(r, b.fma(b.mul(r, r), horner(b, r, table("EXPM1", fmt)), lost))
     # 2^n·p + 2^n - 1, halved on the way because 2^n itself may be infinite.
-    power = scale(b, b.const(1.0, x.type), n, shifted, 1)
+    power = scale(b, b.const(1.0, x.type), n, shifted, 1, below=False, above=False)
     large = b.fma(power, p, b.sub(power, 0.5))
     result = b.select(b.fcmp("oeq", n, 0.0), p, b.add(large, large))
     return copysign(b, result, x)
