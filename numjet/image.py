@@ -13,6 +13,7 @@ Lanczos windows, triangles) gives for the distances between the centers of pixel
 from __future__ import annotations
 
 import enum
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -57,6 +58,8 @@ class ResizeMethod(enum.Enum):
         return found
 
 
+# Elements behind an axis from which rows are multiplied as they lie.
+_LONG = 64
 _METHODS = {
     "nearest": ResizeMethod.NEAREST,
     **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
@@ -114,8 +117,15 @@ def _interpolated(
     kernel = _KERNELS[method]
     for k, axis in enumerate(axes):
         matrix = _weights(x.shape[axis], shape[axis], scale[k], shift[k], kernel, antialias)
-        product = jnp.tensordot(x, matrix.astype(x.dtype), (axis, 0), precision=precision)
-        x = jnp.moveaxis(product, -1, axis)
+        matrix = matrix.astype(x.dtype)
+        before, after = x.shape[:axis], x.shape[axis + 1 :]
+        if math.prod(after) >= _LONG:  # nothing is transposed
+            rows = x.reshape(math.prod(before), x.shape[axis], math.prod(after))
+            product = jnp.matmul(matrix.T, rows, precision=precision)
+            x = product.reshape(*before, shape[axis], *after)
+        else:
+            product = jnp.tensordot(x, matrix, (axis, 0), precision=precision)
+            x = jnp.moveaxis(product, -1, axis)
     return x
 
 

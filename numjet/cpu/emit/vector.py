@@ -47,6 +47,9 @@ from numjet.cpu.loops.scope import Dependence, Dependences
 # A vector body this costly is written once, always masked, when there is a tail: the mask costs
 # a few percent and saves compiling the body twice.
 _HEAVY = 60
+# Without AVX-512 a masked store takes as long as some 40 operations, and the load behind it waits
+# for it (sums of exp over 100 columns took six times as long): only bodies beyond this.
+_HEAVY_MASKED = 400
 # Rows so short are moved as whole vectors; longer ones need fewer shuffles row by row.
 _FIELDS = 6
 # Vectors from which on a row's results are written line by line (its ends take masks).
@@ -140,7 +143,7 @@ class VectorWriter(StatementWriter):
                 return
             whole = count // step * step
             rest = count - whole
-            if rest % lanes and whole and unroll == 1 and cost(s.body) > _HEAVY:
+            if rest % lanes and whole and unroll == 1 and self._is_heavy(s):
                 whole, rest = 0, count
             if whole:
                 self._rounds(s, start, start + whole, unroll, partial, False)
@@ -153,7 +156,7 @@ class VectorWriter(StatementWriter):
         if aligned:
             self._rounds(s, start, stop, unroll, partial, False)
             return
-        if unroll == 1 and cost(s.body) > _HEAVY:
+        if unroll == 1 and self._is_heavy(s):
             self._rounds(s, start, stop, 1, partial, True)
             return
         first, last = b.value(start, "i64"), b.value(stop, "i64")
@@ -165,6 +168,10 @@ class VectorWriter(StatementWriter):
         middle = whole_length if start == 0 else b.add(first, whole_length)
         self._rounds(s, first, middle, unroll, partial, False)
         self._rounds(s, middle, last, 1, partial, True)
+
+    def _is_heavy(self, s: For) -> bool:
+        """Whether a body is written once, masked in all rounds."""
+        return cost(s.body) > (_HEAVY if self.b.module.has("avx512f") else _HEAVY_MASKED)
 
     def _to_line(
         self, s: For, start: int, count: int
