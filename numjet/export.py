@@ -2,7 +2,8 @@
 
 An `Exported` holds a jaxpr. `serialize` writes it in a format of numjet's own, which holds for one
 version of numjet: pickled records, of which reading makes numjet's and NumPy's classes alone. Read
-only what you trust, as with every program. Shapes are numbers: symbolic ones are refused.
+only what you trust, as with every program. A program of symbolic shapes (`symbolic_shape`) is
+written again for the shapes of each call, and remembered for them.
 """
 
 from __future__ import annotations
@@ -10,15 +11,25 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 from numjet.api.custom import custom_vjp as _custom_vjp
 from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
 from numjet.api.pullbacks import vjp as _vjp
+from numjet.api.symbolic_shapes import (
+    Solver as _Solver,
+    symbolic_args_specs as symbolic_args_specs,
+    symbolic_shape as symbolic_shape,
+)
 from numjet.base import tree as _tree
 from numjet.core.avals import ShapedArray as _ShapedArray
+from numjet.core.dims import (
+    SymbolicScope as SymbolicScope,
+    any_symbolic as _any_symbolic,
+    is_symbolic as _is_symbolic,
+)
 from numjet.core.jaxpr import (
     ClosedJaxpr as _ClosedJaxpr,
     Jaxpr as _Jaxpr,
@@ -28,6 +39,7 @@ from numjet.core.jaxpr import (
 from numjet.core.lowering import Region as _Region
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
+from numjet.transforms.concrete_sizes import concrete as _concrete
 from numjet.transforms.stage import StageTrace as _StageTrace, hoist_consts as _hoist_consts
 from numjet.version import __version__ as _version
 
@@ -67,6 +79,7 @@ class Exported:
     """A function staged for arguments of given shapes and dtypes: `call` runs it.
 
     fun_name; in_tree and in_avals of (args, kwargs); out_tree and out_avals; platforms: ("cpu",).
+    Sizes of avals may be symbolic.
     """
 
     fun_name: str
@@ -81,6 +94,10 @@ class Exported:
     pullback: Exported | None = None  # of one that was read: what `vjp` gives
     nr_devices: int = 1
     calling_convention_version: int = maximum_supported_calling_convention_version
+    _programs: dict = field(default_factory=dict)  # by the values of dimension variables
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_programs": {}}
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -119,27 +136,54 @@ class Exported:
                 "The invocation args and kwargs must have the same pytree structure as when the "
                 f"function '{self.fun_name}' was exported, {self.in_tree}, got {treedef}."
             )
-        for i, (leaf, want) in enumerate(zip(leaves, self.in_avals, strict=True)):
-            have = _aval_of(leaf)
-            path = _tree.tree_flatten_with_path((args, kwargs))[0][i][0]
-            where = "args" + _tree.keystr(path)[3:] if not kwargs else _tree.keystr(path)
-            if have.shape != want.shape:
-                raise ValueError(
-                    f"Shape mismatch for {where}: expected {want.shape} and called with "
-                    f"{have.shape}. Export the function for these shapes."
-                )
+        values = self._check([_aval_of(leaf) for leaf in leaves])
+        key = tuple(values.items())
+        run = self._programs.get(key)
+        if run is None:
+            run = self._programs[key] = self._program(values)
+        return _tree.tree_unflatten(self.out_tree, run(*leaves))
+
+    def _where(self) -> list[str]:
+        """What the arguments are called in messages."""
+        (args, kwargs), names = _tree.tree_unflatten(self.in_tree, list(self.in_avals)), []
+        for name, value in (("args", args), ("kwargs", kwargs)):
+            names += [name + _tree.keystr(path) for path, _ in _tree.tree_leaves_with_path(value)]
+        return names
+
+    def _check(self, avals: Sequence[_ShapedArray]) -> dict:
+        """The values of the dimension variables, for arguments of these avals."""
+        names = self._where() if _differ(avals, self.in_avals) else [""] * len(avals)
+        for where, have, want in zip(names, avals, self.in_avals, strict=True):
+            told = f"expected {want.shape} and called with {have.shape}"
+            if have.ndim != want.ndim:
+                raise ValueError(f"Rank mismatch for {where}: {told}.")
+            for axis, (n, m) in enumerate(zip(have.shape, want.shape, strict=True)):
+                if n != m and not _is_symbolic(m):
+                    raise ValueError(
+                        f"Shape mismatch for {where}.shape[{axis}] (expected same constant): "
+                        f"{told}. Export the function for these shapes, or for symbolic ones."
+                    )
             if have.dtype != want.dtype:
                 raise ValueError(
                     f"Dtype mismatch for {where}: expected {want.dtype} and called with "
                     f"{have.dtype}. Convert with .astype()."
                 )
-        run = _jit(lambda *xs: _eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *xs))
+        if not any([_any_symbolic(want.shape) for want in self.in_avals]):
+            return {}
+        solver = self._programs.get("solver")
+        if solver is None:
+            solver = self._programs["solver"] = _solver(self._where(), self.in_avals)
+        return solver([n for have in avals for n in have.shape])
+
+    def _program(self, values: dict) -> Callable:
+        closed = _concrete(self.jaxpr, values) if values else self.jaxpr
+        run: Any = _jit(lambda *xs: _eval_jaxpr(closed.jaxpr, closed.consts, *xs))
         if self.was_read:  # the program has none of the rules that the function had
             plain, run = run, _custom_vjp(run)
             run.defvjp(
                 lambda *xs: (plain(*xs), xs), lambda xs, cts: self.vjp().call(*xs, *cts)
             )
-        return _tree.tree_unflatten(self.out_tree, run(*leaves))
+        return run
 
     def has_vjp(self) -> bool:
         """Whether `vjp` gives the pullback.
@@ -220,7 +264,32 @@ class Exported:
 
 def _replaced(exported: Exported, **fields: Any) -> Exported:
     known = {f: getattr(exported, f) for f in Exported.__dataclass_fields__}
-    return Exported(**{**known, **fields})
+    return Exported(**{**known, "_programs": {}, **fields})
+
+
+def _differ(avals: Sequence[_ShapedArray], wanted: Sequence[_ShapedArray]) -> bool:
+    return any([
+        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, wanted, strict=True)
+    ])  # fmt: skip
+
+
+def _solver(names: Sequence[str], avals: Sequence[_ShapedArray]) -> _Solver:
+    symbolic = [
+        f"{name}.shape = {_told(aval.shape)}"
+        for name, aval in zip(names, avals, strict=True)
+        if _any_symbolic(aval.shape)
+    ]
+    specs = [
+        (f"{name}.shape[{i}]", n)
+        for name, aval in zip(names, avals, strict=True)
+        for i, n in enumerate(aval.shape)
+    ]
+    told = f"Using the following polymorphic shapes specifications: {','.join(symbolic)}."
+    return _Solver(told, specs)
+
+
+def _told(shape: tuple) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def _shapes(avals: Sequence[_ShapedArray]) -> list:
@@ -332,7 +401,7 @@ def export(
                 "before jit."
             )
         _, out_tree = _tree.tree_flatten(traced.out_info)
-        return Exported(
+        made = Exported(
             getattr(fun_jit, "__name__", "<unnamed>"),
             in_tree,
             tuple([a.strong() for a in closed.in_avals]),
@@ -342,6 +411,9 @@ def export(
             tuple(disabled_checks),
             closed,
         )
+        if any([_any_symbolic(a.shape) for a in made.in_avals]):
+            made._programs["solver"] = _solver(made._where(), made.in_avals)
+        return made
 
     return exported
 
@@ -381,69 +453,16 @@ def default_export_platform() -> str:
     return "cpu"
 
 
-def _symbolic(name: str) -> Any:
-    raise NotImplementedError(
-        f"export.{name}: shapes are numbers here; there are no symbolic dimensions. Export once "
-        "for each shape."
-    )
-
-
-class SymbolicScope:
-    """Raises NotImplementedError: there are no symbolic dimensions."""
-
-    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
-        _symbolic("SymbolicScope")
-
-
-def symbolic_shape(
-    shape_spec: str | None,
-    *,
-    constraints: Sequence[str] = (),
-    scope: SymbolicScope | None = None,
-    like: Sequence[int | None] | None = None,
-) -> Any:
-    """Not there: raises NotImplementedError. There are no symbolic dimensions.
-
-    shape_spec, constraints, scope, like: what JAX's takes.
-
-    >>> from numjet import export
-    >>> export.symbolic_shape("a, b")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
-    """
-    return _symbolic("symbolic_shape")
-
-
-def symbolic_args_specs(
-    args: Any,
-    shapes_specs: Any,
-    constraints: Sequence[str] = (),
-    scope: SymbolicScope | None = None,
-) -> Any:
-    """Not there: raises NotImplementedError. There are no symbolic dimensions.
-
-    args, shapes_specs, constraints, scope: what JAX's takes.
-
-    >>> from numjet import export
-    >>> export.symbolic_args_specs(1, "a")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
-    """
-    return _symbolic("symbolic_args_specs")
-
-
 def is_symbolic_dim(p: Any) -> bool:
-    """False: there are no symbolic dimensions.
+    """Whether a size is an expression of dimension variables, and no number.
 
     p: any object.
 
     >>> from numjet import export
-    >>> export.is_symbolic_dim(3)
-    False
+    >>> export.is_symbolic_dim(3), export.is_symbolic_dim(export.symbolic_shape("b")[0])
+    (False, True)
     """
-    return False
+    return _is_symbolic(p)
 
 
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:

@@ -22,6 +22,7 @@ import numpy as np
 
 from numjet import numpy as jnp
 from numjet.core import dtypes
+from numjet.core.dims import any_symbolic, index_of
 from numjet.lax import Precision
 
 
@@ -133,6 +134,10 @@ def _nearest(x: Any, shape: tuple) -> Any:
     for axis, size in enumerate(shape):
         n = x.shape[axis]
         if n != size:
+            if any_symbolic((n, size)):
+                at = jnp.floor((jnp.arange(size) + 0.5) * (n / size)).astype(jnp.int32)
+                x = jnp.take(x, jnp.minimum(at, n - 1), axis=axis)
+                continue
             places = np.floor((np.arange(size) + 0.5) * (n / size)).astype(np.int32)
             x = jnp.take(x, np.minimum(places, n - 1), axis=axis)
     return x
@@ -140,7 +145,7 @@ def _nearest(x: Any, shape: tuple) -> Any:
 
 def _prepared(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tuple, ResizeMethod]:
     image = jnp.asarray(image)
-    shape = tuple([operator.index(n) for n in shape])
+    shape = tuple([index_of(n) for n in shape])
     if len(shape) != image.ndim:
         raise ValueError(
             f"{name}: shape must have one size for each axis of the image {image.shape}, got "
@@ -233,7 +238,10 @@ def resize(
     image = _floating(image)
     axes = [d for d in range(image.ndim) if shape[d] != image.shape[d]]
     ratios = [1.0 if not shape[d] else shape[d] / image.shape[d] for d in axes]
-    scale = jnp.asarray(np.array(ratios, np.float64), _real(image.dtype))
+    if any_symbolic((*shape, *image.shape)):
+        scale = jnp.asarray(ratios, _real(image.dtype))
+    else:
+        scale = jnp.asarray(np.array(ratios, np.float64), _real(image.dtype))
     return _interpolated(
         image, shape, axes, scale, jnp.zeros_like(scale), method, antialias, precision
     )

@@ -23,6 +23,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.deferred import DeferredArray
+from numjet.core.dims import any_symbolic
 from numjet.core.evaluate import check_finite
 from numjet.core.hooks import Remote, Spread
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_jaxpr
@@ -50,6 +51,12 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
     key = ("executable", donate)
     found = closed.cache.get(key)
     if found is None:
+        for aval in closed.in_avals:
+            if type(aval) is ShapedArray and any_symbolic(aval.shape):
+                raise ValueError(
+                    f"{name}: a program of symbolic shapes, such as {aval.str_short()}, is "
+                    "compiled when its sizes are known. Export it, and call the Exported."
+                )
         start = time.perf_counter()
         if config.log_compiles.value:
             types = ", ".join([a.str_short() for a in closed.in_avals])

@@ -29,9 +29,12 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.structural import convert, instantiate, zeros
+from numjet.core.dims import is_symbolic
+from numjet.core.structural import broadcast_in_dim, convert, instantiate, scalar, zeros
 from numjet.core.trace import aval_of
-from numjet.ops.shape import reshape
+from numjet.ops.arithmetic import sub
+from numjet.ops.logic import eq
+from numjet.ops.shape import iota, reshape
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
 
@@ -41,6 +44,14 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     sizes = [x.aval.size for x in leaves]
     total, at, out = sum(sizes), 0, []
     for x, n in zip(leaves, sizes, strict=True):
+        if is_symbolic(total):
+            rows = sub(iota(dtypes.int32, total), scalar(at, dtypes.int32))
+            columns = broadcast_in_dim(iota(dtypes.int32, n), (total, n), (1,))
+            on = eq(broadcast_in_dim(rows, (total, n), (0,)), columns)
+            unit = reshape(convert(on, x.aval.dtype), (total, *x.aval.shape))
+            out.append(convert(unit, x.aval.dtype, x.aval.weak_type))
+            at += n
+            continue
         eye = np.zeros((total, n), dtypes.physical(x.aval.dtype))
         eye[at : at + n] = np.eye(n, dtype=eye.dtype)
         unit = as_array(eye.reshape(total, *x.aval.shape))

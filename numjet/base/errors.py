@@ -87,7 +87,7 @@ class UnsupportedDtypeError(TypeError, NotImplementedError):
 
 
 class KeyReuseError(JAXTypeError):
-    """A PRNG key was used twice. Here for who catches it: keys are not followed."""
+    """A PRNG key was used twice, with the flag `debug_key_reuse`."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -98,7 +98,8 @@ class JaxprTypeError(TypeError):
 
 
 class InconclusiveDimensionOperation(Exception):  # noqa: N818 - the name programs catch
-    """Sizes could not be compared. Here for who catches it: sizes are always numbers."""
+    """Sizes that are expressions of dimension variables compare one way for some of their values
+    and another for others."""
 
 
 class JaxRuntimeError(RuntimeError):

@@ -17,6 +17,7 @@ import numpy as np
 
 from numjet.base import locks
 from numjet.core import dtypes, hooks
+from numjet.core.dims import DimExpr
 from numjet.core.memo import Memo
 
 
@@ -235,7 +236,7 @@ def _placed(aval: ShapedArray, placed: Any) -> ShapedArray:
 
 
 def _interned(shape: Any, dtype: Any, weak_type: Any) -> ShapedArray:
-    shape = tuple([int(n) for n in shape])
+    shape = tuple([n if type(n) is DimExpr else int(n) for n in shape])
     if not isinstance(dtype, np.dtype | dtypes.KeyDType):
         dtype = np.dtype(dtype)
     return _make((shape, dtype, bool(weak_type)))

@@ -16,7 +16,8 @@ import numpy as np
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import Pointwise, Reduce, elementwise_loops
+from numjet.core.dims import DimExpr
+from numjet.core.lowering import Host, Pointwise, Reduce, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 
 
@@ -31,6 +32,9 @@ def zeros(aval: ShapedArray) -> Any:
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:
     """An array of `shape` filled with the Python scalar `value`."""
+    if type(value) is DimExpr:
+        one: Any = scalar(value, dtype)
+        return broadcast_in_dim(one, shape, ()) if shape else one
     if type(dtype) is dtypes.KeyDType:
         value = np.zeros((), dtype.storage)
     elif dtype in dtypes.NARROW_FLOATS:
@@ -61,8 +65,10 @@ def beside(out: Any, x: Any, whole: bool = True) -> Any:
     return hooks.place_again(out, sharding)
 
 
-def scalar(value: Any, dtype: Any) -> ArrayImpl:
+def scalar(value: Any, dtype: Any) -> Any:
     """A constant without dimensions; integers out of range wrap around."""
+    if type(value) is DimExpr:
+        return convert(dim_as_value_p.bind(dim=value), dtype)
     return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
 
 
@@ -416,3 +422,22 @@ def add_tangents(x: Any, y: Any) -> Any:
     if x.aval.dtype == dtypes.float0:
         return x
     return add_any(x, y)
+
+
+# ------------------------------------------------------------------ dim_as_value
+def _no_value(*, dim: DimExpr) -> Any:
+    raise NotImplementedError(
+        f"The value of the symbolic dimension '{dim}' is known when an exported program is called. "
+        "Use it in a function that `export` stages, and call the Exported."
+    )
+
+
+dim_as_value_p = Primitive(
+    "dim_as_value",
+    differentiable=False,
+    abstract=lambda *, dim: ShapedArray((), dtypes.canonical(dtypes.int64), True),
+    reference=_no_value,
+    batch=lambda axis, args, dims, *, dim: (dim_as_value_p.bind(dim=dim), None),
+    loops=Host(),
+)
+hooks.install(DimExpr, {"__jax_array__": lambda self: dim_as_value_p.bind(dim=self)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
+from numjet.core.dims import DimExpr, index_of
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.again import again
@@ -223,9 +223,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
            [0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
     """
-    if not hasattr(num_classes, "__index__"):
+    if not hasattr(num_classes, "__index__") and type(num_classes) is not DimExpr:
         raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
-    num_classes = operator.index(num_classes)
+    num_classes = index_of(num_classes)
     index = x if isinstance(x, Array) else as_array(np.asarray(x))
     wanted = (
         dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "one_hot")

@@ -15,7 +15,8 @@ import numpy as np
 from numjet.api.reshard import laid_out
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
-from numjet.core.structural import placed_like
+from numjet.core.dims import any_symbolic
+from numjet.core.structural import placed_like, scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native.operators import AtIndexSlots, AtSlots, Forms, install_updates
 from numjet.numpy import dynamic_slices, lax_names as lax
@@ -503,7 +504,14 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
     if tuple(sizes) == x.aval.shape:
         return y
     dtype = index_dtype(*x.aval.shape)
-    return lax.dynamic_update_slice(x, y, [as_array(np.asarray(s, dtype)) for s in starts])
+    return lax.dynamic_update_slice(x, y, [scalar(s, dtype) for s in starts])
+
+
+def _everywhere(shape: tuple, value: Any, dtype: Any) -> Any:
+    """One index at all places: a constant, but where sizes are symbolic."""
+    if any_symbolic((*shape, value)):
+        return lax.full(shape, value, dtype)
+    return as_array(np.full(shape, value, dtype))
 
 
 _SCATTER = {
@@ -545,15 +553,18 @@ def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, An
         index = broadcast(normalized(index, plan.shape[axis], wrap, dtype), plan.block)
         parts[axis] = along(index, block_at, len(plan.block))
     for axis, i in plan.ints.items():
-        parts[axis] = as_array(np.full(shape, i, dtype))
+        parts[axis] = _everywhere(shape, i, dtype)
     for slot in slots:
         if slot == "block":
             continue
         if slot.step != 1:
-            values = slot.start + slot.step * np.arange(slot.size, dtype=dtype)
-            parts[slot.axis] = along(as_array(values), strided[slot.axis], 1)
+            if any_symbolic((slot.start, slot.size)):
+                values = lax.iota(dtype, slot.size) * slot.step + scalar(slot.start, dtype)
+            else:
+                values = as_array(slot.start + slot.step * np.arange(slot.size, dtype=dtype))
+            parts[slot.axis] = along(values, strided[slot.axis], 1)
         elif slot.size != plan.shape[slot.axis]:
-            parts[slot.axis] = as_array(np.full(shape, slot.start, dtype))
+            parts[slot.axis] = _everywhere(shape, slot.start, dtype)
     axes = tuple(sorted(parts))
     inserted = tuple(sorted([*plan.arrays, *plan.ints, *strided]))
     numbers = lax.ScatterDimensionNumbers(

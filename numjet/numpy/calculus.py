@@ -12,6 +12,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import any_symbolic, largest
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import array, zeros
@@ -56,6 +57,7 @@ from numjet.numpy.ranges import vander
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort, searchsorted
+from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.scan import scan
 
 
@@ -225,7 +227,7 @@ def interp(
         )
         fp = concatenate([reshape(getitem(fp, -1), (1,)), fp, reshape(getitem(fp, 0), (1,))])
     n = xp.aval.shape[0]
-    i = clip(searchsorted(xp, x, side="right"), 1, max(n - 1, 1))
+    i = clip(searchsorted(xp, x, side="right"), 1, largest(n - 1, 1))
     x0, x1 = getitem(xp, subtract(i, 1)), getitem(xp, i)
     f0, f1 = getitem(fp, subtract(i, 1)), getitem(fp, i)
     width = subtract(x1, x0)
@@ -300,8 +302,12 @@ def _convolution(
     kernel = lax.rev(y, (0,)) if flip_v else y
     size = padded.aval.size - m + 1
     # Windows as rows of a gather: one product with the kernel.
-    rows = np.arange(size, dtype=np.int32)[:, None] + np.arange(m, dtype=np.int32)[None]
-    windows = getitem(padded, ArrayImpl(rows, ShapedArray(rows.shape, rows.dtype)))
+    if any_symbolic((size, m)):
+        rows = add(*[lax.broadcasted_iota(dtypes.int32, (size, m), i) for i in (0, 1)])
+    else:
+        places = np.arange(size, dtype=np.int32)[:, None] + np.arange(m, dtype=np.int32)[None]
+        rows = ArrayImpl(places, ShapedArray(places.shape, places.dtype))
+    windows = getitem(padded, rows)
     out = dot(windows, kernel, precision=precision, preferred_element_type=preferred)
     return lax.rev(out, (0,)) if swapped and not flip_v else out
 
@@ -362,7 +368,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     if p.aval.ndim < 1:
         raise ValueError("polyval: p must have at least one dimension.")
     out = broadcast(
-        lax.full((), 0, x.aval.dtype), np.broadcast_shapes(x.aval.shape, p.aval.shape[1:])
+        lax.full((), 0, x.aval.dtype), broadcast_shapes(x.aval.shape, p.aval.shape[1:])
     )
     if p.aval.shape[0] > _UNROLLED:
         return scan(lambda out, c: (add(multiply(out, x), c), None), out, p)[0]

@@ -22,6 +22,7 @@ from numjet.base import config
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr
 from numjet.core.evaluate import LARGE, another
 from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -213,7 +214,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     _leaves_of(x, leaves)
     if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):
         return _from_python(x, leaves, dtype)
-    if any([isinstance(v, Tracer) for v in leaves]) or any(
+    if any([isinstance(v, Tracer | DimExpr) for v in leaves]) or any(
         [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]
     ):
         return _stack_nested(x, dtype)

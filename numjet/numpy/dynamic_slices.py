@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from numjet.base.tree_registry import register_pytree_node
 from numjet.core.array import Array, as_array
+from numjet.core.dims import index_of
 from numjet.core.structural import convert
 from numjet.ops import arithmetic as ar
 from numjet.ops.families import constant_like
@@ -118,7 +118,7 @@ def _checked(s: Slice) -> tuple[int, int]:
             f"indexing: the size of {s} must be an integer that is known while tracing. Mark the "
             "argument it comes from as static."
         )
-    size, stride = operator.index(s.size), operator.index(s.stride)
+    size, stride = index_of(s.size), index_of(s.stride)
     if size < 0 or stride < 1:
         raise ValueError(f"indexing: {s} needs a size of 0 or more and a positive stride.")
     return size, stride

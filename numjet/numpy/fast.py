@@ -29,6 +29,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray, Plan
+from numjet.core.dims import any_symbolic
 from numjet.core.evaluate import (
     _QUIET as QUIET,
     LARGE,
@@ -505,6 +506,8 @@ def _repeated(record: Primitive, left: Any, right: Any, out: Any) -> Any:
         return False
     shape = out.aval.shape
     if not left.shape or not right.shape or left.dtype is not right.dtype:
+        return False
+    if any_symbolic(shape):
         return False
     if np.broadcast_shapes(left.shape, right.shape) != shape:
         return False

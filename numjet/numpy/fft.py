@@ -5,6 +5,7 @@ Computed in the dtype of the argument: float32 and complex64 stay so, as in NumP
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from numjet.api.large import dear_operands, wrap_public
 from numjet.core import dtypes
+from numjet.core.dims import DimExpr, index_of, is_symbolic
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array, placed
 from numjet.numpy.elementwise import multiply
@@ -86,13 +88,14 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     # At most three axes go into one transform; the rest are done one by one before (or after).
     out = _in_parts(x, kind, sizes)
     if norm not in (None, "backward"):
-        total = float(np.prod([float(n) for n in sizes]))
+        total: Any = math.prod(sizes)
+        total = total * 1.0 if type(total) is DimExpr else float(total)
         forward = kind in ("FFT", "RFFT")
         scale = {
             "ortho": total**-0.5 if forward else total**0.5,
             "forward": 1 / total if forward else total,
         }[norm]
-        out = out if scale == 1.0 else multiply(out, scale)
+        out = multiply(out, scale)
     return out if axes == tail else moveaxis(out, tail, axes)
 
 
@@ -320,7 +323,11 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 
 def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> Any:
-    n = operator.index(n)
+    n = index_of(n)
+    if is_symbolic(n):
+        place = lax.iota(dtypes.int32, n if name == "fftfreq" else n // 2 + 1)
+        place = (place + n // 2) % n - n // 2 if name == "fftfreq" else place
+        return cast(place / (d * n), canonical_dtype(dtype, name, dtypes.float64))
     if n < 0 or not n and name == "rfftfreq":
         raise ValueError(f"{name}: the number of samples must be positive, got {n}.")
     if not n:

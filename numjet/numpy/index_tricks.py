@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of, is_symbolic, largest, smallest
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
@@ -57,8 +57,12 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got {x.aval}.")
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     n, m = x.aval.shape[-2:]
-    offset = operator.index(offset)
-    rows = np.arange(max(0, min(n + min(offset, 0), m - max(offset, 0))))
+    offset = index_of(offset)
+    count = largest(0, smallest(n + min(offset, 0), m - max(offset, 0)))
+    if is_symbolic(count):
+        found = lax.iota(dtypes.int32, count)
+        return getitem(x, (..., found - min(offset, 0), found + max(offset, 0)))
+    rows = np.arange(count)
     return getitem(
         x, (..., _of(rows - min(offset, 0), np.int32), _of(rows + max(offset, 0), np.int32))
     )
@@ -93,7 +97,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
            [0, 0, 0]], dtype=int32)
     """
     x = ravel(v)
-    k = operator.index(k)
+    k = index_of(k)
     n = x.aval.size
     size = n + abs(k)
     x = strong(x)
@@ -158,7 +162,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = index_of(n), index_of(ndim)
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
     return (_of(np.arange(n)),) * ndim

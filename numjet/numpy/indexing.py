@@ -17,6 +17,7 @@ from numjet.base.errors import NonConcreteBooleanIndexError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
@@ -38,6 +39,7 @@ class Slice(NamedTuple):
     start: int
     size: int
     step: int
+    limit: Any = None  # where it ends, of symbolic sizes
 
 
 class Plan(NamedTuple):
@@ -247,7 +249,7 @@ def _slice(item: slice, axis: int, n: int, position: int) -> Slice:
                     "size) with a static size, or make the argument static."
                 )
             try:
-                part = operator.index(part)
+                part = index_of(part)
             except TypeError:
                 raise TypeError(
                     f"Slice entries must be static integers. Got {item} at position {position}."
@@ -255,9 +257,29 @@ def _slice(item: slice, axis: int, n: int, position: int) -> Slice:
         parts.append(part)
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero: {item} at position {position}.")
+    if any_symbolic((n, *parts)):
+        return Slice(axis, *_symbolic_slice(parts, n))
     start, stop, step = slice(*parts).indices(n)
     count = len(range(start, stop, step))
     return Slice(axis, start if count else 0, count, step)
+
+
+def _symbolic_slice(parts: list[Any], n: Any) -> tuple[Any, Any, int, Any]:
+    """The first place, the number of places, the step and, of a positive step, the end of a slice,
+    by expressions."""
+    start, stop, step = parts
+    step = 1 if step is None else step
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+
+    def place(x: Any, default: Any) -> Any:
+        if x is None:
+            return default
+        return largest(low, n + x) if x < 0 else smallest(high, x)
+
+    start, stop = place(start, low if step > 0 else high), place(stop, high if step > 0 else low)
+    over = largest(0, stop - start if step > 0 else start - stop)
+    count = over if abs(step) == 1 else (over + abs(step) - 1) // abs(step)
+    return start, count, step, start + over if step > 0 else None
 
 
 # ------------------------------------------------------------------ reading
@@ -418,7 +440,7 @@ def take_plan(
                 outside = min(max(ints.pop(axis), -n - 1), n)
                 arrays[axis] = as_array(np.asarray(outside, index_dtype(n)))
     dynamic = all(not a.aval.ndim for a in arrays.values())
-    for axis in [k for k, n in enumerate(plan.shape) if not n and (k in arrays or k in ints)]:
+    for axis in [k for k, n in enumerate(plan.shape) if n == 0 and (k in arrays or k in ints)]:
         sizes = plan.result_shape()
         if 0 in sizes:
             return lax.full(sizes, 0, x.aval.dtype)
@@ -444,18 +466,22 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
     for slot in plan.slots:
         if not isinstance(slot, Slice):
             continue
-        axis, start, count, step = slot
+        axis, start, count, step, limit = slot
         if step < 0:
-            start, step = start + max(count - 1, 0) * step, -step
-            if count > 1:
+            start, step = start + largest(count - 1, 0) * step, -step
+            if type(count) is DimExpr or count > 1:
                 turned.append(axis)
+        if limit is not None or type(count) is DimExpr:
+            starts[axis], steps[axis] = start, step
+            limits[axis] = start + (count - 1) * step + 1 if limit is None else limit
+            continue
         starts[axis], steps[axis] = (start, step) if count > 1 else (start, 1)
         limits[axis] = start + (count - 1) * step + 1 if count else start
     for axis, i in ints.items():
         n = shape[axis]
-        start = min(max(i + n if i < 0 else i, 0), n - 1)
+        start = smallest(largest(i + n if i < 0 else i, 0), n - 1)
         starts[axis], limits[axis] = start, start + 1
-    if any(starts) or tuple(limits) != shape or any(s != 1 for s in steps):
+    if any([s != 0 for s in starts]) or tuple(limits) != shape or any(s != 1 for s in steps):
         x = lax.slice(x, starts, limits, None if all(s == 1 for s in steps) else steps)
     return lax.rev(x, tuple(turned)) if turned else x
 
@@ -464,7 +490,7 @@ def normalized(index: Any, n: int, wrap: bool = True, dtype: np.dtype | None = N
     """Index values as `dtype` (that of positions on the axis), negative ones counted from the
     end."""
     dtype = dtype or index_dtype(n)
-    if type(index) is ArrayImpl and index.aval.size < LARGE:
+    if type(index) is ArrayImpl and index.aval.size < LARGE and type(n) is not DimExpr:
         value = index._value
         if wrap and dtypes.kind(value.dtype) == "i":
             value = np.where(value < 0, value.astype(np.int64) + n, value)

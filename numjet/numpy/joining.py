@@ -7,6 +7,7 @@ they make the results' shapes.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core.array import Array, ArrayImpl
+from numjet.core.dims import DimExpr, largest, smallest
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
@@ -286,34 +288,42 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 
 # ------------------------------------------------------------------ splitting
+def _cut(place: Any, n: Any) -> Any:
+    """Where a slice that stops at `place` ends."""
+    if type(place) is DimExpr or type(n) is DimExpr:
+        return largest(0, n + place) if place < 0 else smallest(place, n)
+    return slice(None, place).indices(n)[1]
+
+
 def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[Any]:
     x = one_array(name, ary)
     axis = canonical_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[axis]
     if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", False):
         cuts = [
-            int(c)
+            c if type(c) is DimExpr else int(c)
             for c in (
                 np.asarray(sections).tolist()
                 if not isinstance(sections, (list, tuple))
                 else sections
             )
         ]
-        bounds = [0] + [slice(None, c).indices(n)[1] for c in cuts] + [n]
+        bounds = [0] + [_cut(c, n) for c in cuts] + [n]
     else:
         parts = operator.index(sections)
         if parts <= 0:
             raise ValueError(f"{name}: the number of sections must be positive, got {parts}.")
-        if n % parts and exact:
+        if n % parts != 0 and (exact or type(n) is DimExpr):
             raise ValueError(
                 f"{name}: array split does not result in an equal division: axis "
                 f"{axis} of size {n} into {parts} parts. Use array_split."
             )
         small, larger = n // parts, n % parts
         sizes = [small + 1] * larger + [small] * (parts - larger)
-        bounds = [0, *np.cumsum(sizes).tolist()]
+        bounds = [0, *itertools.accumulate(sizes)]
     return [
-        lax.slice_in_dim(x, lo, max(lo, hi), axis=axis) for lo, hi in zip(bounds[:-1], bounds[1:])
+        lax.slice_in_dim(x, lo, largest(lo, hi), axis=axis)
+        for lo, hi in zip(bounds[:-1], bounds[1:])
     ]
 
 

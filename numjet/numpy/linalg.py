@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.dims import largest
 from numjet.numpy import lax_names as lax, products
 from numjet.numpy.creation import array
 from numjet.numpy.determinants import SlogdetResult, det, slogdet
@@ -178,7 +179,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if not m or not n:
         return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)
     if rtol is None:
-        rtol = 10.0 * max(m, n) * float(np.finfo(x.aval.dtype).eps)
+        rtol = 10.0 * largest(m, n) * float(np.finfo(x.aval.dtype).eps)
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     part = expand_dims(one_array("pinv", rtol), -1)
     part = reshape(part, ((1,) * (s.aval.ndim - part.aval.ndim) + part.aval.shape))

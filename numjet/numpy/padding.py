@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import any_symbolic, index_of, largest
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import round as round_
 from numjet.numpy.indexing import getitem
@@ -94,8 +94,8 @@ def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
         for axis, v in value.items():
             pair = (v, v) if not isinstance(v, (tuple, list)) else tuple(v)
             pairs[canonical_axis(axis, rank, "pad")] = (
-                operator.index(pair[0]),
-                operator.index(pair[1]),
+                index_of(pair[0]),
+                index_of(pair[1]),
             )
         return tuple(pairs)
     widths = np.asarray(value)
@@ -144,6 +144,8 @@ def _pad_by_index(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
         return x
     if not n:
         raise ValueError(f"pad: axis {axis} is empty and cannot be padded with mode {mode!r}.")
+    if any_symbolic((n, before, after)):
+        return _pad_symbolic(x, axis, before, after, mode)
     position = np.arange(-before, n + after)
     if mode == "edge":
         index = np.clip(position, 0, n - 1)
@@ -159,6 +161,23 @@ def _pad_by_index(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
     index = index.astype(np.int32)
     where = ArrayImpl(index, ShapedArray(index.shape, dtypes.int32))
     return getitem(x, (slice(None),) * axis + (where,))
+
+
+def _pad_symbolic(x: Any, axis: int, before: Any, after: Any, mode: str) -> Any:
+    """`_pad_by_index` of sizes that are expressions."""
+    n = x.aval.shape[axis]
+    count = before + n + after
+    position = lax.iota(dtypes.int32, count) - before
+    if mode == "edge":
+        index = lax.clamp(0, position, lax.full((), n - 1, dtypes.int32))
+    elif mode == "wrap":
+        index = position % n
+    else:
+        period = 2 * n if mode == "symmetric" else largest(2 * (n - 1), 1)
+        index = position % period
+        turned = (period - 1 if mode == "symmetric" else period) - index
+        index = lax.select(index < n, index, turned)
+    return getitem(x, (slice(None),) * axis + (index,))
 
 
 def _pad_odd(x: Any, axis: int, before: int, after: int, mode: str) -> Any:

@@ -20,6 +20,7 @@ from numjet.base.errors import AxisError, BroadcastError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import any_symbolic, index_of
 from numjet.core.evaluate import LARGE, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -276,7 +277,7 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
     for n in shape:
         if type(n) is not int:
             try:
-                n = operator.index(n)
+                n = index_of(n)
             except TypeError as error:
                 told = "Shapes must be 1D sequences of concrete values of integer type"
                 if isinstance(n, Tracer):
@@ -287,7 +288,8 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         if n < 0:
             raise TypeError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
         out.append(n)
-    dtypes.check_elements(math.prod(out), name)
+    if not any_symbolic(out):
+        dtypes.check_elements(math.prod(out), name)
     return tuple(out)
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import any_symbolic, index_of, largest
 from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
@@ -92,6 +92,8 @@ def arange(
         value = np.arange(*bounds).astype(kind)
         return ArrayImpl(value, ShapedArray(value.shape, kind))
     layout = device if device is not None else out_sharding
+    if any_symbolic((start, stop, step)):
+        return placed(_symbolic_range(start, stop, step, canonical_dtype(dtype, "arange")), layout)
     first = "stop" if stop is None else "start"
     for x, what in ((start, first), (stop, "stop"), (step, "step")):
         if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
@@ -134,6 +136,19 @@ def arange(
     return placed(ArrayImpl(value, ShapedArray(value.shape, wanted)), layout)
 
 
+def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """A range one of whose bounds is an expression of dimension variables."""
+    start, stop, step = 0 if stop is None else start, start if stop is None else stop, step or 1
+    start, stop, step = [index_of(x) for x in (start, stop, step)]
+    dtype = int_dtype() if dtype is None else dtype
+    gap, by = (stop - start, step) if step > 0 else (start - stop, -step)
+    size = largest(0, (gap + by - 1) // by if by != 1 else gap)
+    out = lax.iota(dtype, size)
+    if step != 1:
+        out = lax.mul(out, lax.full((size,), step, dtype))
+    return out if start == 0 else lax.add(out, lax.full((size,), start, dtype))
+
+
 def _wrapped(x: Any, dtype: np.dtype) -> Any:
     return np.asarray(int(x) if not isinstance(x, np.generic) else x).astype(dtype)[()]
 
@@ -159,7 +174,7 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = operator.index(num)
+    num = index_of(num)
     if num < 0:
         raise ValueError(f"linspace: the number of samples must not be negative, got {num}.")
     dtypes.check_elements(num, "linspace")
@@ -178,7 +193,7 @@ def linspace(
     lanes = (num,) + (1,) * len(shape)
     if num > 1:
         # The fraction is taken of both ends, so that the last value is exactly `stop`.
-        t = divide(lax.reshape(cast(arange(num), real), lanes), cast(as_array(float(gaps)), real))
+        t = divide(lax.reshape(cast(arange(num), real), lanes), scalar(gaps, real))
         t = broadcast(cast(t, computed), (num, *shape))
         low, high = (broadcast(x, (num, *shape)) for x in (start, stop))
         out = add(multiply(low, subtract(1, t)), multiply(high, t))
@@ -262,8 +277,8 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     """
     dtype = canonical_dtype(dtype, "eye", float)
     shape = canonical_shape((N, N if M is None else M), "eye")
-    if current_trace() is EVAL and not isinstance(k, Array):
-        value = np.eye(shape[0], shape[1], operator.index(k), dtype)
+    if current_trace() is EVAL and not isinstance(k, Array) and not any_symbolic(shape):
+        value = np.eye(shape[0], shape[1], index_of(k), dtype)
         return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device)
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
@@ -305,7 +320,7 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
             raise TypeError(f"tri: k must be an integer without dimensions, got {k.aval}.")
         known = concrete_or_none(k)
         k = cast(k, dtypes.int32) if known is None else int(known)
-    if current_trace() is EVAL and not isinstance(k, Array):
+    if current_trace() is EVAL and not isinstance(k, Array) and not any_symbolic(shape):
         return ArrayImpl(
             np.tri(shape[0], shape[1], k, dtype=np.bool_), ShapedArray(shape, dtypes.bool_)
         )
@@ -366,7 +381,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = one_array("vander", x)
     if x.aval.ndim != 1:
         raise ValueError(f"vander: x must have one dimension, got shape {x.aval.shape}.")
-    n = x.aval.shape[0] if N is None else operator.index(N)
+    n = x.aval.shape[0] if N is None else index_of(N)
     if n < 0:
         raise ValueError(f"vander: N must be nonnegative, got {n}.")
     exponents = np.arange(n) if increasing else np.arange(n)[::-1]

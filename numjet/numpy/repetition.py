@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr, index_of
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import minimum, remainder
@@ -117,7 +117,7 @@ def repeat(
             "Give total_repeat_length.",
         )
     counts = broadcast(cast(one_array("repeat", repeats), dtypes.int32), (n,))
-    length = operator.index(total_repeat_length)  # type: ignore[arg-type]
+    length = index_of(total_repeat_length)  # type: ignore[arg-type]
     if not n:      # nothing to fill up with
         return x
     ends = lax.cumsum(counts)
@@ -197,8 +197,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
             start = remainder(lax.neg(cast(amount, dtypes.int32)), n)
             x = lax.dynamic_slice_in_dim(lax.concatenate([x, x], i), start, n, i)
             continue
-        k = int(amount) % n
-        if k:
+        k = (amount if type(amount) is DimExpr else int(amount)) % n
+        if k != 0:
             x = lax.concatenate(
                 [lax.slice_in_dim(x, n - k, n, axis=i), lax.slice_in_dim(x, 0, n - k, axis=i)], i
             )

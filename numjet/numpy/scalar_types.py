@@ -16,6 +16,7 @@ from numjet.api.devices import device_put
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr
 from numjet.numpy.promote import canonical_dtype, cast
 
 
@@ -39,6 +40,8 @@ class _ScalarMeta(type):
         dtype = dtypes.canonical(cls.dtype)
         if isinstance(x, Array):
             return cast(x, dtype)
+        if type(x) is DimExpr:
+            return cast(as_array(x), dtype)
         if type(x) in (bool, int, float, complex, str):
             value = _scalar(x, dtype)
         else:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet.api.reshard import laid_out
-from numjet.base.errors import ConcretizationTypeError
+from numjet.base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from numjet.core import structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr, index_of
 from numjet.core.evaluate import another
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
@@ -144,14 +144,21 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
                     "Shapes must be 1D sequences of concrete values of integer type (reshape)",
                     "Take sizes from x.shape, or make the argument static.",
                 )
-            n = operator.index(n)
+            n = index_of(n)
         sizes.append(n)
     unknown = [i for i, n in enumerate(sizes) if n == -1]
     if len(unknown) > 1:
         raise TypeError(f"reshape: only one size can be -1, got {tuple(sizes)}.")
     if unknown:
         rest = math.prod([n for n in sizes if n != -1])
-        if not rest or aval.size % rest:
+        if type(rest) is DimExpr or type(aval.size) is DimExpr:
+            if aval.size % rest != 0:
+                raise InconclusiveDimensionOperation(
+                    f"Cannot divide evenly the sizes of shapes {aval.shape} and {tuple(sizes)}. "
+                    f"The remainder {aval.size % rest} should be 0; give a constraint or sizes "
+                    "that make it so."
+                )
+        elif not rest or aval.size % rest:
             raise TypeError(
                 f"reshape: cannot reshape array of shape {aval.shape} (size "
                 f"{aval.size}) into shape {tuple(sizes)}: {aval.size} is not a "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr, index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.structural import beside, scalar
 from numjet.core.trace import concrete_or_none
@@ -49,6 +49,7 @@ from numjet.numpy.promote import (
 from numjet.numpy.ranges import linspace
 from numjet.numpy.reductions import max as max_, min as min_, sum as sum_
 from numjet.numpy.shape import flip, moveaxis, ravel, reshape
+from numjet.ops.slicing import index_dtype
 
 
 def need_concrete(name: str, x: Any) -> np.ndarray:
@@ -195,7 +196,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """
     x = one_array("partition", a)
     axis = canonical_axis(axis, x.aval.ndim, "partition")
-    canonical_axis(operator.index(kth), x.aval.shape[axis], "partition: kth")
+    canonical_axis(index_of(kth), x.aval.shape[axis], "partition: kth")
     return sort(x, axis)
 
 
@@ -209,7 +210,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """
     x = one_array("argpartition", a)
     axis = canonical_axis(axis, x.aval.ndim, "argpartition")
-    canonical_axis(operator.index(kth), x.aval.shape[axis], "argpartition: kth")
+    canonical_axis(index_of(kth), x.aval.shape[axis], "argpartition: kth")
     return argsort(x, axis)
 
 
@@ -238,7 +239,7 @@ def searchsorted(
         a = getitem(a, one_array("searchsorted", sorter))
     a, v = promote_dtypes(a, v)
     n = a.aval.shape[0]
-    dtype = dtypes.int32 if n < 2**31 else dtypes.int64
+    dtype = index_dtype(n)
     if not n:
         return lax.full(v.aval.shape, 0, dtype)
     table, wanted = concrete_or_none(a), concrete_or_none(v)
@@ -248,7 +249,7 @@ def searchsorted(
     low = lax.full(v.aval.shape, 0, dtype)
     high = lax.full(v.aval.shape, n, dtype)
     # Bisection, unrolled: the interval's length halves until it is empty.
-    for _ in range(n.bit_length()):
+    for _ in range(32 if type(n) is DimExpr else n.bit_length()):
         middle = add(low, lax.shift_right_logical(subtract(high, low), _like(1, low)))
         value = getitem(a, minimum(n - 1, middle))
         goes_right = _precedes(value, v) if side == "left" else logical_not(_precedes(v, value))
@@ -327,10 +328,11 @@ def bincount(
                 "Give the argument `length`.",
             )
         values = known._value
-        length = max(operator.index(minlength), int(values.max()) + 1 if values.size else 0)
-    known = concrete_or_none(x) if weights is None and x.aval.size < LARGE else None
+        length = max(index_of(minlength), int(values.max()) + 1 if values.size else 0)
+    small = type(x.aval.size) is not DimExpr and x.aval.size < LARGE
+    known = concrete_or_none(x) if weights is None and small else None
     if known is not None:
-        return beside(as_constant(_counts(known._value, operator.index(length))), x)
+        return beside(as_constant(_counts(known._value, index_of(length))), x)
     w = (
         lax.full(x.aval.shape, 1, int_dtype())
         if weights is None
@@ -377,7 +379,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False):
         (out,) = promote_inexact(array(bins))
         return out
-    count = operator.index(bins)
+    count = index_of(bins)
     (x,) = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
     if range is None:
         if not x.aval.size:
@@ -565,7 +567,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if size is None:
         found = np.nonzero(need_concrete("nonzero", mask))
         return tuple([beside(as_constant(v.astype(int_dtype())), x) for v in found])
-    size = operator.index(size)
+    size = index_of(size)
     flat = ravel(mask)
     n = flat.aval.shape[0]
     position = first_true(flat, size) if n else lax.full((size,), 0, int_dtype())

@@ -12,6 +12,7 @@ from numjet.base.errors import AxisError, ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr, is_symbolic, smallest
 from numjet.core.evaluate import LARGE
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
@@ -91,7 +92,7 @@ def take(
         )
     known = concrete_or_none(index) if mode is None and fill_value is None else None
     known = None if known is not None and known.aval.size >= LARGE else known  # a program asks
-    inside = known is not None and (
+    inside = known is not None and type(n) is not DimExpr and (
         not known.aval.size or (known._value.min() >= -n and known._value.max() < n)
     )
     if mode == "wrap":
@@ -311,8 +312,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
             "fill_diagonal: All dimensions of input must be of equal length, got "
             f"{x.aval.shape}."
         )
-    n = min(x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
-    index = as_array(np.arange(n, dtype=index_dtype(n)))
+    n = smallest(*x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
+    dtype = index_dtype(n)
+    index = lax.iota(dtype, n) if is_symbolic(n) else as_array(np.arange(n, dtype=dtype))
     value = value if not value.aval.ndim else getitem(_resized(ravel(value), n), slice(None))
     return x.at[(index,) * x.aval.ndim].set(value, unique_indices=True)
 
@@ -442,6 +444,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     n = x.aval.shape[axis]
     if isinstance(obj, Tracer) and obj.concrete() is None:
         return _insert_traced(x, obj, y, axis)
+    if type(n) is DimExpr:
+        if isinstance(obj, slice):
+            raise NotImplementedError(f"insert: a slice of an axis of symbolic size, {n}.")
+        return _insert_traced(x, as_array(obj), y, axis)
     if isinstance(obj, slice):
         at = np.arange(n)[obj]
     else:
@@ -530,6 +536,17 @@ def delete(
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "delete")
     n = x.aval.shape[axis]
+    if type(n) is DimExpr:
+        if isinstance(obj, slice):
+            raise NotImplementedError(f"delete: a slice of an axis of symbolic size, {n}.")
+        if not isinstance(obj, Tracer):
+            obj = np.unique(np.asarray(obj))
+            if obj.size and obj[0] < 0 <= obj[-1]:
+                raise NotImplementedError(
+                    f"delete: places from both ends of an axis of symbolic size, {n}."
+                )
+            return _delete_traced(x, as_array(obj), axis, True)
+        return _delete_traced(x, obj, axis, assume_unique_indices)
     if isinstance(obj, slice):
         gone = np.arange(n)[obj]
     elif isinstance(obj, (Array, np.ndarray, list, tuple)):

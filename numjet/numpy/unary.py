@@ -51,6 +51,7 @@ from numjet.numpy.promote import (
     refuse,
     strong,
 )
+from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.complex_ops import conjugate as conjugate_of
 from numjet.ops.while_loop import while_loop
 
@@ -742,7 +743,7 @@ def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
     x, y = promote_dtypes(*as_arrays(name, x1, x2))
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: arguments must be integers, got {x.aval.dtype}.")
-    shape = np.broadcast_shapes(x.aval.shape, y.aval.shape)
+    shape = broadcast_shapes(x.aval.shape, y.aval.shape)
     if shape:
         x, y = strong(x), strong(y)  # weak of numbers alone, as in JAX
     x, y = promote_shapes(name, x, y)

@@ -17,6 +17,7 @@ import numpy as np
 from numjet.base import tree
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array, is_arraylike
+from numjet.core.dims import index_of
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.ops.complex_ops import real
@@ -275,7 +276,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     try:
         # As an index each size may be large; as a shape NumPy refuses what does not fit memory.
         rank = max(map(len, shapes), default=0)
-        columns = zip(*[(1,) * (rank - len(s)) + tuple(map(int, s)) for s in shapes], strict=True)
+        full = [(1,) * (rank - len(s)) + tuple(map(index_of, s)) for s in shapes]
+        columns = zip(*full, strict=True)
         joined = [set(column) - {1} for column in columns]
         if any(len(sizes) > 1 for sizes in joined):
             raise ValueError

@@ -17,6 +17,7 @@ import numpy as np
 from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_tangents, convert, moveaxis, transpose
@@ -445,7 +446,7 @@ def conv_general_dilated(
         lhs,
         rhs,
         window_strides=strides,
-        padding=tuple([(int(a), int(b)) for a, b in padding]),
+        padding=tuple([(index_of(a), index_of(b)) for a, b in padding]),
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,
         dimension_numbers=numbers,

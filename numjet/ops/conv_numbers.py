@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from numjet.core.dims import DimExpr, index_of, largest
+
 
 class ConvDimensionNumbers(NamedTuple):
     """Where the axes are: lhs (batch, feature, spatial…), rhs (out feature, in feature, spatial…),
@@ -34,6 +36,8 @@ def out_spatial(
     n: int, k: int, stride: int, pads: tuple[int, int], n_dilation: int, k_dilation: int
 ) -> int:
     size = dilated(n, n_dilation) + pads[0] + pads[1] - dilated(k, k_dilation)
+    if type(size) is DimExpr:
+        return largest(0, size // stride + 1)
     return max(0, size // stride + 1) if size >= 0 else 0
 
 
@@ -70,7 +74,8 @@ def padtype_to_pads(
         )
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max(0, (-(-int(n) // int(s)) - 1) * int(s) + int(k) - int(n))
+        n, k, s = index_of(n), index_of(k), index_of(s)
+        total = largest(0, (-(-n // s) - 1) * s + k - n)
         low = total // 2 if name == "SAME" else -(-total // 2)
         pads.append((low, total - low))
     return pads

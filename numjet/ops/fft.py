@@ -12,6 +12,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert, linear_jvp, moveaxis, zeros
@@ -154,4 +155,4 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
             x = convert(x, dtypes.float32)
     elif not dtypes.is_complex(x.dtype):
         x = convert(x, dtypes.complex128 if x.dtype == dtypes.float64 else dtypes.complex64)
-    return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple([int(n) for n in fft_lengths]))
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple([index_of(n) for n in fft_lengths]))

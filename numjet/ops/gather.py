@@ -14,6 +14,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import moveaxis, zeros
@@ -325,7 +326,7 @@ def gather(
         operand,
         start_indices,
         dimension_numbers=as_tuples(dimension_numbers),
-        slice_sizes=tuple([int(n) for n in slice_sizes]),
+        slice_sizes=tuple([index_of(n) for n in slice_sizes]),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=mode,

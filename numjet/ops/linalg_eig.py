@@ -14,6 +14,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import smallest
 from numjet.core.primitive import Zero
 from numjet.core.structural import broadcast_in_dim, convert, reduce_sum
 from numjet.ops.arithmetic import add, div, mul, sub
@@ -323,7 +324,7 @@ def eig(
 def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
     check_matrix("svd", x)
     *batch, m, n = x.shape
-    k = min(m, n)
+    k = smallest(m, n)
     values = ShapedArray((*batch, k), dtypes.real_of(x.dtype))
     if not compute_uv:
         return [values]
@@ -359,7 +360,7 @@ def _svd_jvp(primals: tuple, tangents: tuple, *, full_matrices: bool, compute_uv
         )
     s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True)
     da, v = tangents[0], adjoint(vh)
-    k, dtype = min(m, n), x.aval.dtype
+    k, dtype = smallest(m, n), x.aval.dtype
     inner = batch_matmul(batch_matmul(adjoint(u), da), v)
     ds = _real_diagonal(inner)
     if not compute_uv:

@@ -12,6 +12,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import smallest
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
 from numjet.ops.complex_ops import conjugate
@@ -35,7 +36,7 @@ def lapack_function(real_name: str, complex_name: str, dtype: Any) -> Any:
 def _geqrf_abstract(x: ShapedArray) -> list[ShapedArray]:
     check_matrix("geqrf", x)
     *batch, m, n = x.shape
-    return [x.strong(), ShapedArray((*batch, min(m, n)), x.dtype)]
+    return [x.strong(), ShapedArray((*batch, smallest(m, n)), x.dtype)]
 
 
 def _geqrf_reference(x: np.ndarray) -> list[np.ndarray]:

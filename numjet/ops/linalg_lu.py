@@ -10,6 +10,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import smallest
 from numjet.core.primitive import Zero
 from numjet.core.structural import convert, zeros
 from numjet.ops.arithmetic import add, sub
@@ -38,7 +39,7 @@ def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     *batch, m, n = x.shape
     return [
         x.strong(),
-        ShapedArray((*batch, min(m, n)), dtypes.int32),
+        ShapedArray((*batch, smallest(m, n)), dtypes.int32),
         ShapedArray((*batch, m), dtypes.int32),
     ]
 
@@ -68,7 +69,7 @@ def _lu_jvp(primals: tuple, tangents: tuple) -> tuple:
     if type(tangents[0]) is Zero:
         return [factors, pivots, order], [Zero(factors.aval.tangent()), *rest]
     m, n = factors.aval.shape[-2:]
-    k = min(m, n)
+    k = smallest(m, n)
     # Both factors made square with identities, so that rectangular matrices need no other formula.
     lower = add(
         lower_part(_square(slice_in_dim(factors, 0, k, axis=-1), m), -1), batch_identity(factors, m)
@@ -162,7 +163,7 @@ def _qr_abstract(
 ) -> list[ShapedArray]:
     check_matrix("qr", x)
     *batch, m, n = x.shape
-    k = m if full_matrices else min(m, n)
+    k = m if full_matrices else smallest(m, n)
     outs = [ShapedArray((*batch, m, k), x.dtype)] if compute_q else []
     outs.append(ShapedArray((*batch, k, n), x.dtype))
     return [*outs, ShapedArray((*batch, n), dtypes.int32)] if pivoting else outs
@@ -181,7 +182,7 @@ def _qr_reference(
         if x.size:
             q, r, order = scipy_qr(x, pivoting=True, mode="full" if full_matrices else "economic")
         else:  # which SciPy takes from 1.14 on
-            k = m if full_matrices else min(m, n)
+            k = m if full_matrices else smallest(m, n)
             q, r, order = np.eye(m, k, dtype=x.dtype), np.zeros((k, n), x.dtype), np.arange(n)
         return (q, r, order.astype(np.int32))[not compute_q :]
 
@@ -208,8 +209,8 @@ def _qr_jvp(
     if pivoting:
         da = columns_in(da, outs[2])
     # The first columns alone decide Q.
-    scaled = triangular_solve(slice_in_dim(r, 0, min(m, n), axis=-1),
-                              slice_in_dim(da, 0, min(m, n), axis=-1))
+    scaled = triangular_solve(slice_in_dim(r, 0, smallest(m, n), axis=-1),
+                              slice_in_dim(da, 0, smallest(m, n), axis=-1))
     inner = batch_matmul(adjoint(q), scaled)
     below = lower_part(inner, -1)
     omega = sub(below, adjoint(below))

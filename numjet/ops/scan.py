@@ -15,6 +15,7 @@ from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
@@ -449,12 +450,12 @@ def _length(xs: Any, length: int | None) -> int:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     names = ", ".join(f"{k} has {n}" for k, n in sizes)
     if length is not None:
-        if any(n != int(length) for _, n in sizes):
+        if any(n != index_of(length) for _, n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
                 f"{[n for _, n in sizes]}: {names}."
             )
-        return int(length)
+        return index_of(length)
     if len({n for _, n in sizes}) > 1:
         raise ValueError(
             "scan got values with different leading axis sizes: "

@@ -5,7 +5,6 @@ compiled code are those of `ops.scatter`. Public under the package `numjet.ops`,
 """
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
+from numjet.core.dims import index_of
 from numjet.core.structural import broadcast_in_dim, full, reduce_sum
 from numjet.core.trace import concrete_or_none
 from numjet.ops.arrange import broadcast_shapes
@@ -102,7 +102,7 @@ def _highest(dtype: np.dtype) -> Any:
 
 def _count(name: str, segment_ids: Any, num_segments: Any) -> int:
     if num_segments is not None:
-        count = operator.index(num_segments)
+        count = index_of(num_segments)
         if count < 0:
             raise ValueError(f"{name}: num_segments must not be negative, got {count}.")
         return count
@@ -151,7 +151,7 @@ def _segments(name: str, scatter: Callable, reduction: Callable, neutral: Callab
                              f"{ids.aval.str_short()}.")
         length = ids.aval.shape[0]
         rows_before = np.arange(length).reshape(length, 1)
-        bucket = as_array((rows_before // operator.index(bucket_size)).astype(ids.dtype))
+        bucket = as_array((rows_before // index_of(bucket_size)).astype(ids.dtype))
         start = concatenate([bucket, start], 1)
         cells = (-(-length // bucket_size), count)
     lead = ids.aval.ndim

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of, largest
 from numjet.core.lowering import Pointwise, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import instantiate, linear_jvp, moveaxis, reduce_sum, zeros
@@ -26,7 +26,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers. Raises TypeError for traced or fractional sizes."""
     if isinstance(shape, int | np.integer):
         shape = (shape,)
-    return tuple([operator.index(n) for n in shape])
+    return tuple([index_of(n) for n in shape])
 
 
 def sizes_of(name: str, shape: Any) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ def sizes_of(name: str, shape: Any) -> tuple[int, ...]:
 
 def canonical_axis(axis: int, ndim: int) -> int:
     """A non-negative axis. Raises ValueError when it is out of range."""
-    axis = operator.index(axis)
+    axis = index_of(axis)
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of range for an array with {ndim} axes.")
     return axis % ndim
@@ -214,7 +214,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Array([3, 2, 1], dtype=int32)
     """
     x = as_array(operand)
-    given = [operator.index(d) for d in dimensions]
+    given = [index_of(d) for d in dimensions]
     if not all(-x.ndim <= d < x.ndim for d in given):
         wrong = next(d for d in given if not -x.ndim <= d < x.ndim)
         raise TypeError(
@@ -344,7 +344,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 
 # ------------------------------------------------------------------ pad
 def _padded_size(n: int, low: int, high: int, interior: int) -> int:
-    return n + low + high + max(0, n - 1) * interior
+    return n + low + high + (largest(0, n - 1) * interior if interior else 0)
 
 
 def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) -> ShapedArray:
@@ -362,7 +362,7 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) 
     if any(i < 0 for _, _, i in padding_config):
         raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
     sizes = [_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]
-    if min(sizes, default=0) < 0:
+    if any([n < 0 for n in sizes]):
         raise ValueError(
             f"pad: Dimension size after padding is not at least 0: {padding_config} of "
             f"{x.str_short()} leaves {tuple(sizes)}."
@@ -499,7 +499,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     if value.ndim:
         raise ValueError(f"pad: padding_value must be a scalar, got {value.aval.str_short()}.")
     config = tuple(
-        [(operator.index(a), operator.index(b), operator.index(c)) for a, b, c in padding_config]
+        [(index_of(a), index_of(b), index_of(c)) for a, b, c in padding_config]
     )
     if all(c == (0, 0, 0) for c in config) and len(config) == x.ndim:
         return x
@@ -663,7 +663,7 @@ def iota(dtype: Any, size: int) -> Any:
     >>> lax.iota(jnp.float32, 3)
     Array([0., 1., 2.], dtype=float32)
     """
-    return broadcasted_iota(dtype, (operator.index(size),), 0)
+    return broadcasted_iota(dtype, (index_of(size),), 0)
 
 
 def broadcasted_iota(

@@ -7,7 +7,6 @@ loops mean.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import convert, full, instantiate, linear_jvp, moveaxis, zeros
@@ -48,7 +48,7 @@ def _slice_abstract(
                 f"{x.shape[axis]} and "
                 f"stride >= 1, got start {start}, limit {limit}, stride {stride}."
             )
-        shape.append(-(-(limit - start) // stride))
+        shape.append((limit - start + stride - 1) // stride)
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
@@ -141,10 +141,10 @@ def slice(
     """
     x = as_array(operand)
     start, limit = (
-        tuple(map(operator.index, start_indices)),
-        tuple(map(operator.index, limit_indices)),
+        tuple(map(index_of, start_indices)),
+        tuple(map(index_of, limit_indices)),
     )
-    step = None if strides is None else tuple(map(operator.index, strides))
+    step = None if strides is None else tuple(map(index_of, strides))
     if step is not None and set(step) <= {1}:
         step = None
     if step is None and limit == x.aval.shape and not any(start):
@@ -167,12 +167,12 @@ def slice_in_dim(
     x = as_array(operand)
     shape, axis = x.aval.shape, canonical_axis(axis, x.aval.ndim)
     size = shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = size if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else index_of(start_index)
+    limit = size if limit_index is None else index_of(limit_index)
     starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    steps[axis] = operator.index(stride)
+    steps[axis] = index_of(stride)
     return slice(x, starts, limits, steps)
 
 
@@ -189,7 +189,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     """
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim)
-    size, index = x.aval.shape[axis], operator.index(index)
+    size, index = x.aval.shape[axis], index_of(index)
     if not -size <= index < size:
         raise IndexError(
             f"index_in_dim: index {index} is out of range for axis {axis} of {x.aval.str_short()}."
@@ -243,15 +243,15 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
 
 
 def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
-    if isinstance(index, int | np.integer):
-        index = operator.index(index)
+    if isinstance(index, int | np.integer | DimExpr):
+        index = index_of(index)
         # Clamped here, so that sizes and indices beyond 32 bits never wrap.
-        index = max(-1, min(index + size if negative and index < 0 else index, size))
-        return full((), max(index, 0), numbers)
+        index = largest(-1, smallest(index + size if negative and index < 0 else index, size))
+        return full((), largest(index, 0), numbers)
     index = as_array(index)
     dtype = index.aval.dtype
     if dtypes.is_integer(dtype) and negative and dtypes.kind(dtype) == "i":
-        end = full((), min(size, dtypes.iinfo(dtype).max), dtype)
+        end = full((), smallest(size, dtypes.iinfo(dtype).max), dtype)
         index = select_n(lt(index, full((), 0, dtype)), index, add(index, end))
     return index if not index.aval.weak_type else convert(index, dtype)
 
@@ -313,6 +313,8 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: tuple) 
 def index_dtype(*sizes: int) -> np.dtype:
     """The dtype of positions on axes of these sizes, their ends included: int32 where it holds
     them."""
+    if any_symbolic(sizes):
+        return dtypes.int32  # calls are held to it (`transforms.concrete_sizes`)
     return dtypes.int32 if max(sizes, default=0) < 2**31 else dtypes.int64
 
 
@@ -387,7 +389,7 @@ def dynamic_slice(
     """
     x = as_array(operand)
     starts = _start_list("dynamic_slice", x, start_indices, allow_negative_indices)
-    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(map(operator.index, slice_sizes)))
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(map(index_of, slice_sizes)))
 
 
 def dynamic_slice_in_dim(

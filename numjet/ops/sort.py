@@ -15,6 +15,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import moveaxis
@@ -258,5 +259,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     operand = as_array(operand)
     if not operand.ndim:
         raise ValueError("top_k: the operand needs at least one axis.")
-    values, order = top_k_p.bind(operand, k=int(k), axis=_axis(axis, operand.ndim, "top_k"))
+    values, order = top_k_p.bind(operand, k=index_of(k), axis=_axis(axis, operand.ndim, "top_k"))
     return [values, order]

@@ -17,6 +17,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.dims import index_of
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, full, linear_jvp, moveaxis, zeros
@@ -403,7 +404,7 @@ def _options(
         "window_strides": strides,
         "base_dilation": base,
         "window_dilation": gaps,
-        "padding": tuple([(int(low), int(high)) for low, high in padding]),
+        "padding": tuple([(index_of(low), index_of(high)) for low, high in padding]),
     }
 
 

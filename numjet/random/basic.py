@@ -18,6 +18,7 @@ from numjet.api.jit import jit
 from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
+from numjet.core.dims import DimExpr
 from numjet.core.memo import Memo
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.ops import arithmetic as ar
@@ -128,6 +129,8 @@ _drawn: dict[tuple, int] = Memo("shapes of small draws")
 def is_large(shape: tuple[int, ...], *operands: Any) -> bool:
     """Whether to draw by compiled code: many elements, asked for outside of any transformation."""
     count = math.prod(shape)
+    if type(count) is DimExpr:
+        return False
     if count < _COMPILED_AGAIN or not all([isinstance(x, ArrayImpl) for x in operands]):
         return False
     if count >= COMPILED_FROM:
@@ -277,7 +280,7 @@ def _randint(key: Any, shape: tuple, low: Any, high: Any, dtype: Any, beyond: An
     first, second = split_two(key)
     upper = random_bits(first, bit_width=width, shape=shape)
     lower = random_bits(second, bit_width=width, shape=shape)
-    common = np.broadcast_shapes(low.shape, high.shape)
+    common = broadcast_shapes(low.shape, high.shape)
     low, high = broadcast_to(low, common), broadcast_to(high, common)
     one = broadcast_to(scalar(1, unsigned), common)
     span = select_n(le(high, low), convert(ar.sub(high, low), unsigned), one)
@@ -432,6 +435,11 @@ def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """`x` sorted by random words along `axis`, so often that equal words hardly matter."""
     # Each round leaves a chance of about n**2 / 2**32 that two words are equal; rounds make it
     # below 1/n.
+    if type(x.size) is DimExpr:
+        raise NotImplementedError(
+            f"random.permutation of arrays of symbolic size ({x.size}): the number of rounds "
+            "depends on it. Sort by random words: jnp.argsort(random.bits(key, shape))."
+        )
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, now = split_two(key)
@@ -633,7 +641,7 @@ def categorical(
     axis = _axis("categorical", axis, logits.ndim)
     batch = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     shape = batch if shape is None else shape_of(shape)
-    if np.broadcast_shapes(shape, batch) != shape:
+    if broadcast_shapes(shape, batch) != shape:
         raise ValueError(
             f"random.categorical: shape {shape} must end with the batch shape {batch} of the "
             f"logits."

@@ -11,6 +11,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.structural import convert, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
+from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.dot import dot_general
 from numjet.ops.families import constant_like
 from numjet.ops.linalg import cholesky, eigh, qr, svd
@@ -527,9 +528,9 @@ def multivariate_normal(
             f"random.multivariate_normal: mean of shape {mean.shape} and cov of shape {cov.shape} "
             "must be (..., n) and (..., n, n)."
         )
-    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    batch = broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     shape = batch if shape is None else shape_of(shape)
-    if np.broadcast_shapes(shape, batch) != shape:
+    if broadcast_shapes(shape, batch) != shape:
         raise ValueError(
             f"random.multivariate_normal: shape {shape} must end with the batch shape {batch}."
         )

@@ -19,7 +19,7 @@ from numjet.ops.cumulative import cumsum
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, le, lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import scan
-from numjet.ops.shape import expand_dims, select_n
+from numjet.ops.shape import copy, expand_dims, select_n
 from numjet.ops.transcendental import log, log1p, sqrt
 from numjet.ops.while_loop import while_loop
 from numjet.random.basic import as_float, broadcast_to, float_dtype, result_shape, unit
@@ -111,7 +111,7 @@ def _counts(key: Any, n: Any, p: Any, dtype: Any) -> Any:
     # Where the other method counts, each has parameters at which it ends at once.
     waiting = _by_waiting(key, select_n(few, zero, n), select_n(few, zero, rarer), dtype)
     hundred, half = full(shape, 100, dtype), full(shape, 0.5, dtype)
-    drawn = _by_rejection(key, select_n(few, n, hundred), select_n(few, rarer, half), dtype)
+    drawn = _by_rejection(copy(key), select_n(few, n, hundred), select_n(few, rarer, half), dtype)
     count = select_n(few, drawn, waiting)
     count = select_n(turned, count, n - count)
     count = select_n(endless, count, full(shape, np.inf, dtype))

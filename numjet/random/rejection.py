@@ -20,11 +20,12 @@ from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, full, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
+from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.families import align_batched
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, gt, le, lt, ne
 from numjet.ops.reduce import reduce_max, reduce_or
 from numjet.ops.scan_functions import map
-from numjet.ops.shape import expand_dims, reshape, select_n
+from numjet.ops.shape import copy, expand_dims, reshape, select_n
 from numjet.ops.slicing import index_in_dim
 from numjet.ops.special import lgamma, random_gamma_grad
 from numjet.ops.transcendental import exp, log, pow, sqrt
@@ -292,7 +293,7 @@ def dirichlet(
         raise ValueError("random.dirichlet: alpha must have at least one axis.")
     shape = alpha.shape[:-1] if shape is None else tuple(shape)
     full_shape = (*shape, alpha.shape[-1])
-    x = gamma_of(key, alpha, np.broadcast_shapes(full_shape, alpha.shape), True)
+    x = gamma_of(key, alpha, broadcast_shapes(full_shape, alpha.shape), True)
     last = (x.ndim - 1,)
     x = exp(ar.sub(x, broadcast_to(expand_dims(reduce_max(x, last), last), x.shape)))
     return ar.div(x, broadcast_to(expand_dims(reduce_sum(x, last), last), x.shape))
@@ -367,9 +368,10 @@ def _poisson(key: Any, lam: Any, dtype: Any) -> Any:
     small = bitwise_or(ne(lam, lam), lt(lam, full(shape, POISSON_KNUTH_BELOW, dtypes.float32)))
     zero = full(shape, 0, dtypes.float32)
     by_product = _poisson_knuth(key, select_n(small, zero, lam), shape, dtype, most)
-    # A large mean where the other method applies: accepted almost at once.
+    # A large mean where the other method applies: accepted almost at once. One of the two counts,
+    # so that both may draw from the key.
     by_rejection = _poisson_rejection(
-        key, select_n(small, lam, full(shape, 1e5, dtypes.float32)), shape, dtype, most
+        copy(key), select_n(small, lam, full(shape, 1e5, dtypes.float32)), shape, dtype, most
     )
     out = select_n(small, by_rejection, by_product)
     return select_n(eq(lam, zero), out, full(shape, 0, dtype))

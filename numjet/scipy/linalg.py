@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
@@ -23,6 +21,7 @@ from numjet.numpy.ranges import eye, tril, triu
 from numjet.numpy.shape import expand_dims, matrix_transpose, ravel, reshape
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
+from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.complex_ops import conjugate as conjugate_of
 from numjet.scipy.matrix_functions import expm, expm_frechet, funm, rsf2csf, schur, sqrtm
 from numjet.scipy.special_matrices import (
@@ -363,7 +362,7 @@ def solve_triangular(
             f"solve_triangular: a {a.aval} and b {b.aval} do not fit: b must have "
             f"{a.aval.shape[-1]} rows."
         )
-    lead = np.broadcast_shapes(a.aval.shape[:-2], x.aval.shape[:-2])
+    lead = broadcast_shapes(a.aval.shape[:-2], x.aval.shape[:-2])
     a = broadcast(a, (*lead, *a.aval.shape[-2:]))
     x = broadcast(x, (*lead, *x.aval.shape[-2:]))
     kind = kinds[trans]

@@ -75,7 +75,6 @@ EXPORTED = export.export(nj.jit(jnp.sin))(jnp.zeros(3))
     (lambda: EXPORTED.call(jnp.zeros(3), 1), ValueError, "same pytree structure"),
     (lambda: export.export(jnp.sin), ValueError, "result of `jit`"),
     (lambda: export.export(nj.jit(jnp.sin), platforms=["tpu"]), NotImplementedError, "tpu"),
-    (lambda: export.symbolic_shape("a, b"), NotImplementedError, "symbolic"),
     (lambda: export.deserialize(b"something else"), ValueError, "Exported.serialize"),
     (lambda: export.deserialize(EXPORTED.serialize()[:90]), ValueError, "damaged"),
     (lambda: export.export(nj.jit(lambda x: nj.pure_callback(np.sin, x, x)))(

@@ -1,0 +1,713 @@
+"""Sizes that are not known: expressions of dimension variables, for programs of any size.
+
+`DimExpr` is what stands in shapes while such a program is traced (`numjet.export`): a polynomial of
+variables and of floordiv, mod, max and min, in a normal form, so that equal expressions are equal
+objects for `==` and `hash`. Arithmetic without a variable left gives an int. Comparisons that do
+not hold or fail for all values raise InconclusiveDimensionOperation; `==` is then False. Variables
+are from 1 to `MOST`, and obey the constraints of their `SymbolicScope`.
+
+What would break it: a DimExpr among ints where code asks `operator.index`; `index_of` is for these.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet.base.errors import InconclusiveDimensionOperation
+from numjet.core import hooks
+
+# A factor is a variable's name or an operation; a monomial a sorted tuple of (factor, power); an
+# expression a dict of the coefficients of monomials, of which () is the constant.
+Monomial = tuple
+Terms = dict[Monomial, int]
+_INF = math.inf
+# Of a variable: what indices of 32 bits count. Calls are held to it.
+MOST = 2**31 - 1
+
+
+class Operation:
+    """floordiv, mod, max or min of two sizes, one of which is an expression."""
+
+    __slots__ = ("name", "operands", "_hash")
+
+    def __init__(self, name: str, operands: tuple) -> None:
+        self.name, self.operands = name, operands
+        self._hash = hash((name, operands))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is Operation
+            and self.name == other.name
+            and self.operands == other.operands
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.operands))})"
+
+    def __reduce__(self) -> tuple:
+        return Operation, (self.name, self.operands)
+
+
+class SymbolicScope:
+    """What is known of the variables of some shapes: `constraints_str`, "lhs >= rhs", "lhs <= rhs"
+    or "lhs == rhs" each, a sequence. Variables of two scopes do not meet in one expression.
+
+    >>> from numjet import export
+    >>> a, = export.symbolic_shape("a", scope=export.SymbolicScope(["a >= 4"]))
+    >>> a > 3
+    True
+    """
+
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+        if isinstance(constraints_str, str):
+            raise ValueError(
+                "The symbolic constraints should be a sequence of strings, got "
+                f"{constraints_str!r}."
+            )
+        self.texts = tuple(constraints_str)
+        self.bounds: list[Terms] = []  # each is at least 0
+        self.rules: dict[Any, tuple[int, Any]] = {}  # factor -> (k, what k of it are)
+        self.checks: list[tuple[str, str, Any, Any]] = []  # text, operator, both sides
+        self.made = hooks.user_line()
+        self._decided: dict = {}
+        for text in self.texts:
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        """Learn one constraint."""
+        sign = next((s for s in ("==", ">=", "<=") if s in str(text)), None)
+        if sign is None:
+            raise ValueError("Constraint parsing error: must contain one of '==' or '>=' or '<='")
+        sides = str(text).split(sign)
+        if len(sides) != 2:
+            raise ValueError(f"Constraint parsing error: {text!r} has more than one {sign!r}.")
+        left, right = [_parsed_side(side, self) for side in sides]
+        self.checks.append((str(text), sign, left, right))
+        if sign == "==":
+            self._equate(str(text), left, right)
+            return
+        low, high = (right, left) if sign == ">=" else (left, right)
+        slack = high - low
+        if is_symbolic(slack):
+            self.bounds.append(slack.terms)
+        elif slack < 0:
+            raise ValueError(f"Unsatisfiable constraint: {text}")
+        self._decided.clear()
+
+    def _equate(self, text: str, left: Any, right: Any) -> None:
+        if not is_symbolic(left) or len(left.terms) != 1:
+            if is_symbolic(right) and len(right.terms) == 1:
+                left, right = right, left
+            elif is_symbolic(left) or is_symbolic(right) or left != right:
+                raise ValueError(
+                    f"Invalid equality constraint: {text}. One of its sides must be a single "
+                    "variable or operation, which the other replaces."
+                )
+            else:
+                return
+        ((monomial, k),) = left.terms.items()
+        if len(monomial) != 1 or monomial[0][1] != 1 or k < 1:
+            raise ValueError(
+                f"Invalid equality constraint: {text}. One of its sides must be a single variable "
+                "or operation, which the other replaces."
+            )
+        factor = monomial[0][0]
+        self.rules[factor] = (k, right)
+        if type(factor) is Operation and factor.name == "mod" and k == 1:
+            of, by = factor.operands
+            if type(by) is int:
+                self.rules[Operation("floordiv", (of, by))] = (by, of - right)
+        self._decided.clear()
+
+    def variable(self, name: str) -> Any:
+        """The size of this name, or what a constraint says that it is."""
+        return _made({((name, 1),): 1}, self)
+
+    def at_least(self, terms: Terms, goal: int) -> bool:
+        """Whether an expression is known to be at least `goal`."""
+        key = (frozenset(terms.items()), goal)
+        found = self._decided.get(key)
+        if found is None:
+            found = self._decided[key] = _least(terms, self, 3) >= goal
+        return found
+
+    def __str__(self) -> str:
+        told = f"{id(self)} created at {self.made}" if self.made is not None else str(id(self))
+        if self.texts:
+            told += " with constraints:\n" + "\n".join([f"  {t}" for t in self.texts])
+        return told
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple:
+        return SymbolicScope, (self.texts,)
+
+
+# ------------------------------------------------------------------ what is known of expressions
+def _factor_bounds(factor: Any, scope: SymbolicScope) -> tuple[float, float]:
+    if type(factor) is str:
+        return 1, MOST
+    first, second = [_bounds(x, scope) for x in factor.operands]
+    if factor.name == "max":
+        return max(first[0], second[0]), max(first[1], second[1])
+    if factor.name == "min":
+        return min(first[0], second[0]), min(first[1], second[1])
+    if second[1] < 0:
+        first, second = (-first[1], -first[0]), (-second[1], -second[0])
+        if factor.name == "mod":
+            return -(second[1] - 1), 0
+    if second[0] <= 0:
+        return -_INF, _INF
+    if factor.name == "mod":
+        return 0, second[1] - 1
+    ends = [[_floor(x, by) for by in second] for x in first]
+    return min(ends[0]), max(ends[1])
+
+
+def _floor(x: float, by: float) -> float:
+    if math.isinf(by):
+        return -1 if x < 0 else 0
+    return x if math.isinf(x) else x // by
+
+
+def _times(x: float, y: float) -> float:
+    return 0 if x == 0 or y == 0 else x * y
+
+
+def _product(x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
+    corners = [_times(a, b) for a in x for b in y]
+    return min(corners), max(corners)
+
+
+def _bounds(x: Any, scope: SymbolicScope) -> tuple[float, float]:
+    if not is_symbolic(x):
+        return x, x
+    return _interval(x.terms, scope)
+
+
+def _interval(terms: Terms, scope: SymbolicScope) -> tuple[float, float]:
+    low = high = 0.0
+    for monomial, k in terms.items():
+        at: tuple[float, float] = (1, 1)
+        for factor, power in monomial:
+            one = _factor_bounds(factor, scope)
+            for _ in range(power):
+                at = _product(at, one)
+        a, b = sorted((_times(at[0], k), _times(at[1], k)))
+        low, high = low + a, high + b
+    return low, high
+
+
+def _least(terms: Terms, scope: SymbolicScope, depth: int) -> float:
+    """A lower bound of an expression: of intervals, and of it less what is at least 0."""
+    for monomial, k in terms.items():
+        if len(monomial) == 1 and type(monomial[0][0]) is Operation and monomial[0][1] == 1:
+            operation = monomial[0][0]
+            if operation.name == ("max" if k < 0 else "min"):
+                rest = {m: c for m, c in terms.items() if m != monomial}
+                return min([
+                    _least(_sum(rest, _terms(x), k), scope, depth) for x in operation.operands
+                ])  # fmt: skip
+    found = _interval(terms, scope)[0]
+    if not depth or not any(terms):
+        return found
+    for known in [*scope.bounds, *_implied(terms)]:
+        for monomial, k in known.items():
+            c = terms.get(monomial, 0)
+            if monomial and c * k > 0:
+                # k * terms - c * known lacks the monomial; known >= 0 and k may be made positive
+                both = math.gcd(c, k)
+                up, down = abs(k) // both, abs(c) // both
+                rest = _sum({m: v * up for m, v in terms.items()}, known, -down)
+                low = _least(rest, scope, depth - 1)
+                if low > -_INF:
+                    found = max(found, math.ceil(low / up))
+    return found
+
+
+def _implied(terms: Terms) -> list[Terms]:
+    """What is at least 0 by the meaning of the operations in an expression."""
+    found: list[Terms] = []
+    for monomial in terms:
+        for factor, _ in monomial:
+            if type(factor) is not Operation:
+                continue
+            of, by = factor.operands
+            itself = {((factor, 1),): 1}
+            if factor.name == "floordiv" and type(by) is int and by > 0:
+                found.append(_sum(_terms(of), itself, -by))
+                found.append(_sum(_sum({(): by - 1}, itself, by), _terms(of), -1))
+            elif factor.name == "mod" and is_symbolic(by) and by >= 1:
+                found.append(_sum(_sum(_terms(by), itself, -1), {(): 1}, -1))
+            elif factor.name in ("max", "min"):
+                sign = 1 if factor.name == "max" else -1
+                for x in factor.operands:
+                    found.append({
+                        m: sign * c for m, c in _sum(itself, _terms(x), -1).items()
+                    })  # fmt: skip
+    return found
+
+
+# ------------------------------------------------------------------ arithmetic
+def _terms(x: Any) -> Terms:
+    return x.terms if is_symbolic(x) else {(): x} if x else {}
+
+
+def _sum(x: Terms, y: Terms, k: int = 1) -> Terms:
+    """x + k * y."""
+    out = dict(x)
+    for monomial, c in y.items():
+        new = out.get(monomial, 0) + k * c
+        if new:
+            out[monomial] = new
+        else:
+            out.pop(monomial, None)
+    return out
+
+
+def _made(terms: Terms, scope: SymbolicScope) -> Any:
+    """The expression of these terms, or the int that they are."""
+    if scope.rules:
+        for monomial, c in terms.items():
+            for i, (factor, power) in enumerate(monomial):
+                k, value = scope.rules.get(factor, (0, None))
+                if k and c % k == 0:
+                    left = monomial[:i] + monomial[i + 1 :]
+                    if power > 1:
+                        left = monomial[:i] + ((factor, power - 1),) + monomial[i + 1 :]
+                    rest = {m: v for m, v in terms.items() if m != monomial}
+                    return _made(rest, scope) + _made({left: c // k}, scope) * value
+    if not terms:
+        return 0
+    if len(terms) == 1 and () in terms:
+        return terms[()]
+    return DimExpr(terms, scope)
+
+
+def _order(factor: Any) -> tuple:
+    return type(factor) is Operation, str(factor)
+
+
+def _rank(monomial: Monomial) -> tuple:
+    """By which monomials are told, greatest first."""
+    return sum([p for _, p in monomial]), [_order(f) for f, p in monomial for _ in range(p)]
+
+
+def _joined(x: Monomial, y: Monomial) -> Monomial:
+    powers = dict(x)
+    for factor, power in y:
+        powers[factor] = powers.get(factor, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: _order(item[0])))
+
+
+def _over(x: Monomial, y: Monomial) -> Monomial | None:
+    """x / y, None where y has what x has not."""
+    powers = dict(x)
+    for factor, power in y:
+        left = powers.get(factor, 0) - power
+        if left < 0:
+            return None
+        if left:
+            powers[factor] = left
+        else:
+            del powers[factor]
+    return tuple(sorted(powers.items(), key=lambda item: _order(item[0])))
+
+
+def _number(x: Any) -> Any:
+    """`x` as an int or a DimExpr; None for other values."""
+    if type(x) is int or type(x) is DimExpr:
+        return x
+    if isinstance(x, int | np.integer) and not isinstance(x, bool):
+        return int(x)
+    if isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu":
+        return int(x)
+    return None
+
+
+def _divided(x: Any, y: Any, scope: SymbolicScope) -> tuple[Any, Any]:
+    """x // y and x % y."""
+    if not is_symbolic(y) and y == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    rest = dict(_terms(x))
+    quotient: Terms = {}
+    lead = max(_terms(y), key=_rank)
+    by = _terms(y)[lead]
+    for monomial in sorted(rest, key=_rank, reverse=True):
+        while monomial in rest and rest[monomial] % by == 0:
+            left = _over(monomial, lead)
+            if left is None:
+                break
+            step = {left: rest[monomial] // by}
+            quotient = _sum(quotient, step)
+            taken = {_joined(left, m): c * step[left] for m, c in _terms(y).items()}
+            rest = _sum(rest, taken, -1)
+    if not any(rest):
+        left_over = rest.get((), 0)
+        if not is_symbolic(y):
+            more, left_over = divmod(left_over, y)
+            return _made(_sum(quotient, {(): more} if more else {}), scope), left_over
+        if left_over == 0:
+            return _made(quotient, scope), 0
+    if is_symbolic(x) and is_symbolic(y) and x == y:
+        return 1, 0
+    divided, remainder = Operation("floordiv", (x, y)), Operation("mod", (x, y))
+    return _made({((divided, 1),): 1}, scope), _made({((remainder, 1),): 1}, scope)
+
+
+def _comparison(sign: str, test: Callable[[DimExpr, Any], Any]) -> Callable:
+    def compare(self: DimExpr, other: Any) -> Any:
+        number = _number(other)
+        if number is None:
+            return getattr(operator, sign)(self.__jax_array__(), other)
+        difference = self._meet(number, f"when comparing '{self}' and '{number}'") - number
+        if type(difference) is int:
+            return getattr(operator, sign)(difference, 0)
+        found = test(difference, difference.scope)
+        if found is None:
+            told = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[sign]
+            raise InconclusiveDimensionOperation(
+                f"Symbolic dimension comparison '{self}' {told} '{other}' is inconclusive.\n"
+                "It holds for some values of the dimension variables and not for others. Give a "
+                "constraint that decides it, such as symbolic_shape('b', constraints=['b >= 4'])."
+            )
+        return found
+
+    return compare
+
+
+def _arithmetic(name: str, rule: Callable, swapped: bool = False) -> Callable:
+    def compute(self: DimExpr, other: Any) -> Any:
+        number = _number(other)
+        if number is None:
+            if isinstance(other, float | complex | np.ndarray | np.generic) or hasattr(
+                other, "aval"
+            ):
+                apply, value = getattr(operator, name), self.__jax_array__()
+                return apply(other, value) if swapped else apply(value, other)
+            return NotImplemented
+        self._meet(number, f"for operation {name}")
+        return rule(number, self, self.scope) if swapped else rule(self, number, self.scope)
+
+    return compute
+
+
+def _negative(terms: Terms) -> Terms:
+    return {m: -c for m, c in terms.items()}
+
+
+def _mul(x: Any, y: Any, scope: SymbolicScope) -> Any:
+    out: Terms = {}
+    for m, c in _terms(x).items():
+        out = _sum(out, {_joined(m, n): d for n, d in _terms(y).items()}, c)
+    return _made(out, scope)
+
+
+def _value(name: str, swapped: bool = False) -> Callable:
+    """An operation that sizes do not have, of their values as arrays."""
+
+    def compute(self: DimExpr, other: Any) -> Any:
+        value, apply = self.__jax_array__(), getattr(operator, name)
+        if is_symbolic(other):
+            other = other.__jax_array__()
+        return apply(other, value) if swapped else apply(value, other)
+
+    return compute
+
+
+class DimExpr:
+    """A size that depends on dimension variables. Used as an array it is an int32 (int64 with 64
+    bits) whose value is known when the program is."""
+
+    __slots__ = ("terms", "scope", "_hash")
+    __array_ufunc__ = None  # NumPy's arrays and scalars leave operators to this class
+
+    def __init__(self, terms: Terms, scope: SymbolicScope) -> None:
+        self.terms, self.scope = terms, scope
+        self._hash = hash((frozenset(terms.items()), id(scope)))
+
+    def _meet(self, other: Any, what: str) -> DimExpr:
+        if is_symbolic(other) and other.scope is not self.scope:
+            raise ValueError(
+                f"Invalid mixing of symbolic scopes {what}.\nExpected scope {self.scope}\nand "
+                f"found for '{other}' scope {other.scope}. Make the shapes with one scope: "
+                "symbolic_shape(..., scope=scope)."
+            )
+        return self
+
+    __add__ = __radd__ = _arithmetic(
+        "add", lambda x, y, s: _made(_sum(_terms(x), _terms(y)), s)
+    )
+    __sub__ = _arithmetic("sub", lambda x, y, s: _made(_sum(_terms(x), _terms(y), -1), s))
+    __rsub__ = _arithmetic("sub", lambda x, y, s: _made(_sum(_terms(x), _terms(y), -1), s), True)
+    __mul__ = __rmul__ = _arithmetic("mul", _mul)
+    __floordiv__ = _arithmetic("floordiv", lambda x, y, s: _divided(x, y, s)[0])
+    __rfloordiv__ = _arithmetic("floordiv", lambda x, y, s: _divided(x, y, s)[0], True)
+    __mod__ = _arithmetic("mod", lambda x, y, s: _divided(x, y, s)[1])
+    __rmod__ = _arithmetic("mod", lambda x, y, s: _divided(x, y, s)[1], True)
+    __truediv__, __rtruediv__ = _value("truediv"), _value("truediv", True)
+    __rpow__ = _value("pow", True)
+
+    def __pow__(self, power: Any) -> Any:
+        number = _number(power)
+        if type(number) is not int:
+            return self.__jax_array__() ** (
+                power.__jax_array__() if is_symbolic(power) else power
+            )
+        if number < 0:
+            raise ValueError(
+                "Symbolic dimension cannot be raised to negative powers: "
+                f"'{self}' ** '{number}'"
+            )
+        return math.prod([self] * number)
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple:
+        return other // self, other % self
+
+    def __neg__(self) -> Any:
+        return _made(_negative(self.terms), self.scope)
+
+    def __pos__(self) -> DimExpr:
+        return self
+
+    def __eq__(self, other: object) -> Any:
+        if type(other) is DimExpr:
+            return self is other or self.scope is other.scope and self.terms == other.terms
+        if isinstance(other, np.ndarray) or hasattr(other, "aval"):
+            return self.__jax_array__() == other
+        return False
+
+    def __ne__(self, other: object) -> Any:
+        same = self == other
+        return not same if type(same) is bool else self.__jax_array__() != other
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    __ge__ = _comparison("ge", lambda e, s: _decide(e, s, 0))
+    __gt__ = _comparison("gt", lambda e, s: _decide(e, s, 1))
+    __lt__ = _comparison("lt", lambda e, s: _not(_decide(e, s, 0)))
+    __le__ = _comparison("le", lambda e, s: _not(_decide(e, s, 1)))
+
+    def __bool__(self) -> bool:
+        return True  # as `self != 0`
+
+    def __int__(self) -> int:
+        raise InconclusiveDimensionOperation(
+            f"Symbolic dimension '{self}' used in a context that requires a constant. Its size is "
+            "known when the exported program is called; compute with it as a size, or as an array."
+        )
+
+    def __jax_array__(self) -> Any:
+        raise NotImplementedError("numjet.core.structural installs __jax_array__.")
+
+    def __repr__(self) -> str:
+        parts: list[str] = []
+        for monomial in sorted(self.terms, key=_rank, reverse=True):
+            k = self.terms[monomial]
+            names = [f"{f}^{p}" if p > 1 else str(f) for f, p in monomial]
+            if abs(k) != 1 or not names:
+                names.insert(0, str(abs(k)))
+            sign = "- " if k < 0 else "+ " if parts else ""
+            parts.append(sign + "*".join(names))
+        return " ".join(parts)
+
+    __str__ = __repr__
+
+    def get_vars(self) -> set[str]:
+        """The names of the variables in it."""
+        return variables(self)
+
+    def __reduce__(self) -> tuple:
+        return _restored, (tuple(self.terms.items()), self.scope)
+
+
+def _restored(terms: tuple, scope: SymbolicScope) -> Any:
+    return _made(dict(terms), scope)
+
+
+def _decide(e: DimExpr, scope: SymbolicScope, goal: int) -> bool | None:
+    """Whether e >= goal, None where that depends on the variables."""
+    if scope.at_least(e.terms, goal):
+        return True
+    return False if scope.at_least(_negative(e.terms), 1 - goal) else None
+
+
+def _not(x: bool | None) -> bool | None:
+    return None if x is None else not x
+
+
+# ------------------------------------------------------------------ for code that has sizes
+def is_symbolic(x: Any) -> bool:
+    """Whether a size is an expression of dimension variables."""
+    return type(x) is DimExpr
+
+
+def any_symbolic(sizes: Iterable[Any]) -> bool:
+    """Whether one of the sizes is an expression."""
+    return any([type(n) is DimExpr for n in sizes])
+
+
+def index_of(x: Any) -> Any:
+    """`operator.index`, which lets expressions be."""
+    return x if type(x) is DimExpr else operator.index(x)
+
+
+def largest(*xs: Any) -> Any:
+    """The greatest of sizes: a number or an expression."""
+    return _extreme("max", xs)
+
+
+def smallest(*xs: Any) -> Any:
+    """The least of sizes."""
+    return _extreme("min", xs)
+
+
+def _extreme(name: str, xs: tuple) -> Any:
+    out = xs[0]
+    for x in xs[1:]:
+        if type(out) is DimExpr or type(x) is DimExpr:
+            scope = (out if is_symbolic(out) else x).scope
+            gap = _terms(out - x if name == "max" else x - out)
+            if not scope.at_least(gap, 0):
+                known = scope.at_least(_negative(gap), 0)
+                out = x if known else _made({((Operation(name, (out, x)), 1),): 1}, scope)
+        else:
+            out = max(out, x) if name == "max" else min(out, x)
+    return out
+
+
+def operate(name: str, x: Any, y: Any) -> Any:
+    """floordiv, mod, max or min of two sizes."""
+    if name in ("max", "min"):
+        return _extreme(name, (x, y))
+    return x // y if name == "floordiv" else x % y
+
+
+def variables(x: Any) -> set[str]:
+    """The names of the variables in a size."""
+    found: set[str] = set()
+    if type(x) is DimExpr:
+        for monomial in x.terms:
+            for factor, _ in monomial:
+                if type(factor) is str:
+                    found.add(factor)
+                else:
+                    found.update(*[variables(v) for v in factor.operands])
+    return found
+
+
+def substituted(x: Any, values: Mapping[str, Any]) -> Any:
+    """A size with values for its variables: ints, or expressions of another scope."""
+    if type(x) is not DimExpr:
+        return x
+    total: Any = 0
+    for monomial, k in x.terms.items():
+        part: Any = k
+        for factor, power in monomial:
+            if type(factor) is str:
+                value = values[factor]
+            else:
+                value = operate(factor.name, *[substituted(v, values) for v in factor.operands])
+            part = part * value**power
+        total = total + part
+    return total
+
+
+# ------------------------------------------------------------------ text
+_TOKEN = re.compile(r"\s*([A-Za-z]\w*|\d+|\.\.\.|[-+*^(),_]|\S)")
+OPERATIONS = ("floordiv", "mod", "max", "min")
+
+
+class Reader:
+    """A specification of sizes, read from left to right. `what` it is, in messages."""
+
+    def __init__(self, text: str, scope: SymbolicScope) -> None:
+        self.text, self.scope = text, scope
+        self.tokens = [(m.group(1), m.end()) for m in _TOKEN.finditer(text)]
+        self.at = 0
+
+    @property
+    def next(self) -> str:
+        """The token that comes; "" at the end."""
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
+
+    def take(self, *wanted: str) -> str:
+        """The token that comes, which must be one of the wanted ones where there are any."""
+        found = self.next
+        if wanted and found not in wanted:
+            raise ValueError(self.wrong(f"expecting one of {wanted} but found {found!r}"))
+        self.at += 1
+        return found
+
+    def wrong(self, why: str) -> str:
+        """The text of an error at this place."""
+        end = self.tokens[self.at - 1][1] if self.at else 0
+        return f"{why}. Parsed {self.text[:end]!r}, remaining {self.text[end:].lstrip()!r}."
+
+    def size(self) -> Any:
+        """An expression: sums of products of numbers, names, operations and their powers."""
+        negative = self.next == "-"
+        if negative:
+            self.take()
+        total = self._term()
+        total = -total if negative else total
+        while self.next in ("+", "-"):
+            sign = self.take()
+            term = self._term()
+            total = total + term if sign == "+" else total - term
+        return total
+
+    def _term(self) -> Any:
+        total = self._power()
+        while self.next == "*":
+            self.take()
+            total = total * self._power()
+        return total
+
+    def _power(self) -> Any:
+        base = self._atom()
+        if self.next != "^":
+            return base
+        self.take()
+        if not self.next.isdigit():
+            raise ValueError(self.wrong(f"expecting a number but found {self.next!r}"))
+        return base ** int(self.take())
+
+    def _atom(self) -> Any:
+        token = self.next
+        if token.isdigit():
+            return int(self.take())
+        if not token.isidentifier() or token == "_":
+            raise ValueError(self.wrong(f"expecting a name or a number but found {token!r}"))
+        self.take()
+        if token not in OPERATIONS:
+            return self.scope.variable(token)
+        self.take("(")
+        first = self.size()
+        self.take(",")
+        second = self.size()
+        self.take(")")
+        return operate(token, first, second)
+
+
+def _parsed_side(text: str, scope: SymbolicScope) -> Any:
+    reader = Reader(text, scope)
+    try:
+        found = reader.size()
+        reader.take("")
+    except ValueError as error:
+        raise ValueError(f"Constraint parsing error: {error}") from None
+    return found
