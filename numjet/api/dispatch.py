@@ -7,6 +7,7 @@ Installs the evaluator that the core's eager mode uses for calls and loops. `api
 from __future__ import annotations
 
 import ctypes
+import importlib
 import logging
 import sys
 import time
@@ -267,3 +268,14 @@ def _compiled_operation(primitive: Primitive, avals: tuple, params: dict, out: A
 
 
 hooks.run_compiled, hooks.operation, hooks.cache = run, operation, link
+
+
+def _following() -> Any:
+    """`api.key_reuse`, which few programs ask for."""
+    return importlib.import_module("numjet.api.key_reuse")
+
+
+config.debug_key_reuse.around = lambda value: _following().following(value)
+config.debug_key_reuse.on_change(lambda value: _following().follow(value))
+if config.debug_key_reuse.value:
+    _following().follow(True)

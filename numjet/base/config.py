@@ -66,7 +66,7 @@ class Flag:
 
     __slots__ = (
         "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks",
-        "_begins", "_fixed",
+        "_begins", "_fixed", "around",
         "__dict__",  # holds the flag's own __doc__
     )  # fmt: skip
 
@@ -85,6 +85,7 @@ class Flag:
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
         self._begins: list = []
+        self.around: Any = None  # a context for blocks with a value: `around(value)`
         self._fixed = ""
         # How many blocks of code (in any thread) have set a value of their own right now.
         self.uses = 0
@@ -211,7 +212,11 @@ class Flag:
             begin()
         changed(1)
         try:
-            yield
+            if self.around is None:
+                yield
+            else:
+                with self.around(value):
+                    yield
         finally:
             changed(-1)
             self.uses -= 1
@@ -229,6 +234,7 @@ disable_jit = Flag("disable_jit", False, bool, "run jitted functions operation b
 check_ir = Flag("check_ir", False, bool, "verify every IR after every pass")
 debug_nans = Flag("debug_nans", False, bool, "raise where a NaN first appears")
 debug_infs = Flag("debug_infs", False, bool, "raise where an infinity first appears")
+debug_key_reuse = Flag("debug_key_reuse", False, bool, "raise where a random key is used twice")
 check_tracer_leaks = Flag(
     "check_tracer_leaks", False, bool, "fail when a tracer outlives its trace"
 )

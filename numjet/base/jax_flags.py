@@ -55,7 +55,6 @@ DEFAULTS: dict[str, Any] = {
     "jax_cuda_visible_devices": "all",
     "jax_custom_vjp3": False,
     "jax_debug_infs": False,
-    "jax_debug_key_reuse": False,
     "jax_debug_leaked_clients_on_clear_backends": False,
     "jax_debug_log_modules": "",
     "jax_debug_nans": False,
@@ -173,23 +172,16 @@ CHOICES: dict[str, tuple] = {
         _GUARDS,
     ),
 }
-# Flags that ask for what is not there, rather than for what makes no difference.
-REFUSED = {
-    "jax_debug_key_reuse": "keys that are used twice are not looked for",
-}
-
-
 class SilentFlag:
     """A flag of JAX without effect here: it keeps its value, and says once that it does nothing."""
 
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value, self._said = name, value, False
-        refused = f"NotImplementedError for True: {REFUSED[name]}.\n" if name in REFUSED else ""
         self.__doc__ = (
             f"JAX's flag `{name}`, kept without effect here.\n\n"
             "new_val: its value within the block; True unless given where it is a switch. The "
             "first change\nsays that nothing depends on it, as a warning of the logger `numjet`. "
-            f"Raises ValueError for a\nvalue that it does not take.\n{refused}\n"
+            f"Raises ValueError for a\nvalue that it does not take.\n\n"
             f">>> import numjet as nj\n>>> print(nj.config.read({name!r}))\n{value}"
         )
 
@@ -221,8 +213,6 @@ class SilentFlag:
                 f"{self.name}: new enum value must be None or in "
                 f"{[c for c in choices if c is not None]}, got {value!r}."
             )
-        if self.name in REFUSED and value:
-            raise NotImplementedError(f"{self.name} is not there: {REFUSED[self.name]}.")
         harmless = value == DEFAULTS[self.name] or (
             self.name in ("jax_platforms", "jax_platform_name")
             and str(value).partition(",")[0] in ("", "cpu", "None")

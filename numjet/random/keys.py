@@ -16,6 +16,7 @@ import numpy as np
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
+from numjet.core.dims import DimExpr
 from numjet.core.structural import convert
 from numjet.ops.shape import copy
 from numjet.ops.slicing import index_in_dim
@@ -173,7 +174,9 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return _like_given(random_split(typed, shape=shape), raw)
 
 
-def _index(num: Any) -> int:
+def _index(num: Any) -> Any:
+    if type(num) is DimExpr:
+        return num
     if not hasattr(num, "__index__"):
         raise TypeError(
             f"random: a shape or count is made of integers, got {num!r}. Convert it with int(...)."
@@ -284,8 +287,8 @@ def key_dtype(impl_spec: Any = None) -> Any:
 def clone(key: Any) -> Any:
     """A copy of a key, for use where using it again is meant.
 
-    key: a PRNG key, or an array of them. The same words come out; here nothing watches how often a
-    key is used.
+    key: a PRNG key, or an array of them. The same words come out; with the flag `debug_key_reuse`
+    it counts as a new one.
 
     >>> from numjet import random
     >>> bool(random.clone(random.key(0)) == random.key(0))
