@@ -562,7 +562,7 @@ def any_symbolic(sizes: Iterable[Any]) -> bool:
 
 def index_of(x: Any) -> Any:
     """`operator.index`, which lets expressions be."""
-    return x if type(x) is DimExpr else operator.index(x)
+    return x if type(x) is int or type(x) is DimExpr else operator.index(x)
 
 
 def largest(*xs: Any) -> Any:

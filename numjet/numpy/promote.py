@@ -20,7 +20,7 @@ from numjet.base.errors import AxisError, BroadcastError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import any_symbolic, index_of
+from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -288,8 +288,9 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
         if n < 0:
             raise TypeError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
         out.append(n)
-    if not any_symbolic(out):
-        dtypes.check_elements(math.prod(out), name)
+    count = math.prod(out)
+    if type(count) is int:
+        dtypes.check_elements(count, name)
     return tuple(out)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
+from numjet.core.dims import DimExpr, index_of, largest, smallest
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import convert, full, instantiate, linear_jvp, moveaxis, zeros
@@ -246,8 +246,10 @@ def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
     if isinstance(index, int | np.integer | DimExpr):
         index = index_of(index)
         # Clamped here, so that sizes and indices beyond 32 bits never wrap.
-        index = largest(-1, smallest(index + size if negative and index < 0 else index, size))
-        return full((), largest(index, 0), numbers)
+        index = index + size if negative and index < 0 else index
+        if type(index) is int and type(size) is int:
+            return full((), max(0, min(index, size)), numbers)
+        return full((), largest(0, smallest(index, size)), numbers)
     index = as_array(index)
     dtype = index.aval.dtype
     if dtypes.is_integer(dtype) and negative and dtypes.kind(dtype) == "i":
@@ -313,9 +315,12 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: tuple) 
 def index_dtype(*sizes: int) -> np.dtype:
     """The dtype of positions on axes of these sizes, their ends included: int32 where it holds
     them."""
-    if any_symbolic(sizes):
-        return dtypes.int32  # calls are held to it (`transforms.concrete_sizes`)
-    return dtypes.int32 if max(sizes, default=0) < 2**31 else dtypes.int64
+    for n in sizes:
+        if type(n) is DimExpr:
+            return dtypes.int32  # calls are held to it (`transforms.concrete_sizes`)
+        if n >= 2**31:
+            return dtypes.int64
+    return dtypes.int32
 
 
 def narrow_index(i: Any, dtype: np.dtype = dtypes.int32) -> Any:

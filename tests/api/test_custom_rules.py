@@ -414,3 +414,40 @@ def test_a_rule_runs_where_only_zeros_arrive(wrap):
     ]
     for expected, program in programs:
         assert float(wrap(nj.grad(program, 1))(x, s)) == expected
+
+
+# ------------------------------------------------------------------ closures
+def scaled_by(c: Any, rule: Callable) -> Callable:
+    scaled = nj.custom_jvp(lambda x: x * c)
+    scaled.defjvp(functools.partial(rule, scaled, c))
+    return scaled
+
+
+# As in JAX 0.10: what the function closes over has no derivative where the rule leaves it alone.
+OF_CLOSURES = {
+    "jit around": (lambda f: nj.grad(nj.jit(lambda c: f(c)(3.0))), 0.0),
+    "jit around, given too": (lambda f: nj.grad(nj.jit(lambda c: f(c)(c))), 7.0),
+    "jit inside": (lambda f: nj.grad(lambda c: nj.jit(f(c))(3.0)), 0.0),
+    "scan": (lambda f: nj.grad(
+        lambda c: lax.scan(lambda s, _: (f(c)(s), None), 1.0, None, length=2)[0]), 0.0),
+    "given too": (lambda f: nj.grad(lambda c: f(c)(c)), 7.0),
+    "inner gradient": (lambda f: nj.grad(lambda c: nj.grad(f(c))(3.0)), 0.0),
+    "vmap": (lambda f: lambda c: nj.vmap(lambda c: nj.grad(f(c))(3.0))(jnp.stack([c, c]))[1], 7.0),
+}
+
+
+@pytest.mark.parametrize("name", OF_CLOSURES)
+def test_values_that_a_function_closes_over_have_no_derivative(name: str) -> None:
+    of, want = OF_CLOSURES[name]
+    rule = lambda _, c, primals, tangents: (primals[0] * 3.0, 7.0 * tangents[0])  # noqa: E731
+    assert float(of(lambda c: scaled_by(c, rule))(2.0)) == want
+
+
+@pytest.mark.parametrize("name", ["jit around", "jit inside", "scan", "given too"])
+@pytest.mark.parametrize("rule", [
+    lambda f, c, primals, tangents: (f(*primals), 7.0 * tangents[0]),
+    lambda f, c, primals, tangents: (primals[0], c * tangents[0]),
+], ids=["the function again", "the value"])
+def test_a_rule_that_uses_such_a_value_is_refused(name: str, rule: Callable) -> None:
+    with pytest.raises(nj.errors.UnexpectedTracerError):
+        OF_CLOSURES[name][0](lambda c: scaled_by(c, rule))(2.0)
