@@ -17,7 +17,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
-from numjet.core.lowering import Host, Pointwise, Reduce, elementwise_loops
+from numjet.core.lowering import Expand, Pointwise, Reduce, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 
 
@@ -438,6 +438,6 @@ dim_as_value_p = Primitive(
     abstract=lambda *, dim: ShapedArray((), dtypes.canonical(dtypes.int64), True),
     reference=_no_value,
     batch=lambda axis, args, dims, *, dim: (dim_as_value_p.bind(dim=dim), None),
-    loops=Host(),
+    loops=Expand(_no_value),
 )
 hooks.install(DimExpr, {"__jax_array__": lambda self: dim_as_value_p.bind(dim=self)})
