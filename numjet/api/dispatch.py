@@ -275,7 +275,7 @@ def _following() -> Any:
     return importlib.import_module("numjet.api.key_reuse")
 
 
-config.debug_key_reuse.around = lambda value: _following().following(value)
+config.debug_key_reuse.on_block(lambda value: _following().following(value))
 config.debug_key_reuse.on_change(lambda value: _following().follow(value))
 if config.debug_key_reuse.value:
     _following().follow(True)

@@ -66,7 +66,7 @@ class Flag:
 
     __slots__ = (
         "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks",
-        "_begins", "_fixed", "around",
+        "_begins", "_fixed", "_around",
         "__dict__",  # holds the flag's own __doc__
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ class Flag:
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
         self._begins: list = []
-        self.around: Any = None  # a context for blocks with a value: `around(value)`
+        self._around: Any = None
         self._fixed = ""
         # How many blocks of code (in any thread) have set a value of their own right now.
         self.uses = 0
@@ -180,6 +180,10 @@ class Flag:
         """Call `hook(value)` whenever the process-wide value is set."""
         self._hooks.append(hook)
 
+    def on_block(self, around: Any) -> None:
+        """Run each block that has a value of its own within the context `around(value)`."""
+        self._around = around
+
     def on_begin(self, hook: Any) -> None:
         """Call `hook()` whenever the process-wide value is set, or a block gets its own."""
         self._begins.append(hook)
@@ -212,10 +216,10 @@ class Flag:
             begin()
         changed(1)
         try:
-            if self.around is None:
+            if self._around is None:
                 yield
             else:
-                with self.around(value):
+                with self._around(value):
                     yield
         finally:
             changed(-1)
