@@ -213,15 +213,18 @@ class StageTrace(Trace):
         if self.refs is not None:
             outs = self._close_refs(outs, use)
         outvars = [self.atom(x) for x in outs]
-        jaxpr = Jaxpr(
-            self.constvars, self.invars, outvars, self.eqns, self.effects, self.fun_name or None
-        )
+        count, last, name = len(self.consts), len(self.eqns), self.fun_name or None
+        jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.effects, name)
+        consts = self.consts
+        if len(consts) != count:  # a finalizer that ran meanwhile has computed with an array
+            constvars, consts, eqns = self.constvars[:count], consts[:count], self.eqns[:last]
+            jaxpr = Jaxpr(constvars, self.invars, outvars, eqns, self.effects, name)
         self.done = True
         if len(self.eqns) > _LONG and hooks.long_trace is not None:
             hooks.long_trace()
         if config.check_ir.value:
             check_jaxpr(jaxpr)
-        return jaxpr, self.consts
+        return jaxpr, consts
 
     def describe(self, tracer: StageTracer) -> str:
         """Which arguments of the traced function `tracer` depends on, and the line that made it."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.core.avals import ShapedArray
+from numjet.transforms import stage
 
 
 def test_leaked_values_of_every_kind_of_staging_are_found():
@@ -22,3 +25,18 @@ def test_leaked_values_of_every_kind_of_staging_are_found():
             with pytest.raises(nj.errors.UnexpectedTracerError, match="Leaked trace"):
                 leaking()
             kept.clear()
+
+
+def test_a_finalizer_that_computes_while_a_program_ends_is_no_part_of_it(monkeypatch):
+    """What it computed with was among the constants, but not among their variables."""
+    kept, make = jnp.arange(3.0) + 0, stage.Jaxpr
+
+    def made(*args):
+        jaxpr = make(*args)
+        kept + jnp.float32(2)  # as a finalizer that runs where something is allocated
+        return jaxpr
+
+    monkeypatch.setattr(stage, "Jaxpr", made)
+    closed = stage.stage_closed(lambda x: [x * 2], [ShapedArray((3,), np.dtype(np.float32))])
+    assert len(closed.jaxpr.constvars) == len(closed.consts) == 0
+    assert [str(eqn.primitive) for eqn in closed.jaxpr.eqns] == ["mul"]
