@@ -120,7 +120,7 @@ def _interpolated(
         matrix = _weights(x.shape[axis], shape[axis], scale[k], shift[k], kernel, antialias)
         matrix = matrix.astype(x.dtype)
         before, after = x.shape[:axis], x.shape[axis + 1 :]
-        if math.prod(after) >= _LONG:  # nothing is transposed
+        if not any_symbolic(after) and math.prod(after) >= _LONG:  # nothing is transposed
             rows = x.reshape(math.prod(before), x.shape[axis], math.prod(after))
             product = jnp.matmul(matrix.T, rows, precision=precision)
             x = product.reshape(*before, shape[axis], *after)
