@@ -117,7 +117,7 @@ def eager() -> list[Piece]:
     >>> nj.debug.eager()[0].operations
     ('sin', 'mul', 'reduce_sum')
     """
-    return list(pieces)[::-1]
+    return [ran.piece() for ran in list(pieces)[::-1]]
 
 
 def visualize_sharding(

@@ -37,12 +37,13 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import (
+    RESULTS,
     DeferredArray,
     FormRecord,
     Held,
-    Piece,
     Place,
     Plan,
+    Ran,
     Record,
     arrive,
     deferred,
@@ -71,8 +72,6 @@ FIRST = 32
 FOUND_FOR_ONE = 4
 # A chain of elementwise operations is compiled for a size when it was met so often with it.
 USES_OF_ONE_SIZE = 16
-# Codes of operands: a row's result is row << RESULTS | number, an input -1 - its number.
-RESULTS = 4
 _MASK = (1 << RESULTS) - 1
 
 _new = object.__new__
@@ -95,6 +94,10 @@ _forms = WeighedMemo("forms of deferred operations", 16384, FORM_BYTES, _form_by
 _programs = WeighedMemo(
     "programs of deferred operations", 1024, dispatch.PROGRAM_BYTES, dispatch.weight
 )
+# What rows are called, and which results are parts of what: by what tells rows from others.
+_sequences = WeighedMemo(
+    "names of deferred operations", 1024, FORM_BYTES, lambda known: 64 * len(known[0])
+)
 _counts = {"found": 0, "compiled": 0}
 _starts: set[tuple] = set()
 _MAX_STARTS = 4096
@@ -104,7 +107,7 @@ class Form(FormRecord):
     """An operation on operands of given avals: all of a row but which operands."""
 
     __slots__ = (
-        "number", "name", "primitive", "params", "avals", "outs", "several", "view", "alias",
+        "name", "primitive", "params", "avals", "outs", "several", "view", "alias",
         "numpys", "pattern",
     )  # fmt: skip
 
@@ -424,16 +427,22 @@ def _opened(local: _Local, form: Form, arrays: Sequence) -> tuple[Tape, list, li
         return tape, rows, codes
 
 
+def prepare(plan: Plan) -> bool:
+    """Whether a plan can be written down: `hooks.prepare`."""
+    native.prepare(plan, _forms_of(plan))
+    return bool(plan.forms)
+
+
 def defer_plan(plan: Plan, arrays: Sequence) -> Any:
     """Write the operations of a plan down: `hooks.defer_plan`."""
+    if plan.forms is None:
+        prepare(plan)
     forms = plan.forms
-    if forms is None:
-        forms = _forms_of(plan)
-        native.prepare(plan, forms)
     local = _local
     if not forms or local.busy or not _enabled():
         return None
-    if len(forms) == 1:
+    kept = plan.kept
+    if len(forms) == 1 and kept is None:
         out = _next_row(local.tape, forms[0], arrays)
         if out is not None:
             return out
@@ -449,17 +458,18 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
                 return None
             tape, rows, codes = opened
             last = len(forms) - 1
+            outs: list[DeferredArray] = []
             for k, (form, equation) in enumerate(zip(forms, plan.equations, strict=True)):
                 operands = tuple([codes[place] for place in equation[2]])
                 code = len(rows) << RESULTS
-                if k == last:
-                    out = deferred(tape, code, form.outs[0])
-                    rows.append((form, operands, (Held(out),)))
+                codes.append(code)
+                if k == last if kept is None else k in kept:
+                    outs.append(deferred(tape, code, form.outs[0]))
+                    rows.append((form, operands, (Held(outs[-1]),)))
                 else:
                     rows.append((form, operands, ()))
-                    codes.append(code)
             if tape.rows is rows:
-                return out
+                return outs[0] if kept is None else outs
     finally:
         local.busy = False
 
@@ -551,34 +561,36 @@ def _begin(form: Form) -> None:
 def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter()
-    holders: dict[int, DeferredArray] = {}
-    roots: dict[int, int] = {}  # of results that are views of others: of which
-    code = -1 << RESULTS
-    for form, codes, helds in rows:
-        code += 1 << RESULTS
-        for k, held in enumerate(helds):
-            array = held()
-            if array is not None:
-                holders[code | k] = array
-        if form.alias:
-            (of,) = codes
-            root = roots.get(of, of)
-            # A part of what nobody needs otherwise is computed alone.
-            if form.view or root < 0 or root in holders:
-                roots[code] = root
+    key, holders = native.survey(rows)
     if not holders:
         return
-    outs = sorted({r for r in [roots.get(code, code) for code in holders] if r >= 0})
-    values: dict[int, Any] = {-1 - k: v for k, v in enumerate(tape.inputs)}
+    known = _sequences.get(key)
+    if known is None:
+        known = _sequences[key] = (
+            tuple([form.name for form, _, _ in rows]),
+            [(k << RESULTS, *row[1], row[0].view) for k, row in enumerate(rows) if row[0].alias],
+        )
+    names, aliases = known
+    roots: dict[int, int] = {}  # of results that are views of others: of which
+    for code, of, view in aliases:
+        root = roots.get(of, of)
+        # A part of what nobody needs otherwise is computed alone.
+        if view or root < 0 or root in holders:
+            roots[code] = root
+    outs = list(holders)
+    if roots:
+        outs = sorted({r for r in [roots.get(code, code) for code in holders] if r >= 0})
+    values: dict[int, Any] = {}
     how = "views"
     if outs:
-        compute, how = _program(tape, rows, outs)
+        compute, how = _program(tape, rows, outs, key)
         values.update(zip(outs, compute(tape.inputs), strict=True))
-    for code, array in holders.items():
-        arrive(array, values[code] if code in values else _view(rows, code, values))
-    names = tuple([row[0].name for row in rows])
+    if roots:
+        values.update({-1 - k: v for k, v in enumerate(tape.inputs)})
+    for code, x in holders.items():
+        arrive(x, values[code] if code in values else _view(rows, code, values))
     took = 1e3 * (time.perf_counter() - start)
-    pieces.append(Piece(names, len(holders), why, str(hooks.user_line() or ""), how, took))
+    pieces.append(Ran(names, len(holders), why, hooks.user_line(), how, took))
 
 
 def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
@@ -594,12 +606,12 @@ def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
     return value
 
 
-def _program(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callable, str]:
-    """A function of the inputs that gives these results, and where it came from."""
-    key = (
-        config.trace_key(), len(tape.inputs), tuple(outs),
-        tuple([(form.number, codes) for form, codes, _ in rows]),
-    )  # fmt: skip
+def _program(
+    tape: _Taken, rows: list[Row], outs: list[int], words: bytes
+) -> tuple[Callable, str]:
+    """A function of the inputs that gives these results of rows (`words` tell them from others),
+    and where it came from."""
+    key = (config.trace_key(), len(tape.inputs), tuple(outs), words)
     found = _programs.get(key, 0)
     if type(found) is not int:
         _counts["found"] += 1
@@ -772,7 +784,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lambda: finish_here("a fork"))
 
 hooks.defer, hooks.defer_plan, hooks.defer_again = defer, defer_plan, defer_again
-hooks.planned = planned
+hooks.planned, hooks.prepare = planned, prepare
 native.connect(
     {
         "tape": Tape, "local": _local, "open_name": "tape", "busy_name": "busy",

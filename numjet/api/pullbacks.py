@@ -25,7 +25,8 @@ from numjet.core.structural import convert, instantiate, placed_like
 from numjet.core.trace import aval_of
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.linearize import Linearized, live_tape, tape_to_jaxpr
-from numjet.transforms.transpose import backward_pass, transpose_tape
+from numjet.transforms.transpose import backward_pass
+from numjet.transforms.walks import transpose_tape
 
 
 class VJP:

@@ -41,10 +41,16 @@ class Record:
 
 
 class FormRecord:
-    """What native code reads of an operation's form: whether a record began with it."""
+    """What native code reads of an operation's form: which it is, and whether a record began with
+    it."""
 
-    __slots__ = ("begins",)
+    __slots__ = ("number", "begins")
+    number: int
     begins: bool
+
+
+# Codes of operands: a row's result is row << RESULTS | number, an input -1 - its number.
+RESULTS = 4
 
 
 class Place:
@@ -113,17 +119,22 @@ class Plan:
 
     `equations` are (primitive, params, places, aval): a place is that of an array, counted with the
     constants behind the given ones, or of an earlier equation's result behind these. The last
-    equation's result is the plan's. `forms` is what `api.deferral` made of it: None before it was
+    equation's result is the plan's, or `kept` says which equations' are; then there are
+    several, as a list. `forms` is what `api.deferral` made of it: None before it was
     asked, () where it leaves it alone. `entry` is the same for native code, or None, and points
     into what is `held`; `told` says whether the tables of operations know the plan. `remote` is
     what `xla.backend` made of it.
     """
 
-    __slots__ = ("avals", "constants", "entry", "equations", "forms", "held", "remote", "told")
+    __slots__ = (
+        "avals", "constants", "entry", "equations", "forms", "held", "kept", "remote", "told"
+    )  # fmt: skip
 
     def __init__(
-        self, avals: Sequence[ShapedArray], constants: Sequence[ArrayImpl], equations: Sequence
-    ) -> None:
+        self, avals: Sequence[ShapedArray], constants: Sequence[ArrayImpl], equations: Sequence,
+        kept: frozenset[int] | None = None,
+    ) -> None:  # fmt: skip
+        self.kept = kept
         self.avals = (*avals, *[c.aval for c in constants])
         self.constants, self.equations = list(constants), equations
         self.forms: Any = None
@@ -149,4 +160,24 @@ class Piece(NamedTuple):
     milliseconds: float
 
 
-pieces: deque[Piece] = deque(maxlen=256)
+class Ran:
+    """A piece as it is noted: the line of the user's program is written out when somebody asks."""
+
+    __slots__ = ("facts", "made")
+
+    def __init__(
+        self, operations: tuple[str, ...], kept: int, why: str, line: Any, how: str, took: float
+    ) -> None:
+        self.facts: Any = operations, kept, why, line, how, took
+        self.made: Piece | None = None
+
+    def piece(self) -> Piece:
+        """The piece, the same each time."""
+        found = self.made
+        if found is None:
+            operations, kept, why, line, how, took = self.facts
+            found = self.made = Piece(operations, kept, why, str(line or ""), how, took)
+        return found
+
+
+pieces: deque[Ran] = deque(maxlen=256)

@@ -113,6 +113,10 @@ defer: Callable[[Any, list, dict, tuple, Any], Any] = lambda *_: None
 # None where they are to run one by one. Installed by `api.deferral`.
 defer_plan: Callable[[Any, Any], Any] = lambda *_: None
 
+# Whether a `deferred.Plan` can be written down; native code knows it from then on. Installed by
+# `api.deferral`.
+prepare: Callable[[Any], bool] = lambda _: False
+
 # An operation like one that was deferred before (primitive, operands, params), written down, or
 # None. Installed by `api.deferral`.
 defer_again: Callable[[Any, tuple, dict], Any] = lambda *_: None

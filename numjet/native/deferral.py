@@ -8,6 +8,7 @@ them), and a slot of `core.deferred`'s classes that holds something else than it
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -16,20 +17,28 @@ import numpy as np
 from numjet.base import config, locks
 from numjet.core import deferred, hooks
 from numjet.core.array import ArrayImpl
+from numjet.core.jaxpr import Var
+from numjet.core.memo import Memo
 from numjet.cpu.builder.records import words
 from numjet.native import objects
 from numjet.native.entries import address
 from numjet.native.layout import context_of, forever, slots_of
 from numjet.native.tables import WRITTEN, DeferralContext, Written, WrittenStep
+from numjet.transforms.eager import LinearizeTrace, LinearTracer
+from numjet.transforms.steps import Rule, Step
 
-FUNCTIONS = {"defer_plan": "positional", "planned": "function"}
+FUNCTIONS = {"defer_plan": "positional", "planned": "function", "survey": "positional",
+             "process": "positional"}
 _CLASSES: tuple[tuple[Any, Any, bool], ...] = (
     (objects.Tape, deferred.Record, False), (objects.Place, deferred.Place, True),
     (objects.DeferredArray, deferred.DeferredArray, True), (objects.Plan, deferred.Plan, True),
-    (objects.Form, deferred.FormRecord, False),
+    (objects.Form, deferred.FormRecord, False), (objects.Var, Var, True),
+    (objects.LinearTracer, LinearTracer, True), (objects.Rule, Rule, True),
+    (objects.Step, Step, True),
 )  # fmt: skip
 # What 0.0 is called among a dict's numbers, as it equals -0.0.
 PLUS_ZERO = "+0.0"
+in_python = LinearizeTrace.process  # the specification, to which the native code leaves the rest
 _keep: list[Any] = forever([])
 _given: dict[str, Any] = forever({})  # what `install` and `connect` were given
 
@@ -44,10 +53,14 @@ def reason() -> str:
     return f"the interpreter does not have {missing[0]}" if missing else ""
 
 
-def install(new_function: Callable, methods: dict[str, Any], variable: int) -> None:
-    """The code is there. `methods` describe its functions, `new_function` makes one of such; the
-    variable leads to what the code knows."""
-    _given.update(methods=methods, new_function=new_function, variable=variable)
+def install(
+    new_function: Callable, new_method: Callable, methods: dict[str, Any], variable: int
+) -> None:
+    """The code is there. `methods` describe its functions, `new_function` and `new_method` make one
+    of such; the variable leads to what the code knows."""
+    _given.update(
+        methods=methods, new_function=new_function, new_method=new_method, variable=variable
+    )
     _begin()
 
 
@@ -63,19 +76,46 @@ def _begin() -> None:
         return
     known = _given["objects"] | {
         "true": True, "false": False, "list": list, "dict": dict, "tuple": tuple, "empty": (),
+        "none": None,
         "ndarray": np.ndarray, "array": ArrayImpl, "deferred": deferred.DeferredArray,
         "place": deferred.Place, "plan": deferred.Plan, "pool_name": "from_pool",
-        "float": float, "plus_zero": PLUS_ZERO,
+        "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
+        "step": Step, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
+        "process": in_python, "zero": 0, "rules_name": "rules", "tape_name": "tape",
     }  # fmt: skip
     facts = {name: id(x) for name, x in known.items()} | _given["numbers"]
     context = context_of(DeferralContext, facts | {"state": config.state.buffer_info()[0]})
     _keep.append((known, context))
     ctypes.c_size_t.from_address(_given["variable"]).value = address(context)
     hooks.defer_plan = _function("defer_plan", None)
+    _given["survey"] = _function("survey", None)
+    process = ctypes.addressof(_given["methods"]["process"])
+    hooks.install(LinearizeTrace, {"process": _given["new_method"](LinearizeTrace, process)})
 
 
 def _function(name: str, known: Any) -> Callable:
     return _given["new_function"](ctypes.addressof(_given["methods"][name]), known, None)
+
+
+def survey(rows: list) -> tuple[bytes, dict[int, Any]]:
+    """What tells rows of a record from others (forms' numbers and operands, as words), and the
+    results that somebody holds, by their codes."""
+    found = _given.get("survey", _survey)(rows)
+    return _survey(rows) if found is None else found
+
+
+def _survey(rows: list) -> tuple[bytes, dict[int, Any]]:
+    key = array("q")
+    holders = {}
+    for i, (form, codes, helds) in enumerate(rows):
+        key.append(form.number)
+        key.append(len(codes))
+        key.extend(codes)
+        for k, held in enumerate(helds):
+            x = held()
+            if x is not None:
+                holders[i << deferred.RESULTS | k] = x
+    return key.tobytes(), holders
 
 
 def planned(plan: deferred.Plan, function: Callable) -> Callable:
@@ -104,15 +144,20 @@ def _entry(plan: deferred.Plan, forms: tuple) -> Any:
     refs: list[Any] = [np.array([a.nbytes for a in arrays] or [0], np.int64)]
     refs.append(np.array([*map(id, plan.constants), 0], np.int64))
     steps = []
-    for form, (_, _, places, out) in zip(forms, plan.equations, strict=True):
+    last = len(forms) - 1
+    kept = {last} if plan.kept is None else plan.kept
+    for k, (form, (_, _, places, out)) in enumerate(zip(forms, plan.equations, strict=True)):
         refs.append(np.array(places, np.int64))
-        step = {"form": id(form), "aval": id(out), "count": len(places), "place": address(refs[-1])}
+        step = {
+            "form": id(form), "aval": id(out), "kept": k in kept, "count": len(places),
+            "place": address(refs[-1]),
+        }  # fmt: skip
         steps.append([step[name] for name in words(WrittenStep)])
     refs.append(np.array(steps, np.int64))
     whole = {
         "operands": len(arrays) - len(plan.constants), "constants": len(plan.constants),
         "nbytes": address(refs[0]), "constant": address(refs[1]), "steps": len(steps),
-        "step": address(refs[-1]),
+        "step": address(refs[-1]), "outs": 0 if plan.kept is None else len(plan.kept),
     }  # fmt: skip
     plan.held = tuple(refs)
     return np.array([whole[name] for name in words(Written)], np.int64)

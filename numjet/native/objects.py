@@ -224,8 +224,41 @@ class Plan(Object):
     entry: Object
 
 
+class LinearTracer(Object):
+    """A linearized concrete value (`transforms.eager`)."""
+
+    found = {}
+    owner: Object
+    primal: Object
+    tangent: Object
+    aval: Object
+
+
+class Rule(Object):
+    """How a primitive is linearized (`transforms.steps`)."""
+
+    found = {}
+    forward: Object
+    aval: Object
+    alias: Object
+    plan: Object
+    constants: Object
+    gives: Object
+
+
+class Step(Object):
+    """A rule in a record."""
+
+    found = {}
+    rule: Object
+    residuals: Object
+    invars: Object
+    outvars: Object
+
+
 class Form(Object):
     """What of a row does not depend on the operands (`core.deferred.FormRecord`)."""
 
     found = {}
+    number: Object
     begins: Object

@@ -389,7 +389,7 @@ def _install_deferral() -> None:
         name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
         for name, kind in deferral.FUNCTIONS.items()
     }
-    deferral.install(_new_function, methods, addresses["deferral"])
+    deferral.install(_new_function, _new_method, methods, addresses["deferral"])
 
 
 def possible() -> bool:

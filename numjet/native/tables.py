@@ -248,7 +248,7 @@ class Tables(Record):
 # ------------------------------------------------------------------ what runs later
 
 LATER_SLOTS = 256
-WRITTEN = 32  # values that a plan names, at most
+WRITTEN = 8192  # values that a plan names, at most
 
 
 class DeferralContext(Record):
@@ -265,10 +265,15 @@ class DeferralContext(Record):
     PyList_New: Callable[[Int], Object]
     PyList_Append: Callable[[Object, Object], Int32]
     PyList_SetSlice: Callable[[Object, Int, Int, Object], Int32]
+    PyDict_New: Callable[[], Object]
     PyDict_GetItem: Callable[[Object, Object], Object]
     PyDict_SetItem: Callable[[Object, Object, Object], Int32]
+    PyDict_Next: Callable[[Object, Array[Int], Array[Object], Array[Object]], Int32]
+    PyErr_Occurred: Callable[[], Object]
     PyLong_AsLongLong: Callable[[Object], Int]
     PyLong_FromLongLong: Callable[[Int], Object]
+    PyBytes_FromStringAndSize: Callable[[Pointer, Int], Object]
+    PyBytes_AsString: Callable[[Object], Array[Int]]
     PyWeakref_NewRef: Callable[[Object, Object], Object]
     true: Object
     false: Object
@@ -276,8 +281,19 @@ class DeferralContext(Record):
     dict: Object
     tuple: Object
     empty: Object  # tuple
+    none: Object
     ndarray: Object
     array: Object
+    linear_tracer: Object
+    var: Object
+    step: Object
+    rule: Object
+    memo: Object
+    checks: List  # the flag `numeric_checks`
+    zero: Object
+    process: Object
+    rules_name: Object
+    tape_name: Object
     deferred: Object
     place: Object
     tape: Object
@@ -303,19 +319,23 @@ class Deferral(Record):
 
 
 class WrittenStep(Record):
-    """An operation of a plan: its form, the aval of its result, and which values it reads."""
+    """An operation of a plan: its form, the aval of its result, whether this is one of the plan's,
+    and which values it reads."""
 
     form: Object
     aval: Object
+    kept: Int
     count: Int
     place: Array[Int]
 
 
 class Written(Record):
     """A plan. Its values are the operands, the constants, and the operations' results; `nbytes`
-    those of the operands and constants."""
+    those of the operands and constants. outs: how many results it has, 0 for that of the last
+    operation alone."""
 
     operands: Int
+    outs: Int
     constants: Int
     constant: Array[Object]
     nbytes: Array[Int]

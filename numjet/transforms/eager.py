@@ -18,7 +18,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
-from numjet.core.deferred import DeferredArray
+from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import executor
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.lowering import Host
@@ -81,6 +81,7 @@ class LinearizeTrace(JVPTrace):
         if rules is None:
             rules = _rules.setdefault(key, Memo(_NAME))
         self.rules: dict[tuple, Any] = rules
+        self.tape: list[Any] = parent.tape
 
     def process(
         self, primitive: Primitive, args: tuple, params: dict, forward: Callable | None = None
@@ -129,7 +130,7 @@ class LinearizeTrace(JVPTrace):
         if rule.alias is None:
             tangent = _new(Var)
             tangent.aval = rule.aval
-            self.parent.tape.append(Step(rule, residuals, variables, tangent))
+            self.tape.append(Step(rule, residuals, variables, tangent))
         else:
             tangent = variables[rule.alias]
         tracer = _new(LinearTracer)
@@ -287,28 +288,70 @@ def derive(primitive: Primitive, avals: Sequence[Any], mask: int, params: dict) 
         return None
     known, _ = dce_jaxpr(known)
     out, residuals = known.outvars[0], known.outvars[1:]
-    forward = _write(known, consts, known.invars, out, residuals)
+    forward = written(known, consts, known.invars, out, residuals)
     if forward is None or linear is None:
-        return forward and Rule(forward, None, None, None, None)
+        return forward and _with_plan(Rule(forward, None, None, None, None), known, consts)
     (tangent,) = linear.outvars
     tangents = linear.invars[len(residuals) :]
     if tangent in tangents:
-        return Rule(forward, None, linear, tangent.aval, tangents.index(tangent))
-    backward = _backward(linear, len(tangents))
-    return backward and Rule(forward, backward, linear, tangent.aval, None)
+        rule = Rule(forward, None, linear, tangent.aval, tangents.index(tangent))
+        return _with_plan(rule, known, consts)
+    reverse = reversed_part(linear, len(tangents))
+    if reverse is None:
+        return None
+    jaxpr, parts = reverse
+    *given, ct = jaxpr.invars
+    backward = written(jaxpr, [], [ct], None, parts, given)
+    if backward is None:
+        return None
+    rule = Rule(forward, backward, linear, tangent.aval, None, reverse)
+    return _with_plan(rule, known, consts)
 
 
-def _backward(linear: Jaxpr, n: int) -> Callable | None:
-    """The function of a cotangent and the residuals that gives those of the last `n` inputs."""
+def _with_plan(rule: Rule, known: Jaxpr, consts: Sequence[Any]) -> Rule:
+    """The rule, with what `forward` does (`known`) as a plan, if it can be written down."""
+    if known.eqns and not any([eqn.primitive.multiple_results for eqn in known.eqns]):
+        jaxpr = _in_place(known, consts)
+        if jaxpr is not None:
+            plan, gives = plan_of(jaxpr.invars, jaxpr.eqns, jaxpr.outvars)
+            if hooks.prepare(plan):
+                rule.plan, rule.constants = plan, plan.constants
+                rule.gives = tuple([k for k in gives if k is not None])
+    return rule
+
+
+def _in_place(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr | None:
+    """A jaxpr with its constants written in place; None where one is no concrete array."""
+    if not consts:
+        return jaxpr
+    if not all([type(x) is ArrayImpl for x in consts]):
+        return None
+    values: dict[Any, Any] = {
+        v: Literal(x, v.aval) for v, x in zip(jaxpr.constvars, consts, strict=True)
+    }
+
+    def atom(x: Any) -> Any:
+        return x if type(x) is Literal else values.get(x, x)
+
+    eqns = [eqn.replace(invars=list(map(atom, eqn.invars))) for eqn in jaxpr.eqns]
+    return jaxpr.replace(constvars=[], eqns=eqns, outvars=list(map(atom, jaxpr.outvars)))
+
+
+def reversed_part(linear: Jaxpr, n: int) -> tuple[Jaxpr, list] | None:
+    """A linear jaxpr turned round: that of its first inputs and a cotangent, with constants written
+    in place, and the atoms that are the cotangents of the last `n` inputs (None: zero). None where
+    a constant is no concrete array."""
     r = len(linear.invars) - n
     unknown = [i >= r for i in range(len(linear.invars))]
     closed, nonzero = transpose_jaxpr(ClosedJaxpr(linear, []), unknown, [True])
     jaxpr, _ = dce_jaxpr(closed.jaxpr)
     jaxpr = jaxpr.replace(eqns=_without_turns(jaxpr))
+    placed = _in_place(jaxpr, closed.consts)
+    if placed is None:
+        return None
+    jaxpr = placed
     given = iter(jaxpr.outvars)
-    outs = [next(given) if there else None for there in nonzero]
-    *residuals, ct = jaxpr.invars
-    return _write(jaxpr, closed.consts, [ct], None, outs, residuals)
+    return jaxpr, [next(given) if there else None for there in nonzero]
 
 
 def _without_turns(jaxpr: Jaxpr) -> list[Eqn]:
@@ -338,7 +381,36 @@ def _without_turns(jaxpr: Jaxpr) -> list[Eqn]:
     return eqns
 
 
-def _write(
+def plan_of(
+    ins: list[Var], eqns: Sequence[Eqn], outs: Sequence[Any]
+) -> tuple[Plan, list[int | None]]:
+    """The equations as a plan, and which of its values `outs` are: operands, constants, and those
+    that it gives."""
+    constants: list[ArrayImpl] = []
+    at: dict[Any, int] = {v: k for k, v in enumerate(ins)}
+    atoms = [x for eqn in eqns for x in eqn.invars] + [x for x in outs if x is not None]
+    for x in atoms:
+        if type(x) is Literal and id(x) not in at:
+            at[id(x)] = len(ins) + len(constants)
+            constants.append(x.value)
+    n = len(ins) + len(constants)
+
+    def place(x: Any) -> int:
+        return at[id(x) if type(x) is Literal else x]
+
+    equations = []
+    for k, eqn in enumerate(eqns):
+        (out,) = eqn.outvars
+        places = tuple([place(x) for x in eqn.invars])
+        equations.append((eqn.primitive, eqn.params, places, out.aval))
+        at[out] = n + k
+    kept = sorted({place(x) - n for x in outs if x is not None and place(x) >= n})
+    plan = Plan([v.aval for v in ins], constants, equations, frozenset(kept))
+    rank = {k + n: n + r for r, k in enumerate(kept)}
+    return plan, [None if x is None else rank.get(place(x), place(x)) for x in outs]
+
+
+def written(
     jaxpr: Jaxpr,
     consts: Sequence[Any],
     arguments: Sequence[Var],
@@ -374,7 +446,11 @@ def _write(
         heads.append("residuals")
         if residuals:
             lines.append(f"{several(residuals)} = residuals")
-    for eqn in jaxpr.eqns:
+    last: dict[Any, int] = {
+        v: k for k, eqn in enumerate(jaxpr.eqns) for v in eqn.invars if type(v) is Var
+    }
+    made, needed = set(), {first, *outs}
+    for k, eqn in enumerate(jaxpr.eqns):
         primitive = eqn.primitive
         if primitive.evaluate is not None or primitive.multiple_results or eqn.effects:
             return None
@@ -383,6 +459,10 @@ def _write(
         run = executor(primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
         args = ", ".join([name(v) for v in eqn.invars])
         lines.append(f"{name(eqn.outvars[0])} = {constant(run)}({args})")
+        gone = [v for v in dict.fromkeys(eqn.invars) if v in made and last[v] == k]
+        if gone:
+            lines.append(f"del {', '.join(map(name, gone))}")
+        made.update([v for v in eqn.outvars if v not in needed])
     lines.append(
         f"return {several(outs)}" if first is None else f"return {name(first)}, {several(outs)}"
     )

@@ -18,11 +18,17 @@ class Rule:
 
     forward(*primals) -> (result, residuals); backward(cotangent, residuals) -> a cotangent (or
     None) for each active operand. `linear` is the linear part: a jaxpr of the residuals and the
-    active operands' tangents. `aval` is the aval of its result, None where that is zero; `alias`
-    says which active operand's tangent is the result's, if one is.
+    active operands' tangents; `reverse` that turned round: a jaxpr of the residuals and the
+    cotangent, and the atoms that are the active operands' (None: zero). `aval` is the aval of its
+    result, None where that is zero; `alias` says which active operand's tangent is the result's, if
+    one is. `plan` is what `forward` does as operations to be written down, or None: `gives` are the
+    numbers of the result and the residuals among its operands, its `constants`, and its results.
     """
 
-    __slots__ = ("forward", "backward", "linear", "aval", "alias")
+    __slots__ = (
+        "forward", "backward", "linear", "aval", "alias", "reverse",
+        "plan", "constants", "gives",
+    )
 
     def __init__(
         self,
@@ -31,9 +37,14 @@ class Rule:
         linear: Jaxpr | None,
         aval: ShapedArray | None,
         alias: int | None,
+        reverse: tuple[Jaxpr, list] | None = None,
     ) -> None:
         self.forward, self.linear, self.aval, self.alias = forward, linear, aval, alias
         self.backward: Any = backward
+        self.reverse = reverse
+        self.plan: Any = None
+        self.constants: list = []
+        self.gives: tuple[int, ...] = ()
 
 
 class Step:

@@ -27,7 +27,7 @@ from numjet.base import config
 from numjet.base.errors import XlaError
 from numjet.core import hooks
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import Piece, pieces
+from numjet.core.deferred import Ran, pieces
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
@@ -308,9 +308,9 @@ def _run(tape: _Taken, why: str) -> None:
         if type(held[code]) is WaitingBuffer:
             held[code].arrive(result)
     pieces.append(
-        Piece(
+        Ran(
             tuple([row.form.primitive.name for row in tape.rows]), len(outs), why,
-            str(hooks.user_line() or ""), how, 1e3 * (time.perf_counter() - start),
+            hooks.user_line(), how, 1e3 * (time.perf_counter() - start),
         )
     )  # fmt: skip
 

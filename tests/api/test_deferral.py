@@ -15,7 +15,7 @@ from numjet.api import deferral
 from numjet.base import config
 from numjet.core import evaluate
 from numjet.core.array import ArrayImpl
-from numjet.core.deferred import DeferredArray
+from numjet.core.deferred import DeferredArray, Piece
 from tests import eager_programs
 
 N = evaluate.LARGE + 5
@@ -41,8 +41,8 @@ def waits(x) -> bool:
     return type(x) is DeferredArray
 
 
-def last() -> deferral.Piece:
-    return deferral.pieces[-1]
+def last() -> Piece:
+    return deferral.pieces[-1].piece()
 
 
 def test_a_chain_runs_as_one_program_when_it_is_read():

@@ -239,3 +239,39 @@ def test_a_plan_is_made_once():
     assert plan.forms is forms and entry is not None
     native.prepare(plan, deferral._forms_of(plan))
     assert plan.forms is forms and plan.entry is entry and plan.held is held
+
+
+def test_plans_of_several_results_are_written_as_python_writes_them() -> None:
+    def several(write) -> list:
+        x, y = jnp.array(X), jnp.array(X[::-1].copy())
+        chain = plan_of_a_chain(x.aval)
+        plan = Plan([x.aval, x.aval], chain.constants, chain.equations, frozenset({0, 2}))
+        deferral.defer_plan(plan, [x, x])
+        outs = write(plan, [x, y])
+        assert type(outs) is list and [type(out) for out in outs] == [DeferredArray] * 2
+        tape = deferral._local.tape
+        rows = [(f.number, codes, [h() is None for h in helds]) for f, codes, helds in tape.rows]
+        return [rows, [out._pending.code for out in outs], *map(np.asarray, outs)]
+
+    wanted = several(deferral.defer_plan)
+    assert wanted[1] == [3 << deferral.RESULTS, 5 << deferral.RESULTS]
+    for write in (hooks.defer_plan, in_python):
+        got = several(write)
+        assert got[:2] == wanted[:2]
+        np.testing.assert_array_equal(got[2], wanted[2])
+        np.testing.assert_array_equal(got[3], wanted[3])
+
+
+def test_rows_are_told_apart_as_python_tells_them() -> None:
+    x = jnp.array(X)
+    first = jnp.sin(x)
+    held = [first * 2.5, jnp.split(first, 2)]
+    jnp.exp(held[0])  # nobody holds it
+    rows = list(deferral._local.tape.rows)
+    key, holders = native.survey(rows)
+    wanted, its_holders = native._survey(rows)
+    assert key == wanted and list(holders) == list(its_holders)
+    assert len(holders) >= 2
+    assert list(map(id, holders.values())) == list(map(id, its_holders.values()))
+    assert native.survey([]) == (b"", {})
+    assert native._survey(rows[:-1])[0] != key

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numjet.native.code import arrays, deferral, operators, record, walk
+from numjet.native.code import arrays, deferral, linear, operators, record, walk
 
 
 def functions(kinds: Sequence[str]) -> list[Any]:
@@ -22,5 +22,6 @@ def functions(kinds: Sequence[str]) -> list[Any]:
     return [
         operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
         *methods, record.record, record.user_line, record.product, record.apply_staged,
-        walk.describe, deferral.defer_plan, deferral.planned,
+        walk.describe, deferral.defer_plan, deferral.planned, deferral.survey,
+        linear.process,
     ]  # fmt: skip
