@@ -76,6 +76,8 @@ _MASK = (1 << RESULTS) - 1
 
 _new = object.__new__
 _KERNELS = frozenset({"dot_general"})
+# What the transposes of gathers are: written down where an operand waits.
+_ADDED = frozenset({"scatter-add"})
 # What NumPy gives as views: a result that is read is one of what it is a part of, as it would be if
 # the operation had run at once.
 _VIEWS = frozenset("reshape squeeze broadcast_in_dim name stop_gradient".split())
@@ -126,7 +128,11 @@ class Form(FormRecord):
             kinds = [(a.dtype, a.weak_type, bool(a.shape)) for a in (*avals, out)]
             self.pattern = (primitive, *kinds, *params.items())
         # What NumPy does as well where it runs at once.
-        self.numpys = part or self.view and primitive.name != "broadcast_in_dim"
+        self.numpys = (
+            part
+            or self.view and primitive.name != "broadcast_in_dim"
+            or primitive.name in _ADDED
+        )
 
 
 # One operation: its form, its operands' codes, and who holds its results.
@@ -166,7 +172,10 @@ def _deferrable(primitive: Primitive, params: dict, avals: tuple, out: Any) -> b
     if primitive.expansion is not None or primitive.collective or primitive.higher_order:
         return False
     rule = primitive.loops
-    if not (type(rule) in (Pointwise, Reduce) or type(rule) is Kernel and rule.name in _KERNELS):
+    if type(rule) is Kernel:
+        if rule.name not in _KERNELS and primitive.name not in _ADDED:
+            return False
+    elif type(rule) not in (Pointwise, Reduce):
         return False
     return all([
         isinstance(a.dtype, np.dtype) and a.dtype.kind in "biufcV" and not a.narrow

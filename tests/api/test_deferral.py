@@ -453,3 +453,19 @@ def test_what_depends_on_other_rows_is_compiled_for_its_size():
         y = jnp.exp(x)[::-1] * 2.0  # the rows, turned
         np.testing.assert_allclose(y, np.exp(np.asarray(x))[::-1] * 2, rtol=1e-5)
         assert "any size" not in last().how
+
+
+def test_gradients_of_indexing_are_written_down():
+    x = large(X[: 1 << 16].reshape(512, 128))
+    rows = jnp.array([1, 0, 1, 5])
+
+    def loss(x):
+        return (jnp.tanh(x @ x.T)[rows] * 2).sum() + (jnp.exp(x)[rows, rows] ** 2).sum()
+
+    with config.eager_fusion(False):
+        wanted = nj.grad(loss)(x)
+    for _ in range(20):
+        got = nj.grad(loss)(x)
+        assert waits(got)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    assert last().operations.count("scatter-add") == 2
