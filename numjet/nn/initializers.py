@@ -94,7 +94,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if out_sharding is not None:
             return laid_out(lambda: init(key, shape, dtype), out_sharding)
-        wanted = dtypes.float64 if dtype is None else dtype
+        wanted = dtypes.canonical(dtypes.float64) if dtype is None else dtype
         return full_(shape, value, canonical_dtype(wanted, "constant"))
 
     return init

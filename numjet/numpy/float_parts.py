@@ -168,6 +168,8 @@ def spacing(x: Any, /) -> Any:
     """
     x = strong(promote_inexact(one_array("spacing", x))[0])
     x = lax.stop_gradient(x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise ValueError(f"spacing is not well-defined for complex numbers, got {x.aval.dtype}.")
     direction = copysign(constant(np.inf, x), x)
     return where(
         isfinite(x),
