@@ -83,5 +83,5 @@ def test_mistakes_are_explained() -> None:
         check_grads(jnp.sin, (X,), 0)
     with pytest.raises(ValueError, match="modes are 'fwd' and 'rev'"):
         check_grads(jnp.sin, (X,), 1, modes=["forward"])
-    with pytest.raises(TypeError, match="expected a function"):
+    with pytest.raises(TypeError, match="takes a function"):
         check_grads(3, (X,), 1)  # type: ignore[arg-type]

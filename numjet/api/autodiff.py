@@ -20,6 +20,7 @@ from numjet.api.flat import (
     array_leaves,
     check_callable,
     close_over,
+    described,
     leaf_path,
     name_of,
     wraps,
@@ -65,12 +66,12 @@ def jvp(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
-    leaves, in_tree = array_leaves("jvp", tuple(primals), "primals")
-    t_leaves, t_tree = array_leaves("jvp", tuple(tangents), "tangents")
+    leaves, in_tree = array_leaves("jvp", primals, "primals")
+    t_leaves, t_tree = array_leaves("jvp", tangents, "tangents")
     if in_tree != t_tree:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
-            f"have {in_tree}, tangents {t_tree}. "
+            f"have tree structure {in_tree} whereas tangents have tree structure {t_tree}. "
             + tree.structure_difference("primals", in_tree, "tangents", t_tree)
         )
     checked = [
@@ -246,7 +247,12 @@ def value_and_grad(
             else (value, grads)
         )
 
-    return value_and_gradient
+    return described(
+        value_and_gradient, fun,
+        f"Value and gradient of {{}} with respect to positional argument(s) {argnums}. Takes the "
+        "same arguments as {} but returns a pair: its value, and the gradient, of the shape of "
+        "these arguments."
+    )
 
 
 def _no_args(fun: Callable, args: tuple, kwargs: dict) -> tuple:
@@ -351,7 +357,10 @@ def grad(
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
-    return gradient
+    return described(
+        gradient, fun, f"Gradient of {{}} with respect to positional argument(s) {argnums}. Takes "
+        "the same arguments as {} but returns the gradient, of the shape of these arguments."
+    )
 
 
 # ------------------------------------------------------------------ checkpoint
@@ -396,6 +405,12 @@ def checkpoint(
 
     @wraps(fun)
     def remat(*args: Any, **kwargs: Any) -> Any:
+        if not all([-len(args) <= s < len(args) for s in statics]):
+            raise ValueError(
+                "the `static_argnums` argument to `checkpoint` can only take integer values "
+                "greater than or equal to `-len(args)` and less than `len(args)`, but got "
+                f"{statics}, while {name_of(fun)} was called with {len(args)} positional arguments."
+            )
         nums = (
             tuple([i for i in range(len(args)) if i not in {s % len(args) for s in statics}])
             if args

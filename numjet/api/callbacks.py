@@ -64,6 +64,8 @@ def _flat_callback(what: str, fun: Callable, in_tree: Any, out_tree: Any) -> Cal
     def flat(*leaves: Any) -> list[Any]:
         args, kwargs = tree.tree_unflatten(in_tree, leaves)
         result = _run(what, fun, args, kwargs)
+        if out_tree.num_leaves == 0:
+            return []  # whatever it returns
         outs, found = tree.tree_flatten(result)
         if found != out_tree:
             raise TypeError(

@@ -86,11 +86,18 @@ def _positional(fun: Callable) -> int:
 def _resolve_kwargs(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """All arguments by position, with the function's defaults filled in."""
     try:
-        bound = inspect.signature(fun).bind(*args, **kwargs)
+        signature = inspect.signature(fun)
     except (ValueError, TypeError):
         if kwargs:
             raise
         return args
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(
+            "The input arguments to the function with custom derivatives, "
+            f"{name_of(fun)}, could not be resolved to positional-only arguments: {error}."
+        ) from None
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
@@ -131,7 +138,7 @@ class _CustomRule:
         )
         if names:
             order = list(inspect.signature(fun).parameters)
-            nums += tuple([order.index(n) for n in names])
+            nums += tuple([order.index(n) for n in names if n in order])
         self.nondiff_argnums = tuple(sorted(set(nums)))
         self._positional: int | None = None  # see there; found at the first call
 
@@ -419,23 +426,26 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
     if not isinstance(result, tuple):
         raise TypeError(
             f"Custom VJP bwd rule of {name} must produce an output with the same container "
-            "(pytree) structure as the args tuple of the primal function: a tuple with one "
-            f"cotangent for each of the {n} differentiable arguments, got {type(result).__name__}. "
-            "Write (ct,) for one argument."
+            "(pytree) structure as the args tuple of the primal function, and in particular must "
+            f"produce a tuple of length equal to the number of arguments, {n} of them "
+            f"differentiable, but got {type(result).__name__}. Write (ct,) for one argument."
         )
     if len(result) != n:
         raise TypeError(
             f"Custom VJP bwd rule of {name} must produce an output with the same container "
-            "(pytree) structure as the args tuple of the primal function: one cotangent for each "
-            f"of the {n} differentiable arguments, got {len(result)}. Use None for those without a "
-            "gradient."
+            "(pytree) structure as the args tuple of the primal function, and in particular must "
+            f"produce a tuple of length equal to the number of arguments, {n} of them "
+            f"differentiable, but got {len(result)}. Use None for those without a gradient."
         )
     found: list[Any] = []
     for i, (ct, structure) in enumerate(zip(result, in_tree.children(), strict=True)):
         try:
             leaves = tree.flatten_axes(f"the cotangent[{i}]", structure, ct)
         except ValueError as error:
-            raise TypeError(f"custom_vjp of {name}: {error}") from None
+            raise TypeError(
+                f"Custom VJP bwd rule of {name} must produce an output with the same container "
+                f"(pytree) structure as the args tuple of the primal function: {error}"
+            ) from None
         zero = [
             leaf is None or type(leaf) is SymbolicZero or getattr(leaf, "dtype", 0) == dtypes.float0
             for leaf in leaves

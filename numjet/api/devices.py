@@ -374,7 +374,7 @@ class SingleDeviceSharding(Sharding):
         return hash(("single", self._device.id))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device}, memory_kind={self.memory_kind})"
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
 class PmapSharding(Sharding):
@@ -481,7 +481,11 @@ def _bounds(index: tuple) -> tuple:
 
 def _sharding(self: Any) -> Any:
     if isinstance(self, Tracer):
-        raise AttributeError("A traced array has no sharding while the function is traced.")
+        raise AttributeError(
+            f"The 'sharding' attribute is not available on traced array with shape "
+            f"{self.aval.str_short()}: it lies nowhere while the function is traced. "
+            "numjet.typeof(x).sharding says what its type knows."
+        )
     nowhere = self._sharding is None and hooks.sharding_of_nowhere(self.ndim)
     if type(self) is RemoteArray and self._sharding is None:
         here = self._buffer.devices[0]
@@ -550,6 +554,8 @@ def _devices_of(self: Any) -> set:
     >>> len(jnp.ones(2).devices())
     1
     """
+    if isinstance(self, Tracer):
+        self._unknown("devices")
     return _sharding(self).device_set
 
 
@@ -559,6 +565,8 @@ def _addressable_data(self: Any, index: int) -> Any:
     >>> jnp.ones(2).addressable_data(0)
     Array([1., 1.], dtype=float32)
     """
+    if isinstance(self, Tracer):
+        self._unknown("addressable_data")
     return _shards(self)[index].data
 
 

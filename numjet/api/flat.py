@@ -29,9 +29,21 @@ def wraps(fun: Callable) -> Callable[[Callable], Callable]:
     return functools.wraps(fun, assigned=names)
 
 
+def described(made: Callable, fun: Callable, text: str) -> Callable:
+    """`made`, a transformed `fun`, with a docstring that says what it is: `text`, in which {} is
+    the function's name, before the function's own."""
+    name, own = name_of(fun), getattr(fun, "__doc__", None)
+    rest = f"\n\nOriginal documentation:\n\n{own}" if own else ""
+    made.__doc__ = text.replace("{}", str(name)) + rest
+    return made
+
+
 def check_callable(what: str, fun: Any) -> None:
     if not callable(fun):
-        raise TypeError(f"{what}: expected a function, got {fun!r} of type {type(fun).__name__}.")
+        raise TypeError(
+            f"Expected a callable value, got {fun!r}: {what} takes a function, not a "
+            f"{type(fun).__name__}."
+        )
 
 
 def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
@@ -93,9 +105,9 @@ class Flat:
             return outs
         if not (isinstance(out, tuple) and len(out) == 2):
             raise TypeError(
-                f"{self.what}: with has_aux=True the function must return a pair (output, "
-                "auxiliary data), got "
-                f"{type(out).__name__}."
+                f"{self.what}: expected function with aux output to return a two-element tuple, "
+                f"but got type {type(out)}. With has_aux=True it must return a pair (output, "
+                "auxiliary data)."
             )
         outs, self.out_tree = checked_leaves(self.what, out[0], "output")
         self.n_out = len(outs)
@@ -131,8 +143,9 @@ def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int,
         if not -n_args <= i < n_args:
             mistake = ValueError if i < 0 else TypeError
             raise mistake(
-                f"{what}: argnums {argnums!r} is out of range: {name} was called with {n_args} "
-                "positional argument(s). Pass differentiated arguments by position."
+                f"{what}: differentiating with respect to argnums={argnums!r} requires at least "
+                f"{max(max(j, -j - 1) for j in nums) + 1} positional arguments to be passed by the "
+                f"caller, but got only {n_args} positional arguments for {name}."
             )
     return tuple([i % n_args for i in nums])
 

@@ -19,6 +19,7 @@ from numjet.api.flat import (
     array_leaves,
     check_callable,
     close_over,
+    described,
     leaf_path,
     name_of,
     wraps,
@@ -117,7 +118,11 @@ def jacfwd(
         jac = flat.unflatten([_pick(tree.tree_unflatten(in_tree, b), argnums) for b in blocks])
         return (jac, flat.unflatten_aux(aux)) if has_aux else jac
 
-    return jacobian
+    return described(
+        jacobian, fun,
+        f"Jacobian of {{}} with respect to positional argument(s) {argnums}. Takes the same "
+        "arguments as {} but returns the derivatives of its output with respect to these."
+    )
 
 
 def jacrev(
@@ -165,7 +170,11 @@ def jacrev(
         )
         return (jac, flat.unflatten_aux(result.outs[flat.n_out :])) if has_aux else jac
 
-    return jacobian
+    return described(
+        jacobian, fun,
+        f"Jacobian of {{}} with respect to positional argument(s) {argnums}. Takes the same "
+        "arguments as {} but returns the derivatives of its output with respect to these."
+    )
 
 
 jacobian = jacrev

@@ -551,7 +551,7 @@ def jit(
     def make(f: Callable) -> JitFunction:
         check_callable("jit", f)
         statics = resolve(f, nums, names, both)
-        donated = resolve(f, donate_nums, donate_names, both_donated)
+        donated = resolve(f, donate_nums, donate_names, both_donated, "donate")
         for static, given in zip(statics, donated, strict=True):
             if not set(static).isdisjoint(given):
                 raise ValueError(

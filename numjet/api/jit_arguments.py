@@ -68,7 +68,7 @@ def as_tuple(x: Any, kind: type) -> tuple:
 
 
 def resolve(
-    fun: Callable, nums: tuple, names: tuple, both: bool = False
+    fun: Callable, nums: tuple, names: tuple, both: bool = False, kind: str = "static"
 ) -> tuple[tuple, tuple]:
     """Numbers and names; where only one of them was given (not `both`), the other follows from it
     by the function's signature."""
@@ -86,14 +86,14 @@ def resolve(
             raise TypeError(f"jit: argument is not a string: {name!r}. Names are strings.")
         if name not in by_name and not variadic:
             raise ValueError(
-                f"jit: {getattr(fun, '__name__', fun)} has no argument named {name!r}; it has "
-                f"{list(by_name)}."
+                f"Jitted function has invalid argnames {set([name])} in {kind}_argnames. Function "
+                f"does not take these args: {getattr(fun, '__name__', fun)} has {list(by_name)}."
             )
     for i in nums:
         if not variadic and not -len(parameters) <= i < len(parameters):
             raise ValueError(
-                f"jit: {getattr(fun, '__name__', fun)} has no argument number {i}; it has "
-                f"{len(parameters)}."
+                f"Jitted function has {kind}_argnums={tuple(nums)}, but only accepts "
+                f"{len(parameters)} positional arguments ({getattr(fun, '__name__', fun)})."
             )
     all_nums = {i % len(parameters) if i < 0 else i for i in map(index, nums)}
     if both:

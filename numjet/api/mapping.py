@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import CpuDevice, Device, devices as all_devices, place
-from numjet.api.flat import array_leaves, check_callable, name_of, wraps
+from numjet.api.flat import array_leaves, check_callable, described, name_of, wraps
 from numjet.api.jit import JitFunction
 from numjet.api.mesh import Mesh
 from numjet.api.reshard import constrained
@@ -126,7 +126,11 @@ def vmap(
             ]
         return tree.tree_unflatten(out_tree, ends)
 
-    return mapped
+    return described(
+        mapped, fun,
+        "Vectorized version of {}. Takes the arguments of {} with additional axes over which it is "
+        "mapped."
+    )
 
 
 def _placed_axis(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:

@@ -76,8 +76,8 @@ class VJP:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
         if treedef != self.out_tree:
             raise ValueError(
-                f"vjp: the cotangent must have the structure of the output, {self.out_tree}, got "
-                f"{treedef}. "
+                "vjp: unexpected tree structure. The cotangent must have the structure of the "
+                f"output, {self.out_tree}, got {treedef}. "
                 + tree.structure_difference("the output", self.out_tree, "the cotangent", treedef)
             )
         cts = [
@@ -159,8 +159,9 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
     want, got = aval.tangent(), ct.aval
     if want.shape != got.shape or want.dtype not in (got.dtype, dtypes.float0):
         raise ValueError(
-            f"vjp: cotangent{leaf_path(out_tree, i)} must have the shape and dtype of its output: "
-            f"expected {want.str_short()}, got {got.str_short()}."
+            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+            f"{got.str_short()}, but expected {want.str_short()}, as "
+            f"cotangent{leaf_path(out_tree, i)} must have the shape and dtype of its output."
         )
     return Zero(want) if want.dtype == dtypes.float0 else ct
 

@@ -144,7 +144,10 @@ class ArrayImpl(Array):
     # ---------------------------------------------------------------- values out
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         if type(self.aval.dtype) is dtypes.KeyDType:
-            raise TypeError("PRNG keys have no NumPy form. Use random.key_data(key) for the bits.")
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+                "random.key_data(key) for the bits."
+            )
         value = self._value
         if dtype is not None and np.dtype(dtype) != value.dtype:
             return value.astype(dtype)
@@ -170,6 +173,8 @@ class ArrayImpl(Array):
         return self._value.__dlpack_device__()
 
     def __bool__(self) -> bool:
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            raise TypeError("A key array cannot be converted to boolean.")
         if self.aval.size != 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use "
@@ -190,7 +195,7 @@ class ArrayImpl(Array):
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iub":
+        if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iu":
             raise TypeError(
                 "Only integer scalar arrays can be converted to a scalar index, got "
                 f"{self.aval.str_short()}."
@@ -203,6 +208,13 @@ class ArrayImpl(Array):
                 "Only scalar arrays can be converted to Python scalars; got arr.ndim="
                 f"{self.aval.ndim} ({kind} of {self.aval.str_short()})."
             )
+        if type(self.aval.dtype) is dtypes.KeyDType or (
+            kind != "complex" and dtypes.is_complex(self.aval.dtype)
+        ):
+            raise TypeError(
+                f"{kind}() argument must be a string or a real number, not "
+                f"{self.aval.str_short()}."
+            )
         return self._value[()]
 
     def item(self, *args: int) -> Any:
@@ -211,6 +223,7 @@ class ArrayImpl(Array):
         >>> jnp.array([[1, 2]]).item(0, 1)
         2
         """
+        self._numbers("item")
         return self._value.item(*args)
 
     def tolist(self) -> Any:
@@ -219,7 +232,15 @@ class ArrayImpl(Array):
         >>> jnp.array([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
         """
+        self._numbers("tolist")
         return self._value.tolist()
+
+    def _numbers(self, method: str) -> None:
+        """Raise where the elements are keys, whose words are nobody's business."""
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            raise NotImplementedError(
+                f"{method}() is not there for PRNG keys. Use random.key_data(key) for the bits."
+            )
 
     def tobytes(self, order: Any = "C") -> bytes:
         r"""The bytes of the elements; `order` 'C' row by row, 'F' column by column.
@@ -376,7 +397,7 @@ def _from_int(x: int) -> ArrayImpl:
         return ArrayImpl(np.asarray(x, dtype), ShapedArray((), dtype, True))
     except OverflowError:
         raise OverflowError(
-            f"Python integer {x} does not fit {dtype}. Turn on 64 bits with "
+            f"Python int {x} too large to convert to {dtype}. Turn on 64 bits with "
             "numjet.config.update('enable_x64', True), or pass an unsigned array."
         ) from None
 
@@ -441,8 +462,9 @@ def as_array(x: Any) -> Any:
         if isinstance(x, kind):
             return _CONVERTERS[kind](kind(x))  # type: ignore[arg-type]
     raise TypeError(
-        f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}. Lists and tuples "
-        "must be converted with numjet.numpy.array first; other containers are pytrees."
+        f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}, which is not a "
+        f"valid JAX type. The problematic value is of type {type(x)}. Lists and tuples must be "
+        "converted with numjet.numpy.array first; other containers are pytrees."
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -162,6 +163,23 @@ def canonical(dtype: Any) -> Any:
     if dtype in _NARROW and not config.enable_x64.value:
         return _NARROW[dtype]
     return dtype
+
+
+def requested(dtype: Any, name: str) -> Any:
+    """`canonical(dtype)` of what a user asked `name` for; warns when that was 64 bits in vain."""
+    found = canonical(dtype)
+    if found not in _NARROW.values() or isinstance(dtype, type) and dtype in _PYTHON:
+        return found
+    wanted = dtype if type(dtype) is np.dtype else np.dtype(named(dtype))
+    if found.itemsize < wanted.itemsize:
+        warnings.warn(
+            f"Explicitly requested dtype {wanted.name} requested in {name} is not available, and "
+            f"will be truncated to dtype {found.name}. Turn on 64 bits with "
+            f"numjet.config.update('enable_x64', True), or ask for {found.name}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return found
 
 
 # No machine has as many elements, and the addresses behind them have no 64 bits.

@@ -189,8 +189,8 @@ def broadcast_in_dim(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple
 def _transpose_abstract(x: ShapedArray, *, permutation: tuple) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
-            f"transpose: permutation {permutation} must name each of the {x.ndim} axes of "
-            f"{x.str_short()} once."
+            "transpose permutation isn't a permutation of operand dimensions, got permutation "
+            f"{permutation} for {x.str_short()}: it must name each of its {x.ndim} axes once."
         )
     return ShapedArray(tuple([x.shape[i] for i in permutation]), x.dtype, x.weak_type)
 

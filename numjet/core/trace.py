@@ -294,18 +294,47 @@ class Tracer(Array):
             "dict key or a static argument pass a Python value instead."
         )
 
-    def block_until_ready(self) -> Tracer:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval})"
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self  # immutable, like the value it stands for
+
+    def __copy__(self) -> Tracer:
         return self
 
-    def copy_to_host_async(self) -> None:
-        """Nothing to copy yet."""
+    def __reduce__(self) -> Any:
+        return self._unknown("__reduce__", "A traced value cannot be pickled.")
 
-    def __repr__(self) -> str:
-        return f"Traced<{self.aval.str_short()}>with<{type(self.owner).__name__}>"
+    def delete(self) -> None:
+        self._unknown("delete")
+
+    def is_deleted(self) -> bool:
+        return self._unknown("is_deleted")
+
+    def unsafe_buffer_pointer(self) -> int:
+        return self._unknown("unsafe_buffer_pointer")
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        value = self.concrete()
+        return self._unknown("tobytes") if value is None else value.tobytes(order)
+
+    def _unknown(self, method: str, remedy: str = "Ask for it outside of the function.") -> Any:
+        """Raise: the method asks where a value lies, and a traced one lies nowhere."""
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected: the "
+            f"{method}() method was called on traced array with shape {self.aval.str_short()}. "
+            f"{self.origin()}{' ' if self.origin() else ''}{remedy}"
+        )
 
     def __format__(self, spec: str) -> str:
         value = self.concrete()
-        return format(value, spec) if value is not None else repr(self)
+        if value is None and spec:
+            raise TypeError(
+                f"unsupported format string passed to {type(self).__name__}.__format__: the value "
+                f"of {self!r} is not known. numjet.debug.print formats it when it is."
+            )
+        return format(value, spec) if spec else repr(self)
 
 
 _CONVERSIONS = {

@@ -225,7 +225,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     """
     if not hasattr(num_classes, "__index__") and type(num_classes) is not DimExpr:
         raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
-    num_classes = index_of(num_classes)
+    num_classes = index_of(int(num_classes) if isinstance(num_classes, Tracer) else num_classes)
     index = x if isinstance(x, Array) else as_array(np.asarray(x))
     wanted = (
         dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "one_hot")

@@ -209,7 +209,10 @@ def _copied(value: np.ndarray, dtype: Any) -> np.ndarray:
 
 def _from_sequence(x: Any, dtype: Any) -> Any:
     if isinstance(x, (str, dict)):
-        raise TypeError(f"array: {x!r} of type {type(x).__name__} is not numeric.")
+        raise TypeError(
+            f"Value {x!r} of type {type(x).__name__} is not a valid JAX array type. Only arrays of "
+            "numeric types are supported by JAX."
+        )
     leaves: list[Any] = []
     _leaves_of(x, leaves)
     if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):

@@ -50,7 +50,10 @@ def _sized(x: Any, axis: int, n: int) -> Any:
 def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     (x,) = promote_inexact(one_array(name, a))
     if norm not in _NORMS:
-        raise ValueError(f"{name}: norm must be one of {_NORMS}, got {norm!r}.")
+        raise ValueError(
+            f"{name}: Invalid norm value {norm}; should be \"backward\", \"ortho\" or "
+            "\"forward\", or None."
+        )
     rank = x.aval.ndim
     if axes is None:
         count = rank if s is None else len(s)
@@ -63,7 +66,10 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     if kind in ("FFT", "IFFT", "IRFFT") and not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     if kind == "RFFT" and dtypes.is_complex(x.aval.dtype):
-        raise ValueError(f"{name} requires real input, got {x.aval.dtype}. Take .real or use fft.")
+        raise ValueError(
+            f"only real valued inputs supported for {name}, got {x.aval.dtype}. Take .real or use "
+            "fft."
+        )
     own = [x.aval.shape[i] for i in axes]
     if s is None:
         sizes = list(own)
@@ -78,7 +84,7 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         shape = tuple([sizes[axes.index(i)] if i in axes else n for i, n in whole])
         return lax.full(shape, 0, dtypes.real_of(x.aval.dtype) if kind == "IRFFT" else x.aval.dtype)
     if any(n <= 0 for n in sizes):
-        raise ValueError(f"{name}: sizes must be positive, got {tuple(sizes)}.")
+        raise ValueError(f"{name}: Shape should be positive, got {tuple(sizes)}.")
     for i, (axis, n) in enumerate(zip(axes, sizes)):
         last = i == len(axes) - 1
         x = _sized(x, axis, n // 2 + 1 if kind == "IRFFT" and last else n)

@@ -431,7 +431,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     for i, a in enumerate(args):
         x = array(a) if isinstance(a, (list, tuple)) else one_array("ix_", a)
         if x.aval.ndim != 1:
-            raise ValueError(f"ix_: arguments must have one dimension, got {x.aval}.")
+            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got {x.aval}.")
         if x.aval.dtype == dtypes.bool_:
             x = nonzero(x)[0]
         if not x.aval.size:

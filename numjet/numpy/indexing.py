@@ -15,7 +15,7 @@ import numpy as np
 
 from numjet.base.errors import NonConcreteBooleanIndexError
 from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.evaluate import LARGE, another
@@ -99,7 +99,7 @@ def _normalize(item: Any, position: int) -> Any:
             )
         item = np.asarray(item)
     if isinstance(item, str):
-        raise TypeError(f"Array indexing does not support strings: got {item!r}.")
+        raise TypeError(f"JAX does not support string indexing; got idx={item!r}.")
     if isinstance(item, (float, complex)):
         raise TypeError(
             "Indexer must have integer or boolean type, got indexer with type "
@@ -116,6 +116,11 @@ def _normalize(item: Any, position: int) -> Any:
         and hasattr(item, "__index__")
     ):
         return operator.index(item)
+    if not is_arraylike(item):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
+            f"boolean arrays are valid indices. Got {item!r}."
+        )
     array = as_array(item)
     dtype = array.aval.dtype
     if not (dtypes.is_integer(dtype) or dtype == dtypes.bool_):

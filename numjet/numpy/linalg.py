@@ -279,7 +279,7 @@ def _two_norm(x: Any, axes: tuple, keepdims: bool) -> Any:
 
 def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
     if isinstance(ord, str):
-        raise ValueError(f"norm: invalid order {ord!r} for vectors.")
+        raise ValueError(f"Invalid order {ord!r} for vector norm.")
     if isinstance(ord, (int, float)):
         if ord == 2:
             return _two_norm(x, axes, keepdims)
@@ -308,7 +308,7 @@ def _matrix_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
         return expand_dims(out, axes) if keepdims else out
     extreme = {1: max_, -1: min_, math.inf: max_, -math.inf: min_}.get(ord)
     if extreme is None:
-        raise ValueError(f"norm: invalid order {ord!r} for matrices.")
+        raise ValueError(f"Invalid order {ord!r} for matrix norm.")
     summed, other = (row, column) if ord in (1, -1) else (column, row)
     sums = sum_(absolute(x), summed, keepdims=True)
     out = extreme(sums, other, keepdims=True)
@@ -358,7 +358,9 @@ def matrix_power(a: Any, n: int) -> Any:
     n = operator.index(n)
     x = one_array("matrix_power", a)
     if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
-        raise TypeError(f"matrix_power: needs square matrices, got {x.aval}.")
+        raise TypeError(
+            f"matrix_power: Last 2 dimensions of the array must be square, got {x.aval}."
+        )
     if n == 0:
         return broadcast(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape)
     if n < 0:

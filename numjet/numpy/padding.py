@@ -69,7 +69,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         if option not in allowed[mode]:
             raise ValueError(f"pad: unsupported keyword argument {option!r} for mode {mode!r}.")
     if any(w < 0 for pair in widths for w in pair):
-        raise ValueError(f"pad: widths must not be negative, got {widths}.")
+        raise ValueError(f"pad: index can't contain negative values, got widths {widths}.")
     if mode in ("constant", "empty"):
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
     if (

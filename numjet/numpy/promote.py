@@ -61,20 +61,24 @@ def canonical_dtype(dtype: Any, name: str, default: Any = None) -> Any:
         return dtypes.canonical(dtype)
     if type(dtype) is dtypes.KeyDType:
         return dtype
-    wanted = dtype
-    if type(dtype) is not np.dtype:
-        wanted = np.dtype(dtypes.named(dtype))
-    found = dtypes.canonical(wanted)
-    if found != wanted and found.itemsize < wanted.itemsize:
-        warnings.warn(
-            f"{name}: the requested dtype {wanted.name} is not available and becomes {found.name}. "
-            "Turn on 64 bits with numjet.config.update('enable_x64', True), or ask for "
-            f"{found.name}.",
-            UserWarning,
-            stacklevel=3,
-        )
+    found = dtypes.requested(dtype, name)
     dtypes.check_supported(found)
     return found
+
+
+def keeps_imaginary(x: Any, dtype: Any) -> None:
+    """Warn where `x.astype(dtype)` drops imaginary parts."""
+    if (
+        dtypes.is_complex(x.aval.dtype)
+        and not dtypes.is_complex(dtype)
+        and not dtypes.is_bool(dtype)
+    ):
+        warnings.warn(
+            "Casting from complex to real dtypes will soon raise a ValueError in JAX. Take .real "
+            "or .imag first.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
@@ -240,13 +244,15 @@ def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """`axis` counted from the front; ValueError when there is no such axis."""
     try:
+        if isinstance(axis, Tracer):
+            axis = int(axis)  # which says ConcretizationTypeError where it is not known
         axis = operator.index(axis)
     except TypeError as error:
         if isinstance(axis, Tracer):
             raise
         raise TypeError(f"{name}: an axis must be an integer, got {axis!r}.") from error
     if not -ndim <= axis < ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for an array of {ndim} dimensions.")
+        raise AxisError(f"{name}: axis {axis} is out of bounds for array of dimension {ndim}.")
     return axis + ndim if axis < 0 else axis
 
 
@@ -261,7 +267,7 @@ def canonical_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     else:
         axes = (canonical_axis(axis, ndim, name),)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: duplicate value in axes {axis}. Name each axis once.")
+        raise ValueError(f"{name}: duplicate value in 'axis': {axis}. Name each axis once.")
     return axes
 
 
@@ -299,6 +305,6 @@ def refuse(name: str, **options: Any) -> None:
     for option, value in options.items():
         if value is not None and value is not False:
             raise NotImplementedError(
-                f"{name}: the argument {option!r} is not supported; arrays are immutable, results "
-                "are always returned. Leave it out."
+                f"The {option!r} argument to jnp.{name} is not supported: arrays are immutable, "
+                "results are always returned. Leave it out."
             )

@@ -174,7 +174,7 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = index_of(num)
+    num = index_of(int(num) if isinstance(num, Tracer) else num)
     if num < 0:
         raise ValueError(f"linspace: the number of samples must not be negative, got {num}.")
     dtypes.check_elements(num, "linspace")

@@ -17,7 +17,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
-from numjet.numpy.promote import canonical_dtype, cast
+from numjet.numpy.promote import canonical_dtype, cast, keeps_imaginary
 
 
 class _ScalarMeta(type):
@@ -37,7 +37,7 @@ class _ScalarMeta(type):
         return not cls == other
 
     def __call__(cls, x: Any) -> Any:
-        dtype = dtypes.canonical(cls.dtype)
+        dtype = dtypes.requested(cls.dtype, cls.__name__)
         if isinstance(x, Array):
             return cast(x, dtype)
         if type(x) is DimExpr:
@@ -356,5 +356,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     >>> jnp.astype(jnp.array([1.7, -1.7, 300.0]), jnp.uint8)
     Array([  1,   0, 255], dtype=uint8)
     """
-    out = cast(as_array(x), canonical_dtype(dtype, "astype", default=dtypes.float64))
+    wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
+    x = as_array(x)
+    keeps_imaginary(x, wanted)
+    out = cast(x, wanted)
     return out if device is None else device_put(out, device)

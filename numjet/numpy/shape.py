@@ -144,11 +144,19 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
                     "Shapes must be 1D sequences of concrete values of integer type (reshape)",
                     "Take sizes from x.shape, or make the argument static.",
                 )
+            if not hasattr(n, "__index__") and type(n) is not DimExpr:
+                raise TypeError(
+                    "Shapes must be 1D sequences of concrete values of integer type, got "
+                    f"{n!r} for reshape."
+                )
             n = index_of(n)
         sizes.append(n)
     unknown = [i for i, n in enumerate(sizes) if n == -1]
     if len(unknown) > 1:
-        raise TypeError(f"reshape: only one size can be -1, got {tuple(sizes)}.")
+        raise TypeError(
+            "reshape: can only specify one unknown axis size with a `-1` value, got "
+            f"{tuple(sizes)}."
+        )
     if unknown:
         rest = math.prod([n for n in sizes if n != -1])
         if type(rest) is DimExpr or type(aval.size) is DimExpr:
@@ -297,8 +305,8 @@ def transpose(a: Any, axes: Any = None) -> Any:
         order = tuple([canonical_axis(i, x.aval.ndim, "transpose") for i in axes])
         if sorted(order) != list(range(x.aval.ndim)):
             raise TypeError(
-                f"transpose: axes {tuple(axes)} must name each of the {x.aval.ndim} "
-                f"axes of shape {x.aval.shape} once."
+                "transpose permutation isn't a permutation of operand dimensions, got permutation "
+                f"{tuple(axes)} for operand shape {x.aval.shape}. It must name each axis once."
             )
     return structural.transpose(x, order)
 

@@ -73,7 +73,9 @@ def as_constant(value: np.ndarray) -> ArrayImpl:
 # ------------------------------------------------------------------ sorting
 def _checked(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
     if kind is not None:
-        raise TypeError(f"{name}: the argument 'kind' is not supported. Give stable=True or False.")
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False."
+        )
     if order is not None:
         raise TypeError(f"{name}: the argument 'order' is not supported: there are no fields.")
     x = one_array(name, a)
@@ -234,7 +236,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: unknown method {method!r}.")
     a, v = as_arrays("searchsorted", a, v)
     if a.aval.ndim != 1:
-        raise ValueError(f"searchsorted: a must have one dimension, got {a.aval.shape}.")
+        raise ValueError(f"searchsorted: a should be 1-dimensional, got {a.aval.shape}.")
     if sorter is not None:
         a = getitem(a, one_array("searchsorted", sorter))
     a, v = promote_dtypes(a, v)
@@ -282,7 +284,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     """
     x, bins = as_arrays("digitize", x, bins)
     if bins.aval.ndim != 1:
-        raise ValueError(f"digitize: bins must have one dimension, got {bins.aval.shape}.")
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins.aval.shape}.")
     if not bins.aval.shape[0]:
         return lax.full(x.aval.shape, 0, dtypes.int32)
     side = "right" if not right else "left"
@@ -316,9 +318,9 @@ def bincount(
         return laid_out(lambda: bincount(x, weights, minlength, length=length), out_sharding)
     x = one_array("bincount", x)
     if not dtypes.is_integer(x.aval.dtype) and x.aval.dtype != dtypes.bool_:
-        raise TypeError(f"bincount: x must be integers, got {x.aval.dtype}.")
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.aval.dtype}.")
     if x.aval.ndim != 1:
-        raise ValueError(f"bincount: x must have one dimension, got {x.aval.shape}.")
+        raise ValueError(f"bincount: only 1-dimensional input supported, got {x.aval.shape}.")
     if length is None:
         known = concrete_or_none(x)
         if known is None:

@@ -47,7 +47,8 @@ def _positions(name: str, indices: Any) -> Any:
     index = one_array(name, indices)
     if not dtypes.is_integer(index.aval.dtype) and index.aval.dtype != dtypes.bool_:
         raise (ValueError if name == "take" else TypeError)(
-            f"{name} requires integer indices, got {index.aval.dtype}. Convert them "
+            f"{name} requires integer indices: indices must have an integer type, got "
+            f"{index.aval.dtype}. Convert them "
             "with .astype(int)."
         )
     return cast(index, dtypes.int32) if index.aval.dtype == dtypes.bool_ else index

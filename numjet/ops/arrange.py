@@ -375,9 +375,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     axis = canonical_axis(axis, x.aval.ndim)
     if sum(sizes) != x.aval.shape[axis] or any(n < 0 for n in sizes):
         raise ValueError(
-            f"split: sizes {sizes} add up to {sum(sizes)}, but axis {axis} of "
-            f"{x.aval.str_short()} has size "
-            f"{x.aval.shape[axis]}."
+            f"split: sizes {sizes} add up to {sum(sizes)}. Their sum must be equal to dimension "
+            f"{axis} of the operand shape {list(x.aval.shape)}."
         )
     ends = np.cumsum(sizes).tolist()
     return [slice_in_dim(x, end - n, end, 1, axis) for n, end in zip(sizes, ends, strict=True)]

@@ -161,7 +161,7 @@ pure_callback_p = Primitive(
 # ------------------------------------------------------------------ io_callback and debug_callback
 def _unordered_batch(primitive_of: Callable[[], Primitive], what: str, remedy: str) -> Callable:
     def batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-        if params["ordered"]:
+        if params["ordered"] and what == "IO":
             raise ValueError(
                 f"Cannot `vmap` ordered {what} callback: examples have no order among each other. "
                 f"Pass {remedy}."

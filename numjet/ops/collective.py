@@ -85,7 +85,7 @@ def over_processes(name: str, shape: Callable) -> Callable:
 def _unbound(*_: Any, **params: Any) -> Any:
     names = params.get("axes", (params.get("axis_name"),))
     raise NameError(
-        f"unbound axis name: {names[0]!r}. Collectives run inside vmap(..., axis_name=…), pmap or "
+        f"unbound axis name: {names[0]}. Collectives run inside vmap(..., axis_name=…), pmap or "
         "shard_map."
     )
 

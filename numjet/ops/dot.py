@@ -456,7 +456,8 @@ def dot(
             )
         if lhs.shape[-1] != rhs.shape[0]:
             raise ValueError(
-                f"dot: contracting sizes differ: lhs {lhs.aval.str_short()} axis {lhs.ndim - 1} "
+                "dot: dimension_numbers must be specified when not performing simple products: the "
+                f"contracting sizes differ: lhs {lhs.aval.str_short()} axis {lhs.ndim - 1} "
                 f"is {lhs.shape[-1]}, rhs {rhs.aval.str_short()} axis 0 is {rhs.shape[0]}. "
                 "Transpose one side."
             )

@@ -47,7 +47,12 @@ def canonical_axis(axis: int, ndim: int) -> int:
 
 # ------------------------------------------------------------------ reshape
 def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple, dimensions: Any) -> ShapedArray:
-    if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
+    if any(n < 0 for n in new_sizes):
+        raise TypeError(
+            f"reshape new_sizes must all be positive, got {new_sizes} for {x.str_short()}. "
+            "numjet.numpy.reshape finds one size that is -1."
+        )
+    if math.prod(new_sizes) != x.size:
         raise TypeError(
             f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
             f"{math.prod(new_sizes)}. Sizes must multiply to the same number."
@@ -116,8 +121,8 @@ def _squeeze_abstract(x: ShapedArray, *, dimensions: tuple) -> ShapedArray:
     for d in dimensions:
         if x.shape[d] != 1:
             raise ValueError(
-                f"squeeze: axis {d} of {x.str_short()} has size {x.shape[d]}; only axes of size 1 "
-                "can go."
+                "cannot select an axis to squeeze out which has size not equal to one, got "
+                f"{x.str_short()} and dimensions={tuple(dimensions)}."
             )
     return ShapedArray(
         tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type
@@ -175,7 +180,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     ndim = x.ndim + len(dimensions)
     new = {canonical_axis(d, ndim) for d in dimensions}
     if len(new) != len(dimensions):
-        raise ValueError(f"expand_dims: repeated axes in {tuple(dimensions)}.")
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}.")
     given = iter(x.shape)
     shape = tuple([1 if i in new else next(given) for i in range(ndim)])
     return structural.broadcast_in_dim(x, shape, tuple([i for i in range(ndim) if i not in new]))
@@ -239,15 +244,18 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
             if d != dimension
         )
         if not same:
+            what = "different numbers of dimensions"
+            if a.ndim == first.ndim:
+                what = "shapes that differ in dimensions other than the one being concatenated"
             raise TypeError(
-                f"concatenate: shapes must agree except on axis {dimension}: operand 0 is "
-                f"{first.str_short()}, "
-                f"operand {i} is {a.str_short()}."
+                f"Cannot concatenate arrays with {what}. concatenate: shapes must agree except on "
+                f"axis {dimension}: operand 0 is {first.str_short()}, operand {i} is "
+                f"{a.str_short()}."
             )
         if a.dtype != first.dtype:
             raise TypeError(
-                f"concatenate: operands must have one dtype, got {first.str_short()} and "
-                f"{a.str_short()}."
+                f"lax.concatenate requires arguments to have the same dtypes, got "
+                f"{first.str_short()} and {a.str_short()}. numjet.numpy.concatenate promotes."
             )
     total = sum(a.shape[dimension] for a in avals)
     return ShapedArray(
@@ -334,7 +342,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     """
     xs = [as_array(x) for x in operands]
     if not xs:
-        raise ValueError("concatenate: at least one array is needed.")
+        raise ValueError("concatenate requires a non-empty sequence of arrays.")
     return (
         concatenate_p.bind(*xs, dimension=canonical_axis(dimension, xs[0].ndim))
         if len(xs) > 1
@@ -350,14 +358,14 @@ def _padded_size(n: int, low: int, high: int, interior: int) -> int:
 def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) -> ShapedArray:
     if value.shape or value.dtype != x.dtype:
         raise TypeError(
-            "pad: the padding value must have no dimensions and the operand's dtype, got "
-            f"{value.str_short()} "
-            f"for {x.str_short()}."
+            "pad operand and padding_value must be same dtype, and the value without dimensions: "
+            f"got {x.str_short()} and {value.str_short()}."
         )
     if len(padding_config) != x.ndim:
-        raise TypeError(
-            f"pad: padding_config has {len(padding_config)} entries for {x.str_short()}; give "
-            "(low, high, interior) for each axis."
+        raise ValueError(
+            "length of padding_config must equal the number of axes of operand, got "
+            f"padding_config {padding_config} for {x.str_short()}: give (low, high, interior) for "
+            "each axis."
         )
     if any(i < 0 for _, _, i in padding_config):
         raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
@@ -502,12 +510,15 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
         [(index_of(a), index_of(b), index_of(c)) for a, b, c in padding_config]
     )
     if all(c == (0, 0, 0) for c in config) and len(config) == x.ndim:
+        _pad_abstract(x.aval, value.aval, padding_config=config)
         return x
     return pad_p.bind(x, value, padding_config=config)
 
 
 # ------------------------------------------------------------------ select_n
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    if not cases:
+        raise ValueError("select_n() must have at least one case.")
     first = cases[0]
     if not (dtypes.is_bool(which.dtype) or which.dtype == dtypes.int32):
         raise TypeError(
@@ -519,15 +530,15 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
         )
     for c in cases[1:]:
         if c.shape != first.shape or c.dtype != first.dtype:
+            what = "shapes" if c.shape != first.shape else "dtypes"
             raise TypeError(
-                f"select_n: cases must have one shape and dtype, got {first.str_short()} and "
-                f"{c.str_short()}. jnp.where broadcasts and promotes."
+                f"select cases must have the same {what}"
+                f", got {first.str_short()} and {c.str_short()}. jnp.where broadcasts and promotes."
             )
     if which.shape and which.shape != first.shape:
         raise TypeError(
-            "select_n: the selector must have no dimensions or the cases' shape, got "
-            f"{which.str_short()} for "
-            f"{first.str_short()}."
+            "select `which` must be scalar or have the same shape as cases, got "
+            f"{which.str_short()} for {first.str_short()}."
         )
     return ShapedArray(first.shape, first.dtype, all(c.weak_type for c in cases))
 

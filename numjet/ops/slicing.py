@@ -472,8 +472,8 @@ def _update_abstract(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) 
         )
     if update.ndim != x.ndim or any(k > n for k, n in zip(update.shape, x.shape, strict=True)):
         raise TypeError(
-            f"dynamic_update_slice: the update {update.str_short()} must fit inside the operand "
-            f"{x.str_short()}, axis by axis."
+            "dynamic_update_slice update shape must be smaller than operand shape: the update "
+            f"{update.str_short()} must fit inside the operand {x.str_short()}, axis by axis."
         )
     return ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type)
 

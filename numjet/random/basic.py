@@ -50,9 +50,10 @@ from numjet.random.streams import random_bits
 # files
 def float_dtype(name: str, dtype: Any, complex_too: bool = False) -> Any:
     """The canonical floating dtype asked for (float32, or float64 with 64 bits)."""
-    dtype = dtypes.canonical(float if dtype is None else dtype)
+    dtype = dtypes.requested(float if dtype is None else dtype, f"random.{name}")
     if not (dtypes.is_inexact(dtype) if complex_too else dtypes.is_floating(dtype)):
-        raise ValueError(f"random.{name}: dtype must be a floating dtype, got {dtype}.")
+        wanted = "float or complex" if complex_too else "float"
+        raise ValueError(f"dtype argument to `{name}` must be a {wanted} dtype, got {dtype}.")
     return dtype
 
 
@@ -76,7 +77,8 @@ def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
         fits = False
     if not fits:
         raise ValueError(
-            f"random.{name}: parameters of shapes {[x.shape for x in operands]} do not broadcast "
+            f"random.{name}: Incompatible shapes for broadcasting: parameters of "
+            f"shapes={[x.shape for x in operands]} do not broadcast "
             f"to the shape {shape} asked for."
         )
     return shape
@@ -230,9 +232,9 @@ def randint(
     >>> random.randint(random.key(0), (4,), 0, 10)
     Array([9, 0, 2, 3], dtype=int32)
     """
-    dtype = dtypes.canonical(int if dtype is None else dtype)
+    dtype = dtypes.requested(int if dtype is None else dtype, "random.randint")
     if not dtypes.is_integer(dtype):
-        raise TypeError(f"random.randint: dtype must be an integer dtype, got {dtype}.")
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype}.")
     low, high = _integer(minval, "minval"), _integer(maxval, "maxval")
     shape, key = shape_of(shape), single_key(key, "randint")
     result_shape("randint", shape, low, high)
@@ -527,7 +529,8 @@ def choice(
         raise ValueError("random.choice: a must be greater than 0 unless no samples are taken.")
     if not replace and count > n:
         raise ValueError(
-            f"random.choice: cannot take {count} samples without replacement from {n}."
+            f"random.choice: Cannot take a larger sample (size {count}) than population (size {n}) "
+            "when 'replace=False'."
         )
     if p is None:
         if not replace:

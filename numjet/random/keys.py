@@ -53,7 +53,9 @@ def _seed(seed: Any, name: str) -> Any:
             f"random.fold_in to "
             "make a key from a key."
         )
-    if isinstance(seed, int) and not isinstance(seed, bool):
+    if isinstance(seed, bool):
+        seed = int(seed)
+    if isinstance(seed, int):
         # As an int64 would be narrowed: low bits stay.
         width = dtypes.canonical(dtypes.int64).itemsize * 8
         if not -(1 << 63) <= seed < 1 << 64:
@@ -107,8 +109,8 @@ def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
     """Typed keys, and whether they came raw."""
     if not is_arraylike(keys):
         raise TypeError(
-            f"random.{name}: the first argument must be a PRNG key, got {keys!r} of type "
-            f"{type(keys).__name__}. Make one with random.key(seed)."
+            f"unexpected PRNG key type {type(keys)}: the first argument of random.{name} must be a "
+            f"PRNG key, got {keys!r}. Make one with random.key(seed)."
         )
     keys = keys if isinstance(keys, Array) else as_array(keys)
     if dtypes.is_key(keys.dtype):
@@ -117,7 +119,8 @@ def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
     shape = dtype.key_shape
     if keys.dtype != dtypes.uint32 or keys.shape[max(keys.ndim - len(shape), 0) :] != shape:
         raise TypeError(
-            f"random.{name}: expected a PRNG key (random.key) or raw words "
+            f"JAX encountered invalid PRNG key data: random.{name} expected a PRNG key "
+            "(random.key) or raw words "
             f"uint32[..., {', '.join(map(str, shape))}] of the default implementation, got "
             f"{keys.aval.str_short()}."
         )
@@ -179,7 +182,8 @@ def _index(num: Any) -> Any:
         return num
     if not hasattr(num, "__index__"):
         raise TypeError(
-            f"random: a shape or count is made of integers, got {num!r}. Convert it with int(...)."
+            "Shapes must be 1D sequences of concrete values of integer type: random's shapes and "
+            f"counts are made of integers, got {num!r}. Convert it with int(...)."
         )
     return num.__index__()
 
@@ -239,6 +243,11 @@ def key_data(keys: Any) -> Any:
     >>> random.key_data(random.key(7))
     Array([0, 7], dtype=uint32)
     """
+    if not isinstance(keys, Array | np.ndarray | np.generic):
+        raise TypeError(
+            "JAX encountered invalid PRNG key data: key_data expected keys, or an array of words, "
+            f"got {keys!r}."
+        )
     keys = keys if isinstance(keys, Array) else as_array(keys)
     return random_unwrap(keys) if dtypes.is_key(keys.dtype) else keys
 

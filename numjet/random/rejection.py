@@ -290,7 +290,7 @@ def dirichlet(
     dtype, key = float_dtype("dirichlet", dtype), single_key(key, "dirichlet")
     alpha = as_float(alpha, dtype)
     if not alpha.ndim:
-        raise ValueError("random.dirichlet: alpha must have at least one axis.")
+        raise ValueError("dirichlet requires alpha.ndim >= 1, got a number.")
     shape = alpha.shape[:-1] if shape is None else tuple(shape)
     full_shape = (*shape, alpha.shape[-1])
     x = gamma_of(key, alpha, broadcast_shapes(full_shape, alpha.shape), True)

@@ -93,7 +93,7 @@ def axis_size(name: Any) -> int:
     if name not in env:
         known = ", ".join(map(repr, env)) or "none"
         raise NameError(
-            f"unbound axis name: {name!r}. Axes in scope: {known}. Collectives run inside "
+            f"unbound axis name: {name}. Axes in scope: {known}. Collectives run inside "
             f"vmap(..., axis_name={name!r}), pmap or shard_map."
         )
     return env[name]
@@ -137,6 +137,9 @@ class BatchTracer(Tracer):
     def origin(self) -> str:
         at = f" at {self.owner.source}" if self.owner.source else ""
         return f"It is mapped by the vmap{at} over an axis of size {self.owner.axis.size}."
+
+    def __repr__(self) -> str:
+        return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
 
 
 class BatchTrace(Trace):

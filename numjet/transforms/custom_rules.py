@@ -141,7 +141,9 @@ def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
     want, have = aval_of(primal).tangent(), aval_of(tangent)
     if want.dtype == dtypes.float0:
         return Zero(want)
-    if want.shape != have.shape or (want.dtype != have.dtype and not have.weak_type):
+    if want.shape != have.shape or (want.dtype != have.dtype and not (
+        have.weak_type and dtypes.is_inexact(have.dtype)
+    )):
         raise TypeError(
             "Custom JVP rule must produce primal and tangent outputs with corresponding shapes "
             f"and dtypes. Expected {want.str_short()} (the tangent type of the primal output of "
@@ -387,8 +389,9 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
     if have.shape != want.shape or not fits:
         raise ValueError(
             f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "
-            f"tuple of the primal function: for input leaf {position} expected "
-            f"{want.str_short()}, got {have.str_short()}. Return None where no gradient flows."
+            f"tuple of the primal function, but for input leaf {position} the bwd rule produced an "
+            f"output of type {have.str_short()} corresponding to an input of type "
+            f"{want.str_short()}. Return None where no gradient flows."
         )
     if have.placed != want.placed and have.placed is not None:
         raise ValueError(

@@ -67,6 +67,10 @@ class LinearTracer(Tracer):
     def concrete(self) -> Any:
         return self.primal
 
+    def __repr__(self) -> str:
+        tangent = self.aval.tangent().str_short(True)
+        return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
+
     def origin(self) -> str:
         return self.owner.origin()
 

@@ -46,6 +46,12 @@ class JVPTracer(Tracer):
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else self.owner.origin()
 
+    def __repr__(self) -> str:
+        if self.owner.parent.name == "linearization":  # reverse mode
+            tangent = self.aval.tangent().str_short(True)
+            return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
+
 
 class JVPTrace(Trace):
     """Runs each primitive's jvp rule under the parent trace."""

@@ -40,6 +40,9 @@ class StageTracer(Tracer):
     def origin(self) -> str:
         return self.owner.describe(self)
 
+    def __repr__(self) -> str:
+        return f"JitTracer({self.aval})"
+
 
 # What the arguments are called in messages, or how to find out when there is one.
 Names = Sequence[str] | Callable[[], Sequence[str]]
@@ -246,7 +249,10 @@ class StageTrace(Trace):
         if names:
             plural = "s" if len(names) > 1 else ""
             where = f" of {self.fun_name}" if self.fun_name else ""
-            parts.append(f"It depends on the argument{plural} {', '.join(names)}{where}")
+            parts.append(
+                "This concrete value was not available in Python because it depends on the "
+                f"value{plural} of the argument{plural} {', '.join(names)}{where}"
+            )
         if tracer.source is not None:
             parts.append(f"{'and was' if parts else 'It was'} computed at {tracer.source}")
         return " ".join(parts) + "." if parts else ""

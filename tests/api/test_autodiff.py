@@ -200,7 +200,7 @@ def test_vjp_pulls_trees_back() -> None:
     close(nj.vmap(lambda ct: pull({"o": ct, "q": 0.0})[1])(jnp.eye(3)), x3)
     with pytest.raises(ValueError, match="structure of the output"):
         pull(1.0)
-    with pytest.raises(ValueError, match=r"cotangent\['o'\].*expected float32\[3\], got .*\[2\]"):
+    with pytest.raises(ValueError, match=r"got float32.2., but expected float32.3., as cot.*'o'"):
         pull({"o": jnp.ones(2), "q": 5.0})
 
 

@@ -76,7 +76,7 @@ SHAPES: dict[str, tuple[type[Exception], Callable, tuple[str, ...]]] = {
         lambda: jnp.ones((3, 4)).reshape(5, 2),
         ("reshape", "(3, 4)", "12", "(5, 2)", "10", "-1"),
     ),
-    "axis": (ValueError, lambda: jnp.sum(jnp.ones((3, 4)), axis=2), ("sum", "axis 2", "2 dim")),
+    "axis": (ValueError, lambda: jnp.sum(jnp.ones((3, 4)), axis=2), ("sum", "axis 2", "array of")),
     "broadcast_to": (
         ValueError,
         lambda: jnp.broadcast_to(x3, (4,)),
@@ -147,7 +147,7 @@ def test_a_loss_of_integers_or_complex_numbers() -> None:
 
 
 def test_argnums_out_of_range() -> None:
-    says(message(TypeError, nj.grad(lambda x: x, argnums=3), 1.0), "argnums 3", "1 positional")
+    says(message(TypeError, nj.grad(lambda x: x, argnums=3), 1.0), "argnums=3", "only 1 positional")
 
 
 # ------------------------------------------------------------------ Python decides on traced values
@@ -452,8 +452,10 @@ def test_static_arguments_must_be_hashable() -> None:
         )
         says(message(ValueError, run, 1.0, n=[1]), "static", "'n'", "unhashable", "tuple")
         says(message(ValueError, run, 1.0, x3), "Non-hashable static arguments")
-    says(message(ValueError, nj.jit, f, static_argnames="m"), "no argument named 'm'", "['x', 'n']")
-    says(message(ValueError, nj.jit, f, static_argnums=2), "no argument number 2")
+    text = message(ValueError, nj.jit, f, static_argnames="m")
+    says(text, "invalid argnames {'m'} in static_argnames", "['x', 'n']")
+    text = message(ValueError, nj.jit, f, static_argnums=2)
+    says(text, "static_argnums=(2,), but only accepts 2 positional")
 
 
 def test_arguments_and_results_of_jit_are_arrays() -> None:
@@ -507,7 +509,7 @@ def test_custom_vjp_with_the_wrong_number_of_cotangents() -> None:
     says(
         message(TypeError, made(lambda r, ct: (ct,)), *args),
         "Custom VJP bwd rule of product",
-        "one cotangent for each of the 2",
+        "length equal to the number of arguments, 2 of them",
         "got 1",
         "None",
     )

@@ -71,6 +71,8 @@ def test_jaxprs_show_the_parameters_that_jax_shows() -> None:
     )
     assert "reshape[dimensions=None new_sizes=(6,) sharding=None]" in text(jnp.ravel, x)
     assert "preferred_element_type=float32" in text(lambda x: x @ x.T, x)
+    mapped = nj.make_jaxpr(lambda x: lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
+    assert "psum[axes=('i',) axis_index_groups=None] a" in str(mapped)
     f = nj.custom_jvp(jnp.sin)
 
     @f.defjvp
@@ -164,3 +166,63 @@ def test_residuals_of_checkpointed_functions_are_named(capsys: Any) -> None:
     nj.ad_checkpoint.print_saved_residuals(nj.checkpoint(f, policy=policy), 1.0)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "f32[] from the argument x" and "named 's' from " in lines[1]
+
+
+def test_traced_values_print_what_they_are(capsys: pytest.CaptureFixture) -> None:
+    x = jnp.ones(2)
+    nj.jit(print)(x)
+    nj.jit(print)(1.0)
+    nj.vmap(print)(jnp.ones((2, 3)))
+    nj.grad(lambda x: (print(x), x.sum())[1])(x)
+    nj.jit(nj.grad(lambda x: (print(x), x.sum())[1]))(x)
+    nj.jvp(lambda x: (print(x), x)[1], (x,), (x,))
+    assert capsys.readouterr().out.splitlines() == [
+        "JitTracer(float32[2])",
+        "JitTracer(~float32[])",
+        "VmapTracer(aval=float32[3], batched=float32[2,3])",
+        "GradTracer(primal=[1. 1.], typeof(tangent)=f32[2])",
+        "GradTracer(primal=JitTracer(float32[2]), typeof(tangent)=f32[2])",
+        "JVPTracer(primal=[1. 1.], tangent=[1. 1.])",
+    ]
+    assert nj.jit(lambda x: copy.deepcopy(x) + copy.copy(x))(1.0) == 2.0
+
+
+def test_transformed_functions_say_what_they_are() -> None:
+    def f(x: Any) -> Any:
+        """Its own text."""
+        return x
+
+    for made, text in [
+        (nj.grad(f), "Gradient of f with respect to positional argument(s) 0."),
+        (nj.value_and_grad(f), "Value and gradient of f with respect to positional argument(s) 0."),
+        (nj.jacrev(f, (0,)), "Jacobian of f with respect to positional argument(s) (0,)."),
+        (nj.vmap(f), "Vectorized version of f."),
+    ]:
+        assert made.__doc__ is not None and made.__doc__.startswith(text), made.__doc__
+        assert made.__doc__.endswith("Its own text.") and made.__name__ == "f"
+
+
+def test_imaginary_parts_do_not_go_silently() -> None:
+    z = jnp.array([1 + 2j])
+    for cast in (lambda: z.astype(float), lambda: jnp.astype(z, int)):
+        with pytest.warns(DeprecationWarning, match="Casting from complex to real dtypes"):
+            assert cast().tolist() == [1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert z.astype(bool).tolist() == [True]
+
+
+def test_64_bits_that_are_not_there_are_told() -> None:
+    key = nj.random.key(0)
+    for make in (
+        lambda: jnp.float64(1),
+        lambda: jnp.uint64([1]),
+        lambda: jnp.sum(jnp.ones(2), dtype="float64"),
+        lambda: nj.random.normal(key, dtype=jnp.float64),
+        lambda: nj.random.randint(key, (), 0, 2, jnp.int64),
+    ):
+        with pytest.warns(UserWarning, match="Explicitly requested dtype .* is not available"):
+            make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jnp.float32(1), jnp.bool_(1), nj.random.normal(key, dtype=float)

@@ -75,7 +75,7 @@ def test_shapes_dtypes_and_transformations() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda k: random.binomial(k, 5, 0.5, dtype=int), "binomial: dtype must be a floating"),
+        (lambda k: random.binomial(k, 5, 0.5, dtype=int), "`binomial` must be a float dtype"),
         (lambda k: random.binomial(k, jnp.ones(3), 0.5, (2,)), "do not broadcast"),
         (lambda k: random.multinomial(k, 5, 0.5), "axis of categories"),
     ],
