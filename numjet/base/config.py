@@ -53,7 +53,7 @@ _ALIASES = {"check_ir": "enable_checks"}  # names at the front door
 # Flags that the front door has by their names, with a value for the example of each.
 _IN_BLOCKS = {
     "check_ir": True, "enable_x64": True, "debug_nans": True, "debug_infs": True,
-    "check_tracer_leaks": True,
+    "check_tracer_leaks": True, "debug_key_reuse": True,
     "log_compiles": False, "default_matmul_precision": "highest", "numpy_dtype_promotion": "strict",
     "numpy_rank_promotion": "raise", "no_tracing": True, "no_execution": True,
     "explain_cache_misses": False, "default_device": None, "default_prng_impl": "rbg",
