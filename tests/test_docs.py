@@ -6,6 +6,8 @@ import doctest
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -55,6 +57,15 @@ def test_every_package_below_the_public_names_is_in_the_architecture() -> None:
         for path in (ROOT / "numjet" / layer).rglob("__init__.py"):
             package = path.parent.relative_to(ROOT / "numjet")
             assert f"`{package}/`" in text, f"docs/architecture.md does not mention {package}/"
+
+
+def test_the_list_of_modules_is_that_of_the_sources() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "modules.py"), "--print"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    page = (DOCS / "modules.md").read_text()
+    assert page == done.stdout, "docs/modules.md is older than the sources: python tools/modules.py"
 
 
 def test_every_pass_is_described() -> None:
