@@ -154,9 +154,10 @@ class _Function(Values):
 
     def do_AugAssign(self, node: ast.AugAssign) -> None:
         """target op= value."""
-        read = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
-        self.assign(node.target, self.binary(node.op, self.expression(read),
-                                             self.expression(node.value), node))
+        value = self.binary(
+            node.op, self.expression(node.target), self.expression(node.value), node
+        )
+        self.assign(node.target, value)
 
     def assign(self, target: ast.expr, value: Typed) -> None:
         """Store a value in a variable, a field or an element."""

@@ -6,6 +6,7 @@ For `notation` and its parts. What would break it: a file that changed after it 
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 from collections.abc import Iterator, Sequence
 
@@ -30,6 +31,15 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
             yield from _functions([*node.body, *node.orelse])
 
 
+def _parsed(text: str) -> ast.Module:
+    """The syntax tree of a file. CPython 3.11 counts the depth of trees for all threads together,
+    and raises SystemError when another thread makes one meanwhile."""
+    for _ in range(5):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
+
+
 def source_of(native: Native) -> ast.FunctionDef:
     """The syntax tree of a native function."""
     code = native.function.__code__
@@ -43,7 +53,7 @@ def source_of(native: Native) -> ast.FunctionDef:
             )
         functions = {
             node.decorator_list[0].lineno if node.decorator_list else node.lineno: node
-            for node in _functions(ast.parse("".join(lines)).body)
+            for node in _functions(_parsed("".join(lines)).body)
         }
         _trees[code.co_filename] = functions
     found = functions.get(code.co_firstlineno)

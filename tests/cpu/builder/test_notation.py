@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import importlib.util
 import py_compile
@@ -16,6 +17,7 @@ import pytest
 import numjet
 from numjet.base.errors import InternalError
 from numjet.cpu import backend
+from numjet.cpu.builder import notation_source
 from numjet.cpu.builder.notation import module_text
 from numjet.cpu.builder.notation_values import NotationError
 from numjet.cpu.builder.records import (
@@ -392,3 +394,16 @@ def test_where_there_are_no_sources_native_code_is_left_out(tmp_path) -> None:
         closed = numjet.make_jaxpr(lambda x: x + 1)(1.0)
         with pytest.raises(InternalError, match="compiled from numjet's .py files"):
             backend.compile(closed)
+
+
+def test_a_tree_that_another_thread_disturbed_is_made_again(monkeypatch):
+    results = [SystemError("AST constructor recursion depth mismatch"), ast.parse("x = 1")]
+
+    def parse(text):
+        found = results.pop(0)
+        if isinstance(found, SystemError):
+            raise found
+        return found
+
+    monkeypatch.setattr(notation_source.ast, "parse", parse)
+    assert isinstance(notation_source._parsed("x = 1"), ast.Module) and not results
