@@ -30,8 +30,6 @@ from numjet.api.devices import (
     device_count as device_count,
     device_get as device_get,
     device_put as device_put,
-    device_put_replicated as device_put_replicated,
-    device_put_sharded as device_put_sharded,
     devices as devices,
     local_device_count as local_device_count,
     local_devices as local_devices,
@@ -136,8 +134,8 @@ _LAZY = {
         "process",
     ),
     **dict.fromkeys(
-        ("make_array_from_callback", "make_array_from_process_local_data",
-         "make_array_from_single_device_arrays"),
+        ("device_put_replicated", "device_put_sharded", "make_array_from_callback",
+         "make_array_from_process_local_data", "make_array_from_single_device_arrays"),
         "api.assemble",
     ),
     **dict.fromkeys(

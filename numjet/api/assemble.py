@@ -1,4 +1,4 @@
-"""Arrays made of what each device holds: `make_array_from_...`.
+"""Arrays made of what each device holds: `make_array_from_...`, `device_put_sharded`.
 
 For users who load data a device, or a process, at a time. The devices of a process share one block
 of memory, into which the parts are copied.
@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import Sharding, place
+from numjet.api.devices import PmapSharding, Sharding, device_put, place
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
+from numjet.core.remote import Device
 from numjet.core.spread import SpreadArray
 from numjet.ops.shape import canonical_shape
 
@@ -190,3 +191,33 @@ def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> SpreadArra
             f"has shape {found}, got local data of shape {array.shape}."
         )
     return SpreadArray(block, aval, sharding)
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+    """The pytrees `shards` stacked along a new leading axis, one on each device: input of `pmap`.
+
+    shards: a sequence of pytrees of one structure and equal shapes. devices: as many Devices.
+    Raises ValueError for another number of shards and for shapes that differ.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.device_put_sharded([jnp.zeros(2)], nj.devices()[:1])
+    Array([[0., 0.]], dtype=float32)
+    """
+    if len(shards) != len(devices):
+        raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
+    sharding = PmapSharding(devices)
+    return tree.tree_map(
+        lambda *parts: device_put(np.stack([np.asarray(p) for p in parts]), sharding), *shards
+    )
+
+
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
+    """A copy of the pytree `x` for each device, along a new leading axis: input of `pmap`.
+
+    devices: a sequence of Devices, at least one; slice i is on device i.
+
+    >>> import numjet as nj
+    >>> nj.device_put_replicated(2.0, nj.devices()[:1])
+    Array([2.], dtype=float32)
+    """
+    return device_put_sharded([x] * len(devices), devices)

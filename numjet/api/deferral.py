@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.api import any_size, dispatch
+from numjet.api import any_size, deferred_jaxprs, dispatch
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
@@ -50,7 +50,7 @@ from numjet.core.deferred import (
     pieces,
 )
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import REGISTRY, Primitive
@@ -635,7 +635,7 @@ def _program(
         _programs[key] = 1
         return lambda _: _one_by_one(tape, rows, outs), "one by one"
     _counts["compiled"] += 1
-    program = _programs[key] = _compiled(_jaxpr(tape, rows, outs))
+    program = _programs[key] = _compiled(deferred_jaxprs.jaxpr_of(tape.avals, rows, outs))
     return program, "compiled"
 
 
@@ -650,8 +650,8 @@ def _of_any_size(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callab
     if not all([x.flags.c_contiguous for x in tape.inputs]):
         return None
     results = [rows[code >> RESULTS][0].outs[0] for code in outs]
-    flat = _flat(tape, rows, outs, results)
-    cutting = _by_rows(tape, rows, outs, results) if flat is None else flat
+    flat = deferred_jaxprs.flat(tape.avals, rows, outs, results)
+    cutting = flat or deferred_jaxprs.by_rows(tape.avals, rows, outs, results)
     if cutting is None or not cutting.block:
         return None
     key = config.trace_key(), tuple(outs), cutting.pattern
@@ -676,91 +676,8 @@ def _of_any_size(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callab
     return compute, how
 
 
-class _Cutting(NamedTuple):
-    """How rows are run on blocks: their number or that of elements, a block's, the rows without
-    them, which inputs are cut, and the jaxpr of one block."""
-
-    size: int
-    block: int
-    pattern: tuple
-    cut: list[bool]
-    jaxpr: Callable[[], ClosedJaxpr]
-
-
-def _flat(tape: _Taken, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
-    """Elementwise rows: blocks of elements."""
-    patterns = [form.pattern for form, _, _ in rows]
-    shape = any_size.common_shape([*tape.avals, *results])
-    if None in patterns or shape is None:
-        return None
-    size = math.prod(shape)
-    block = any_size.block_of(size)
-    cut = [bool(a.shape) for a in tape.avals]
-    codes = [(pattern, codes) for pattern, (_, codes, _) in zip(patterns, rows, strict=True)]
-    return _Cutting(
-        size, block, (*cut, *codes), cut, lambda: _jaxpr(tape, rows, outs, block)
-    )  # fmt: skip
-
-
-def _by_rows(tape: _Taken, rows: list[Row], outs: list[int], results: list) -> _Cutting | None:
-    """Operations on each row of arrays: blocks of rows."""
-    if len({a.shape[:1] for a in results}) != 1 or not results[0].shape:
-        return None
-    if any([form.several for form, _, _ in rows]):
-        return None
-    (n,) = results[0].shape[:1]
-    steps = [
-        any_size.Step(form.primitive, form.params, codes, form.avals, i << RESULTS, form.outs[0])
-        for i, (form, codes, _) in enumerate(rows)
-    ]
-    roles = any_size.roles(steps, outs, n)
-    if roles is None:
-        return None
-    steps = [step for step in steps if step.code in roles]
-    width = max([step.out.size // n for step in steps if roles[step.code]])
-    block = any_size.rows_of(n, width)
-    cut = [roles.get(-1 - k, False) for k in range(len(tape.avals))]
-    given = [
-        (a.dtype, a.weak_type, a.shape[1:] if part else a.shape, part)
-        for a, part in zip(tape.avals, cut, strict=True)
-    ]
-
-    def jaxpr() -> ClosedJaxpr:
-        def new(aval: ShapedArray, part: bool) -> Var:
-            return Var(aval.update(shape=(block, *aval.shape[1:])) if part else aval)
-
-        values = {-1 - k: new(a, part) for k, (a, part) in enumerate(zip(tape.avals, cut))}
-        ins, eqns = list(values.values()), []
-        for step in steps:
-            out = values[step.code] = new(step.out, roles[step.code])
-            operands = [values[code] for code in step.operands]
-            params = any_size.resized(step, roles, block)
-            eqns.append(Eqn(operands, [out], step.primitive, params))
-        return ClosedJaxpr(Jaxpr([], ins, [values[code] for code in outs], eqns), [])
-
-    patterns = [any_size.pattern(step, roles) for step in steps]
-    return _Cutting(n, block, (*given, *patterns), cut, jaxpr)
-
-
 # The first size that rows were met with.
 _sizes: dict[tuple, int] = Memo("sizes of deferred operations", 1024)
-
-
-def _jaxpr(tape: _Taken, rows: list[Row], outs: list[int], block: int = 0) -> ClosedJaxpr:
-    """The rows as a jaxpr; of elementwise rows that of one block, if `block` says how long."""
-
-    def new(aval: ShapedArray) -> Var:
-        return Var(any_size.as_block(aval, block) if block else aval)
-
-    variables: dict[int, Var] = {-1 - k: new(aval) for k, aval in enumerate(tape.avals)}
-    ins = list(variables.values())
-    eqns = []
-    for i, (form, codes, _) in enumerate(rows):
-        results = [new(aval) for aval in form.outs]
-        variables.update({i << RESULTS | k: v for k, v in enumerate(results)})
-        operands = [variables[code] for code in codes]
-        eqns.append(Eqn(operands, results, form.primitive, form.params))
-    return ClosedJaxpr(Jaxpr([], ins, [variables[code] for code in outs], eqns), [])
 
 
 def _one_by_one(tape: _Taken, rows: list[Row], outs: list[int]) -> list[np.ndarray]:

@@ -731,36 +731,6 @@ def _put_each(x: Any, places: Any) -> Any:
     return tree.tree_unflatten(treedef, put)
 
 
-def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
-    """The pytrees `shards` stacked along a new leading axis, one on each device: input of `pmap`.
-
-    shards: a sequence of pytrees of one structure and equal shapes. devices: as many Devices.
-    Raises ValueError for another number of shards and for shapes that differ.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.device_put_sharded([jnp.zeros(2)], nj.devices()[:1])
-    Array([[0., 0.]], dtype=float32)
-    """
-    if len(shards) != len(devices):
-        raise ValueError(f"device_put_sharded: {len(shards)} shards for {len(devices)} devices.")
-    sharding = PmapSharding(devices)
-    return tree.tree_map(
-        lambda *parts: device_put(np.stack([np.asarray(p) for p in parts]), sharding), *shards
-    )
-
-
-def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
-    """A copy of the pytree `x` for each device, along a new leading axis: input of `pmap`.
-
-    devices: a sequence of Devices, at least one; slice i is on device i.
-
-    >>> import numjet as nj
-    >>> nj.device_put_replicated(2.0, nj.devices()[:1])
-    Array([2.], dtype=float32)
-    """
-    return device_put_sharded([x] * len(devices), devices)
-
-
 def device_get(x: Any) -> Any:
     """The pytree `x` with NumPy arrays in the place of Arrays.
 

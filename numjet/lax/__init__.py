@@ -104,6 +104,7 @@ from numjet.ops.arrange import (
     transpose,
     unstack,
 )
+from numjet.ops.bits import bitcast_convert_type, bitcast_convert_type_p
 from numjet.ops.by_name import (
     device_put_p,
     eq_to_p,
@@ -317,8 +318,6 @@ from numjet.ops.scatter import (
 )
 from numjet.ops.select_scatter import select_and_scatter_p
 from numjet.ops.shape import (
-    bitcast_convert_type,
-    bitcast_convert_type_p,
     broadcasted_iota,
     concatenate,
     concatenate_p,

@@ -18,7 +18,8 @@ from numjet.core import dtypes
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax, logic, reductions
 from numjet.numpy.index_tricks import diagonal as _diagonal
-from numjet.ops.shape import bitcast_convert_type, copy, rev
+from numjet.ops.bits import bitcast_convert_type
+from numjet.ops.shape import copy, rev
 
 # Versions of the Python array API standard whose names numjet.numpy has.
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

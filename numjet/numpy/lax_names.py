@@ -23,6 +23,7 @@ from numjet.ops.arithmetic import (
     sub,
 )
 from numjet.ops.arrange import stop_gradient
+from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.complex_ops import complex, conj, imag, neg, real
 from numjet.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from numjet.ops.dot import dot_general
@@ -69,7 +70,6 @@ from numjet.ops.scatter import (
     scatter_sub,
 )
 from numjet.ops.shape import (
-    bitcast_convert_type,
     broadcasted_iota,
     concatenate,
     expand_dims,

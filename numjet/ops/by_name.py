@@ -12,9 +12,9 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.ops import reduce as reductions, window
+from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.composed import composed
 from numjet.ops.logic import bitwise_and, bitwise_xor, eq, le, lt, shift_right_arithmetic
-from numjet.ops.shape import bitcast_convert_type
 from numjet.transforms.jvp import jvp_call
 
 

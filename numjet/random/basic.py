@@ -23,6 +23,7 @@ from numjet.core.memo import Memo
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.arrange import broadcast_shapes
+from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.complex_ops import complex as make_complex
 from numjet.ops.cumulative import cumsum
 from numjet.ops.fma import fma
@@ -37,7 +38,7 @@ from numjet.ops.logic import (
     shift_right_logical,
 )
 from numjet.ops.reduce import argmax
-from numjet.ops.shape import bitcast_convert_type, expand_dims, iota, reshape, select_n
+from numjet.ops.shape import expand_dims, iota, reshape, select_n
 from numjet.ops.slicing import index_in_dim, slice_in_dim
 from numjet.ops.sort import sort, top_k
 from numjet.ops.special import erf, erf_inv

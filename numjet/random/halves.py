@@ -20,9 +20,10 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import convert
 from numjet.ops import random_bits as threefry
+from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.generators import threefry_2x32
 from numjet.ops.logic import bitwise_or, shift_left
-from numjet.ops.shape import bitcast_convert_type, iota, reshape
+from numjet.ops.shape import iota, reshape
 from numjet.ops.slicing import slice_in_dim
 
 

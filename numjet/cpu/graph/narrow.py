@@ -19,9 +19,10 @@ from numjet.core.dtypes import bits, float32, int8, int32, uint8, uint32
 from numjet.core.structural import convert, full
 from numjet.ops import arithmetic as ar, logic
 from numjet.ops.arrange import stack
+from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.gather import gather
 from numjet.ops.indexing import GatherDimensionNumbers
-from numjet.ops.shape import bitcast_convert_type, expand_dims, reshape, select_n
+from numjet.ops.shape import expand_dims, reshape, select_n
 from numjet.ops.slicing import index_in_dim
 from numjet.transforms.stage import StageTrace
 
