@@ -481,11 +481,7 @@ def _bounds(index: tuple) -> tuple:
 
 def _sharding(self: Any) -> Any:
     if isinstance(self, Tracer):
-        raise AttributeError(
-            f"The 'sharding' attribute is not available on traced array with shape "
-            f"{self.aval.str_short()}: it lies nowhere while the function is traced. "
-            "numjet.typeof(x).sharding says what its type knows."
-        )
+        raise AttributeError("A traced array has no sharding while the function is traced.")
     nowhere = self._sharding is None and hooks.sharding_of_nowhere(self.ndim)
     if type(self) is RemoteArray and self._sharding is None:
         here = self._buffer.devices[0]
@@ -554,8 +550,6 @@ def _devices_of(self: Any) -> set:
     >>> len(jnp.ones(2).devices())
     1
     """
-    if isinstance(self, Tracer):
-        self._unknown("devices")
     return _sharding(self).device_set
 
 
@@ -565,8 +559,6 @@ def _addressable_data(self: Any, index: int) -> Any:
     >>> jnp.ones(2).addressable_data(0)
     Array([1., 1.], dtype=float32)
     """
-    if isinstance(self, Tracer):
-        self._unknown("addressable_data")
     return _shards(self)[index].data
 
 

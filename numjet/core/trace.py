@@ -312,6 +312,20 @@ class Tracer(Array):
     def is_deleted(self) -> bool:
         return self._unknown("is_deleted")
 
+    def devices(self) -> set:
+        return self._unknown("devices")
+
+    def addressable_data(self, index: int) -> Any:
+        return self._unknown("addressable_data")
+
+    @property
+    def sharding(self) -> Any:
+        raise AttributeError(
+            "The 'sharding' attribute is not available on traced array with shape "
+            f"{self.aval.str_short()}: it lies nowhere while the function is traced. "
+            "numjet.typeof(x).sharding says what its type knows."
+        )
+
     def unsafe_buffer_pointer(self) -> int:
         return self._unknown("unsafe_buffer_pointer")
 
