@@ -2,8 +2,8 @@
 
 `core.evaluate` hands an operation on large operands, or on deferred ones, to `defer` (by way of
 `hooks.defer`). It becomes a row of the calling thread's `Tape`; its results are `DeferredArray`s. A
-tape is finished when one of them is read: what somebody still holds is computed by one program,
-which is found again by the rows, and what nobody holds is never in memory.
+tape is finished when one of them is read: what somebody still holds is computed by one compiled
+program, which is found again by the rows, and what nobody holds is never in memory.
 
 What a deferred operation reads must not change until it runs. Values of arrays are immutable, but
 the memory of an array that was made from a NumPy array without a copy is the user's, who may write
@@ -712,6 +712,9 @@ if hasattr(os, "register_at_fork"):
 hooks.defer, hooks.defer_plan, hooks.defer_again = defer, defer_plan, defer_again
 hooks.planned, hooks.prepare = planned, prepare
 native.connect(
-    dict(tape=Tape, local=_local, open_name="tape", busy_name="busy", defer_plan=defer_plan),
+    {
+        "tape": Tape, "local": _local, "open_name": "tape", "busy_name": "busy",
+        "defer_plan": defer_plan,
+    },
     {"enabled": _known_at.buffer_info()[0], "soft": SOFT, "hard": HARD, "results": RESULTS},
 )  # fmt: skip

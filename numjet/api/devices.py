@@ -480,8 +480,6 @@ def _bounds(index: tuple) -> tuple:
 
 
 def _sharding(self: Any) -> Any:
-    if isinstance(self, Tracer):
-        raise AttributeError("A traced array has no sharding while the function is traced.")
     nowhere = self._sharding is None and hooks.sharding_of_nowhere(self.ndim)
     if type(self) is RemoteArray and self._sharding is None:
         here = self._buffer.devices[0]

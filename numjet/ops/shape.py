@@ -48,7 +48,10 @@ def canonical_axis(axis: int, ndim: int) -> int:
 # ------------------------------------------------------------------ reshape
 def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple, dimensions: Any) -> ShapedArray:
     if any(n < 0 for n in new_sizes):
-        raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
+        raise TypeError(
+            f"reshape new_sizes must all be positive, got {new_sizes} for {x.str_short()}. "
+            "numjet.numpy.reshape finds one size that is -1."
+        )
     if math.prod(new_sizes) != x.size:
         raise TypeError(
             f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
@@ -217,10 +220,12 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """
     x = as_array(operand)
     given = [index_of(d) for d in dimensions]
-    for d in given:
-        if not -x.ndim <= d < x.ndim:
-            text = f"axis {d} is out of range for an array with {x.ndim} axes."
-            raise TypeError(f"rev dimensions must all be less than operand ndim: {text}")
+    if not all(-x.ndim <= d < x.ndim for d in given):
+        wrong = next(d for d in given if not -x.ndim <= d < x.ndim)
+        raise TypeError(
+            f"rev dimensions must all be less than operand ndim: axis {wrong} is out of range for "
+            f"an array with {x.ndim} axes."
+        )
     dims = tuple(sorted({d % x.ndim for d in given}))
     if len(dims) != len(given):
         raise TypeError(f"rev dimensions must be unique, got {tuple(given)}.")
@@ -243,8 +248,9 @@ def _concatenate_abstract(*avals: ShapedArray, dimension: int) -> ShapedArray:
             if a.ndim == first.ndim:
                 what = "shapes that differ in dimensions other than the one being concatenated"
             raise TypeError(
-                f"Cannot concatenate arrays with {what}: shapes must agree except on axis "
-                f"{dimension}: operand 0 is {first.str_short()}, operand {i} is {a.str_short()}."
+                f"Cannot concatenate arrays with {what}. concatenate: shapes must agree except on "
+                f"axis {dimension}: operand 0 is {first.str_short()}, operand {i} is "
+                f"{a.str_short()}."
             )
         if a.dtype != first.dtype:
             raise TypeError(
@@ -358,7 +364,8 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) 
     if len(padding_config) != x.ndim:
         raise ValueError(
             "length of padding_config must equal the number of axes of operand, got "
-            f"{padding_config} for {x.str_short()}: give (low, high, interior) for each."
+            f"padding_config {padding_config} for {x.str_short()}: give (low, high, interior) for "
+            "each axis."
         )
     if any(i < 0 for _, _, i in padding_config):
         raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
@@ -518,12 +525,16 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
             f"select_n: the selector must be boolean or int32, got {which.str_short()}."
         )
     if dtypes.is_bool(which.dtype) and len(cases) > 2:
-        raise TypeError(f"select_n: a boolean selector chooses of two cases, got {len(cases)}.")
+        raise TypeError(
+            f"select_n: a boolean selector chooses between two cases, got {len(cases)}."
+        )
     for c in cases[1:]:
         if c.shape != first.shape or c.dtype != first.dtype:
             what = "shapes" if c.shape != first.shape else "dtypes"
-            got = f"{first.str_short()} and {c.str_short()}. jnp.where broadcasts and promotes"
-            raise TypeError(f"select cases must have the same {what}, got {got}.")
+            raise TypeError(
+                f"select cases must have the same {what}"
+                f", got {first.str_short()} and {c.str_short()}. jnp.where broadcasts and promotes."
+            )
     if which.shape and which.shape != first.shape:
         raise TypeError(
             "select `which` must be scalar or have the same shape as cases, got "

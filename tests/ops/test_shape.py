@@ -99,7 +99,7 @@ def test_broadcast_shapes() -> None:
         (lambda: lax.reshape(X, (5,)), r"reshape: float32\[3,4\] has 12 elements"),
         (
             lambda: lax.concatenate([X, A[:, :2]], 0),
-            "shapes must agree except on axis 0",
+            "concatenate: shapes must agree except on axis 0",
         ),
         (lambda: lax.pad(X, np.int32(0), ((0, 1, 0),) * 2), "padding_value must be same dtype"),
         (lambda: lax.pad(X, np.float32(0), ((0, 1, 0),)), "must equal the number of axes"),
