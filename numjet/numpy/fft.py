@@ -127,6 +127,8 @@ def _one(name: str, kind: str, a: Any, n: int | None, axis: int, norm: str | Non
         raise ValueError(
             f"{name} does not support multiple axes. Please use jnp.fft.{name}n, got axis = {axis}."
         )
+    if n is not None and operator.index(n) < 1:
+        raise ValueError(f"{name}: Shape should be positive, got n={n}.")
     return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
@@ -187,10 +189,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
     """
-    x = one_array("hfft", a)
-    size = 2 * (x.aval.shape[axis] - 1) if n is None else n
-    x = conjugate(x)
-    return irfft(x, size, axis, _swapped(norm))
+    return _one("hfft", "IRFFT", conjugate(one_array("hfft", a)), n, axis, _swapped(norm))
 
 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:

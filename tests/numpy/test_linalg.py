@@ -280,6 +280,11 @@ def test_fft_sizes_and_helpers():
     close(jnp.fft.rfftfreq(6), np.fft.rfftfreq(6))
     close(jnp.fft.fftshift(F), np.fft.fftshift(F))
     close(jnp.fft.ifftshift(F, 1), np.fft.ifftshift(F, 1))
+    assert jnp.fft.hfft(jnp.ones(1)).shape == jnp.fft.irfft(jnp.ones(1)).shape == (0,)
+    for transform in (jnp.fft.fft, jnp.fft.ifft, jnp.fft.rfft, jnp.fft.irfft, jnp.fft.hfft):
+        for n in (0, -1):  # of several axes -1 means: as it is
+            with pytest.raises(ValueError, match="Shape should be positive"):
+                transform(jnp.ones(4), n=n)
     with pytest.raises(ValueError, match="real valued inputs"):
         jnp.fft.rfft(C)
     with pytest.raises(ValueError, match="norm"):
