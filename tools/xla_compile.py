@@ -105,9 +105,14 @@ class Compiler:
 
 
 class Place:
-    """A device of the programs over several: it has an identity, hardly more."""
+    """A device of the programs over several: it has an identity and a platform, hardly more."""
 
     process_index = 0
+    platform = "tpu"
+    device_kind = "compiled for"
+
+    def __init__(self, number: int) -> None:
+        self.id = number
 
 
 def operations() -> Iterator[tuple[str, Callable, list]]:
@@ -174,7 +179,7 @@ def programs() -> Iterator[tuple[str, str, int, Callable[[], str]]]:
     loss, args = transformer()
     for name, fun in (("transformer", loss), ("its gradient", nj.value_and_grad(loss))):
         yield "transformer", name, 1, lambda f=fun: hlo.module_text(nj.make_jaxpr(f)(*args))
-    devices = tuple(Place() for _ in range(4))
+    devices = tuple(Place(k) for k in range(4))
     table = np.empty(4, object)
     table[:] = devices
     mesh = nj.sharding.Mesh(table.reshape(2, 2), ("data", "model"))
@@ -225,7 +230,9 @@ def main() -> int:
             except (XlaError, NotImplementedError) as error:
                 refused += 1
                 print(f"{name}: {what}: {' '.join(str(error).split())[:300]}", flush=True)
-            row[2] += time.perf_counter() - start
+            seconds = time.perf_counter() - start
+            row[2] += seconds
+            print(f"{name}: {what}: {seconds:.1f} s", file=sys.stderr, flush=True)
         for kind, (count, fine, seconds, size) in counts.items():
             memory = f"{size / 2**20:.0f} MiB" if size else ""
             print(f"| {name} | {kind} | {fine} of {count} | {seconds:.0f} s | {memory} |",

@@ -4,7 +4,9 @@ NUMJET_UPDATE_GOLDEN=1 writes the files of tests/golden/hlo anew.
 """
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,8 @@ import numjet.numpy as jnp
 from numjet.core.primitive import REGISTRY
 from numjet.xla import hlo
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "hlo"
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "hlo"
 # What the CPU alone has; each says why.
 UNSUPPORTED = {
     "psum_start", "psum_done",  # of programs over processes alone
@@ -111,3 +114,13 @@ def test_what_has_no_form_says_so() -> None:
     keys = nj.jit(lambda w: nj.random.key_data(nj.random.wrap_key_data(w, impl="rbg")))
     with pytest.raises(NotImplementedError, match="wrap_words cannot run on a device .*threefry"):
         keys.lower(np.zeros(4, np.uint32)).as_text("stablehlo")
+
+
+def test_programs_that_are_compiled_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
+    programs = importlib.import_module("xla_compile").programs
+    texts = {name: text() for kind, name, _, text in programs() if kind != "operations"}
+    assert list(texts) == ["transformer", "its gradient", "gradient over data and model",
+                           "psum in shard_map"]
+    assert all("func.func public @main" in text for text in texts.values())
+    assert "sdy.sharding" in texts["gradient over data and model"]
