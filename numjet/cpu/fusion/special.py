@@ -6,8 +6,10 @@ from typing import Any
 
 from numjet.base.record import replace
 from numjet.core import lowering as low
+from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import Eqn
 from numjet.core.memo import Memo
+from numjet.core.structural import transpose_p
 from numjet.cpu import kernels
 from numjet.cpu.graph import products
 from numjet.cpu.graph.nodes import Graph, Node, Val
@@ -30,8 +32,12 @@ def expand(node: Node) -> list[Node] | None:
         return kernels.expand(node)
     group, node = node.group, _without_transposes(node)
     if _is_claimed(node):
+        made = []
+        if dot.across(node):
+            turned, node = _left_turned(node)
+            made.append(turned)
         part = _with_windows(node, group)
-        return [part if part is not None and _is_claimed(part) else node]
+        return [*made, part if part is not None and _is_claimed(part) else node]
     found = kernels.expand(node)
     return products.expand(node) if found is None else found
 
@@ -54,6 +60,8 @@ def stays(eqn: Eqn) -> bool:
     node.ins = [Val.of(v.aval) for v in eqn.invars]
     node.outs = [Val.of(v.aval, node) for v in eqn.outvars]
     found = expand(node)
+    if found is not None and found[0].primitive is transpose_p:
+        del found[0]  # of the product's operand (`_left_turned`)
     return found is None or (len(found) == 1 and type(found[0].rule) is low.Kernel)
 
 
@@ -149,6 +157,30 @@ def _without_transposes(node: Node) -> Node:
     for out in made.outs:
         out.node = made
     return made
+
+
+def _left_turned(node: Node) -> tuple[Node, Node]:
+    """A transpose of a product's left operand, the depth last, and the product that reads it."""
+    left, right = node.ins
+    (contract, other), (batch, other_batch) = node.params["dimension_numbers"]
+    free = [a for a in range(len(left.shape)) if a not in contract and a not in batch]
+    order = (*batch, *free, *contract)
+    shape = tuple([left.shape[a] for a in order])
+    out = Val.of(ShapedArray(shape, left.dtype))
+    rule = transpose_p.loops
+    turned = Node(
+        transpose_p, {"permutation": order}, [left], [out], rule, node.effects, node.source
+    )
+    out.node = turned
+    lasts = tuple(range(len(order) - len(contract), len(order)))
+    numbers = (lasts, other), (tuple(range(len(batch))), other_batch)
+    params = {**node.params, "dimension_numbers": numbers}
+    made = Node(
+        node.primitive, params, [out, right], node.outs, node.rule, node.effects, node.source
+    )
+    for result in made.outs:
+        result.node = made
+    return turned, made
 
 
 def _with_windows(node: Node, group: Graph) -> Node | None:

@@ -35,6 +35,10 @@ SMALLEST, SMALLEST_BATCHED, SMALLEST_COMPLEX = 500, 1500, 8000
 # A matrix of this many bytes is beyond the nearest caches.
 LARGE_MATRIX = 1 << 20
 _MOST_CALLS = 64
+# A left operand whose rows lie next to each other is read a line of the cache and, where each of
+# its depths is on another page, an address translation an element: so deep, so far apart and with
+# so many columns to multiply with, it is turned before.
+TURNED_DEPTH, TURNED_STEP, TURNED_COLUMNS = 256, 1024, 192
 # Rows of a complex product that are worth a thread.
 _COMPLEX_ROWS = 16
 
@@ -172,6 +176,22 @@ def claims(node: Node) -> bool:
     for loop in sorted(product.loops)[:-2]:
         calls *= loop[0]
     return calls <= _MOST_CALLS
+
+
+def across(node: Node) -> bool:
+    """Whether a product that the library takes reads its left operand so far across the grain of
+    memory that it is better turned before."""
+    product = analyse(node)
+    return (
+        product is not None
+        and product.element in ELEMENTS.values()
+        and not product.depths
+        and product.a[0] * 4 <= product.a[1]
+        and product.a[1] >= TURNED_STEP
+        and product.k >= TURNED_DEPTH
+        and product.n >= TURNED_COLUMNS
+        and product.m >= gemm.TILE_ROWS
+    )
 
 
 def operands(build: Values, node: Node) -> list[Val]:

@@ -1,5 +1,5 @@
 """Products that read parts of arrays in place, and write where a transpose would put their results:
-the same numbers as NumPy's, and no kernel that only moves elements."""
+the same numbers as NumPy's, and no kernel that only moves elements but where that pays."""
 
 from __future__ import annotations
 
@@ -117,3 +117,31 @@ def test_a_donated_whole_is_not_overwritten_while_its_parts_are_read() -> None:
     x, w = normal(200, 200), normal(100, 200) / 8
     f = nj.jit(lambda x, w: x + jnp.tanh(x[:, 50:150] @ w), donate_argnums=0)
     np.testing.assert_allclose(f(jnp.asarray(x), w), x + np.tanh(x[:, 50:150] @ w), atol=1e-4)
+
+
+def turned(left: tuple, right: tuple, contract: int) -> tuple[str, float]:
+    """The loops of a product with the left operand's axis `contract`, and its largest error."""
+    x, y = normal(*left), normal(*right)
+    f = nj.jit(lambda x, y: jnp.tensordot(x, y, ((contract,), (0,))))
+    want = np.tensordot(x.astype(np.float64), y, ((contract,), (0,)))
+    return f.lower(x, y).as_text(), float(np.abs(f(x, y) - want).max())
+
+
+def test_a_large_left_operand_is_turned_before() -> None:
+    """Read across the grain of memory it would take a line of the cache an element."""
+    text, error = turned((513, 260), (513, 200), 0)
+    assert "kernel" in text and "dot_general" in text and error < 1e-3
+    for left, right, contract in (
+        ((260, 513), (513, 200), 1),  # as it is to be read
+        ((100, 260), (100, 200), 0),  # not deep
+        ((513, 260), (513, 64), 0),  # read a few times only
+    ):
+        text, error = turned(left, right, contract)
+        assert "kernel" not in text and error < 1e-3
+
+
+def test_a_turned_batch_and_part() -> None:
+    x, y = normal(2, 300, 3, 280), normal(2, 300, 200)
+    f = nj.jit(lambda x, y: jnp.einsum("bki,bkj->bij", x[:, :, 1], y))
+    want = np.einsum("bki,bkj->bij", x[:, :, 1].astype(np.float64), y)
+    np.testing.assert_allclose(f(x, y), want, atol=1e-3)
