@@ -298,6 +298,11 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
         return outs, list(out_dims)
 
     # ------------------------------------------------------------ compiled programs
+    @property
+    def lowering(self) -> Callable | None:
+        """The rule by which compiled programs run it here."""
+        return self.lowerings.get("cpu") or self.lowerings.get(None)
+
     def _expansion(self, avals: tuple, out_avals: list, params: dict) -> ClosedJaxpr | None:
         """The lowering, traced; None where it is written in MLIR and `def_impl` is called."""
         refused = lowerable_effects.filter_not_in(self.effects_of(params, avals))
@@ -306,7 +311,7 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
                 f"Cannot lower jaxpr with effects: {set(refused)}. Allow them with "
                 "mlir.lowerable_effects.add_type(type of the effect)."
             )
-        rule = self.lowerings.get("cpu") or self.lowerings.get(None)
+        rule = self.lowering
         if rule is None:
             raise NotImplementedError(
                 f"MLIR translation rule for primitive {self.name!r} not found for platform cpu"

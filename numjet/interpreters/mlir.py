@@ -60,8 +60,13 @@ def register_lowering(
     >>> mlir.register_lowering(Primitive("twice"), mlir.lower_fun(lambda x: 2 * x, False))
     """
     if prim.expansion is not None:
+        before = prim.lowering
         prim.lowerings[platform] = rule
-    elif platform in (None, "cpu"):
+        if before is None or before is prim.lowering:
+            return  # no program was compiled by another rule: a library's import forgets nothing
+    elif platform not in (None, "cpu"):
+        return
+    else:
         if not isinstance(rule, LoweredFun):
             raise NeedsMLIR(f"register_lowering: {prim.name} is numjet's own primitive. {NO_MLIR}")
         prim.loops = Expand(rule.fun)

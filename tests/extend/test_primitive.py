@@ -185,6 +185,28 @@ def test_a_lowering_in_mlir_is_a_call_of_the_implementation():
     np.testing.assert_array_equal(p.bind(x), [0, 7, 14])
 
 
+def test_rules_of_a_new_primitive_forget_nothing_that_was_compiled():
+    traces = []
+
+    @nj.jit
+    def f(x):
+        traces.append(x)
+        return x + 1
+
+    f(1.0)
+    q = Primitive("of a library that is imported now")
+    q.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(q, mlir.lower_fun(lambda x: x * 3, False))
+    mlir.register_lowering(q, mlir.lower_fun(lambda x: x * 5, False), platform="cuda")
+    mlir.register_lowering(lax.sin_p, lambda ctx, x: x, platform="tpu")
+    f(1.0)
+    assert len(traces) == 1
+    g = nj.jit(lambda x: q.bind(x))
+    assert g(2.0) == 6
+    mlir.register_lowering(q, mlir.lower_fun(lambda x: x * 4, False))  # another one counts
+    assert g(2.0) == 8
+
+
 def test_what_a_rule_promises_is_checked():
     p = Primitive("half")
     p.def_impl(lambda x: np.zeros(3, np.float32))
