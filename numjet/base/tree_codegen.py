@@ -27,6 +27,7 @@ class Structure(Protocol):
 
 _PLAIN = frozenset((str, int, bool, bytes, type(None), type(Ellipsis)))
 _BY_REPR = frozenset((float, complex))
+_are_names = frozenset((str,)).issuperset
 
 
 def static_key(value: Any) -> Any:
@@ -39,8 +40,15 @@ def static_key(value: Any) -> Any:
     if cls in _PLAIN:
         return cls, value
     if cls is tuple:
-        keys = tuple([static_key(item) for item in value])
-        return None if None in keys else (tuple, keys)
+        if _are_names(map(type, value)):
+            return tuple, value
+        keys = []
+        for item in value:
+            key = static_key(item)
+            if key is None:
+                return None
+            keys.append(key)
+        return tuple, tuple(keys)
     if cls in _BY_REPR:
         return cls, repr(value)
     if isinstance(value, type):

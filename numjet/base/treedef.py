@@ -62,11 +62,19 @@ class PyTreeDef:
         self._kind = kind
         self._data = data
         self._children = children
-        self.num_leaves: int = 1 if kind is None else sum([c.num_leaves for c in children])
-        self.num_nodes: int = 1 + sum([c.num_nodes for c in children])
-        self._depth: int = 1 + max([c._depth for c in children], default=0)
+        leaves, nodes, depth, plain = 1 if kind is None else 0, 1, 0, True
+        for child in children:
+            leaves += child.num_leaves
+            nodes += child.num_nodes
+            if child._depth > depth:
+                depth = child._depth
+            if not child._plain:
+                plain = False
+        self.num_leaves: int = leaves
+        self.num_nodes: int = nodes
+        self._depth: int = depth + 1
         # Whether the structure may be interned: keeping it keeps only plain values alive.
-        self._plain: bool = all([c._plain for c in children])
+        self._plain: bool = plain
         self._hash: int | None = None
         self._match: Callable[[Any], list | None] | None = None
         self._read: Callable[[Any], list | None] | None = None
@@ -262,7 +270,7 @@ def make_node(kind: NodeKind, data: Any, children: tuple[PyTreeDef, ...]) -> PyT
     elif type(data) is tuple and _are_names(map(type, data)):
         key = (kind, data, *map(id, children))  # most dictionaries
     else:
-        data_key = static_key(data)
+        data_key = static_key(data) if all([c._plain for c in children]) else None
         if data_key is None:
             treedef = PyTreeDef(kind, data, children)
             treedef._plain = False
@@ -283,7 +291,7 @@ def forget_structures() -> None:
     """Empty the tables of known structures. Structures in use stay valid and compare as before."""
     _candidates.clear()
     _interned.clear()
-    for treedef in (*_flat_tuples, *_flat_lists):
+    for treedef in (_none, *_flat_tuples, *_flat_lists):
         _interned[(treedef._kind, *map(id, treedef._children))] = treedef
 
 
@@ -303,6 +311,7 @@ _FLAT_SIZES = 9
 _are_leaf_types = LEAF_TYPES.issuperset
 _flat_tuples = [PyTreeDef(KINDS[tuple], None, (LEAF,) * n) for n in range(_FLAT_SIZES)]
 _flat_lists = [PyTreeDef(KINDS[list], None, (LEAF,) * n) for n in range(_FLAT_SIZES)]
+_none = PyTreeDef(KINDS[type(None)], None, ())
 # Outer shape of a tree -> structures with generated flatteners, the latest hit first.
 _candidates: dict[Any, list[PyTreeDef]] = {}
 
@@ -368,17 +377,28 @@ def _flatten_into(tree: Any, leaves: list, is_leaf: Callable[[Any], bool] | None
     if is_leaf is not None and is_leaf(tree):
         leaves.append(tree)
         return LEAF
-    kind = kind_of(type(tree))
+    cls = type(tree)
+    kind = KINDS.get(cls) or kind_of(cls)
     if kind is None:
         leaves.append(tree)
         return LEAF
     children, data = kind.flatten(tree)
-    if is_leaf is None:
-        children = tuple(children)
-        if LEAF_TYPES.issuperset(map(type, children)):
-            leaves.extend(children)
-            return make_node(kind, data, (LEAF,) * len(children))
-    return make_node(kind, data, tuple([_flatten_into(c, leaves, is_leaf) for c in children]))
+    if is_leaf is not None:
+        return make_node(kind, data, tuple([_flatten_into(c, leaves, is_leaf) for c in children]))
+    children = tuple(children)
+    if _are_leaf_types(map(type, children)):
+        leaves.extend(children)
+        return make_node(kind, data, (LEAF,) * len(children))
+    below = []
+    for child in children:
+        if child is None:
+            below.append(_none)
+        elif type(child) in LEAF_TYPES:
+            leaves.append(child)
+            below.append(LEAF)
+        else:
+            below.append(_flatten_into(child, leaves, None))
+    return make_node(kind, data, tuple(below))
 
 
 # -- comparing a tree with a structure ----------------------------------------------------------
