@@ -4,6 +4,10 @@
     python tools/ecosystem.py optax chex     those alone
     python tools/ecosystem.py --quick        the quick part, numjet alone; fails where
                                              a test fails that is not in REASONS
+    python tools/ecosystem.py --sample 12 --files 6 brax
+                             twelve tests of six files, chosen by digests of their names (of all
+                             files without --files): on numjet with an empty disk cache, again
+                             with that cache, and on JAX
 
 It makes two environments, `.venvs/ecosystem` with numjet's alias in JAX's place and
 `.venvs/ecosystem-jax` with JAX, and installs the same releases into both. A library is tested by
@@ -11,7 +15,8 @@ the tests that its wheel or its source distribution ships; where there are none,
 `tools/ecosystem_programs/` after the library's documented examples. Each run leaves a JUnit file in
 `.venvs/ecosystem-results`; the page is made of those, so that a library can be run again alone.
 A test that passes on JAX and fails on numjet counts as a failure unless REASONS gives the reason;
-tests that JAX fails as well are not counted.
+tests that JAX fails as well are not counted. Processor time is what the page compares: in what the
+clock on the wall says of two runs, whatever else the machine does has its part.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -26,6 +32,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
+
+from ecosystem_plugin import digest
 
 ROOT = Path(__file__).resolve().parents[1]
 VENVS = ROOT / ".venvs"
@@ -193,8 +201,20 @@ def source(library: Library) -> Path:
     return folder / stem
 
 
-def run(library: Library, side: str, tests: tuple[str, ...]) -> Path:
-    """Run `tests` of a library; returns the JUnit file."""
+def sampled_files(paths: list[Path], count: int) -> list[Path]:
+    """The `count` test files below `paths` whose names have the smallest digests."""
+    found = {f for path in paths for pattern in ("test_*.py", "*_test.py")
+             for f in (path.rglob(pattern) if path.is_dir() else [path])}
+    return sorted(found, key=lambda f: (digest(f.name), f))[:count]
+
+
+def run(library: Library, side: str, tests: tuple[str, ...], sample: int = 0, files: int = 0,
+        again: bool = False) -> Path:
+    """Run `tests` of a library; returns the JUnit file.
+
+    sample: so many of the tests alone, of so many files; numjet's then begin with an empty disk
+    cache, or, with `again`, with that of the run before.
+    """
     places = {
         "wheel": lambda: site(side),
         "sdist": lambda: source(library),
@@ -202,28 +222,41 @@ def run(library: Library, side: str, tests: tuple[str, ...]) -> Path:
     }
     base = places[library.source]()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    work = RESULTS / f"{library.name}-{side}"
+    name = f"{library.name}-{side}" + ("-sample" if sample else "") + ("-again" if again else "")
+    work = RESULTS / name
     work.mkdir(exist_ok=True)
-    report = RESULTS / f"{library.name}-{side}.xml"
+    report = RESULTS / f"{name}.xml"
     report.unlink(missing_ok=True)
+    paths = [base / test for test in tests]
+    environment = {**os.environ, "EINOPS_TEST_BACKENDS": "numpy,jax",
+                   "PYTHONPATH": str(ROOT / "tools")}
+    # Sources that cannot be written beside are compiled at every import.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if sample:
+        cache = RESULTS / f"{library.name}-cache"
+        if not again:
+            shutil.rmtree(cache, ignore_errors=True)
+        environment["NUMJET_CACHE_DIR"] = str(cache)
+        paths = sampled_files(paths, files) if files else paths
     command = [
-        python(side), "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider", "-W",
-        "ignore", "--tb=line", f"--timeout={TEST_LIMIT}", f"--session-timeout={LIBRARY_LIMIT}",
-        "--continue-on-collection-errors",
-        f"--junitxml={report}", *library.options, *[base / test for test in tests],
+        python(side), "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider",
+        "-p", "ecosystem_plugin", f"--sample={sample}", "-W", "ignore", "--tb=line",
+        f"--timeout={TEST_LIMIT}", f"--session-timeout={LIBRARY_LIMIT}",
+        "--continue-on-collection-errors", f"--junitxml={report}", *library.options, *paths,
     ]  # fmt: skip
     with open(work / "log.txt", "w") as log:
         try:
             subprocess.run([str(c) for c in command], cwd=work, stdout=log, stderr=log,
                            timeout=LIBRARY_LIMIT + 5 * TEST_LIMIT, check=False,
-                           env={**os.environ, "EINOPS_TEST_BACKENDS": "numpy,jax"})
+                           env=environment)
         except subprocess.TimeoutExpired:
             log.write(f"\ncut off after {LIBRARY_LIMIT} seconds\n")
     return report
 
 
 def read(report: Path) -> dict[str, tuple[str, float, str]]:
-    """Test -> (passed, failed or skipped; seconds; message) of a JUnit file; {} without one."""
+    """Test -> (passed, failed or skipped; processor seconds; message) of a JUnit file; {} without
+    one."""
     found: dict[str, tuple[str, float, str]] = {}
     if not report.exists():
         return found
@@ -238,7 +271,9 @@ def read(report: Path) -> dict[str, tuple[str, float, str]]:
             elif child.tag == "skipped":
                 outcome = "skipped"
         if found.get(name, ("",))[0] != "failed":
-            found[name] = (outcome, float(case.get("time") or 0), message)
+            told = {p.get("name"): p.get("value") for p in case.iter("property")}
+            seconds = told.get("processor_seconds") or case.get("time") or 0
+            found[name] = (outcome, float(seconds), message)
     return found
 
 
@@ -247,6 +282,25 @@ def reason(library: str, test: str) -> str | None:
         if name == library and re.search(pattern, test):
             return why
     return None
+
+
+def sample_rows(libraries: tuple[Library, ...], before: list[str]) -> list[str]:
+    """The table of the samples' times: what was measured now, else the rows of `before`."""
+    rows = []
+    for library in libraries:
+        first, again, theirs = [read(RESULTS / f"{library.name}-{run}.xml") for run in (
+            "numjet-sample", "numjet-sample-again", "jax-sample")]
+        good = [t for t, (outcome, _, _) in theirs.items() if outcome == "passed"]
+        both = [t for t in good if first.get(t, ("",))[0] == again.get(t, ("",))[0] == "passed"]
+        if not both:
+            rows += [line for line in before if line.startswith(f"| {library.name} ") and
+                     line.count("|") == 9]
+            continue
+        times = [sum(found[t][1] for t in both) for found in (first, again, theirs)]
+        failed = sum(first.get(t, ("",))[0] == "failed" for t in good)
+        rows.append(f"| {library.name} | {len(both)} | {failed} | {times[0]:.2f} | {times[1]:.2f} "
+                    f"| {times[2]:.2f} | {times[0] / times[2]:.2f} | {times[1] / times[2]:.2f} |")
+    return rows
 
 
 def page(libraries: tuple[Library, ...]) -> str:
@@ -297,9 +351,9 @@ def page(libraries: tuple[Library, ...]) -> str:
         f"on JAX {JAX}.",
         "Of the tests that fail, those count that pass on JAX. The seconds are those inside of the "
         "tests that pass on both, with",
-        "numjet's disk cache on; rows may be of runs under different load: the ratio of the two "
-        "says more than",
-        "either. Where JAX's columns are empty its run was not made: all failures are listed, and "
+        "numjet's disk cache on, by the clock on the wall in rows that were made on a loaded "
+        "machine: processor times are",
+        "below. Where JAX's columns are empty its run was not made: all failures are listed, and "
         "the seconds are of",
         "the tests that pass. A run is cut off after half an hour: then JAX's columns are of the "
         "tests that it",
@@ -309,6 +363,18 @@ def page(libraries: tuple[Library, ...]) -> str:
         "| seconds | JAX's seconds |",
         "|---|---|---|---|---|---|---|---|---|",
         *rows,
+        "",
+        "## Time beside JAX",
+        "",
+        "Processor seconds inside of tests that pass on both, of a sample chosen by digests of the "
+        "tests' names",
+        "(`tools/ecosystem.py --sample`): on numjet with an empty disk cache, again with what that "
+        "run left there, and on JAX.",
+        "",
+        "| library | tests | fail here alone | first run | again | JAX | first / JAX "
+        "| again / JAX |",
+        "|---|---|---|---|---|---|---|---|",
+        *sample_rows(libraries, before),
         "",
         "## Tests that fail",
         "",
@@ -324,6 +390,8 @@ def main() -> None:
     parser.add_argument("libraries", nargs="*", help="names; all without any")
     parser.add_argument("--quick", action="store_true", help="the quick part, numjet alone")
     parser.add_argument("--side", choices=("numjet", "jax", "both"), default="both")
+    parser.add_argument("--sample", type=int, default=0, help="so many tests, for their times")
+    parser.add_argument("--files", type=int, default=0, help="of so many files")
     parser.add_argument("--page", action="store_true", help="write the page of what is there")
     options = parser.parse_args()
     unknown = set(options.libraries) - {lib.name for lib in LIBRARIES}
@@ -336,7 +404,15 @@ def main() -> None:
         sides = ("numjet", "jax") if options.side == "both" else (options.side,)
         for side in sides:
             make_environment(side, chosen)
-        for library in chosen:
+        for library in chosen if options.sample else ():
+            for side in sides:
+                for again in (False, True) if side == "numjet" else (False,):
+                    found = read(run(library, side, library.tests, options.sample, options.files,
+                                     again))
+                    passed = sum(outcome == "passed" for outcome, _, _ in found.values())
+                    print(f"{library.name} on {side}: {passed} of {len(found)} passed, "
+                          f"{sum(s for _, s, _ in found.values()):.2f} s", flush=True)
+        for library in chosen if not options.sample else ():
             for side in sides:
                 began = time.perf_counter()
                 found = read(run(library, side, library.tests))
