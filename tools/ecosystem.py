@@ -195,7 +195,7 @@ def source(library: Library) -> Path:
     stem = library.release.replace("==", "-").replace("-", "_", library.name.count("-"))
     if not (folder / stem).exists():
         call(python("numjet"), "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-             "--no-deps", "--no-binary", ":all:", "--dest", folder, library.release)
+             "--no-deps", "--no-binary", library.name, "--dest", folder, library.release)
         with tarfile.open(next(folder.glob(f"{stem}*.tar.gz"))) as archive:
             archive.extractall(folder, filter="data")
     return folder / stem
