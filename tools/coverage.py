@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numjet.as_jax import namespaces
+
 CONTRACT = Path(__file__).with_name("public_api.csv")
 
 # Where a module of JAX stands here under another name: the internal packages hold the plain ones.
@@ -43,6 +45,8 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("jax", "remat"): ALSO_BARE,
     ("jax", "pure_callback"): SAYS_MORE,
     ("jax.export", "Exported"): "made by export, and by nobody else: it holds a jaxpr, no HLO",
+    **{("jax.experimental.jet", name): "made by jet, and by nobody else: coefficients are computed "
+       "when they are asked for" for name in ("JetTrace", "JetTracer")},
     **{("jax.stages", name): MADE_HERE for name in ("Compiled", "Lowered", "Traced", "Wrapped")},
     **{("jax.numpy", name): UFUNC for name in (
         "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2",
@@ -186,7 +190,14 @@ def find(entry: Entry) -> Any:
         if entry.kind == "module" and f"{entry.module}.{entry.name}" in ELSEWHERE:
             return importlib.import_module(ELSEWHERE[f"{entry.module}.{entry.name}"])
         module = importlib.import_module(name)
-        if entry.kind == "module" and not hasattr(module, entry.name):
+        if hasattr(module, entry.name):
+            return getattr(module, entry.name)
+        place = namespaces.names(entry.module).get(entry.name)
+        if place is not None:
+            home, _, attribute = place.partition(":")
+            found = importlib.import_module(own_module(home))
+            return getattr(found, attribute) if attribute else found
+        if entry.kind == "module":
             return importlib.import_module(f"{name}.{entry.name}")
         return getattr(module, entry.name)
     except ModuleNotFoundError as error:

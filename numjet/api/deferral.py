@@ -43,10 +43,11 @@ from numjet.core.deferred import (
     Held,
     Place,
     Plan,
+    Ran,
     Record,
     arrive,
     deferred,
-    note_piece,
+    pieces,
 )
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -568,7 +569,7 @@ def _begin(form: Form) -> None:
 # ------------------------------------------------------------------ running
 def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
-    start = time.perf_counter_ns()
+    start = time.perf_counter()
     key, holders = native.survey(rows)
     if not holders:
         return
@@ -597,7 +598,8 @@ def _run(tape: _Taken, rows: list[Row], why: str) -> None:
         values.update({-1 - k: v for k, v in enumerate(tape.inputs)})
     for code, x in holders.items():
         arrive(x, values[code] if code in values else _view(rows, code, values))
-    note_piece(names, len(holders), why, hooks.user_line(), how, start)
+    took = 1e3 * (time.perf_counter() - start)
+    pieces.append(Ran(names, len(holders), why, hooks.user_line(), how, took))
 
 
 def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:

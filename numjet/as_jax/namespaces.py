@@ -33,7 +33,7 @@ ROWS: dict[str, dict[str, str]] = {
         f"segment_{kind}": f"numjet.ops.segment:segment_{kind}"
         for kind in ("max", "min", "prod", "sum")
     },
-    "jax.version": {},
+    "jax.version": {"annotations": "__future__:annotations"},
     "jaxlib": {},
     "jaxlib.version": {},
 }
@@ -48,7 +48,6 @@ HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL, "jax.lax.linalg": frozense
 KEPT: dict[str, frozenset[str]] = {
     "jax.core": frozenset({"Atom", "Value"}),
     "jax.interpreters.partial_eval": frozenset({"Val"}),
-    "jax.experimental.jet": frozenset({"JetTrace", "JetTracer"}),
     "jax.experimental.ode": frozenset(
         "abs2 fit_4th_order_polynomial initial_step_size interp_fit_dopri mean_error_ratio "
         "optimal_step_size ravel_pytree runge_kutta_step".split()
@@ -86,7 +85,13 @@ def known(name: str) -> bool:
 
 def names(name: str) -> dict[str, str]:
     """The names of the public module `name` that come from elsewhere, with their places."""
-    return ROWS.get(name, {})
+    found = ROWS.get(name)
+    if found is None and name.startswith("jax.experimental."):
+        # Loaded here: what it holds is made of half of numjet.
+        from numjet.as_jax.beside import TABLE
+
+        found = TABLE.get(name)
+    return found or {}
 
 
 def children(name: str) -> frozenset[str]:

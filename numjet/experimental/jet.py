@@ -14,6 +14,7 @@ rule that asks for the derivative of its own result.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,6 +34,7 @@ from numjet.ops.conv import conv_general_dilated_p
 from numjet.ops.jit_call import call, jit_p
 from numjet.ops.scan import scan_p
 from numjet.ops.while_loop import while_p
+from numjet.scipy.special import gamma
 from numjet.transforms.custom_rules import custom_vjp_p, run_call
 from numjet.transforms.remat import remat_p
 from numjet.transforms.stage import stage
@@ -165,14 +167,15 @@ class JetTrace(Trace):
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         active = [type(x) is JetTracer and x.owner is self for x in args]
         primals = tuple([x.primal if a else x for x, a in zip(args, active, strict=True)])
-        if not any(active) or primitive.jvp is None:
+        own = jet_rules.get(primitive)
+        if not any(active) or (primitive.jvp is None and own is None):
             with set_trace(self.parent):
                 return self.parent.process(primitive, primals, params)
         key = (primitive, *map(id, args), *[(name, _hashable(p)) for name, p in params.items()])
         found = self._known.get(key)
         if found is not None:
             return found[0]
-        rule = _RULES.get(primitive, _differential)
+        rule = _RULES.get(primitive, _differential) if own is None else _ruled(primitive, own)
         if rule is _differential and _is_linear(primitive, active):
             rule = _linear
         elif rule is _differential and primitive.name in _BILINEAR:
@@ -426,7 +429,7 @@ def _whole(bind: Callable) -> Callable:
     def rule(
         trace: JetTrace, primitive: Primitive, args: tuple, active: list, primals: tuple,
         params: dict,
-    ) -> list[Any]:  # fmt: skip
+    ) -> Any:  # fmt: skip
         ran: list[Any] = []  # order, coefficients of each output
 
         def run(order: int) -> list[list]:
@@ -443,7 +446,7 @@ def _whole(bind: Callable) -> Callable:
         if trace._depth == 0:
             order = max(len(x.terms) for x, a in zip(args, active, strict=True) if a)
             run(order)
-            outs = ran[2]
+            outs = ran[2] if primitive.multiple_results else ran[2][0]
         else:
             with set_trace(trace.parent):
                 outs = primitive.bind(*primals, **params)
@@ -516,6 +519,181 @@ def _custom_vjp(
         return [as_array(y) for y in run_call(params["call_jaxpr"], args)]
 
 
+# ------------------------------------------------------------------ rules: users'
+class ZeroTerm:
+    """A coefficient that is zero, in what a rule returns."""
+
+
+class ZeroSeries:
+    """A series whose coefficients are all zero, in what a rule returns."""
+
+
+zero_term, zero_series = ZeroTerm(), ZeroSeries()
+tree.register_pytree_node(ZeroTerm, lambda _: ((), None), lambda *_: zero_term)
+tree.register_pytree_node(ZeroSeries, lambda _: ((), None), lambda *_: zero_series)
+
+# Rules of users: primitive -> rule(primals, series, **params), which gives the result (a list of
+# results where there are several) and its series: Taylor coefficients of orders 1 to n, as those of
+# each operand are. They go before what the operation's derivative says.
+jet_rules: dict[Primitive, Callable] = {}
+
+
+def _ruled(primitive: Primitive, rule: Callable) -> Callable:
+    def bind(trace: JetTrace, args: tuple, active: list, order: int, params: dict) -> tuple:
+        opened = [trace.open(x, order) for x in args]
+        series = [[zeros(aval_of(x)) if t is None else t for t in terms] for x, terms in opened]
+        outs, rows = rule(tuple([x for x, _ in opened]), series, **params)
+        if not primitive.multiple_results:
+            outs, rows = [outs], [rows]
+        elif rows is zero_series:
+            rows = [zero_series] * len(outs)
+        flat, some = [], []
+        for y, terms in zip(outs, rows, strict=True):
+            y = as_array(y)
+            some.append(terms is not zero_series and dtypes.is_inexact(y.dtype))
+            flat.append(y)
+            if some[-1]:
+                flat += [zeros(y.aval) if t is zero_term else as_array(t) for t in terms]
+        return flat, some
+
+    return _whole(bind)
+
+
+def defzero(prim: Primitive) -> None:
+    """Have `jet` take a primitive's results for constants.
+
+    prim: the primitive.
+
+    >>> from numjet.experimental import jet
+    >>> from numjet.extend.core import Primitive
+    >>> count_p = Primitive("count")
+    >>> _ = count_p.def_impl(lambda x: x * 0 + 3)
+    >>> jet.defzero(count_p)
+    >>> jet.jet(count_p.bind, (1.0,), ((1.0,),))[1]
+    [Array(0., dtype=float32, weak_type=True)]
+    """
+    jet_rules[prim] = functools.partial(zero_prop, prim)
+
+
+def zero_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Any, **params: Any) -> tuple:
+    """The rule of a primitive whose results do not change: its results, and `zero_series`.
+
+    prim: the primitive. primals_in: its operands. series_in: their series. params: its params.
+
+    >>> from numjet import lax
+    >>> from numjet.experimental import jet
+    >>> y, series = jet.zero_prop(lax.floor_p, (lax.full((), 1.5),), ([1.0],))
+    >>> print(y, series is jet.zero_series)
+    1.0 True
+    """
+    del series_in
+    return prim.bind(*primals_in, **params), zero_series
+
+
+def deflinear(prim: Primitive) -> None:
+    """Have `jet` take a primitive for linear in all of its operands together.
+
+    prim: the primitive.
+
+    >>> from numjet.experimental import jet
+    >>> from numjet.extend.core import Primitive
+    >>> twice_p = Primitive("twice")
+    >>> _ = twice_p.def_impl(lambda x: 2 * x)
+    >>> jet.deflinear(twice_p)
+    >>> jet.jet(twice_p.bind, (1.0,), ((5.0,),))[1]
+    [Array(10., dtype=float32, weak_type=True)]
+    """
+    jet_rules[prim] = functools.partial(linear_prop, prim)
+
+
+def linear_prop(prim: Primitive, primals_in: Sequence[Any], series_in: Any, **params: Any) -> tuple:
+    """The rule of a linear primitive: it is applied to each order's coefficients.
+
+    prim: the primitive. primals_in: its operands. series_in: their series. params: its params.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> from numjet.experimental import jet
+    >>> y, series = jet.linear_prop(lax.neg_p, (jnp.ones(()),), ([jnp.zeros(())],))
+    >>> print(y, *series)
+    -1.0 -0.0
+    """
+    rows = [prim.bind(*terms, **params) for terms in zip(*series_in, strict=True)]
+    out = prim.bind(*primals_in, **params)
+    if prim.multiple_results:
+        return out, [[row[i] for row in rows] for i in range(len(out))]
+    return out, rows
+
+
+def def_deriv(prim: Primitive, deriv: Callable) -> None:
+    """Tell `jet` the derivative of a primitive of one operand, element by element.
+
+    prim: the primitive. deriv: the function that is its derivative.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import jet
+    >>> from numjet.extend.core import Primitive
+    >>> square_p = Primitive("my_square")
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> jet.def_deriv(square_p, lambda x: 2 * x)
+    >>> print(*jet.jet(square_p.bind, (3.0,), ((1.0, 0.0),))[1])
+    6.0 2.0
+    """
+    jet_rules[prim] = functools.partial(deriv_prop, prim, deriv)
+
+
+def deriv_prop(
+    prim: Primitive, deriv: Callable, primals_in: Sequence[Any], series_in: Any
+) -> tuple:
+    """The rule of a primitive by its derivative: y' = deriv(x) x', coefficient by coefficient.
+
+    prim: the primitive. deriv: its derivative. primals_in: its operand. series_in: its series.
+
+    >>> from numjet import lax, numpy as jnp
+    >>> from numjet.experimental import jet
+    >>> x = jnp.ones(())
+    >>> y, series = jet.deriv_prop(lax.neg_p, lambda x: -jnp.ones(()), (x,), ([x, x],))
+    >>> print(y, *series)
+    -1.0 -1.0 -1.0
+    """
+    (x,), (terms,) = primals_in, series_in
+    slope = [(k, term * float(k)) for k, term in enumerate(terms, 1)]
+    first, rest = jet(deriv, (x,), (list(terms[:-1]),), factorial_scaled=False)
+    slopes = [first, *rest]
+    rows = []
+    for n in range(1, len(terms) + 1):
+        total = sum([slopes[n - k] * term for k, term in slope[1:n]], slopes[n - 1] * slope[0][1])
+        rows.append(total / float(n))
+    return prim.bind(x), rows
+
+
+def def_comp(prim: Primitive, comp: Callable, **kwargs: Any) -> None:
+    """Have `jet` take a primitive for what a function of other operations computes.
+
+    prim: the primitive. comp: the function, of the same operands. kwargs: of `jet`.
+
+    >>> from numjet.experimental import jet
+    >>> from numjet.extend.core import Primitive
+    >>> cube_p = Primitive("cube")
+    >>> _ = cube_p.def_impl(lambda x: x * x * x)
+    >>> jet.def_comp(cube_p, lambda x: x**3)
+    >>> print(*jet.jet(cube_p.bind, (2.0,), ((1.0, 0.0),))[1])
+    12.0 12.0
+    """
+    jet_rules[prim] = functools.partial(jet, comp, **{"factorial_scaled": False, **kwargs})
+
+
+def fact(n: Any) -> Any:
+    """n!, of an array.
+
+    n: not negative.
+
+    >>> from numjet.experimental import jet
+    >>> print(jet.fact(5))
+    120.0
+    """
+    return gamma(n + 1.0)
+
+
 _RULES: dict[Primitive, Callable] = {
     jit_p: _whole(_bind_call),
     remat_p: _whole(_bind_remat),
@@ -525,7 +703,11 @@ _RULES: dict[Primitive, Callable] = {
     custom_vjp_p: _custom_vjp,
 }
 
-__all__ = ["jet"]
+__all__ = [
+    "JetTrace", "JetTracer", "ZeroSeries", "ZeroTerm", "def_comp", "def_deriv", "deflinear",
+    "defzero", "deriv_prop", "fact", "jet", "jet_rules", "linear_prop", "zero_prop", "zero_series",
+    "zero_term",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

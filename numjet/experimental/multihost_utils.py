@@ -5,7 +5,11 @@ For users. Values travel as Python objects over MPI; each function must be calle
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import math
 import zlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +19,13 @@ from numjet.api.devices import device_put
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
 from numjet.core.spread import SpreadArray
+from numjet.extend.primitive import Primitive
+from numjet.interpreters import ad, batching, mlir
+
+P = PartitionSpec
 
 
 def _everyone(value: Any) -> list[Any]:
@@ -129,11 +138,187 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
+class ProcessFailureError(Exception):
+    """Processes failed inside of `live_devices`; failed_devices: a set of their devices."""
+
+    def __init__(self, failed_devices: set) -> None:
+        super().__init__(f"Devices failed: {failed_devices}")
+        self.failed_devices = failed_devices
+
+
+@contextlib.contextmanager
+def live_devices(devices: Any) -> Iterator[list]:
+    """A block of code that all processes run, or all see fail: gives the devices that are there.
+
+    devices: a list of Devices, of which one at least is this process's. All processes enter the
+    block together and leave it together: where an exception ends it on one, it goes on there, and
+    the others raise ProcessFailureError, which names the devices of those. Of a process that ends
+    itself nobody is told, as MPI then ends all. Raises RuntimeError where
+    `numjet.distributed.initialize` was not called, ValueError without a local device.
+
+    >>> import numjet as nj
+    >>> from numjet.experimental import multihost_utils
+    >>> try:
+    ...     with multihost_utils.live_devices(nj.devices()) as devices:
+    ...         pass
+    ... except RuntimeError as error:
+    ...     print(error)
+    live_devices: call numjet.distributed.initialize() first.
+    """
+    if Cluster.transport is None:
+        raise RuntimeError("live_devices: call numjet.distributed.initialize() first.")
+    given = list(devices)
+    if not any(d.process_index == Cluster.index for d in given):
+        raise ValueError(f"live_devices: no device of this process among {given}.")
+    _everyone(None)
+    ended_well = False
+    try:
+        yield given
+        ended_well = True
+    finally:
+        well = _everyone(ended_well)
+    failed = {d for d in given if not well[d.process_index]}
+    if failed:
+        raise ProcessFailureError(failed)
+
+
+# ------------------------------------------------------------------ arrays of all and of one
 def _specs(pspecs: Any, structure: Any) -> list[PartitionSpec]:
     """A PartitionSpec for each leaf of `structure`, from a prefix of it."""
     is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
     found = tree.flatten_axes("multihost_utils: pspecs", structure, pspecs, is_spec)
     return [s or PartitionSpec() for s in found]
+
+
+def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
+    """`host_local_array_to_global_array` of one array.
+
+    arr: this process's part. global_mesh: the Mesh. pspec: a PartitionSpec.
+
+    >>> import numpy as np, numjet as nj
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> print(multihost_utils.host_local_array_to_global_array_impl(
+    ...     np.arange(2), global_mesh=mesh, pspec=nj.P("x")))
+    [0 1]
+    """
+    return make_array_from_process_local_data(NamedSharding(global_mesh, pspec), np.asarray(arr))
+
+
+def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Any, pspec: Any) -> Any:
+    """`global_array_to_host_local_array` of one array.
+
+    arr: an array over all processes. global_mesh: the Mesh. pspec: the PartitionSpec as which it
+    is laid out first.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> print(multihost_utils.global_array_to_host_local_array_impl(
+    ...     jnp.arange(2), global_mesh=mesh, pspec=nj.P("x")))
+    [0 1]
+    """
+    laid = device_put(arr, NamedSharding(global_mesh, pspec))
+    return laid if laid.is_fully_addressable else as_array(laid._block)
+
+
+def _parts(ndim: int, global_mesh: Any, pspec: Any) -> list[int]:
+    """How many processes' parts are one behind the other along each axis."""
+    sharding = NamedSharding(global_mesh, pspec)
+    if getattr(sharding, "is_fully_addressable", True):
+        return [1] * ndim
+    return [math.prod([sharding.mesh.processes.sizes[a] for a in axes])
+            for axes in sharding.layout(ndim)]  # fmt: skip
+
+
+def ltg_abstract_eval(arr: Any, *, global_mesh: Any, pspec: Any) -> ShapedArray:
+    """The shape and dtype of the whole of what has those of `arr` on each process.
+
+    arr: a ShapedArray. global_mesh: the Mesh. pspec: a PartitionSpec.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> aval = nj.typeof(jnp.ones(2))
+    >>> multihost_utils.ltg_abstract_eval(aval, global_mesh=mesh, pspec=nj.P("x"))
+    ShapedArray(float32[2])
+    """
+    parts = _parts(len(arr.shape), global_mesh, pspec)
+    return ShapedArray(tuple([n * k for n, k in zip(arr.shape, parts, strict=True)]), arr.dtype)
+
+
+def gtl_abstract_eval(arr: Any, *, global_mesh: Any, pspec: Any) -> ShapedArray:
+    """The shape and dtype of each process's part of an array.
+
+    arr: a ShapedArray, the whole's. global_mesh: the Mesh. pspec: a PartitionSpec.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> aval = nj.typeof(jnp.ones(2))
+    >>> multihost_utils.gtl_abstract_eval(aval, global_mesh=mesh, pspec=nj.P("x"))
+    ShapedArray(float32[2])
+    """
+    parts = _parts(len(arr.shape), global_mesh, pspec)
+    return ShapedArray(tuple([n // k for n, k in zip(arr.shape, parts, strict=True)]), arr.dtype)
+
+
+host_local_array_to_global_array_p = Primitive("host_local_array_to_global_array")
+global_array_to_host_local_array_p = Primitive("global_array_to_host_local_array")
+
+
+def ltg_batcher(insert_axis: bool, axis_data: Any, vals_in: Sequence[Any], dims_in: Sequence[Any],
+                global_mesh: Any, pspec: Any) -> tuple[Any, int]:  # fmt: skip
+    """The rule of `host_local_array_to_global_array_p` for vmap: one more axis, which is cut over
+    the axes of the mesh that `vmap` names for it, if any.
+
+    insert_axis: whether it is for a map that names axes. axis_data: the map's axis. vals_in,
+    dims_in: the operand, and where its axis is. global_mesh, pspec: the params.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> from numjet.experimental import multihost_utils
+    >>> mesh = nj.make_mesh((1,), ("x",))
+    >>> f = lambda x: multihost_utils.host_local_array_to_global_array(x, mesh, nj.P("x"))
+    >>> nj.vmap(f)(jnp.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _batched(host_local_array_to_global_array_p, axis_data, vals_in, dims_in, global_mesh,
+                    pspec)  # fmt: skip
+
+
+def _batched(primitive: Primitive, axis_data: Any, vals_in: Sequence[Any], dims_in: Sequence[Any],
+             global_mesh: Any, pspec: Any) -> tuple[Any, int]:  # fmt: skip
+    (x,), (dim,) = vals_in, dims_in
+    entries = [*pspec, *[None] * (x.ndim - 1 - len(pspec))]
+    entries.insert(dim, axis_data.spmd_name)
+    return primitive.bind(x, global_mesh=global_mesh, pspec=PartitionSpec(*entries)), dim
+
+
+def _in_programs(x: Any, *, global_mesh: Any, pspec: Any) -> Any:
+    if not getattr(NamedSharding(global_mesh, pspec), "is_fully_addressable", True):
+        raise NotImplementedError(
+            "multihost_utils: arrays of several processes are put together outside of jit."
+        )
+    return x
+
+
+def _define(primitive: Primitive, impl: Any, shapes: Any, adjoint: Primitive) -> None:
+    primitive.def_impl(impl)
+    primitive.def_abstract_eval(shapes)
+    ad.deflinear2(primitive, lambda ct, x, **params: [adjoint.bind(ct, **params)])
+    mlir.register_lowering(primitive, mlir.lower_fun(_in_programs, multiple_results=False))
+
+
+_define(host_local_array_to_global_array_p, host_local_array_to_global_array_impl,
+        ltg_abstract_eval, global_array_to_host_local_array_p)  # fmt: skip
+_define(global_array_to_host_local_array_p, global_array_to_host_local_array_impl,
+        gtl_abstract_eval, host_local_array_to_global_array_p)  # fmt: skip
+batching.fancy_primitive_batchers[host_local_array_to_global_array_p] = functools.partial(
+    ltg_batcher, False
+)
+batching.fancy_primitive_batchers[global_array_to_host_local_array_p] = functools.partial(
+    _batched, global_array_to_host_local_array_p
+)
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
@@ -150,10 +335,9 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     Array([0, 1], dtype=int32)
     """
     leaves, structure = tree.tree_flatten(local_inputs)
-    specs = _specs(pspecs, structure)
     made = [
-        make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
-        for x, s in zip(leaves, specs, strict=True)
+        host_local_array_to_global_array_p.bind(x, global_mesh=global_mesh, pspec=spec)
+        for x, spec in zip(leaves, _specs(pspecs, structure), strict=True)
     ]
     return tree.tree_unflatten(structure, made)
 
@@ -171,21 +355,20 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     Array([0, 1], dtype=int32)
     """
     leaves, structure = tree.tree_flatten(global_inputs)
-    specs = _specs(pspecs, structure)
-    made = []
-    for x, spec in zip(leaves, specs, strict=True):
-        laid = device_put(x, NamedSharding(global_mesh, spec))
-        if laid.is_fully_addressable:
-            made.append(laid)
-        else:
-            made.append(as_array(laid._block))
+    made = [
+        global_array_to_host_local_array_p.bind(x, global_mesh=global_mesh, pspec=spec)
+        for x, spec in zip(leaves, _specs(pspecs, structure), strict=True)
+    ]
     return tree.tree_unflatten(structure, made)
 
 
 __all__ = [
-    "annotations", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
-    "host_local_array_to_global_array", "process_allgather", "reached_preemption_sync_point",
-    "sync_global_devices",
+    "P", "ProcessFailureError", "annotations", "assert_equal", "broadcast_one_to_all",
+    "global_array_to_host_local_array", "global_array_to_host_local_array_impl",
+    "global_array_to_host_local_array_p", "gtl_abstract_eval", "host_local_array_to_global_array",
+    "host_local_array_to_global_array_impl", "host_local_array_to_global_array_p",
+    "live_devices", "ltg_abstract_eval", "ltg_batcher", "process_allgather",
+    "reached_preemption_sync_point", "sync_global_devices",
 ]  # fmt: skip
 
 

@@ -9,13 +9,12 @@ know it.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.base import config, spans
+from numjet.base import config
 from numjet.base.errors import XlaError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -61,18 +60,12 @@ class Loaded:
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:
         buffers = [*self.consts, *[buffer_of(x, self.place) for x in args]]
-        start = time.perf_counter_ns()
         try:
             if self.module.calls:
                 results = host_calls.running(self.module.calls,
                                              lambda: self.program.finished(buffers))
             else:
                 results = self.program(buffers)
-            if spans.recorders:
-                for buffer in results:
-                    buffer.wait()
-                spans.tell("program", f"jit({self.name})", start, time.perf_counter_ns(),
-                           device=str(self.place[0]))
         except XlaError as error:
             raise explained(error, self.name) from None
         if config.numeric_checks[0]:
@@ -208,8 +201,7 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
     key = ("xla", place, ins, results, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
-        with spans.span("lower", f"jit({name})"):
-            module = hlo.module(bare(closed), name, donate, place, ins, results)
+        module = hlo.module(bare(closed), name, donate, place, ins, results)
         client = place[0].client
         if module.calls and not host_calls.register(client):
             raise NotImplementedError(
@@ -217,8 +209,7 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
                 "functions. Call them outside the compiled function, or run it on the CPU "
                 "(jit(..., backend='cpu'))."
             )
-        with spans.span("compile", f"jit({name})"):
-            program = _compile(module, place)
+        program = _compile(module, place)
         consts = [buffer_of(as_array(c), place) for c in closed.consts]
         found = Loaded(program, consts, place, closed.out_avals, module, name, outs or ())
         closed.cache[key] = found

@@ -21,7 +21,8 @@ WHOLE = ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.nn", "jax.nn.ini
          "jax.stages", "jax.errors", "jax.debug", "jax.distributed", "jax.custom_batching",
          "jax.flatten_util", "jax.test_util", "jax.ops", "jax.typing", "jax.monitoring",
          "jax.lax.linalg", "jax.example_libraries", "jax.example_libraries.optimizers",
-         "jax.example_libraries.stax", "jax", "jax.lax", "jax.profiler")
+         "jax.example_libraries.stax", "jax", "jax.lax", "jax.profiler",
+         "jax.experimental.ode", "jax.version")
 # Of these some signatures are their own.
 NAMED = ("jax.core", "jax.extend", "jax.extend.core", "jax.extend.linear_util", "jax.export",
          "jax.ffi", "jax.random", "jax.custom_derivatives", "jax.interpreters.ad",

@@ -9,7 +9,10 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.experimental import jet as jets
 from numjet.experimental.jet import jet
+from numjet.extend.core import Primitive
+from numjet.interpreters import mlir
 
 X = np.array([0.3, 0.7, 1.2])
 SERIES = [np.array(s) for s in ([1.0, 0.5, -0.2], [0.3, -0.4, 0.1], [0.2, 0.1, 0.6],
@@ -122,3 +125,47 @@ def test_refusals():
         jet(lambda x: x, (np.arange(3, dtype=np.int32),), ((1.0,),))
     with pytest.raises(TypeError, match=r"expected shape \(3,\)"):
         jet(lambda x: x, (X,), ((np.ones(4),),))
+
+
+def primitive(name, f, many=False):
+    made = Primitive(name)
+    made.multiple_results = many
+    made.def_impl(f)
+    made.def_abstract_eval(lambda *avals, **_: [avals[0]] * 2 if many else avals[0])
+    mlir.register_lowering(made, mlir.lower_fun(f, many))
+    return made
+
+
+def test_rules_of_users():
+    x, terms = jnp.asarray(0.7), [jnp.asarray(t) for t in (1.0, 0.5, -0.2, 0.3)]
+    by = lambda f: jet(f, (x,), (terms,))
+    cos_p, twice_p = primitive("my_cos", jnp.cos), primitive("my_twice", lambda x: 2 * x)
+    floor_p, comp_p = primitive("my_floor", jnp.floor), primitive("my_comp", lambda x: x)
+    pair_p = primitive("my_pair", lambda x, y, *, power: [x * y, x**power], many=True)
+    jets.def_deriv(cos_p, lambda x: -jnp.sin(x))
+    jets.deflinear(twice_p)
+    jets.defzero(floor_p)
+    jets.def_comp(comp_p, lambda x: jnp.sin(x) * x)
+    seen = []
+
+    def pair_rule(primals, series, *, power):
+        seen.append([len(s) for s in series])
+        f = lambda x, y: [x * y, x**power]
+        (product, one), rows = jet(f, primals, series, factorial_scaled=False)
+        return [product, one], rows if power else [rows[0], jets.zero_series]
+
+    jets.jet_rules[pair_p] = pair_rule
+    for ruled, plain in [
+        (cos_p.bind, jnp.cos), (twice_p.bind, lambda x: 2 * x), (floor_p.bind, jnp.floor),
+        (lambda x: jnp.exp(cos_p.bind(x)), lambda x: jnp.exp(jnp.cos(x))),
+        (comp_p.bind, lambda x: jnp.sin(x) * x),
+        (lambda x: sum(pair_p.bind(x, 3.0, power=2)), lambda x: x * 3.0 + x**2),
+        (lambda x: sum(pair_p.bind(x * x, x, power=0)), lambda x: x**3 + 1.0),
+        (lambda x: nj.jit(cos_p.bind)(x * x), lambda x: jnp.cos(x * x)),
+    ]:
+        (y, row), (want, wanted) = by(ruled), by(plain)
+        np.testing.assert_allclose(y, want, rtol=1e-12)
+        np.testing.assert_allclose(row, wanted, rtol=1e-12, atol=1e-12)
+    assert seen and all(n == [4, 4] for n in seen)
+    assert jets.fact(jnp.arange(5)).tolist() == [1, 1, 2, 6, 24]
+    assert nj.tree.leaves([jets.zero_term, jets.zero_series]) == []

@@ -1,0 +1,149 @@
+"""What modules of JAX show because they import it: other modules, and small functions.
+
+Programs read some of it there (`jax.experimental.jet.lax`). Each row: the module, the name in it,
+and its place under JAX's names or in this file. Read by namespaces.py, and by tools/coverage.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+from typing import Any
+
+from numjet import numpy as jnp
+from numjet.base.config import trace_key
+from numjet.core import dtypes
+from numjet.flatten_util import ravel_pytree
+
+_HERE = "numjet.as_jax.beside:"
+_MODULES = {
+    "ad": "jax.interpreters.ad", "ad_util": "jax.interpreters.ad", "api_util": "jax.api_util",
+    "batching": "jax.interpreters.batching", "core": "jax.core",
+    "custom_derivatives": "jax.custom_derivatives", "distributed": "jax.distributed",
+    "dtypes": "jax.dtypes", "jax": "jax", "jnp": "jax.numpy", "lax": "jax.lax",
+    "lax_internal": "jax.lax", "lu": "jax.extend.linear_util", "mlir": "jax.interpreters.mlir",
+    "pe": "jax.interpreters.partial_eval", "pjit": "jax.experimental.pjit",
+    "pjit_lib": "jax.experimental.pjit", "prng": "jax.extend.random",
+    "sharding_impls": "jax.sharding", "xla_bridge": "jax.extend.backend",
+}  # fmt: skip
+_TREES = ("register_pytree_node", "tree_flatten", "tree_leaves", "tree_map", "tree_structure",
+          "tree_unflatten", "treedef_is_leaf")  # fmt: skip
+_FUNCTIONS = {
+    **{name: f"jax.tree_util:{name}" for name in _TREES},
+    **{name: "jax.api_util:safe_map" for name in ("map", "safe_map")},
+    **{name: _HERE + "safe_zip" for name in ("safe_zip", "zip")},
+    **{name: _HERE + name for name in (
+        "call_param_updaters", "promote_dtypes_inexact", "ravel_first_arg", "unzip2",
+        "weakref_lru_cache")},
+}  # fmt: skip
+_SHOWN = {
+    "jax.experimental.jet": (
+        "ad_util api_util call_param_updaters core jnp lax lax_internal lu pe pjit "
+        "register_pytree_node safe_zip sharding_impls tree_flatten tree_structure tree_unflatten "
+        "treedef_is_leaf unzip2 weakref_lru_cache"
+    ),
+    "jax.experimental.multihost_utils": (
+        "ad batching core distributed dtypes jax jnp mlir pjit_lib prng safe_zip sharding_impls "
+        "tree_flatten tree_unflatten xla_bridge"
+    ),
+    "jax.experimental.ode": (
+        "api_util core custom_derivatives jax jnp lax lu map promote_dtypes_inexact "
+        "ravel_first_arg safe_map safe_zip tree_leaves tree_map zip"
+    ),
+}
+TABLE: dict[str, dict[str, str]] = {
+    module: {name: _MODULES.get(name) or _FUNCTIONS[name] for name in names.split()}
+    for module, names in _SHOWN.items()
+}
+
+# Params of primitives that call functions follow from the functions themselves.
+call_param_updaters: MappingProxyType = MappingProxyType({})
+
+
+def safe_zip(*args: Iterable[Any]) -> list[tuple]:
+    """`list(zip(*args))` of sequences of one length; ValueError for lengths that differ.
+
+    >>> safe_zip([1, 2], "ab")
+    [(1, 'a'), (2, 'b')]
+    """
+    values = [list(x) for x in args]
+    for i, x in enumerate(values[1:], 2):
+        if len(x) != len(values[0]):
+            which = "shorter" if len(x) < len(values[0]) else "longer"
+            raise ValueError(f"safe_zip() argument {i} is {which} than argument 1")
+    return list(zip(*values, strict=True))
+
+
+def unzip2(xys: Iterable[tuple]) -> tuple[tuple, tuple]:
+    """The first entries of pairs, and the second ones.
+
+    >>> unzip2([(1, "a"), (2, "b")])
+    ((1, 2), ('a', 'b'))
+    """
+    pairs = list(xys)
+    return tuple([x for x, _ in pairs]), tuple([y for _, y in pairs])
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """Arrays of the dtype that they promote to, floats at least.
+
+    >>> print(promote_dtypes_inexact(1, jnp.zeros(1, jnp.float16))[0].dtype)
+    float16
+    """
+    found = jnp.result_type(*args)
+    to = found if dtypes.is_inexact(found) else jnp.promote_types(found, float)
+    return [jnp.asarray(x, to) for x in args]
+
+
+def ravel_first_arg(f: Callable, unravel: Callable, debug_info: Any) -> Callable:
+    """`f` with its first argument, and its result, as one vector.
+
+    f: a function; unravel: makes its first argument of a vector; debug_info: for messages, of
+    which there are none here.
+
+    >>> g = ravel_first_arg(lambda y, t: (y[0] * t,), lambda v: (v,), None)
+    >>> print(g(jnp.ones(2), 3.0))
+    [3. 3.]
+    """
+    del debug_info
+    return lambda y_flat, *args: ravel_pytree(f(unravel(y_flat), *args))[0]
+
+
+def weakref_lru_cache(
+    f: Callable | None = None, *, maxsize: int | None = 2048, trace_context_in_key: bool = True,
+    explain: Callable | None = None,
+) -> Callable:  # fmt: skip
+    """A function that remembers its results by its first argument, which it does not keep alive,
+    and the others, which have a hash.
+
+    maxsize: how many are remembered for one first argument. trace_context_in_key: whether the
+    flags that change tracing count. explain: None alone. Usable as a decorator.
+
+    >>> square = weakref_lru_cache(lambda s: len(s) ** 2)
+    >>> square(frozenset({1, 2}))
+    4
+    """
+    if explain is not None:
+        raise NotImplementedError("weakref_lru_cache: explain must be None.")
+    if f is None:
+        return functools.partial(weakref_lru_cache, maxsize=maxsize,
+                                 trace_context_in_key=trace_context_in_key)  # fmt: skip
+    caches: Any = weakref.WeakKeyDictionary()
+
+    @functools.wraps(f)
+    def call(first: Any, *rest: Any, **keywords: Any) -> Any:
+        own = caches.get(first)
+        if own is None:
+            target = weakref.ref(first)
+
+            @functools.lru_cache(maxsize)
+            def own(_: Any, *rest: Any, **keywords: Any) -> Any:
+                return f(target(), *rest, **keywords)
+
+            caches[first] = own
+        return own(trace_key() if trace_context_in_key else None, *rest, **keywords)
+
+    call.cache_clear = caches.clear  # type: ignore[attr-defined]
+    return call
