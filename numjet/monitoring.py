@@ -1,9 +1,18 @@
-"""numjet.monitoring: events that libraries record, and listeners that hear of them."""
+"""numjet.monitoring: events that libraries record, and listeners that hear of them.
+
+Of tracing and compiling they hear under JAX's names: `/jax/core/compile/jaxpr_trace_duration`,
+`.../jaxpr_to_mlir_module_duration` (for XLA's devices) and `.../backend_compile_duration`, each as
+a scalar (when it began), a duration and a time span, with the function's name as `fun_name`.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
+
+from numjet.base import spans
+from numjet.base.spans import Span
 
 _event_listeners: list[Callable] = []
 _duration_listeners: list[Callable] = []
@@ -195,6 +204,27 @@ def unregister_scalar_listener(callback: Callable) -> None:
     >>> monitoring.unregister_scalar_listener(show)
     """
     _forget(_scalar_listeners, callback)
+
+
+_STAGES = {
+    "trace": "/jax/core/compile/jaxpr_trace_duration",
+    "lower": "/jax/core/compile/jaxpr_to_mlir_module_duration",
+    "compile": "/jax/core/compile/backend_compile_duration",
+}
+
+
+def _stage(span: Span) -> None:
+    """Tell the listeners of a stage of compiling."""
+    if not (_duration_listeners or _span_listeners or _scalar_listeners):
+        return
+    end = time.time() - 1e-9 * (time.perf_counter_ns() - span.end)
+    seconds, event = 1e-9 * (span.end - span.start), _STAGES[span.kind]
+    record_scalar(event, end - seconds, fun_name=span.name)
+    record_event_duration_secs(event, seconds, fun_name=span.name)
+    record_event_time_span(event, end - seconds, end, fun_name=span.name)
+
+
+spans.listeners.append(_stage)
 
 
 def _forget(listeners: list[Callable], callback: Callable) -> None:

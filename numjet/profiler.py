@@ -1,81 +1,133 @@
-"""numjet.profiler: names for profilers. Recording a trace is left to profilers of the system."""
+"""numjet.profiler: recordings of what runs when, and names for parts of a program in them.
+
+A recording (`trace`, or `start_trace` and `stop_trace`) shows calls of compiled functions and the
+kernels in them, tracing and compiling, operations outside `jit` that ran together, annotations and
+Python functions, on every thread. TensorBoard and https://ui.perfetto.dev show its files.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
+from numjet.api import xspace
 from numjet.api.devices import devices
-from numjet.api.names import named_call
+from numjet.api.flat import check_callable
+from numjet.api.recording import Recording, offer
+from numjet.base import spans
 from numjet.process import live_arrays
 
 _REMEDY = (
-    "numjet records no traces of its own. Use a profiler of the system (perf, py-spy, cProfile); "
-    "jit(f).lower(x).compile().as_text() shows the code, config log_compiles what is compiled."
+    "numjet has no server for profiles. Record with profiler.trace(log_dir) instead; "
+    "TensorBoard shows its files."
 )
 
 
 class TraceAnnotation(contextlib.ContextDecorator):
-    """A name for a block of code; it changes nothing that runs."""
+    """A name for a block of code, which recordings show; it changes nothing that runs.
+
+    name: a string. kwargs: strings and numbers that are shown with it.
+
+    >>> from numjet import profiler
+    >>> with profiler.TraceAnnotation("load", batch=3):
+    ...     pass
+    """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self.name, self.metadata = name, kwargs
+        self._start = 0
+
+    def set_metadata(self, **kwargs: Any) -> None:
+        """More that is shown with it. kwargs: strings and numbers.
+
+        >>> from numjet import profiler
+        >>> with profiler.TraceAnnotation("load") as block:
+        ...     block.set_metadata(rows=7)
+        """
+        self.metadata = {**self.metadata, **kwargs}
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether something is being recorded.
+
+        >>> from numjet import profiler
+        >>> profiler.TraceAnnotation.is_enabled()
+        False
+        """
+        return bool(spans.recorders)
+
+    def _recreate_cm(self) -> TraceAnnotation:
+        return type(self)(self.name, **self.metadata)
 
     def __enter__(self) -> TraceAnnotation:
+        self._start = perf_counter_ns()
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        return None
+        if spans.recorders:
+            details = {k: v for k, v in self.metadata.items() if v is not None}
+            spans.tell("annotation", self.name, self._start, perf_counter_ns(), **details)
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A name for one step of training; it changes nothing that runs."""
+    """A name for one step of training, which recordings show; it changes nothing that runs.
+
+    name: a string. kwargs: shown with it, `step_num` the step's number.
+
+    >>> from numjet import profiler
+    >>> for step in range(2):
+    ...     with profiler.StepTraceAnnotation("train", step_num=step):
+    ...         pass
+    """
 
 
 class ProfileOptions:
-    """What a recording would hold; recordings are refused."""
+    """What a recording holds: `python_tracer_level` 0 leaves Python functions out. The others are
+    JAX's, for what does not exist here.
+
+    >>> from numjet import profiler
+    >>> options = profiler.ProfileOptions()
+    >>> options.python_tracer_level = 0
+    """
 
     def __init__(self) -> None:
-        self.host_tracer_level, self.python_tracer_level = 2, 0
+        self.host_tracer_level, self.python_tracer_level = 2, 1
         self.duration_ms, self.start_timestamp_ns = 0, 0
         self.enable_hlo_proto = self.include_dataset_ops = True
         self.raise_error_on_start_failure = False
+        self.repository_path = self.session_id = ""
         self.advanced_configuration: dict[str, Any] = {}
 
 
 def annotate_function(
     func: Callable, name: str | None = None, **decorator_kwargs: Any
 ) -> Callable:
-    """`func` under a name, for recordings; it computes the same.
+    """`func`, whose calls recordings show under a name; it computes the same.
 
-    func: any function. name: its own by default. decorator_kwargs: kept by the annotation.
+    func: any function. name: its own by default. decorator_kwargs: shown with each call.
 
     >>> from numjet import profiler
     >>> profiler.annotate_function(lambda x: x + 1, name="step")(1)
     2
     """
-    return named_call(func, name=name)
+    check_callable("annotate_function", func)
+    shown: str = name or getattr(func, "__qualname__", None) or repr(func)
+
+    @functools.wraps(func)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(shown, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return annotated
 
 
-def trace(
-    log_dir: Any,
-    create_perfetto_link: bool = False,
-    create_perfetto_trace: bool = False,
-    profiler_options: ProfileOptions | None = None,
-) -> Any:
-    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
-    runs.
-
-    log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: what JAX's takes.
-
-    >>> from numjet import profiler
-    >>> profiler.trace("log")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
-    """
-    raise NotImplementedError(f"profiler.trace: {_REMEDY}")
+# Where the recording under way is written, whether for Perfetto too, and whether it is offered.
+_wanted: list[tuple[Any, bool, bool]] = []
 
 
 def start_trace(
@@ -84,35 +136,77 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
-    runs.
+    """Begin a recording; `stop_trace` ends it and writes its files.
 
-    log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: what JAX's takes.
+    log_dir: the directory, made where it is missing. create_perfetto_trace: write
+    `perfetto_trace.json.gz`, too. create_perfetto_link: the same, and `stop_trace` prints a link
+    and waits until it was opened. profiler_options: `ProfileOptions`. Compiled functions run step
+    by step meanwhile, and none is left running behind the caller's back. Raises RuntimeError while
+    another recording is made.
 
-    >>> from numjet import profiler
-    >>> profiler.start_trace("log")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
+    >>> from numjet import numpy as jnp, profiler
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler.start_trace(folder)
+    ...     x = jnp.ones(3) + 1
+    ...     profiler.stop_trace()
     """
-    raise NotImplementedError(f"profiler.start_trace: {_REMEDY}")
+    options = profiler_options or ProfileOptions()
+    folder = os.fspath(log_dir)
+    Recording(options.python_tracer_level > 0).begin()
+    _wanted[:] = [(folder, create_perfetto_link or create_perfetto_trace, create_perfetto_link)]
 
 
 def stop_trace() -> None:
-    """Not there: raises RuntimeError, since no trace was started.
+    """End the recording that `start_trace` began, and write
+    `LOG_DIR/plugins/profile/TIME/HOST.xplane.pb` and `HOST.trace.json.gz`. Raises RuntimeError
+    where none was begun.
 
     >>> from numjet import profiler
-    >>> profiler.stop_trace()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    >>> profiler.stop_trace()
     Traceback (most recent call last):
         ...
-    RuntimeError: ...
+    RuntimeError: No profile started: profiler.start_trace(log_dir) starts one.
     """
-    raise RuntimeError(f"profiler.stop_trace: no trace was started. {_REMEDY}")
+    recording = Recording.current
+    if recording is None:
+        raise RuntimeError("No profile started: profiler.start_trace(log_dir) starts one.")
+    recording.end()
+    ((folder, perfetto, link),) = _wanted
+    written = recording.write(folder, perfetto)
+    if link:
+        offer(written / "perfetto_trace.json.gz")
+
+
+@contextlib.contextmanager
+def trace(
+    log_dir: Any,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Iterator[None]:
+    """A context in which what runs is recorded: `start_trace`, and `stop_trace` at its end.
+
+    log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: as `start_trace` has
+    them.
+
+    >>> from numjet import numpy as jnp, profiler
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with profiler.trace(folder):
+    ...         x = jnp.ones(3) + 1
+    ...     print(len(list(pathlib.Path(folder).rglob("*.xplane.pb"))))
+    1
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
-    runs.
+    """Not there: raises NotImplementedError. `trace` records without a server.
 
     port, requires_backend: what JAX's takes.
 
@@ -134,12 +228,11 @@ def stop_server() -> None:
         ...
     ValueError: ...
     """
-    raise ValueError(f"profiler.stop_server: no server was started. {_REMEDY}")
+    raise ValueError(f"No active profiler server. {_REMEDY}")
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Not there: raises NotImplementedError. `Piece`s of `debug.eager` and `log_compiles` show what
-    runs.
+    """Not there: raises NotImplementedError. `trace` records without a server.
 
     pid, port: what JAX's takes.
 
@@ -183,36 +276,97 @@ def save_device_memory_profile(filename: Any, backend: str | None = None) -> Non
         file.write(device_memory_profile(backend))
 
 
-class _Recorded:
-    """What a recording holds, which JAX's profiler reads from its files. Raises
-    NotImplementedError."""
+class ProfileEvent:
+    """An event of a recording: `name`, `start_ns`, `duration_ns`, `end_ns`; `stats` gives pairs of
+    names and values. `ProfileData` makes it."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise NotImplementedError(f"profiler.{type(self).__name__}: {_REMEDY}")
+    def __init__(self, event: xspace.Event) -> None:
+        self.name, self.start_ns, self.duration_ns = event.name, event.start_ns, event.duration_ns
+        self.end_ns = event.start_ns + event.duration_ns
+        self._stats = event.stats
+
+    @property
+    def stats(self) -> Iterator[tuple[str, Any]]:
+        """What is known of it beside its time."""
+        return iter(self._stats.items())
 
 
-class ProfileData(_Recorded):
-    """A recording. Raises NotImplementedError, whatever it is read from."""
+class _Line:
+    """The events of a thread: `name`, `events`."""
+
+    def __init__(self, line: xspace.Line) -> None:
+        self.name, self._events = line.name, line.events
+
+    @property
+    def events(self) -> Iterator[ProfileEvent]:
+        """The events, in the order of the file."""
+        return map(ProfileEvent, self._events)
+
+
+class ProfilePlane:
+    """What a recording knows of a host or a device: `name`, `lines` and `stats`. `ProfileData`
+    makes it."""
+
+    def __init__(self, plane: xspace.Plane) -> None:
+        self.name, self._lines, self._stats = plane.name, plane.lines, plane.stats
+
+    @property
+    def lines(self) -> Iterator[_Line]:
+        """Its lines, one a thread."""
+        return map(_Line, self._lines)
+
+    @property
+    def stats(self) -> Iterator[tuple[str, Any]]:
+        """What is known of the whole plane."""
+        return iter(self._stats.items())
+
+
+class ProfileData:
+    """A recording, read from an `.xplane.pb` file: `planes` of `lines` of `events`.
+
+    >>> from numjet import numpy as jnp, profiler
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with profiler.trace(folder), profiler.TraceAnnotation("mine"):
+    ...         x = jnp.ones(3) + 1
+    ...     file = next(pathlib.Path(folder).rglob("*.xplane.pb"))
+    ...     data = profiler.ProfileData.from_file(str(file))
+    >>> plane = data.find_plane_with_name("/host:CPU")
+    >>> "mine" in [event.name for line in plane.lines for event in line.events]
+    True
+    """
+
+    def __init__(self, planes: Sequence[xspace.Plane]) -> None:
+        self._planes = planes
 
     @classmethod
     def from_file(cls, proto_file_path: str) -> ProfileData:
-        return cls(proto_file_path)
+        """Read a file. Raises OSError, and RuntimeError where it is no recording."""
+        return cls.from_serialized_xspace(Path(proto_file_path).read_bytes())
 
     @classmethod
     def from_serialized_xspace(cls, serialized_xspace: bytes) -> ProfileData:
-        return cls(serialized_xspace)
+        """Read the bytes of a file. Raises RuntimeError where they are no recording."""
+        try:
+            return cls(xspace.read(serialized_xspace))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise RuntimeError(f"Failed to parse XSpace from array: {error}") from None
 
     @classmethod
     def from_text_proto(cls, arg: str, /) -> ProfileData:
-        return cls(arg)
+        """Not there: raises NotImplementedError."""
+        raise NotImplementedError(
+            "profiler.ProfileData.from_text_proto: recordings are read as bytes. Use from_file."
+        )
 
+    @property
+    def planes(self) -> Iterator[ProfilePlane]:
+        """Hosts and devices."""
+        return map(ProfilePlane, self._planes)
 
-class ProfilePlane(_Recorded):
-    """Lines of one device. Raises NotImplementedError."""
-
-
-class ProfileEvent(_Recorded):
-    """An event of a line. Raises NotImplementedError."""
+    def find_plane_with_name(self, name: str) -> ProfilePlane | None:
+        """The plane of this name, or None."""
+        return next((ProfilePlane(p) for p in self._planes if p.name == name), None)
 
 
 __all__ = [

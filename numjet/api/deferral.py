@@ -43,11 +43,10 @@ from numjet.core.deferred import (
     Held,
     Place,
     Plan,
-    Ran,
     Record,
     arrive,
     deferred,
-    pieces,
+    note_piece,
 )
 from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -569,7 +568,7 @@ def _begin(form: Form) -> None:
 # ------------------------------------------------------------------ running
 def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
-    start = time.perf_counter()
+    start = time.perf_counter_ns()
     key, holders = native.survey(rows)
     if not holders:
         return
@@ -598,8 +597,7 @@ def _run(tape: _Taken, rows: list[Row], why: str) -> None:
         values.update({-1 - k: v for k, v in enumerate(tape.inputs)})
     for code, x in holders.items():
         arrive(x, values[code] if code in values else _view(rows, code, values))
-    took = 1e3 * (time.perf_counter() - start)
-    pieces.append(Ran(names, len(holders), why, hooks.user_line(), how, took))
+    note_piece(names, len(holders), why, hooks.user_line(), how, start)
 
 
 def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:

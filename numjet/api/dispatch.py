@@ -18,7 +18,7 @@ import numpy as np
 
 from numjet import cpu
 from numjet.api.evaluated import Evaluated
-from numjet.base import config
+from numjet.base import config, spans
 from numjet.base.tree_registry import kind_of
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -63,7 +63,8 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
             types = ", ".join([a.str_short() for a in closed.in_avals])
             logger.warning("Compiling jit(%s) with global shapes and types [%s].", name, types)
         try:
-            found = cpu.compile(bare(closed), {"donate": donate, "name": name})
+            with spans.span("compile", f"jit({name})"):
+                found = cpu.compile(bare(closed), {"donate": donate, "name": name})
         except CodeRefused as reason:
             found = Evaluated(closed, str(reason))
         closed.cache[key] = found
@@ -139,6 +140,7 @@ def may_wait(executable: Any) -> bool:
     return (
         config.async_dispatch.value
         and not executable.host_calls
+        and not spans.recorders  # which show when it ran
         and not config.numeric_checks[0]
         and not config.check_bounds.value
     )
@@ -261,7 +263,8 @@ def _compiled_operation(primitive: Primitive, avals: tuple, params: dict, out: A
     ins, results = [Var(a) for a in avals], [Var(a) for a in outs]
     eqn = Eqn(ins, results, primitive, params)
     try:
-        executable = cpu.compile(ClosedJaxpr(Jaxpr([], ins, results, [eqn]), []), {})
+        with spans.span("compile", primitive.name):
+            executable = cpu.compile(ClosedJaxpr(Jaxpr([], ins, results, [eqn]), []), {})
     except CodeRefused:  # NumPy does it then, for which nobody has to be warned
         return None
     return None if executable.host_calls else executable

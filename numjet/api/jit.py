@@ -33,7 +33,8 @@ from numjet.api.jit_arguments import (
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import expected
 from numjet.api.stages import Entry, Lowered, Traced
-from numjet.base import config, tree
+from numjet.base import config, spans, tree
+from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import hi, memo
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -232,7 +233,10 @@ class JitCore:
             if dispatch.is_shared(values, i):
                 values[i] = values[i].copy()
         start = perf_counter()
-        results = executable(values)
+        if recorders:
+            results = spans.during("program", f"jit({entry.name})", executable, values)
+        else:
+            results = executable(values)
         executable.measured = min(executable.measured, perf_counter() - start)
         entry.calls += 1
         outs = dispatch.wrap(results, entry.out_avals, entry.name)
@@ -361,7 +365,9 @@ class JitCore:
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
             use, marks = RefUse(reads=True, reshapes=True), Spread.marks
             reads, context = Spread.reads, Spread.context()
-            jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef), use)
+            with spans.span("trace", self._name):
+                jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
+                                      use)
         if config.log_compiles.value:
             dispatch.logger.warning(
                 "Finished tracing + transforming %s for pjit in %.6f sec",

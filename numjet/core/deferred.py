@@ -9,6 +9,7 @@ type than `ArrayImpl` for a traced one (`isinstance` tells).
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.base import spans
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 
@@ -181,3 +183,15 @@ class Ran:
 
 
 pieces: deque[Ran] = deque(maxlen=256)
+
+
+def note_piece(
+    operations: tuple[str, ...], kept: int, why: str, line: Any, how: str, start: int
+) -> None:
+    """Note operations that were run together, since `start` (`time.perf_counter_ns`)."""
+    end = time.perf_counter_ns()
+    pieces.append(Ran(operations, kept, why, line, how, 1e-6 * (end - start)))
+    if spans.recorders:
+        name = ", ".join(operations[:4]) + (", ..." if len(operations) > 4 else "")
+        spans.tell("eager", name, start, end, operations=len(operations), kept=kept, because=why,
+                   line=str(line or ""), how=how)

@@ -9,12 +9,13 @@ know it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.base import config
+from numjet.base import config, spans
 from numjet.base.errors import XlaError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -60,12 +61,18 @@ class Loaded:
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:
         buffers = [*self.consts, *[buffer_of(x, self.place) for x in args]]
+        start = time.perf_counter_ns()
         try:
             if self.module.calls:
                 results = host_calls.running(self.module.calls,
                                              lambda: self.program.finished(buffers))
             else:
                 results = self.program(buffers)
+            if spans.recorders:
+                for buffer in results:
+                    buffer.wait()
+                spans.tell("program", f"jit({self.name})", start, time.perf_counter_ns(),
+                           device=str(self.place[0]))
         except XlaError as error:
             raise explained(error, self.name) from None
         if config.numeric_checks[0]:
@@ -201,7 +208,8 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
     key = ("xla", place, ins, results, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
-        module = hlo.module(bare(closed), name, donate, place, ins, results)
+        with spans.span("lower", f"jit({name})"):
+            module = hlo.module(bare(closed), name, donate, place, ins, results)
         client = place[0].client
         if module.calls and not host_calls.register(client):
             raise NotImplementedError(
@@ -209,7 +217,8 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
                 "functions. Call them outside the compiled function, or run it on the CPU "
                 "(jit(..., backend='cpu'))."
             )
-        program = _compile(module, place)
+        with spans.span("compile", f"jit({name})"):
+            program = _compile(module, place)
         consts = [buffer_of(as_array(c), place) for c in closed.consts]
         found = Loaded(program, consts, place, closed.out_avals, module, name, outs or ())
         closed.cache[key] = found

@@ -27,7 +27,7 @@ from numjet.base import config
 from numjet.base.errors import XlaError
 from numjet.core import hooks
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import Ran, pieces
+from numjet.core.deferred import note_piece
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
@@ -292,7 +292,7 @@ _SEEN, _REFUSED = object(), object()
 
 
 def _run(tape: _Taken, why: str) -> None:
-    start = time.perf_counter()
+    start = time.perf_counter_ns()
     held: dict[int, WaitingBuffer] = {}
     for row in tape.rows:
         for result in row.results:
@@ -307,12 +307,8 @@ def _run(tape: _Taken, why: str) -> None:
         # A finalizer may have read them while the rows ran: others may use their handles by now.
         if type(held[code]) is WaitingBuffer:
             held[code].arrive(result)
-    pieces.append(
-        Ran(
-            tuple([row.form.primitive.name for row in tape.rows]), len(outs), why,
-            hooks.user_line(), how, 1e3 * (time.perf_counter() - start),
-        )
-    )  # fmt: skip
+    names = tuple([row.form.primitive.name for row in tape.rows])
+    note_piece(names, len(outs), why, hooks.user_line(), how, start)
 
 
 def _results(tape: _Taken, outs: tuple[int, ...]) -> tuple[list, str]:

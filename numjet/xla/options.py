@@ -1,4 +1,4 @@
-"""CompileOptions, as the plugins read them: protocol buffers written by hand.
+"""CompileOptions, as the plugins read them: as protocol buffers.
 
 For `xla.client`. Field numbers are those of XLA's public xla_data and compile_options files: in the
 options 3 is what is built and 7 overrides of flags; in what is built 1 is the device (-1: any), 4
@@ -7,29 +7,9 @@ replicas, 5 partitions, 6 whether the partitioner runs, 9 the devices, 19 whethe
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 
-
-def varint(number: int) -> bytes:
-    """A number of 64 bits, seven at a time, the lowest first."""
-    number &= (1 << 64) - 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def number(field: int, value: int) -> bytes:
-    """A field that holds a number."""
-    return varint(field << 3) + varint(value)
-
-
-def block(field: int, data: bytes) -> bytes:
-    """A field that holds bytes, text or a message."""
-    return varint(field << 3 | 2) + varint(len(data)) + data
+from numjet.base.protobuf import block, double, number, varint
 
 
 def _override(value: str | bool | int | float) -> bytes:
@@ -38,7 +18,7 @@ def _override(value: str | bool | int | float) -> bytes:
     if isinstance(value, int):
         return number(3, value)
     if isinstance(value, float):
-        return varint(4 << 3 | 1) + struct.pack("<d", value)
+        return double(4, value)
     return block(1, value.encode())
 
 

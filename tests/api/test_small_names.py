@@ -74,7 +74,6 @@ def test_specs_are_written_short():
     lambda: nj.ffi.ffi_call("target", nj.ShapeDtypeStruct((), "f4")),
     lambda: nj.ffi.register_ffi_target("target", None),
     lambda: nj.ffi.include_dir(),
-    lambda: nj.profiler.ProfileData.from_file("trace"),
     lambda: nj.extend.pallas.register_lowering_rule("x"),
 ])  # fmt: skip
 def test_what_is_not_there_says_so(call):

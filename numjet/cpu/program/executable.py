@@ -22,6 +22,7 @@ import numpy as np
 
 from numjet.base import locks
 from numjet.base.config import check_bounds
+from numjet.base.spans import recorders
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster, ranks_of
@@ -191,8 +192,8 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
 
 
-# Loaded where bounds are checked.
-_FENCES = "numjet.cpu.program.fences"
+# Loaded where bounds are checked, and where a recording shows the steps.
+_FENCES, _RECORDED = "numjet.cpu.program.fences", "numjet.cpu.program.recorded"
 _making = locks.lock()
 
 
@@ -333,7 +334,8 @@ class Executable:
         else:
             results = [make() for make in self.makers]
         status = 2
-        if _LAYOUT_KNOWN:
+        recorded = recorders and self.facts["table"]["whole"]
+        if _LAYOUT_KNOWN and not recorded:
             # A pair of tables is taken while it is in use: another thread gets another.
             try:
                 tables = self._tables.pop()
@@ -359,13 +361,22 @@ class Executable:
                 for a in arrays
             ]
             status = self._native(
-                self._call_pointers,
+                self._step_by_step if recorded else self._call_pointers,
                 self._pointers(self._n_args)(*map(_address, arrays)),
                 self._pointers(len(results))(*map(_address, results)),
             )
         if status:
             self._raise()
         return results
+
+    @locks.once
+    def _step_by_step(self) -> Callable[..., int]:
+        """The same as `_call_pointers`, for a recording."""
+        table, module = self.facts["table"], importlib.import_module(_RECORDED)
+        names = {k: call.primitive.name for k, call in self._hosts.items()
+                 if isinstance(call, HostCall)}
+        parts, count = module.pieces(table, names), len(table["places"]) // 16
+        return functools.partial(module.run, parts, count)
 
     def _fenced(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on memory that ends where arrays end, in both ways to lie there."""
