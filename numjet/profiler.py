@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter_ns
@@ -21,11 +22,6 @@ from numjet.api.flat import check_callable
 from numjet.api.recording import Recording, offer
 from numjet.base import spans
 from numjet.process import live_arrays
-
-_REMEDY = (
-    "numjet has no server for profiles. Record with profiler.trace(log_dir) instead; "
-    "TensorBoard shows its files."
-)
 
 
 class TraceAnnotation(contextlib.ContextDecorator):
@@ -205,30 +201,53 @@ def trace(
         stop_trace()
 
 
-def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Not there: raises NotImplementedError. `trace` records without a server.
+class ProfilerServer:
+    """What `start_server` gives: a port that nobody listens to."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+
+_servers: list[ProfilerServer] = []
+
+
+def start_server(port: int, requires_backend: bool = True) -> ProfilerServer:
+    """Only noted: there is no server that a profiler could ask for recordings, which a warning says
+    once; `trace` records without one. Raises ValueError while there is one.
 
     port, requires_backend: what JAX's takes.
 
     >>> from numjet import profiler
-    >>> profiler.start_server(9999)  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     server = profiler.start_server(9999)
+    >>> profiler.stop_server()
     """
-    raise NotImplementedError(f"profiler.start_server: {_REMEDY}")
+    if _servers:
+        raise ValueError(
+            "Only one profiler server can be active at a time: profiler.stop_server() ends it."
+        )
+    warnings.warn(
+        f"profiler.start_server: nothing listens on port {port}. numjet has no server for "
+        "profiles: record with profiler.trace(log_dir), whose files TensorBoard shows.",
+        RuntimeWarning, stacklevel=2,
+    )  # fmt: skip
+    _servers.append(ProfilerServer(port))
+    return _servers[0]
 
 
 def stop_server() -> None:
-    """Not there: raises ValueError, since no server was started.
+    """Forget what `start_server` noted. Raises ValueError where there is none.
 
     >>> from numjet import profiler
-    >>> profiler.stop_server()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    >>> profiler.stop_server()
     Traceback (most recent call last):
         ...
-    ValueError: ...
+    ValueError: No active profiler server: profiler.start_server(port) starts one.
     """
-    raise ValueError(f"No active profiler server. {_REMEDY}")
+    if not _servers:
+        raise ValueError("No active profiler server: profiler.start_server(port) starts one.")
+    _servers.clear()
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
@@ -242,7 +261,10 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
         ...
     NotImplementedError: ...
     """
-    raise NotImplementedError(f"profiler.register_subprocess: {_REMEDY}")
+    raise NotImplementedError(
+        "profiler.register_subprocess: numjet has no server for profiles. Record in each process "
+        "with profiler.trace(log_dir)."
+    )
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:

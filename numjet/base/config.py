@@ -329,6 +329,9 @@ check_bounds = Flag(
     "check_bounds", False, bool, "end the process where compiled code leaves its arrays"
 )
 direct_code = Flag("direct_code", True, bool, "machine code without LLVM where possible")
+cache_dir = Flag(
+    "cache_dir", None, str, "the disk cache's directory: the user's own, or nowhere where it is ''"
+)
 cache_bytes = Flag("cache_bytes", 1 << 30, int, "bound of the disk cache in bytes")
 async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a background thread")
 threefry_partitionable = Flag(

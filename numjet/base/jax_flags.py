@@ -20,6 +20,7 @@ SAME = {
     "jax_enable_checks": "check_ir",
     "jax_cpu_enable_async_dispatch": "async_dispatch",
     "jax_enable_compilation_cache": "disk_cache",
+    "jax_compilation_cache_dir": "cache_dir",
 }
 
 DEFAULTS: dict[str, Any] = {

@@ -163,7 +163,7 @@ def test_constraints_and_the_current_mesh(eight):
 def test_what_is_not_there_says_so():
     assert not nj.distributed.is_initialized()
     with pytest.raises(NotImplementedError, match="no server for profiles"):
-        nj.profiler.start_server(9999)
+        nj.profiler.register_subprocess(1, 9999)
 
 
 def test_small_namespaces():

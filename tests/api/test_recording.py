@@ -243,3 +243,13 @@ def test_nothing_is_warned_of(tmp_path):
         warnings.simplefilter("error")
         with profiler.trace(tmp_path):
             jnp.sin(jnp.ones(3))
+
+
+def test_a_server_is_only_noted():
+    with pytest.warns(RuntimeWarning, match="nothing listens on port 9999"):
+        profiler.start_server(9999)
+    with pytest.raises(ValueError, match="Only one profiler server"):
+        profiler.start_server(9998)
+    profiler.stop_server()
+    with pytest.raises(ValueError, match="No active profiler server"):
+        profiler.stop_server()

@@ -298,11 +298,17 @@ class Store:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
+def flush() -> None:
+    """Write what is pending, of every store."""
+    for store in list(_stores):
+        if store._pending or store._failure is not None:
+            store.flush()
+
+
 def _at_exit() -> None:
     for store in list(_stores):
         store._late = True
-        if store._pending or store._failure is not None:
-            store.flush()
+    flush()
 
 
 def _after_fork() -> None:

@@ -30,7 +30,7 @@ from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.base.handles import handles
 from numjet.cpu import host
-from numjet.cpu.link import llvm, loader, processor, sources
+from numjet.cpu.link import cache, llvm, loader, processor, sources
 from numjet.cpu.link.cache import Store
 from numjet.cpu.x86.able import usable
 
@@ -161,14 +161,23 @@ def registers() -> int:
 # -- cache ---------------------------------------------------------------------------------
 
 
-@functools.cache
 def _store() -> Store:
-    named = os.environ.get("NUMJET_CACHE_DIR")
+    return _store_in(config.cache_dir.value)
+
+
+@functools.cache
+def _store_in(named: str | None) -> Store:
     if not config.disk_cache.value or named == "":
         directory = None
     else:
         directory = os.path.abspath(named) if named else host.cache_directory()
     return Store(directory, config.cache_bytes.value)
+
+
+def reopen_store() -> None:
+    """Look at the cache's directory anew: it may have been emptied, or is another's now."""
+    cache.flush()
+    _store_in.cache_clear()
 
 
 @functools.cache

@@ -13,6 +13,7 @@ import warnings
 import pytest
 from together import together
 
+import numjet as nj
 from numjet.base import config
 from numjet.base.errors import InternalError
 from numjet.cpu.link import cache as link_cache, link, processor
@@ -450,3 +451,26 @@ def test_entries_wait_for_compilations(tmp_path, monkeypatch):
     while store._writing and time.monotonic() < until:
         time.sleep(0.001)
     assert glob.glob(f"{tmp_path}/??/*")
+
+
+def test_the_directory_can_change(tmp_path):
+    """Flag `cache_dir`, which JAX's `compilation_cache.set_cache_dir` sets."""
+    from numjet.experimental.compilation_cache import compilation_cache
+
+    before = config.cache_dir.value
+    key = link.digest("test_the_directory_can_change")
+    try:
+        for name in ("one", "two"):
+            compilation_cache.set_cache_dir(tmp_path / name)
+            assert nj.config.jax_compilation_cache_dir == str(tmp_path / name)
+            assert link.cache_get(key) is None
+            link.cache_put(key, name.encode())
+        compilation_cache.reset_cache()
+        assert link.cache_get(key) == b"two"
+        compilation_cache.set_cache_dir(tmp_path / "one")
+        assert link.cache_get(key) == b"one"
+        assert nj.jit(lambda x: x * 7 + 3)(1.0) == 10
+        compilation_cache.reset_cache()
+        assert len([f for f in (tmp_path / "one").rglob("*") if f.is_file()]) > 1
+    finally:
+        config.cache_dir.set(before)

@@ -1,0 +1,1 @@
+"""numjet.experimental.compilation_cache: where compiled programs are kept on disk."""
