@@ -93,6 +93,17 @@ def bessel_far(order: int) -> Callable:
     return lambda w: mp.sqrt(8 / w) * mp.exp(-8 / w) * mp.besseli(order, 8 / w)
 
 
+def bessel_whole(order: int) -> Callable:
+    """(x + 5)^(order + ½) exp(-x) I(x) / x^order of 1 / (x + 5)."""
+
+    def value(w: mpf) -> mpf:
+        x = 1 / w - 5
+        scaled = mp.exp(-x) * mp.besseli(order, x)
+        return scaled * mp.sqrt(x + 5) * ((x + 5) / x) ** order
+
+    return value
+
+
 def erfcx(w: mpf) -> mpf:
     """exp(a²) erfc(a) / w of w = 3 / (a + 3)."""
     a = 3 / w - 3
@@ -135,10 +146,14 @@ TABLES: dict[str, tuple[Callable, float, float]] = {
     "I1E_NEAR": (lambda x: mp.exp(-x) * mp.besseli(1, x) / x if x else mpf(1) / 2, 0, 8),
     "I0E_FAR": (bessel_far(0), 0, 1),
     "I1E_FAR": (bessel_far(1), 0, 1),
+    "I0E": (bessel_whole(0), 0, 0.2),
+    "I1E": (bessel_whole(1), 0, 0.2),
     "ERFCX": (limit(erfcx, 1 / (3 * mp.sqrt(mp.pi))), 0, 1),
     "NDTRI_CENTRE": (limit(quantile_centre, mp.sqrt(mp.pi / 2)), 0, 6.25),
     "NDTRI_FAR": (quantile_far, 0.035, 0.2857142857142857),
 }
+# Tables of functions that are computed so in single precision only.
+SINGLE = ("I0E", "I1E")
 
 
 def main() -> None:
@@ -151,7 +166,7 @@ def main() -> None:
             for bound in (2e-17, 1e-9)
         ]
         print(f"{name}: {counts[0]} terms, {counts[1]} in single precision")
-        numbers = [repr(float(c)) for c in series[: counts[0]]]
+        numbers = [repr(float(c)) for c in series[: counts[name in SINGLE]]]
         lines.append(f"{name} = (\n    ({low!r}, {high!r}),\n    (\n")
         for k in range(0, len(numbers), WIDTH):
             lines.append("        " + ", ".join(numbers[k : k + WIDTH]) + ",\n")

@@ -41,11 +41,11 @@ from numjet.ops.families import (
     quiet,
 )
 from numjet.ops.jit_call import call
-from numjet.ops.logic import eq, le, lt
+from numjet.ops.logic import eq, gt, le, lt
 from numjet.ops.namespaces import Traced, lowering, reference
 from numjet.ops.shape import select_n
 from numjet.ops.special_series import chebyshev
-from numjet.ops.transcendental import exp, log, log1p, sqrt
+from numjet.ops.transcendental import exp, log, log1p, rsqrt, sqrt
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage_closed
 
@@ -339,29 +339,47 @@ def _i1e_rule(t: Any, out: Any, x: Any) -> Any:
     return mul(t, select_n(at_zero, slope, half))
 
 
-def _bessel_native(near: tuple, far: tuple, odd: bool) -> Callable:
-    """exp(-|x|) I(x) by Chebyshev series up to 8 and, of 8 / x, beyond (special_tables)."""
+def _bessel_native(near: tuple, far: tuple, whole: tuple, odd: bool) -> Callable:
+    """exp(-|x|) I(x). In double precision by Chebyshev series up to 8 and, of 8 / x, beyond; in
+    others, rounded once, by one of 1 / (|x| + 5) for all x (special_tables)."""
 
-    def lowering(x: Any) -> Any:
-        # The series lose some five roundings of single precision.
-        dtype, weak, work = x.aval.dtype, x.aval.weak_type, dtypes.float64
-        single = dtype.itemsize <= 4
-        value = convert(x, work)
-        size = absolute(value)
-        edge = full(size.aval.shape, 8, work)
+    def double(x: Any) -> Any:
+        size = absolute(x)
+        edge = full(size.aval.shape, 8, dtypes.float64)
         small = le(size, edge)
         # A NaN goes through the second series.
         inner = select_n(small, edge, size)
         outer = select_n(small, size, edge)
-        low = chebyshev(near, inner, single)
+        low = chebyshev(near, inner)
         low = mul(low, inner) if odd else low
         root = integer_pow(sqrt(outer), -1)
-        high = mul(chebyshev(far, mul(edge, integer_pow(outer, -1)), single), root)
+        high = mul(chebyshev(far, mul(edge, integer_pow(outer, -1))), root)
         out = select_n(small, high, low)
-        if odd:      # sign(value), which keeps the sign of zero
-            out = select_n(lt(value, full(value.aval.shape, 0, work)), out, neg(out))
-            out = select_n(eq(value, full(value.aval.shape, 0, work)), out, value)
-        return convert(out, dtype, weak)
+        if odd:      # sign(x), which keeps the sign of zero
+            out = select_n(lt(x, full(size.aval.shape, 0, dtypes.float64)), out, neg(out))
+            out = select_n(eq(x, full(size.aval.shape, 0, dtypes.float64)), out, x)
+        return out
+
+    def single(x: Any) -> Any:
+        shape, most = x.aval.shape, float(np.finfo(np.float32).max)
+        low, high = [full(shape, end, dtypes.float32) for end in (-most, most)]
+        finite = select_n(lt(x, low), select_n(gt(x, high), x, high), low)
+        # 1 / sqrt(|x| + 5) in single precision and a step of Newton's method: without divisions in
+        # double, which take longer than the series.
+        size = absolute(finite)
+        start = convert(rsqrt(add(size, full(shape, 5, dtypes.float32))), dtypes.float64)
+        shifted = convert(size, dtypes.float64) + 5.0
+        root = start * (1.5 - 0.5 * (shifted * (start * start)))
+        root = select_n(gt(absolute(x), high), root, full(shape, 0, dtypes.float64))
+        inverse = root * root
+        out = chebyshev(whole, inverse, True) * root
+        return out * inverse * convert(finite, dtypes.float64) if odd else out
+
+    def lowering(x: Any) -> Any:
+        dtype, weak = x.aval.dtype, x.aval.weak_type
+        if dtype.itemsize > 4:
+            return double(x)
+        return convert(single(convert(x, dtypes.float32)), dtype, weak)
 
     return lowering
 
@@ -388,10 +406,10 @@ bessel_i0e_p = _bessel(
     "bessel_i0e",
     _scipy("i0e"),
     lambda t, out, x: mul(t, sub(bessel_i1e(x), mul(sign(x), out))),
-    _bessel_native(tables.I0E_NEAR, tables.I0E_FAR, False),
+    _bessel_native(tables.I0E_NEAR, tables.I0E_FAR, tables.I0E, False),
 )
 bessel_i1e_p = _bessel(
-    "bessel_i1e", _i1e, _i1e_rule, _bessel_native(tables.I1E_NEAR, tables.I1E_FAR, True)
+    "bessel_i1e", _i1e, _i1e_rule, _bessel_native(tables.I1E_NEAR, tables.I1E_FAR, tables.I1E, True)
 )
 
 

@@ -1,6 +1,7 @@
 """Series for the special functions here and in numjet.scipy: polynomials and Chebyshev series.
 
-A polynomial with known coefficients is one operation: a chain of multiply-adds in compiled code.
+A polynomial with known coefficients is one operation: one or two chains of multiply-adds in
+compiled code.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from numjet.ops.families import REAL_FLOATING, constant_like, elementwise
 
 # Below this part of the largest one a coefficient does not count in single precision.
 SINGLE = 1e-9
+# From so many terms on the odd and the even ones are two chains: one would be waited for.
+SPLIT = 10
+
 
 def _reference(x: np.ndarray, *, coefficients: tuple[float, ...]) -> np.ndarray:
     total = np.full_like(x, coefficients[-1])
@@ -27,10 +31,16 @@ def _reference(x: np.ndarray, *, coefficients: tuple[float, ...]) -> np.ndarray:
 
 
 def _loops(e: Any, x: Any, *, coefficients: tuple[float, ...]) -> Any:
-    total = e.const(coefficients[-1], x.dtype)
-    for c in coefficients[-2::-1]:
-        total = e.call("fma", total, x, e.const(c, x.dtype))
-    return total
+    def chain(z: Any, some: Sequence[float]) -> Any:
+        total = e.const(some[-1], x.dtype)
+        for c in some[-2::-1]:
+            total = e.call("fma", total, z, e.const(c, x.dtype))
+        return total
+
+    if len(coefficients) < SPLIT:
+        return chain(x, coefficients)
+    square = e.mul(x, x)
+    return e.call("fma", chain(square, coefficients[1::2]), x, chain(square, coefficients[::2]))
 
 
 def _slope(t: Any, out: Any, x: Any, *, coefficients: tuple[float, ...]) -> Any:
