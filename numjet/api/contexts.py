@@ -70,14 +70,18 @@ checking_leaks = config.check_tracer_leaks
 def transfer_guard(new_val: str) -> Any:
     """A context that sets the three guards of transfers between host and devices at once.
 
-    new_val: 'allow', 'log', 'disallow', 'log_explicit' or 'disallow_explicit'; ValueError for
-    another. The CPU's devices share the host's memory, so that nothing is ever transferred and
-    nothing refused.
+    new_val: 'allow', None (the same), 'log', 'disallow', which refuses implicit transfers with
+    JaxRuntimeError, 'log_explicit' or 'disallow_explicit' for all; ValueError for another. Implicit
+    are NumPy arrays and Python numbers handed to operations and compiled functions, `jnp.array` of
+    them, and arrays read by NumPy; explicit are `device_put` and `device_get`. The CPU's devices
+    share the host's memory, from which nothing is transferred to the host. For this thread.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> with nj.transfer_guard("allow"):
-    ...     jnp.zeros(1)
-    Array([0.], dtype=float32)
+    >>> x = jnp.arange(3.0)
+    >>> with nj.transfer_guard("disallow"):
+    ...     x + 1  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device transfer: Python int
     """
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):

@@ -608,6 +608,8 @@ if config.platforms.value and default_backend() != "cpu":
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
     """`x`, all of which this process has, with a sharding; memory is shared by the virtual
     devices of a process, which keeps the part that is its devices'."""
+    if hooks.guards is not None:
+        hooks.guards.moved(x, sharding)
     if Remote.active and not isinstance(next(iter(sharding.device_set)), CpuDevice):
         return Remote.put(x, sharding)
     value = x._value
@@ -765,4 +767,7 @@ def copy_to_host_async(x: Any) -> Any:
     >>> nj.copy_to_host_async(jnp.arange(2))
     Array([0, 1], dtype=int32)
     """
+    for leaf in tree.tree_leaves(x):
+        if isinstance(leaf, ArrayImpl):
+            leaf.copy_to_host_async()
     return x

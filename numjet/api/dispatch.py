@@ -278,6 +278,17 @@ def _following() -> Any:
     return importlib.import_module("numjet.api.key_reuse")
 
 
+def _guards() -> Any:
+    """`api.guards`, which few programs ask for."""
+    return importlib.import_module("numjet.api.guards")
+
+
+for _flag in config.transfer_guards:
+    _flag.on_block(lambda level: _guards().block(level))
+    _flag.on_change(lambda level: _guards().refresh())
+    if _flag.value is not None:
+        _guards().refresh()
+    config.transfer_guard.on_change(_flag.set)
 config.debug_key_reuse.on_block(lambda value: _following().following(value))
 config.debug_key_reuse.on_change(lambda value: _following().follow(value))
 if config.debug_key_reuse.value:

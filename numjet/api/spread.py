@@ -14,6 +14,7 @@ from typing import Any
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
 from numjet.api.mesh import chosen_axes, current_mesh, set_for_arrays
+from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed
 from numjet.core.evaluate import evaluate as evaluate_plain
@@ -134,6 +135,9 @@ def run(
         wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
         processes = importlib.import_module("numjet.api.processes")
         return processes.run(closed, arrays, over, wanted, name)
+    if hooks.guards is not None:
+        for x in arrays:
+            hooks.guards.moved(x, over or single)
     values = [plain(x) for x in arrays]
     results = dispatch.run(bare(closed), values, name) if execute is None else execute(values)
     if over is None:
@@ -206,6 +210,9 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if Spread.contexts and not constrains:
         check_context(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name)
+    if hooks.guards is not None:
+        for x in arrays:
+            hooks.guards.moved(x, over or single)
     constrains = primitive.name == "sharding_constraint"
     if over is None and constrains:
         asked = params.get("sharding")

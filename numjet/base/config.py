@@ -36,13 +36,14 @@ def changed(blocks: int = 0) -> None:
 
 # Flags that ask for checks, with the values that ask for none; operations that may belong to
 # another backend's device are looked at in the same place.
-_UNCHECKED = {
-    "platforms": None,
-    "default_device": None,
-    "debug_nans": False,
-    "debug_infs": False,
-    "no_execution": False,
-    "numpy_rank_promotion": "allow",
+_UNCHECKED: dict[str, tuple] = {
+    "platforms": (None,),
+    "default_device": (None,),
+    "debug_nans": (False,),
+    "debug_infs": (False,),
+    "no_execution": (False,),
+    "numpy_rank_promotion": ("allow",),
+    "transfer_guard_host_to_device": (None, "allow"),
 }
 
 
@@ -58,6 +59,8 @@ _IN_BLOCKS = {
     "numpy_rank_promotion": "raise", "no_tracing": True, "no_execution": True,
     "explain_cache_misses": False, "default_device": None, "default_prng_impl": "rbg",
     "enable_custom_prng": True, "legacy_prng_key": "error", "threefry_partitionable": False,
+    "transfer_guard_host_to_device": "disallow", "transfer_guard_device_to_device": "log",
+    "transfer_guard_device_to_host": "disallow",
 }  # fmt: skip
 
 
@@ -144,7 +147,7 @@ class Flag:
         return self.kind(value) if value is not None and self.kind is bool else value
 
     def _checks(self, value: Any) -> bool:
-        return self.name in _UNCHECKED and value != _UNCHECKED[self.name]
+        return self.name in _UNCHECKED and value not in _UNCHECKED[self.name]
 
     @property
     def value(self) -> Any:
@@ -324,6 +327,23 @@ legacy_prng_key = Flag(
     traced=True,
     choices=("allow", "warn", "error"),
 )
+_GUARDS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+transfer_guard, *transfer_guards = [
+    Flag(
+        "transfer_guard" + direction,
+        None,
+        str,
+        f"what happens to transfers {kind}: allow, log, disallow (the implicit ones), "
+        "log_explicit, disallow_explicit (all)",
+        choices=_GUARDS,
+    )
+    for direction, kind in (
+        ("", "between host and devices; sets the three others"),
+        ("_host_to_device", "from the host to devices"),
+        ("_device_to_device", "among devices"),
+        ("_device_to_host", "from devices to the host"),
+    )
+]
 disk_cache = Flag("disk_cache", True, bool, "keep compiled objects on disk")
 check_bounds = Flag(
     "check_bounds", False, bool, "end the process where compiled code leaves its arrays"

@@ -159,19 +159,9 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-_GUARDS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
 # The values of flags that take some alone.
 CHOICES: dict[str, tuple] = {
     "jax_array_garbage_collection_guard": (None, "allow", "log", "fatal"),
-    **dict.fromkeys(
-        (
-            "jax_transfer_guard",
-            "jax_transfer_guard_device_to_device",
-            "jax_transfer_guard_device_to_host",
-            "jax_transfer_guard_host_to_device",
-        ),
-        _GUARDS,
-    ),
 }
 class SilentFlag:
     """A flag of JAX without effect here: it keeps its value, and says once that it does nothing."""

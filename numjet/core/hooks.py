@@ -89,6 +89,10 @@ class Spread:
     move: Callable = _without("api.spread")
 
 
+# `api.guards` while any thread guards transfers, else None: `made`, `index`, `moved` and `fetched`
+# are told of what may be one.
+guards: Any = None
+
 # The text of a jaxpr. By `core.jaxpr_print`.
 print_jaxpr: Callable[[Any], str] = _without("core.jaxpr_print")
 

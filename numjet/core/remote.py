@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
@@ -68,6 +69,8 @@ class RemoteArray(ArrayImpl):
                 "instead of the donated argument."
             )
         if host is None:
+            if hooks.guards is not None:
+                hooks.guards.fetched(self)
             sharding = self._sharding
             host = self._host = buffer.result() if len(buffer.devices) == 1 else (
                 buffer.assembled(sharding.indices(self._aval.shape), self._aval.shape))
@@ -89,6 +92,8 @@ class RemoteArray(ArrayImpl):
         if self._buffer is None:
             self._value  # noqa: B018 - raises
         if self._host is None:
+            if hooks.guards is not None:
+                hooks.guards.fetched(self)
             self._buffer.fetch()
 
     def delete(self) -> None:

@@ -77,6 +77,11 @@ def user_source(depth: int = 2) -> Source | None:
     return None
 
 
+def is_ours(name: str) -> bool:
+    """Whether a file's code is this package's."""
+    return name.startswith(_excluded)
+
+
 def user_line() -> Source | None:
     """`user_source` for the caller of who calls this."""
     return user_source(3)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.dims import any_symbolic
 from numjet.core.structural import placed_like, scalar
@@ -98,6 +98,8 @@ def _write(name: str) -> Callable:
         wrap_negative_indices: bool = True,
     ) -> Any:
         x = self.array
+        if hooks.guards is not None:
+            hooks.guards.index(x, self.index)
         if out_sharding is not None:
             given = (
                 name, x, self.index, values, indices_are_sorted, unique_indices, mode,

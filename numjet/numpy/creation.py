@@ -19,7 +19,7 @@ from numjet.api import interchange
 from numjet.api.devices import at_default, device_put
 from numjet.api.reshard import over_no_mesh
 from numjet.base import config
-from numjet.core import dtypes, structural
+from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
@@ -134,6 +134,8 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
     if isinstance(x, Array):
         out = x if dtype is None else cast(x, dtype)
         return another(x) if copy and out is x else out
+    if hooks.guards is not None:
+        hooks.guards.made("array", "asarray")
     if type(x) in (bool, int, float, complex):
         return as_array(x) if dtype is None else _from_scalar(x, dtype)
     if isinstance(x, np.ndarray | np.generic):
@@ -415,6 +417,8 @@ save, savez = np.save, np.savez
 # ------------------------------------------------------------------ filled
 def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -> Any:
     shape = canonical_shape(shape, name)
+    if hooks.guards is not None:
+        hooks.guards.made(name)
     if type(dtype) is dtypes.KeyDType or current_trace() is not EVAL:
         return structural.full(shape, value, dtype, weak)
     # zeros come from the system's empty pages: touching them is left to the first use.

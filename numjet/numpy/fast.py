@@ -335,7 +335,7 @@ def _large_binary(
             if found:
                 found = *found, _plan(record, left, right, found[0])
             known[left, right] = found
-        if not found or current_trace() is not EVAL:
+        if not found or current_trace() is not EVAL or hooks.guards is not None:
             return slow(x, y)
         if found[1] is None:
             if config.numpy_rank_promotion.value != "allow":
@@ -443,6 +443,8 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         trace = current_trace()
         if type(trace) is StageTrace:
             return trace.record(record, (a, b), {}, aval)
+        if hooks.guards is not None and (a is not x or b is not y):
+            hooks.guards.host_value(x if a is not x else y)
         return trace.process(record, (a, b), {})
 
     return call

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.base.errors import NonConcreteBooleanIndexError
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
@@ -299,6 +299,8 @@ index_forms = Forms()  # of integers and slices; see `fast_native`
 
 def getitem(x: Any, index: Any, /) -> Any:
     """x[index]; positions out of bounds are clamped."""
+    if hooks.guards is not None:
+        hooks.guards.index(x, index)
     if type(x) is not ArrayImpl or current_trace() is not EVAL:
         out = _complete(x, index)
         return another(x) if out is x else out

@@ -23,6 +23,7 @@ from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute_of, binary, named, prepared, select, unary, zeros_like
 from numjet.numpy.fast import (
+    CHECKS,
     QUIET,
     eager,
     fix,
@@ -278,7 +279,7 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
         if type(x) is ArrayImpl and type(y) is ArrayImpl:
             key = (condition.aval, x.aval, y.aval)
             found = _where_known.get(key)
-            if found is not None and current_trace() is EVAL:
+            if found is not None and current_trace() is EVAL and not CHECKS[0]:
                 out = new(ArrayImpl)
                 out._aval = aval = found[0]
                 value = _numpy_where(condition._value, x._value, y._value)
@@ -290,7 +291,7 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
             y.aval if type(y) is ArrayImpl else type(y),
         )
         found = _where_known.get(key)
-        if found is not None and current_trace() is EVAL:
+        if found is not None and current_trace() is EVAL and not CHECKS[0]:
             aval, dtype = found
             token = quiet_enter(QUIET)
             try:

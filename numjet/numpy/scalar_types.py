@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.devices import device_put
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
@@ -42,6 +42,8 @@ class _ScalarMeta(type):
             return cast(x, dtype)
         if type(x) is DimExpr:
             return cast(as_array(x), dtype)
+        if hooks.guards is not None:
+            hooks.guards.made("__call__")
         if type(x) in (bool, int, float, complex, str):
             value = _scalar(x, dtype)
         else:

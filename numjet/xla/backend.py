@@ -140,6 +140,8 @@ def buffer_of(x: Any, place: tuple) -> DeviceBuffer:
         here = x._buffer.devices
         if here == place:
             return x._buffer
+        if hooks.guards is not None:
+            hooks.guards.moved(x, None)
         if len(here) == 1 and here[0].client is place[0].client:
             return x._buffer.copy_to(place)
         return place[0].client.put(x._value, place)

@@ -78,8 +78,6 @@ def test_a_flag_without_effect_says_so_once(caplog: pytest.LogCaptureFixture) ->
                 assert nj.config.jax_array_garbage_collection_guard == "log"
     assert len(caplog.records) <= 1
     assert nj.config.jax_array_garbage_collection_guard is None
-    with nj.transfer_guard("disallow"):
-        assert nj.config.jax_transfer_guard_device_to_host == "disallow"
 
 
 def test_keys() -> None:

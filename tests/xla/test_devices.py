@@ -47,6 +47,29 @@ def test_moving():
     assert x.copy_to_host_async() is None and x.block_until_ready() is x and x.is_ready()
 
 
+def test_transfers_are_guarded():
+    x, f = on_device([1.0, 2.0]), nj.jit(lambda x: x + 1)
+    host = np.ones(2, np.float32)
+    with nj.transfer_guard("disallow"):
+        y = f(x) + x.sum() * nj.grad(lambda x: (x * x).sum())(x)
+        z = nj.device_put(host, device())
+        np.testing.assert_array_equal(nj.device_get(y), [8, 15])
+        nj.copy_to_host_async(z)
+    for call in (lambda: x + 1, lambda: x + host, lambda: f(host), lambda: x[0]):
+        with pytest.raises(RuntimeError, match="Disallowed host-to-dev"), nj.transfer_guard(
+                "disallow"):
+            call()
+    for read in (np.asarray, repr, lambda x: x.tolist(), lambda x: float(x[0])):
+        made = f(x)
+        with pytest.raises(RuntimeError, match="Disallowed device-to-host"), (
+                nj.transfer_guard_device_to_host("disallow")):
+            read(made)
+    for explicit in (nj.device_get, nj.copy_to_host_async):
+        made = f(x)
+        with pytest.raises(RuntimeError, match="explicit"), nj.transfer_guard("disallow_explicit"):
+            explicit(made)
+
+
 def test_jit_names_a_device():
     f = nj.jit(lambda x, y: x * 2 + y, backend="xla_cpu")
     out = f(jnp.ones(3), np.arange(3.0, dtype=np.float32))

@@ -52,7 +52,7 @@ def both_without_derivative(case: Case, kind: str, text: str) -> bool:
 
 
 def sixteen_bits(case: Case, kind: str, text: str) -> bool:
-    return plain(kind) == "raises UnsupportedDtypeError" and "jit" in kind
+    return plain(kind) == "raises UnsupportedDtypeError" and ("jit" in kind or "types" in kind)
 
 
 def more_dtypes(case: Case, kind: str, text: str) -> bool:
@@ -124,7 +124,7 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
      "tuples, as the Array API standard has them"),
     (named("random.key_dtype", "structure"), "other names of private classes"),
     (named("lax.conv_shape_tuple lax.conv_general_shape_tuple lax.conv_transpose_shape_tuple",
-           "class"), "Python's integers rather than NumPy's"),
+           "class", "weak type"), "Python's integers rather than NumPy's"),
     (named("numpy.divmod numpy.floor_divide numpy.mod numpy.remainder", "sign of zero"),
      "signs of zeros as NumPy and the Array API standard have them"),
     (debug_weak, "with debug_nans JAX jits functions of numbers, which loses weak types"),

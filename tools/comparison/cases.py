@@ -60,10 +60,11 @@ class Case:
         return f"{setup}{self.called}({', '.join(parts)}){mode}"
 
 
-def case(seed: int, number: int, names: list[str]) -> Case:
+def case(seed: int, number: int, names: list[str], types: bool = False) -> Case:
     """Case `number` of `seed`: the functions take turns, so that all are met equally often.
 
-    What is drawn depends on the seed, the function and its turn, not on the other functions.
+    What is drawn depends on the seed, the function and its turn, not on the other functions. With
+    `types` nothing is compiled: the phases are those that JAX answers by abstract evaluation.
     """
     turn, which = divmod(number, len(names))
     name = names[which]
@@ -84,6 +85,9 @@ def case(seed: int, number: int, names: list[str]) -> Case:
         phases.append("grad")
         if mode != "interpreted" and chooser.chance(0.4):
             phases.append("grad jit")
+    if types:
+        mode = "plain" if mode == "interpreted" else mode
+        phases = ["types", *["grad types"] * ("grad" in phases), "eager types"]
     return Case(
         number,
         name,
@@ -95,8 +99,11 @@ def case(seed: int, number: int, names: list[str]) -> Case:
     )
 
 
-def generate(seed: int, count: int, only: str | list[str] | None = None) -> list[Case]:
-    """`count` cases of `seed`; `only`: a function's name, or a module's with a dot at its end."""
+def generate(
+    seed: int, count: int, only: str | list[str] | None = None, types: bool = False
+) -> list[Case]:
+    """`count` cases of `seed`; `only`: a function's name, or a module's with a dot at its end;
+    `types`: those phases alone that compile nothing."""
     names = sorted(only if isinstance(only, list) else tables.TABLE)
     if isinstance(only, str):
         names = [
@@ -109,4 +116,4 @@ def generate(seed: int, count: int, only: str | list[str] | None = None) -> list
         ]
         if not names:
             raise SystemExit(f"no function {only!r} in the tables of tools/comparison")
-    return [case(seed, number, names) for number in range(count)]
+    return [case(seed, number, names, types) for number in range(count)]

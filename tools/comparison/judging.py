@@ -39,6 +39,9 @@ def differences(case: Case, theirs: dict[str, Any], ours: dict[str, Any]) -> Ite
         return
     seen: set[Difference] = set()
     for phase in case.phases:
+        if phase == "eager types":  # beside what abstract evaluation says, where that gives types
+            yield from evaluated(case, theirs.get("types"), ours.get(phase), seen)
+            continue
         if phase not in theirs or phase not in ours:
             continue
         want, got = theirs[phase], ours[phase]
@@ -52,6 +55,17 @@ def differences(case: Case, theirs: dict[str, Any], ours: dict[str, Any]) -> Ite
             if phase not in TRACED or (TRACED[phase], kind) not in seen:
                 yield ("" if phase == "eager" else phase + ": ") + kind, text
             seen.add((phase, kind))
+
+
+def evaluated(case: Case, want: Any, got: Any, seen: set[Difference]) -> Iterator[Difference]:
+    """What of numjet's evaluation differs from the types that JAX's abstract evaluation gives."""
+    if got is None or want is None or want[0] == "raises":
+        return
+    for kind, text in compared(case, "eager", want, got, want):
+        # It makes descriptions of all values, Python's numbers too, and sees no NaN.
+        unseen = kind.startswith(("class", "raises FloatingPointError"))
+        if ("types", kind) not in seen and not unseen:
+            yield kind, text
 
 
 def compared(case: Case, phase: str, want: Any, got: Any, values: Any) -> Iterator[Difference]:
