@@ -8,6 +8,7 @@ written again for the shapes of each call, and remembered for them.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import io
 import pickle
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from numjet.core.jaxpr import (
     eval_jaxpr as _eval_jaxpr,
 )
 from numjet.core.lowering import Region as _Region
+from numjet.core.primitive import Primitive as _Primitive
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
 from numjet.transforms.concrete_sizes import concrete as _concrete
@@ -302,6 +304,13 @@ class _Pickler(pickle.Pickler):
         return (_nothing, ()) if isinstance(obj, CodeType) else NotImplemented
 
 
+def _registered(name: str) -> _Primitive:
+    found = _importlib.import_module("numjet.extend.core.primitives").registered(name)
+    if found is None:
+        raise pickle.UnpicklingError(f"there is no primitive {name!r} here")
+    return found
+
+
 def _nothing() -> None:
     """What stands for a place in the user's files."""
 
@@ -352,6 +361,8 @@ _PLAIN = {"builtins": {"getattr", "slice", "set", "frozenset", "complex", "dict"
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (_Primitive.__module__, "_by_name"):
+            return _registered  # modules of primitives load when they are first used
         root = module.partition(".")[0]
         if root in ("numjet", "numpy", "ml_dtypes") or name in _PLAIN.get(module, ()):
             return super().find_class(module, name)

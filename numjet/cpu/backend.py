@@ -65,16 +65,17 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         data = None if key is None else link.cache_get(key)
         if key is not None and data is not None:
             try:
-                return _given(_loaded(closed_jaxpr, donate, data, forms), asked)
+                return _given(_loaded(closed_jaxpr, donate, data, forms), asked, key)
             except loader.CodeRefused:
                 raise
             except (InternalError, *link.MALFORMED) as reason:
                 link.cache_damaged(key, reason)
-        return _given(_compile(closed_jaxpr, donate, key, forms), asked)
+        return _given(_compile(closed_jaxpr, donate, key, forms), asked, key)
 
 
-def _given(program: Executable, asked: ClosedJaxpr) -> Executable:
+def _given(program: Executable, asked: ClosedJaxpr, key: str | None) -> Executable:
     """The program, its results of the dtypes of the function that was asked for."""
+    program.key = key
     program.outs = [(a.shape, physical(a.dtype)) for a in asked.out_avals]
     return program
 

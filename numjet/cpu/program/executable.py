@@ -275,6 +275,7 @@ class Executable:
         self.arena_bytes = int(facts["arena_bytes"])
         # The shortest time that a call has taken: what `api` decides by, better than the estimate.
         self.measured = math.inf
+        self.key: str | None = None  # in the disk cache
 
     # What only calls need is made when the first one comes: a type of ctypes takes 20 us.
 

@@ -30,7 +30,10 @@ _OTHER = {
     "scatter_sub_p": "scatter-sub",
 }
 # Modules that hold primitives and load when they are first used.
-_LATER = "api.callbacks api.implicit custom_batching lax ops.random_bits ops.linalg".split()
+_LATER = (
+    "api.callbacks api.implicit custom_batching lax random ops.random_bits ops.linalg "
+    "ops.collective api.custom_partition experimental.checkify"
+).split()
 
 
 class CallPrimitive(Primitive):
@@ -96,15 +99,29 @@ call_p = CallPrimitive("call")
 closed_call_p = CallPrimitive("closed_call")
 
 
+def registered(name: str) -> Any:
+    """The primitive of a name, from a module that loads later, too.
+
+    name: as jaxprs print it. Result: the record, None where there is none.
+
+    >>> from numjet.extend.core import primitives
+    >>> primitives.registered("sin")
+    sin
+    """
+    for module in ("", *_LATER):
+        if module:
+            importlib.import_module(f"numjet.{module}")
+        if name in REGISTRY:
+            return REGISTRY[name]
+    return None
+
+
 def __getattr__(name: str) -> Any:
-    record = _OTHER.get(name, name.removesuffix("_p"))
     if name.endswith("_p"):
-        for module in ("", *_LATER):
-            if module:
-                importlib.import_module(f"numjet.{module}")
-            if record in REGISTRY:
-                globals()[name] = REGISTRY[record]
-                return REGISTRY[record]
+        found = registered(_OTHER.get(name, name.removesuffix("_p")))
+        if found is not None:
+            globals()[name] = found
+            return found
     raise AttributeError(
         f"module 'numjet.extend.core.primitives' has no attribute {name!r}: numjet has no such "
         "primitive (its operations are made of others)."
