@@ -48,7 +48,7 @@ from numjet.core.deferred import (
     deferred,
     note_piece,
 )
-from numjet.core.evaluate import _EXACT as EXACT, evaluate_python
+from numjet.core.evaluate import _EXACT as EXACT, LARGE, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from numjet.core.lowering import Host, Kernel, Pointwise, Reduce
 from numjet.core.memo import Memo, WeighedMemo
@@ -63,6 +63,7 @@ SOFT = 256
 HARD = 2048
 # A user's memory of so many bytes is copied rather than read at once.
 COPIED = 1 << 22
+COPIED_AT_ONCE = 1 << 17  # by operations that were written down before, whatever their operands
 # So few rows are compiled when they are met for the first time (some 1 ms a row), others when they
 # are met again, since the loop that comes back to them may be none: until so many programs were
 # compiled, and one more for so many that were found again.
@@ -97,8 +98,10 @@ _programs = WeighedMemo(
 )
 # What rows are called, and which results are parts of what: by what tells rows from others.
 _sequences = WeighedMemo(
-    "names of deferred operations", 1024, FORM_BYTES, lambda known: 64 * len(known[0])
+    "names of deferred operations", 1024, FORM_BYTES, lambda known: 64 * len(known.names)
 )
+# So many sets of held results are kept for rows.
+_KEPT = 16
 _counts = {"found": 0, "compiled": 0}
 _starts: set[tuple] = set()
 _MAX_STARTS = 4096
@@ -251,7 +254,7 @@ class Tape(Record):
     def __init__(self) -> None:
         self.rows = []
         self.inputs, self.avals, self.places = [], [], {}
-        self.bytes, self.limit = 0, 0
+        self.bytes, self.limit = 0, config.eager_fusion_bytes.value
         self.lock = threading.RLock()
         self.taken: Any = None  # the rows, while they run
         self.pid = os.getpid()
@@ -456,7 +459,7 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
             return out
     if DeferredArray not in map(type, arrays):
         for x in arrays:
-            if not x._value.flags.c_contiguous:
+            if x._aval.size >= LARGE and not x._value.flags.c_contiguous:
                 return None  # NumPy may read it without a copy
     local.busy = True
     try:
@@ -566,6 +569,20 @@ def _begin(form: Form) -> None:
 
 
 # ------------------------------------------------------------------ running
+class _Names:
+    """What rows that are alike have in common: what they are called, which results are parts of
+    what (and views), and for which held results (by their codes) all are computed."""
+
+    __slots__ = ("names", "aliases", "computed")
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.names = tuple([form.name for form, _, _ in rows])
+        self.aliases = [
+            (k << RESULTS, *row[1], row[0].view) for k, row in enumerate(rows) if row[0].alias
+        ]
+        self.computed: set[tuple[int, ...]] = set()
+
+
 def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter_ns()
@@ -574,20 +591,27 @@ def _run(tape: _Taken, rows: list[Row], why: str) -> None:
         return
     known = _sequences.get(key)
     if known is None:
-        known = _sequences[key] = (
-            tuple([form.name for form, _, _ in rows]),
-            [(k << RESULTS, *row[1], row[0].view) for k, row in enumerate(rows) if row[0].alias],
-        )
-    names, aliases = known
+        known = _sequences[key] = _Names(rows)
+    outs = tuple(holders)
+    if outs in known.computed:  # none is a view of another, and the program may be there
+        program = _programs.get((config.trace_key(), len(tape.inputs), outs, key))
+        if isinstance(program, Executable):
+            _counts["found"] += 1
+            for x, value in zip(holders.values(), program(tape.inputs), strict=True):
+                arrive(x, value)
+            note_piece(known.names, len(outs), why, hooks.user_line(), "found", start)
+            return
     roots: dict[int, int] = {}  # of results that are views of others: of which
-    for code, of, view in aliases:
+    for code, of, view in known.aliases:
         root = roots.get(of, of)
         # A part of what nobody needs otherwise is computed alone.
         if view or root < 0 or root in holders:
             roots[code] = root
-    outs = list(holders)
-    if roots:
-        outs = sorted({r for r in [roots.get(code, code) for code in holders] if r >= 0})
+    if roots.keys().isdisjoint(holders):
+        if len(known.computed) < _KEPT:
+            known.computed.add(outs)
+    else:
+        outs = tuple(sorted({r for r in [roots.get(code, code) for code in holders] if r >= 0}))
     values: dict[int, Any] = {}
     how = "views"
     if outs:
@@ -597,7 +621,7 @@ def _run(tape: _Taken, rows: list[Row], why: str) -> None:
         values.update({-1 - k: v for k, v in enumerate(tape.inputs)})
     for code, x in holders.items():
         arrive(x, values[code] if code in values else _view(rows, code, values))
-    note_piece(names, len(holders), why, hooks.user_line(), how, start)
+    note_piece(known.names, len(holders), why, hooks.user_line(), how, start)
 
 
 def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
@@ -614,11 +638,11 @@ def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
 
 
 def _program(
-    tape: _Taken, rows: list[Row], outs: list[int], words: bytes
+    tape: _Taken, rows: list[Row], outs: tuple[int, ...], words: bytes
 ) -> tuple[Callable, str]:
     """A function of the inputs that gives these results of rows (`words` tell them from others),
     and where it came from."""
-    key = (config.trace_key(), len(tape.inputs), tuple(outs), words)
+    key = (config.trace_key(), len(tape.inputs), outs, words)
     found = _programs.get(key, 0)
     if type(found) is not int:
         _counts["found"] += 1
@@ -643,7 +667,9 @@ def _compiled(closed: ClosedJaxpr) -> Any:
     return program
 
 
-def _of_any_size(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callable, str] | None:
+def _of_any_size(
+    tape: _Taken, rows: list[Row], outs: tuple[int, ...]
+) -> tuple[Callable, str] | None:
     """`_program` of blocks, where the rows were met on arrays of another size."""
     if not all([x.flags.c_contiguous for x in tape.inputs]):
         return None
@@ -652,7 +678,7 @@ def _of_any_size(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callab
     cutting = flat or deferred_jaxprs.by_rows(tape.avals, rows, outs, results)
     if cutting is None or not cutting.block:
         return None
-    key = config.trace_key(), tuple(outs), cutting.pattern
+    key = config.trace_key(), outs, cutting.pattern
     known = _sizes.setdefault(key, cutting.size)
     if known == cutting.size:
         return None
@@ -678,7 +704,7 @@ def _of_any_size(tape: _Taken, rows: list[Row], outs: list[int]) -> tuple[Callab
 _sizes: dict[tuple, int] = Memo("sizes of deferred operations", 1024)
 
 
-def _one_by_one(tape: _Taken, rows: list[Row], outs: list[int]) -> list[np.ndarray]:
+def _one_by_one(tape: _Taken, rows: list[Row], outs: Sequence[int]) -> list[np.ndarray]:
     """What the rows give for each of `outs`, as if each had run at once."""
     last: dict[int, int] = {}  # by code: the row that reads it last
     for i, (_, codes, _) in enumerate(rows):
@@ -712,7 +738,10 @@ hooks.planned, hooks.prepare = planned, prepare
 native.connect(
     {
         "tape": Tape, "local": _local, "open_name": "tape", "busy_name": "busy",
-        "defer_plan": defer_plan,
+        "defer_plan": defer_plan, "starts": _starts, "code": Tape.code,
     },
-    {"enabled": _known_at.buffer_info()[0], "soft": SOFT, "hard": HARD, "results": RESULTS},
+    {
+        "enabled": _known_at.buffer_info()[0], "soft": SOFT, "hard": HARD, "results": RESULTS,
+        "copied": COPIED_AT_ONCE,
+    },
 )  # fmt: skip

@@ -29,7 +29,9 @@ class Cutting(NamedTuple):
     jaxpr: Callable[[], ClosedJaxpr]
 
 
-def flat(avals: list[ShapedArray], rows: Rows, outs: list[int], results: list) -> Cutting | None:
+def flat(
+    avals: list[ShapedArray], rows: Rows, outs: Sequence[int], results: list
+) -> Cutting | None:
     """Elementwise rows: blocks of elements."""
     patterns = [form.pattern for form, _, _ in rows]
     shape = any_size.common_shape([*avals, *results])
@@ -44,7 +46,9 @@ def flat(avals: list[ShapedArray], rows: Rows, outs: list[int], results: list) -
     )  # fmt: skip
 
 
-def by_rows(avals: list[ShapedArray], rows: Rows, outs: list[int], results: list) -> Cutting | None:
+def by_rows(
+    avals: list[ShapedArray], rows: Rows, outs: Sequence[int], results: list
+) -> Cutting | None:
     """Operations on each row of arrays: blocks of rows."""
     if len({a.shape[:1] for a in results}) != 1 or not results[0].shape:
         return None
@@ -84,7 +88,9 @@ def by_rows(avals: list[ShapedArray], rows: Rows, outs: list[int], results: list
     return Cutting(n, block, (*given, *patterns), cut, jaxpr)
 
 
-def jaxpr_of(avals: list[ShapedArray], rows: Rows, outs: list[int], block: int = 0) -> ClosedJaxpr:
+def jaxpr_of(
+    avals: list[ShapedArray], rows: Rows, outs: Sequence[int], block: int = 0
+) -> ClosedJaxpr:
     """The rows as a jaxpr; of elementwise rows that of one block, if `block` says how long."""
 
     def new(aval: ShapedArray) -> Var:

@@ -257,10 +257,12 @@ class DeferralContext(Record):
     Py_IncRef: Callable[[Object], None]
     Py_DecRef: Callable[[Object], None]
     PyObject_GetAttr: Callable[[Object, Object], Object]
+    PyObject_SetAttr: Callable[[Object, Object, Object], Int32]
     PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
     PyObject_GC_UnTrack: Callable[[Object], None]
     PyErr_Clear: Callable[[], None]
     PyType_GenericAlloc: Callable[[Object, Int], Object]
+    PySet_Contains: Callable[[Object, Object], Int32]
     PyTuple_New: Callable[[Int], Object]
     PyList_New: Callable[[Int], Object]
     PyList_Append: Callable[[Object, Object], Int32]
@@ -301,6 +303,7 @@ class DeferralContext(Record):
     local: Object
     open_name: Object
     busy_name: Object
+    starts: Object
     pool_name: Object
     float: Object
     plus_zero: Object
@@ -309,6 +312,8 @@ class DeferralContext(Record):
     soft: Int
     hard: Int
     results: Int
+    copied: Int  # bytes of arrays that are copied at once
+    code: Object  # `Tape.code`, which does so
     defer_plan: Object
 
 

@@ -269,6 +269,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             or type(y) is ArrayImpl and y.aval.size >= LARGE
             or type(x) in _WAITING
             or type(y) in _WAITING
+            or type(x) is type(y) is ArrayImpl and _spreads_out(x.aval, y.aval)
         ):
             return large(x, y)
         out = slow(x, y)
@@ -283,6 +284,16 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
 
     call.forms = forms  # type: ignore[attr-defined] # see `quick`
     return call
+
+
+def _spreads_out(x: ShapedArray, y: ShapedArray) -> bool:
+    """Whether small operands that repeat one another have a large result."""
+    if x.size * y.size < LARGE or x.shape == y.shape:
+        return False
+    try:
+        return math.prod(join_shapes("", (x.shape, y.shape))) >= LARGE
+    except TypeError:  # the complete way tells
+        return False
 
 
 def _large_unary(
@@ -324,14 +335,7 @@ def _large_binary(
         right = y.aval if isinstance(y, ArrayImpl) else type(y)
         found = recall((left, right))
         if found is None:
-            both = type(left) is type(right) is ShapedArray and left.dtype is right.dtype
-            if both and left.weak_type is not right.weak_type:
-                # A number is as good without its weak type beside an array of its dtype.
-                if type(x) is ArrayImpl and left.weak_type and not left.shape:
-                    return call(ArrayImpl(x._value, left.update(weak_type=False)), y)
-                if type(y) is ArrayImpl and right.weak_type and not right.shape:
-                    return call(x, ArrayImpl(y._value, right.update(weak_type=False)))
-            found = _of_float_pair(record, left, right) or ()
+            found = _of_float_pair(record, left, right, mixed=True) or ()
             if found:
                 found = *found, _plan(record, left, right, found[0])
             known[left, right] = found
@@ -462,12 +466,14 @@ def _of_floats(record: Primitive, *avals: ShapedArray) -> ShapedArray | None:
         return None
 
 
-def _of_float_pair(record: Primitive, left: Any, right: Any) -> tuple | None:
+def _of_float_pair(
+    record: Primitive, left: Any, right: Any, mixed: bool = False
+) -> tuple | None:
     """`_of_floats` of operands of these kinds: the result's aval, and what `_traced_binary` notes
-    beside it."""
+    beside it. mixed: one of the types may be weak, which no value shows, and the other not."""
     out: ShapedArray | None
     if type(left) is ShapedArray and type(right) is ShapedArray:
-        if left.dtype is not right.dtype or left.weak_type is not right.weak_type:
+        if left.dtype is not right.dtype or not mixed and left.weak_type is not right.weak_type:
             return None
         if left.shape == right.shape or not left.shape or not right.shape:
             out = _of_floats(record, left, right)
@@ -556,8 +562,12 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
             )
         ):
             return False
-    elif not _accepts_scalar(array, y if array is x else x):
-        return False
+    else:
+        scalar = y if array is x else x
+        # Integers are weaker than weak floats, whatever `enable_x64` says; floats are not.
+        weaker = array.weak_type and array.dtype.kind == "f" and scalar is int
+        if not weaker and not _accepts_scalar(array, scalar):
+            return False
     probe = np.ones((1,), array.dtype)
     try:
         with np.errstate(all="ignore"):

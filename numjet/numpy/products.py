@@ -11,9 +11,11 @@ import numpy as np
 
 from numjet.api.reshard import laid_out
 from numjet.base import config
-from numjet.core import dtypes, structural
+from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed
+from numjet.core.deferred import DeferredArray, Plan
+from numjet.core.evaluate import LARGE
 from numjet.core.memo import Memo
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import Forms
@@ -69,8 +71,12 @@ config.default_matmul_precision.on_begin(traced_products.clear)
 
 
 def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
-    """The product of concrete vectors and matrices of one 32 or 64-bit floating dtype by NumPy."""
-    if type(a) is not ArrayImpl or type(b) is not ArrayImpl or not eager():
+    """The product of concrete vectors and matrices of one 32 or 64-bit floating dtype by NumPy; or
+    written down where an operand waits, or the result is larger than both."""
+    if type(a) is not ArrayImpl or type(b) is not ArrayImpl:
+        waits = type(a) in _CONCRETE and type(b) in _CONCRETE
+        return _product_later(a, b) if waits and eager() else None
+    if not eager():
         return None
     x, y = a.aval, b.aval
     aval = _products.get((x, y))
@@ -85,13 +91,49 @@ def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
             return None
         aval = ShapedArray(x.shape[:-1] + y.shape[1:], x.dtype, x.weak_type and y.weak_type)
         _products[x, y] = aval
-        product_forms.learn(x, y, np.matmul, aval)
+        if not _outgrows(x, y, aval):
+            product_forms.learn(x, y, np.matmul, aval)
+    if _outgrows(x, y, aval):
+        later = _product_later(a, b)
+        if later is not None:
+            return later
     token = quiet_enter(QUIET)
     try:
         value = np.matmul(a._value, b._value)
     finally:
         quiet_leave(token)
     return ArrayImpl(value if type(value) is np.ndarray else np.asarray(value), aval)
+
+
+def _outgrows(x: ShapedArray, y: ShapedArray, out: ShapedArray) -> bool:
+    """Whether a product is large, and larger than its operands: what is done with it next costs
+    more than it does, if both do not run together."""
+    return out.size >= LARGE and out.size > x.size + y.size
+
+
+# By the avals of operands: how their product is written down; None where there is no short way.
+_product_plans: dict[tuple, Plan | None] = Memo("products of arrays that wait")
+_CONCRETE = frozenset({ArrayImpl, DeferredArray})
+
+
+def _product_later(a: Any, b: Any) -> Any:
+    """The product of concrete arrays, written down; None where that is another's to do."""
+    avals = a.aval, b.aval
+    plan = _product_plans.get(avals)
+    if plan is None:
+        if avals in _product_plans:
+            return None
+        found = _product_of_floats(*avals)
+        if found is not None:
+            plan = Plan(avals, [], [(dot_general_p, found[0], (0, 1), found[1])])
+        _product_plans[avals] = plan
+        if plan is None:
+            return None
+    out = hooks.defer_plan(plan, [a, b])
+    if out is not None and not plan.told:
+        plan.told = True
+        product_forms.learn_later(*avals, plan, large=_outgrows(*avals, plan.out))
+    return out
 
 
 def _quick_product(a: Any, b: Any) -> Any:

@@ -93,11 +93,12 @@ def _backward(
             # What a rule binds comes from the line of its equation, a user's function from its own.
             staging.source = line if primitive.higher_order else eqn.source or line
         results: Any = None
-        if patterns is not None and several is None and not Placed.active:
+        placed = Placed.active and any_placed([v.aval for v in (*eqn.invars, *eqn.outvars)])
+        if patterns is not None and several is None and not placed:
             results = transposed(patterns, trace, eqn, single)
         if results is None:
             cts = single if several is None else several
-            if Placed.active and any_placed([v.aval for v in (*eqn.invars, *eqn.outvars)]):
+            if placed:
                 results = _as_operands(eqn, cts, env, linear)
             else:
                 results = _by_rule(eqn, cts, env, linear)

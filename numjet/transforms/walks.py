@@ -18,7 +18,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
-from numjet.core.avals import Placed, ShapedArray
+from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Jaxpr, Literal, Var
 from numjet.core.memo import WeighedMemo
@@ -65,7 +65,8 @@ def transpose_tape(
 ) -> list[Any]:
     """Cotangents of `in_vars` (`Zero` where none arrives) from those of the outputs."""
     key = None
-    if current_trace() is EVAL and not CHECKS[0] and not Placed.active:
+    placed = Placed.active and _any_placed(tape, in_vars)
+    if current_trace() is EVAL and not CHECKS[0] and not placed:
         key = _key(tape, in_vars, out_tangents, cts)
     if key is None:
         return general.transpose_tape(tape, in_vars, out_tangents, cts)
@@ -103,6 +104,13 @@ def transpose_tape(
     else:
         results = [None if k is None else values[k] for k in walk.gives]
     return [Zero(v.aval) if x is None else x for x, v in zip(results, in_vars, strict=True)]
+
+
+def _any_placed(tape: Sequence[Any], in_vars: Sequence[Var]) -> bool:
+    """Whether a variable of a record is cut over Explicit axes of a mesh."""
+    return any_placed([v.aval for v in in_vars]) or any(
+        [any_placed([v.aval for v in entry.outvars]) for entry in tape]
+    )
 
 
 def _key(

@@ -397,6 +397,38 @@ def test_operations_of_two_ranks_ask_what_they_may_repeat():
         x + 1.0 - row
 
 
+def test_large_results_of_small_operands_wait():
+    points = X[:900].reshape(300, 3)
+    x, users = jnp.array(points), points[:, :1].copy()
+    norms = (points * points).sum(-1)
+    for _ in range(3):
+        column, row = jnp.asarray(users), x[None, :, 0]
+        between, product = column - row, x @ x.T
+        assert waits(between) and waits(product) and waits(product * -2.0 + column)
+        users[:] = 0
+        np.testing.assert_array_equal(between, points[:, :1] - points[:, 0])
+        np.testing.assert_allclose(product, points @ points.T, rtol=1e-5, atol=1e-5)
+        users[:] = points[:, :1]
+        s = (x * x).sum(-1)
+        distances = s[:, None] + s[None, :] - 2 * (x @ x.T)
+        np.testing.assert_allclose(
+            distances, norms[:, None] + norms - 2 * points @ points.T, atol=1e-4)
+    assert not waits(row + x[:, 0]) and not waits(x @ x.T[:, :3])
+
+
+def test_arrays_of_weak_types_are_read_as_they_are():
+    x, weak = large(), jnp.array(3.0)
+    assert weak.aval.weak_type
+    for _ in range(3):
+        y = x * 2.0
+        outs = [y / weak, weak - y, (y.sum() * 0 + weak) * y, weak + 1 - y]
+        assert all(map(waits, outs)) and not any([out.aval.weak_type for out in outs])
+        names = [form.name for form, _, _ in deferral._local.tape.rows]
+        assert "convert_element_type" not in names
+    for got, want in zip(outs, [2 * X / 3, 3 - 2 * X, 6 * X, 4 - 2 * X], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_what_comes_together_is_written_down_together():
     x = large(X[: 256 * 256].reshape(256, 256))
     with config.eager_fusion(False):

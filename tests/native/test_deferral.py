@@ -127,6 +127,37 @@ def test_what_python_has_to_look_at_is_left_to_it(monkeypatch: pytest.MonkeyPatc
     assert in_python(plan, [x, x]) is None  # the next tape has no row yet
 
 
+def test_a_tape_begins_natively_where_one_began_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list = []
+    x = jnp.array(X)
+    plan = plan_of_a_chain(x.aval)
+    for k in range(3):
+        if k:
+            monkeypatch.setattr(deferral, "_begin", begun.append)
+        out = hooks.defer_plan(plan, [x, x])
+        assert type(out) is DeferredArray and len(deferral._local.tape.rows) == 3
+        deferral.finish_here("a round ends")
+        np.testing.assert_allclose(out, np.sin(X) * 2 + X, rtol=1e-5, atol=1e-5)
+    assert not begun
+    other_line = hooks.defer_plan(plan, [x, x])
+    assert begun == [plan.forms[0]] and type(other_line) is DeferredArray
+
+
+def test_small_operands_are_copied_natively() -> None:
+    users = np.arange(3, dtype=np.float32)
+    x, y = jnp.array(X[:3]), jnp.asarray(users)
+    assert users.base is None and x.aval is y.aval
+    plan = plan_of_a_chain(x.aval)
+    first = deferral.defer_plan(plan, [x, x])
+    assert first is not None
+    out = in_python(plan, [first, y])
+    turned = in_python(plan, [first, ArrayImpl(users[::-1], x.aval)])
+    users[:] = 0
+    sine = 2 * np.sin(2 * np.sin(X[:3]) + X[:3])
+    np.testing.assert_allclose(out, sine + [0, 1, 2], rtol=1e-5)
+    np.testing.assert_allclose(turned, sine + [2, 1, 0], rtol=1e-5)
+
+
 def test_a_round_of_a_loop_ends_where_python_ends_it() -> None:
     """From `SOFT` rows on the form that earlier tapes began with is Python's; others go on."""
     x = jnp.array(X)

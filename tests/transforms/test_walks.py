@@ -67,8 +67,10 @@ def test_gradients_are_those_of_the_rules(fun, n: int, python: bool, monkeypatch
         np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-5)
 
 
-def test_whole_passes_are_run(monkeypatch) -> None:
-    monkeypatch.setattr(Placed, "active", False)  # other tests may have made an array over a mesh
+@pytest.mark.parametrize("active", [False, True])  # whether there is an array over a mesh
+def test_whole_passes_are_run(active: bool, monkeypatch) -> None:
+    monkeypatch.setattr(Placed, "active", active)
+    walks._walks.clear()
     args = arrays(260)
     before = {k for k, walk in walks._walks.items() if type(walk) is walks.Walk}
     for _ in range(USES):

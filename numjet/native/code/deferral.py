@@ -9,6 +9,7 @@ anything: rows are appended in one go when all is made, and only if the tape is 
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, Static, lshr, native, place, stack
+from numjet.native.code.record import line_of, recording
 from numjet.native.objects import (
     DENSE,
     OWNS_DATA,
@@ -89,6 +90,22 @@ def new_input(
 
 
 @native
+def copied(c: DeferralContext, tape: Object, x: Object) -> Object:
+    """The code of a small array whose memory may change: of a copy of it; NULL where there is
+    none."""
+    operands = stack(Object, 2)
+    operands[0] = tape
+    operands[1] = x
+    code = c.PyObject_Vectorcall(c.code, operands, 2, NULL)
+    if code == NULL:
+        c.PyErr_Clear()
+    elif code == c.none:
+        c.Py_DecRef(code)
+        code = NULL
+    return code
+
+
+@native
 def code_of(c: DeferralContext, tape: Object, x: Object, nbytes: Int) -> Object:
     """The code of an operand on the tape, owned; NULL where that is not so simple."""
     if x.type == c.deferred:
@@ -115,6 +132,8 @@ def code_of(c: DeferralContext, tape: Object, x: Object, nbytes: Int) -> Object:
         c.Py_IncRef(value)
         if is_fixed(c, NdArray(value)):
             code = new_input(c, Tape(tape), value, ArrayImpl(x)._aval, address, nbytes)
+        elif nbytes <= c.copied:
+            code = copied(c, tape, x)
         c.Py_DecRef(value)
     c.Py_DecRef(address)
     return code
@@ -257,7 +276,7 @@ def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Objec
     if not is_a(rows, c.list):
         return NULL
     count = List(rows).size
-    if count == 0:
+    if count == 0 and not began_before(c, w.step[0].form):
         return NULL
     if count >= c.soft and (count >= c.hard or Form(w.step[0].form).begins != c.false):
         return NULL
@@ -279,6 +298,45 @@ def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Objec
 
 
 @native
+def began_before(c: DeferralContext, form: Object) -> bool:
+    """Whether an earlier tape began with this operation at the user's line, so that there is
+    nothing to note."""
+    if Form(form).begins != c.true:
+        return False
+    r = recording.context
+    if r == NULL:
+        return False
+    found = False
+    key = c.PyTuple_New(2)
+    line = line_of(r, r.zero, r.one)
+    if key != NULL and line != NULL:
+        number = Form(form).number
+        c.Py_IncRef(number)
+        Tuple(key).items[0] = number
+        c.Py_IncRef(line)
+        Tuple(key).items[1] = line
+        found = c.PySet_Contains(c.starts, key) == 1
+    if key == NULL or line == NULL or not found:
+        c.PyErr_Clear()
+    c.Py_DecRef(line)
+    c.Py_DecRef(key)
+    return found
+
+
+@native
+def open_tape(c: DeferralContext) -> Object:
+    """The thread's tape, owned, a new one where the last has ended; NULL with an exception set."""
+    tape = c.PyObject_GetAttr(c.local, c.open_name)
+    if is_a(tape, c.tape) and Tape(tape).rows == c.none:
+        c.Py_DecRef(tape)
+        tape = c.PyObject_Vectorcall(c.tape, NULL, 0, NULL)
+        if tape != NULL and c.PyObject_SetAttr(c.local, c.open_name, tape) != 0:
+            c.Py_DecRef(tape)
+            tape = NULL
+    return tape
+
+
+@native
 def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> Object:
     """The operations of a plan on these operands as the next rows of the thread's tape: the result.
     NULL, and no exception, where Python sees to it."""
@@ -294,7 +352,7 @@ def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> 
     c.Py_DecRef(busy)
     tape: Object = NULL
     if busy == c.false:
-        tape = c.PyObject_GetAttr(c.local, c.open_name)
+        tape = open_tape(c)
     out: Object = NULL
     if is_a(tape, c.tape):
         out = write_on(c, w, tape, operands)
