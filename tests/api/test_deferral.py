@@ -15,7 +15,7 @@ from numjet.api import deferral
 from numjet.base import config
 from numjet.core import evaluate
 from numjet.core.array import ArrayImpl
-from numjet.core.deferred import DeferredArray, Piece
+from numjet.core.deferred import DeferredArray, Piece, pieces
 from tests import eager_programs
 
 N = evaluate.LARGE + 5
@@ -42,7 +42,7 @@ def waits(x) -> bool:
 
 
 def last() -> Piece:
-    return deferral.pieces[-1].piece()
+    return pieces[-1].piece()
 
 
 def test_a_chain_runs_as_one_program_when_it_is_read():
