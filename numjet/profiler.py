@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
@@ -21,6 +23,7 @@ from numjet.api.devices import devices
 from numjet.api.flat import check_callable
 from numjet.api.recording import Recording, offer
 from numjet.base import spans
+from numjet.base.protobuf import block, number, varint
 from numjet.process import live_arrays
 
 
@@ -268,20 +271,47 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The live arrays as text, a line each: bytes, shape and dtype, largest first.
+    """The live arrays by dtype, shape and device, in pprof's format: `pprof -top FILE` lists them.
 
-    backend: a platform, the default one unless given. Result: bytes; pprof's format, which JAX
-    writes, is not there.
+    backend: a platform, the default one unless given. Result: bytes, of a compressed profile with
+    the values `allocations` and `space`. Where an array was made is not known.
 
     >>> from numjet import profiler
     >>> isinstance(profiler.device_memory_profile(), bytes)
     True
     """
     devices(backend)
-    lines = sorted(((x.nbytes, x.aval.str_short()) for x in live_arrays(backend)), reverse=True)
-    total = sum(n for n, _ in lines)
-    text = [f"{total} bytes in {len(lines)} arrays", *[f"{n} {what}" for n, what in lines]]
-    return ("\n".join(text) + "\n").encode()
+    held = Counter(
+        (x.aval.str_short(), str(device), x.nbytes)
+        for x in live_arrays(backend) for device in x.devices()
+    )  # fmt: skip
+    return gzip.compress(_memory_profile(held))
+
+
+def _memory_profile(held: Mapping[tuple[str, str, int], int]) -> bytes:
+    """pprof's Profile of so many arrays of each (name, device, bytes). A function, and a location
+    in it, stands for a name; fields by their numbers in profile.proto."""
+    strings: dict[str, int] = {"": 0}
+
+    def text(x: str) -> int:
+        return strings.setdefault(x, len(strings))
+
+    def label(key: str, value: str) -> bytes:
+        return block(3, number(1, text(key)) + number(2, text(value)))
+
+    kinds = [block(1, number(1, text(what)) + number(2, text(unit)))
+             for what, unit in (("allocations", "count"), ("space", "bytes"))]
+    places: dict[str, int] = {}
+    samples = []
+    for (name, device, nbytes), count in held.items():
+        place = places.setdefault(name, len(places) + 1)
+        values = block(1, varint(place)) + block(2, varint(count) + varint(count * nbytes))
+        samples.append(block(2, values + label("kind", "buffer") + label("device", device)))
+    locations = [block(4, number(1, k) + block(4, number(1, k))) for k in places.values()]
+    functions = [block(5, number(1, k) + number(2, text(name)) + number(3, text(name)))
+                 for name, k in places.items()]
+    table = [block(6, x.encode()) for x in strings]
+    return b"".join([*kinds, *samples, *locations, *functions, *table])
 
 
 def save_device_memory_profile(filename: Any, backend: str | None = None) -> None:

@@ -1,11 +1,14 @@
 """What stages say of arguments and results, and the Array's rarer methods."""
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.base import protobuf
 
 X = np.arange(3.0, dtype=np.float32)
 
@@ -123,6 +126,32 @@ def test_names_of_the_registry() -> None:
 
 def test_memory_by_array(tmp_path) -> None:
     kept = jnp.ones(1234)
+    more = [jnp.ones(4321, jnp.int8) for _ in range(3)]
     nj.profiler.save_device_memory_profile(tmp_path / "profile")
-    assert "4936 float32[1234]" in (tmp_path / "profile").read_text()
-    del kept
+    profile = list(protobuf.fields(gzip.decompress((tmp_path / "profile").read_bytes())))
+    strings = [value.decode() for field, value in profile if field == 6]
+    kinds = [dict(protobuf.fields(value)) for field, value in profile if field == 1]
+    assert [(strings[k[1]], strings[k[2]]) for k in kinds] == [
+        ("allocations", "count"), ("space", "bytes")]
+    names = {k[1]: strings[k[2]] for k in (dict(protobuf.fields(v)) for f, v in profile if f == 5)}
+    held = {}
+    for data in [value for field, value in profile if field == 2]:
+        sample = list(protobuf.fields(data))
+        (place,), (count, space) = [numbers(value) for field, value in sample if field in (1, 2)]
+        labels = [dict(protobuf.fields(value)) for field, value in sample if field == 3]
+        assert [strings[x[1]] for x in labels] == ["kind", "device"]
+        held[names[place]] = count, space
+    assert held["float32[1234]"] == (1, 4936) and held["int8[4321]"] == (3, 3 * 4321)
+    del kept, more
+
+
+def numbers(data):
+    """Numbers that lie one behind the other, as one field of several."""
+    out, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            out.append(value)
+            value = shift = 0
+    return out
