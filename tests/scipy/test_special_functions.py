@@ -82,6 +82,24 @@ def test_against_mpmath(name: str) -> None:
                 )
 
 
+def test_quotients_of_gammas_keep_the_digits_of_single_precision() -> None:
+    large = 10.0 ** np.arange(2, 30, 3)
+    z = np.float32([*large, *(-large[:3] - 0.375), -3.0, -3.0, 0.25, -0.25, 1e5])
+    m = np.float32([*(large * 0 + 0.7), 0.3, -1.5, 2, 2, -2, 3, 1.5, -1.5])
+    want = [mp.rf(float(x), float(y)) for x, y in zip(z, m, strict=True)]
+    for f in (special.poch, nj.jit(special.poch)):
+        np.testing.assert_allclose(f(z, m), np.array(want, np.float64), rtol=2e-7)
+        ends = f(np.float32([-0.5, -1.5, 0, 2]), np.float32([np.inf, np.inf, -np.inf, np.nan]))
+        np.testing.assert_array_equal(ends, [-np.inf, np.inf, 0, np.nan])
+    n, k = np.float32([1e10, 1e20, 3e38, 40.5, 1e20]), np.float32([2, 0.3, 0.3, 20.25, 2])
+    ways = [mp.binomial(float(x), float(y)) for x, y in zip(n[:4], k[:4], strict=True)]
+    for f in (special.comb, nj.jit(special.comb)):
+        np.testing.assert_allclose(f(n, k), [*map(float, ways), np.inf], rtol=2e-7)
+    slope = nj.grad(special.poch, (0, 1))(2.5, -1.25)
+    exact = [mp.diff(lambda x: mp.rf(x, -1.25), 2.5), mp.diff(lambda y: mp.rf(2.5, y), -1.25)]
+    np.testing.assert_allclose(slope, [float(x) for x in exact], rtol=1e-6)
+
+
 def test_faddeeva() -> None:
     z = RNG.uniform(-12, 12, 400) + 1j * RNG.uniform(-2, 12, 400)
     z = np.concatenate([z, 10.0 ** RNG.uniform(-6, 3, 50) * np.exp(1j * np.arange(50))])
