@@ -54,7 +54,8 @@ def _unravel(avals: list[ShapedArray], dtype: Any, vector: Any) -> list[Any]:
             f"The unraveling function expected an array of shape ({total},), got shape "
             f"{vector.aval.shape}."
         )
-    if vector.aval.dtype != dtype:
+    mixed = any([a.dtype != dtype for a in avals])
+    if vector.aval.dtype != dtype and mixed:
         raise TypeError(
             f"The unraveling function expected dtype {dtype}, got dtype "
             f"{vector.aval.dtype}. Convert with .astype()."
@@ -66,7 +67,7 @@ def _unravel(avals: list[ShapedArray], dtype: Any, vector: Any) -> list[Any]:
         with warnings.catch_warnings():
             # Complex to real only happens when the pytree itself mixed them.
             warnings.simplefilter("ignore")
-            out.append(cast(reshape(part, aval.shape), aval.dtype))
+            out.append(cast(reshape(part, aval.shape), aval.dtype if mixed else part.aval.dtype))
     return out
 
 

@@ -257,7 +257,11 @@ def value_and_grad(
 
 def _no_args(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     fun(*args, **kwargs)  # the function's own TypeError says which argument is missing
-    raise ValueError("grad: the function takes no positional argument to differentiate.")
+    raise TypeError(
+        "differentiating with respect to argnums=0 requires at least 1 positional arguments to be "
+        "passed by the caller, but got only 0 positional arguments. Pass what is differentiated by "
+        "position."
+    )
 
 
 _ones: dict[ShapedArray, ArrayImpl] = Memo("ones")
@@ -379,16 +383,20 @@ def checkpoint(
     fun: a function of pytrees of arrays; without it the result is a decorator. policy(primitive,
     *avals, **params) -> bool says which values may be kept (see `checkpoint_policies`); None keeps
     the arguments only. static_argnums, static_argnames: arguments that are Python values.
-    prevent_cse: keep the compiler from merging the second computation with the first. concrete is
-    taken for JAX's sake and has no effect. The value and its derivatives of every order are those
-    of `fun`; memory is traded for time. `remat` is another name of it. Source: Griewank and
-    Walther, Algorithm 799 (2000).
+    prevent_cse: keep the compiler from merging the second computation with the first. concrete: an
+    option that is no more (NotImplementedError where it is given). The value and its derivatives of
+    every order are those of `fun`; memory is traded for time. `remat` is another name of it.
+    Source: Griewank and Walther, Algorithm 799 (2000).
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.grad(nj.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
     1.0
     """
-    del concrete
+    if concrete is not None:
+        raise NotImplementedError(
+            "The `concrete` option to `checkpoint` is not there any more. Name the arguments that "
+            "are Python values in static_argnums."
+        )
     if fun is None:
         return functools.partial(
             checkpoint,

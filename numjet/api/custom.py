@@ -21,6 +21,7 @@ from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
 from numjet.core.structural import convert, zeros
 from numjet.core.trace import Tracer, aval_of
+from numjet.ops.arrange import stop_gradient
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
 from numjet.transforms.stage import stage
 
@@ -123,6 +124,10 @@ def _named(rule: Any) -> str:
     return name_of(rule)
 
 
+def _traced(x: Any) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves(x))
+
+
 class _CustomRule:
     """What both decorators share."""
 
@@ -155,9 +160,12 @@ class _CustomRule:
             args = _resolve_kwargs(self.fun, args, kwargs)
         nums = [i for i in self.nondiff_argnums if i < len(args)]
         nondiff, diff = _split_nondiff(nums, args)
+        if isinstance(self, custom_jvp):  # traced ones have no derivative, as the name says
+            nondiff = [stop_gradient(x) if _traced(x) else x for x in nondiff]
+            return nondiff, diff
         for i, x in zip(nums, nondiff, strict=True):
             for leaf in tree.tree_leaves(x):
-                if isinstance(leaf, Tracer) and isinstance(self, custom_vjp):
+                if isinstance(leaf, Tracer):
                     raise UnexpectedTracerError(
                         "Found a JAX Tracer object passed as an argument to a custom_vjp function "
                         "in a position indicated by nondiff_argnums as non-differentiable: "

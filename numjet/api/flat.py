@@ -133,15 +133,15 @@ def leaf_path(treedef: Any, i: int) -> str:
 
 
 def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:
-    """`argnums` as non-negative positions. Raises TypeError when an argument is missing, ValueError
-    when a negative one is out of range.
+    """`argnums` as non-negative positions. Raises TypeError when an argument of `grad` is
+    missing, ValueError when a negative one is out of range, and for other functions.
     """
     nums: tuple = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in nums:
         if not isinstance(i, int):
             raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")
         if not -n_args <= i < n_args:
-            mistake = ValueError if i < 0 else TypeError
+            mistake = TypeError if i >= 0 and what in ("grad", "value_and_grad") else ValueError
             raise mistake(
                 f"{what}: differentiating with respect to argnums={argnums!r} requires at least "
                 f"{max(max(j, -j - 1) for j in nums) + 1} positional arguments to be passed by the "

@@ -54,6 +54,11 @@ def custom_root(
     solve_call, solve_consts = _closed("solve", lambda x: solve(f, x), (guess_tree,), avals)
     x_avals = [a.strong() for a in f_call.out_avals]
     solved = tree.tree_structure(parted(solve_call.unflatten(solve_call.out_avals)))
+    if solved != guess_tree:
+        raise TypeError(
+            "custom_root: solve() output pytree structure must match initial_guess, got "
+            f"{solved} and {guess_tree}."
+        )
 
     def solve_tangent(x: Any, rhs: Any) -> Any:
         return tangent_solve(lambda t: jvp(f, (x,), (t,))[1], rhs)
@@ -293,9 +298,9 @@ def _staged(
         found, aux = parted(fun(tree.tree_unflatten(b_tree, values)))
         outs, treedef = array_leaves("custom_linear_solve", found, what)
         if treedef != b_tree:
-            raise TypeError(
-                f"custom_linear_solve: {what} must return the structure of b, {b_tree}, got "
-                f"{treedef}."
+            raise ValueError(
+                f"custom_linear_solve: {what}() output shapes must match b: expected the structure "
+                f"{b_tree}, got {treedef}."
             )
         return [*outs, *aux]
 

@@ -110,7 +110,13 @@ def jacfwd(
             treedef_out.append(flat)
             for x in outs[:n]:
                 _check_jacobian_output("jacfwd", name, x.aval, holomorphic)
-            return [instantiate(t) for t in ts[:n]], outs[n:]
+            # Integer results do not change: zeros of their own dtype, not of float0.
+            return [
+                zeros(x.aval.strong())
+                if t.aval.dtype == dtypes.float0
+                else instantiate(t)
+                for x, t in zip(outs[:n], ts[:n], strict=True)
+            ], outs[n:]
 
         columns, aux = vmap(push, in_axes=0, out_axes=(-1, None))(*_basis(leaves))
         flat = treedef_out[0]

@@ -63,15 +63,16 @@ def vmap(
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) is not bool and isinstance(in_axes, int | tuple)):
         raise TypeError(
-            "vmap: in_axes must be an integer, None or a tuple, one entry an argument, got "
-            f"{in_axes!r}."
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments, but got {in_axes!r}."
         )
     if any(
         type(leaf) is bool or not isinstance(leaf, int)
         for leaf in ((out_axes,) if type(out_axes) is int else tree.tree_leaves(out_axes))
     ):
         raise TypeError(
-            f"vmap: out_axes must be an integer, None or a pytree of these, got {out_axes!r}."
+            "vmap out_axes must be an int, None, or a (nested) container of these, but got "
+            f"{out_axes!r}."
         )
 
     @wraps(fun)

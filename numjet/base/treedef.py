@@ -213,16 +213,36 @@ class PyTreeDef:
         children = [next(leaves) if c is LEAF else c._take(leaves) for c in self._children]
         return self._kind.unflatten(self._data, tuple(children))
 
-    def walk(self, values: Iterable[Any], f: Callable[[tuple, Any], Any],
-             leaf: Callable[[Any], Any]) -> Any:
-        """Fold this structure: leaf(value) at leaves, f(children, node_data) at nodes."""
-        values = iter(values)
+    def walk(self, f: Callable[[tuple, Any], Any], leaf: Callable[[Any], Any] | None,
+             leaves: Iterable[Any]) -> Any:
+        """Fold this structure over its leaves: leaf(value) at them (None: the value as it is),
+        f(children, static data) at nodes."""
+        values = iter(leaves)
 
         def fold(treedef: PyTreeDef) -> Any:
             if treedef._kind is None:
-                return leaf(next(values))
-            return f(tuple([fold(child) for child in treedef._children]), treedef.node_data())
+                return next(values) if leaf is None else leaf(next(values))
+            made = treedef.node_data()
+            assert made is not None
+            return f(tuple([fold(child) for child in treedef._children]), made[1])
         return fold(self)
+
+    def from_iterable_tree(self, tree: Any) -> Any:
+        """The tree of this structure out of sequences nested as it is, which stand for its nodes.
+
+        >>> from numjet import tree_util
+        >>> tree_util.tree_structure({"a": 0, "b": (0,)}).from_iterable_tree([1, [2]])
+        {'a': 1, 'b': (2,)}
+        """
+        if self._kind is None:
+            return tree
+        parts = list(tree)
+        if len(parts) != len(self._children):
+            raise ValueError(
+                f"from_iterable_tree: a node of {self!r} has {len(self._children)} children, got "
+                f"{len(parts)}.")
+        return self._kind.unflatten(self._data, tuple(
+            [c.from_iterable_tree(part) for c, part in zip(self._children, parts, strict=True)]))
 
     def flatten_up_to(self, tree: Any, name: str = "tree") -> list:
         """The subtrees of a tree at the leaves of this structure, which must be a prefix of it
@@ -440,19 +460,36 @@ def open_node(treedef: PyTreeDef, tree: Any) -> tuple[NodeKind, list]:
     if kind is None:
         remedy = _NONE_REMEDY if wanted is not None and wanted.form == "none" else ""
         raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
-                           f"{_short(tree)} of type {type(tree).__name__}.{remedy}")
+                           f"{_short(tree)} of type {type(tree).__name__}."
+                           f"{_in_short('different types')}{remedy}")
     children, data = kind.flatten(tree)
     children = list(children)
     if kind is not wanted or len(children) != size or not bool(data == treedef._data):
         remedy = _NONE_REMEDY if "none" in (kind.form, wanted and wanted.form) else ""
         raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
                            f"{describe(kind, data, len(children))}."
-                           f"{_key_difference(treedef, kind, data)}{remedy}")
+                           f"{_difference(treedef, kind, data, len(children))}{remedy}")
     return kind, children
 
 
+def _in_short(difference: str) -> str:
+    return f" (pytree structure error: {difference}.)"
+
+
+def _difference(treedef: PyTreeDef, kind: NodeKind, data: Any, size: int) -> str:
+    """What differs between a node and the one expected, in the words that programs look for."""
+    wanted, expected = treedef._kind, len(treedef._children)
+    if wanted is not kind:
+        return _in_short("different types")
+    if kind.form in ("tuple", "list"):
+        return (f" ({kind.form.capitalize()} arity mismatch: {size} != {expected}; pytree "
+                f"structure error: different lengths of {kind.form}.)")
+    what = "numbers of pytree children" if size != expected else "pytree metadata"
+    return _key_difference(treedef, kind, data) + _in_short(f"different {what}")
+
+
 def _key_difference(treedef: PyTreeDef, kind: NodeKind, data: Any) -> str:
-    if treedef._kind is not kind or kind.form not in ("dict", "ordered_dict"):
+    if kind.form not in ("dict", "ordered_dict"):
         return ""
     missing = [key for key in treedef._data if key not in data]
     extra = [key for key in data if key not in treedef._data]

@@ -351,12 +351,16 @@ def _sum_transpose(ct: Any, x: Any, *, axes: tuple) -> list:
     return [broadcast_in_dim(ct, x.aval.shape, kept)]
 
 
+def _sum_abstract(x: ShapedArray, *, axes: tuple) -> ShapedArray:
+    if dtypes.is_key(x.dtype):
+        raise TypeError("reduce_sum does not accept PRNG keys. Take random.key_data(key).")
+    return ShapedArray(reduced_shape("reduce_sum", x, axes), x.dtype, x.weak_type)
+
+
 reduce_sum_p = Primitive(
     "reduce_sum",
     linear=True,
-    abstract=lambda x, *, axes: ShapedArray(
-        reduced_shape("reduce_sum", x, axes), x.dtype, x.weak_type
-    ),
+    abstract=_sum_abstract,
     reference=_sum_reference,
     jvp=linear_jvp(lambda: reduce_sum_p),
     transpose=_sum_transpose,

@@ -215,6 +215,25 @@ class Tracer(Array):
         """A sentence saying where this value comes from, for error messages."""
         return ""
 
+    def differentiated(self) -> bool:
+        """Whether the value has a derivative, which an array of the host would not have."""
+        return False
+
+    def _need_number(self, error: type[errors.JAXTypeError], what: str, remedy: str) -> Any:
+        """The concrete Array, if nothing is lost when the host computes with its value."""
+        if not self.differentiated():
+            return self._need_concrete(error, what, remedy)
+        where = (
+            "Abstract tracer value encountered where concrete value is expected:"
+            if error is errors.ConcretizationTypeError
+            else f"{_CONVERSIONS[error]} was called on"
+        )
+        raise error(
+            f"{where} traced array with shape {self.aval.str_short()}.\n{what}: the value is "
+            "differentiated, and what the host computes with it would have no derivative. "
+            f"{self.origin()} {remedy} Where no derivative is wanted pass lax.stop_gradient(x)."
+        )
+
     def _need_concrete(self, error: type[Exception], what: str, remedy: str) -> Any:
         value = self.concrete()
         if value is None:
@@ -251,14 +270,14 @@ class Tracer(Array):
 
     def __float__(self) -> float:
         return float(
-            self._need_concrete(
+            self._need_number(
                 errors.ConcretizationTypeError, _PROBLEM.format("float"), _STATIC
             )
         )
 
     def __complex__(self) -> complex:
         return complex(
-            self._need_concrete(
+            self._need_number(
                 errors.ConcretizationTypeError, _PROBLEM.format("complex"), _STATIC
             )
         )
@@ -271,7 +290,7 @@ class Tracer(Array):
         ).__index__()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        value = self._need_concrete(
+        value = self._need_number(
             errors.TracerArrayConversionError,
             "NumPy was handed this array",
             "Call the numjet.numpy function of the same name, or numjet.pure_callback for host "
@@ -287,7 +306,7 @@ class Tracer(Array):
         ).item(*args)
 
     def tolist(self) -> Any:
-        return self._need_concrete(
+        return self._need_number(
             errors.ConcretizationTypeError,
             "This occurred in the tolist() method, which needs a concrete value",
             _STATIC,

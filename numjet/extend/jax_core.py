@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
+from numjet.core.dims import is_symbolic
 from numjet.core.trace import (
     EVAL as _EVAL,
     Trace as Trace,
@@ -101,6 +102,16 @@ def max_dim(d1: int, d2: int) -> int:
     3
     """
     return max(d1, d2)
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether the size d is known, not an expression of dimension variables.
+
+    >>> from numjet.extend import jax_core
+    >>> jax_core.is_constant_dim(3)
+    True
+    """
+    return not is_symbolic(d)
 
 
 def thread_local_state() -> Any:

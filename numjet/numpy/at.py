@@ -32,6 +32,7 @@ from numjet.numpy.elementwise import (
 )
 from numjet.numpy.fast import CHECKS, QUIET, quiet_enter, quiet_leave
 from numjet.numpy.indexing import (
+    PAST,
     Plan,
     Slice,
     get,
@@ -41,6 +42,7 @@ from numjet.numpy.indexing import (
     parse,
     stack_indices,
     take_plan,
+    unwrapped,
 )
 from numjet.numpy.logic import where
 from numjet.numpy.promote import broadcast, cast, promoted
@@ -381,7 +383,7 @@ def update(
     if masked is not None and not y.aval.ndim:
         new = y if name == "set" else _COMBINE[name](x, y)
         return where(masked, broadcast(new, x.aval.shape), x)
-    plan = parse(index, x.aval.shape)
+    plan = parse(index if wrap else unwrapped(index, PAST), x.aval.shape)
     return write_plan(name, x, plan, y, is_sorted, unique, mode, wrap)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -639,8 +640,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """
     refuse("round", out=out)
     x = one_array("round", a)
-    if isinstance(decimals, Array):
-        decimals = int(decimals)
+    decimals = int(decimals) if isinstance(decimals, Array) else operator.index(decimals)
     dtype = x.aval.dtype
     if not dtypes.is_inexact(dtype):
         if decimals < 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numjet.base.errors import UnsupportedDtypeError
+from numjet.base.errors import MatrixError, UnsupportedDtypeError
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute, multiply, sign
@@ -51,9 +51,10 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     """`a` as (square) matrices of an inexact dtype."""
     (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
-        raise ValueError(
+        rank = "" if x.aval.ndim >= 2 else "The argument must have rank at least 2. "
+        raise MatrixError(
             f"{name}: needs {'square ' if square else ''}matrices in the last two "
-            f"axes, got {x.aval}."
+            f"axes, got {x.aval}. {rank}Reshape it."
         )
     return strong(x)
 

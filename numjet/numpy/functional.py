@@ -320,8 +320,9 @@ def _checked(call: Callable, outs: list[tuple] | None, sizes: dict[str, int]) ->
         for y, core in zip(several, outs):
             shape = np.shape(y) if not isinstance(y, Array) else y.aval.shape
             if len(shape) != len(core):
-                raise TypeError(
-                    f"vectorize: a result has shape {shape}, the signature names dimensions {core}."
+                raise ValueError(
+                    f"vectorize: the output shape {shape} does not match core dimensions {core}, "
+                    "which the signature names."
                 )
             for name, n in zip(core, shape):
                 if known.setdefault(name, n) != n:

@@ -212,7 +212,7 @@ def _assign(items: list[Any], shape: tuple[int, ...]) -> Plan:
         axis += 1
     if not arrays:
         return Plan(tuple(wide), slots, ints, arrays, ())
-    block = join_shapes("indexing", [a.aval.shape for a in arrays.values()], IndexError)
+    block = join_shapes("indexing", [a.aval.shape for a in arrays.values()])
     if block or any_array:
         # Adjacent index arrays stay in place; separated ones put their axes in front.
         together = len(set(advanced)) == 1
@@ -412,10 +412,25 @@ def get(
     """
     if mode is None and fill_value is None and wrap_negative_indices:
         return getitem(x, index)
+    if not wrap_negative_indices:
+        index = unwrapped(index, PAST if mode is not None and is_fill(mode) else 0)
     plan = parse(index, x.aval.shape)
     return take_plan(
         x, plan, mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
     )
+
+
+PAST = 2**31 - 1  # a position that no axis has
+
+
+def unwrapped(index: Any, instead: int) -> Any:
+    """`index` with `instead` for its negative integers, which would count from the end."""
+    parts = index if isinstance(index, tuple) else (index,)
+    parts = tuple([
+        instead if isinstance(p, int | np.integer) and type(p) is not bool and p < 0 else p
+        for p in parts
+    ])
+    return parts if isinstance(index, tuple) else parts[0]
 
 
 def is_fill(mode: Any) -> bool:

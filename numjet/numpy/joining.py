@@ -259,7 +259,7 @@ def block(arrays: Any) -> Any:
                 raise ValueError("block: lists must not be empty.")
             return concatenate([join(v, level + 1) for v in x], rank - levels + level)
         if isinstance(x, tuple):
-            raise TypeError("block: tuples are not allowed, use lists.")
+            raise ValueError(f"block does not allow tuples, got {x}. Use lists.")
         x = one_array("block", x)
         return reshaped(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
 

@@ -69,10 +69,10 @@ def arange(
     """Evenly spaced values: start, start + step, ... before stop.
 
     start, stop, step: real numbers whose values are known (ConcretizationTypeError while tracing;
-    ValueError for arrays with axes and a step of 0). With one argument that is the stop, the start
-    0; the step is 1 by default. dtype: by default that to which they promote. device: where it is
-    placed. out_sharding: the layout of the result. With a fractional step the size may be one off:
-    use `linspace`.
+    ValueError for arrays with axes and complex numbers, ZeroDivisionError for a step of 0). With
+    one argument that is the stop, the start 0; the step is 1 by default. dtype: by default that to
+    which they promote. device: where it is placed. out_sharding: the layout of the result. With a
+    fractional step the size may be one off: use `linspace`.
 
     >>> jnp.arange(3), jnp.arange(1, 8, 2)
     (Array([0, 1, 2], dtype=int32), Array([1, 3, 5, 7], dtype=int32))
@@ -83,13 +83,14 @@ def arange(
         and device is None
         and out_sharding is None
         and current_trace() is EVAL
-        and (stop is None or type(stop) is int and (step is None or type(step) is int and step))
+        and (step is None or type(step) is int and step)
+        and (stop is None or type(stop) is int)
     ):
         kind = int_dtype()
-        bounds = (start,) if stop is None else (start, stop, 1 if step is None else step)
-        low, high, by = bounds if len(bounds) == 3 else (0, start, 1)
+        low, high = (0, start) if stop is None else (start, stop)
+        by = 1 if step is None else step
         dtypes.check_elements((high - low) // by, "arange")
-        value = np.arange(*bounds).astype(kind)
+        value = np.arange(low, high, by).astype(kind)
         return ArrayImpl(value, ShapedArray(value.shape, kind))
     layout = device if device is not None else out_sharding
     if any_symbolic((start, stop, step)):
@@ -98,6 +99,10 @@ def arange(
     for x, what in ((start, first), (stop, "stop"), (step, "step")):
         if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
             raise ValueError(f"arange: arguments must be scalars; got {what}={x}")
+        if x is not None and dtypes.is_complex(dtype_and_weak(x)[0]):
+            raise ValueError(
+                f"arange: complex numbers have no order, got {what}={x}. Multiply a real range."
+            )
     given = [x for x in (start, stop, step) if x is not None]
     wanted = canonical_dtype(dtype, "arange")
     if wanted is None:
@@ -111,7 +116,7 @@ def arange(
     if step is None:
         step = 1
     if step == 0:
-        raise ValueError("arange: step must not be zero.")
+        raise ZeroDivisionError("arange: step must not be zero.")
     size = (
         math.ceil((stop - start) / step)
         if not all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
@@ -278,6 +283,8 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     dtype = canonical_dtype(dtype, "eye", float)
     shape = canonical_shape((N, N if M is None else M), "eye")
     if current_trace() is EVAL and not isinstance(k, Array) and not any_symbolic(shape):
+        if not isinstance(k, int | np.integer):
+            raise ValueError(f"eye: k must be a scalar integer, got {k!r}.")
         value = np.eye(shape[0], shape[1], index_of(k), dtype)
         return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device)
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)

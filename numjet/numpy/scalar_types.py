@@ -48,6 +48,8 @@ class _ScalarMeta(type):
             value = _scalar(x, dtype)
         else:
             value = np.asarray(x)
+            if x is None:
+                raise ValueError(f"{cls.__name__}(): None is not a valid value. Pass a number.")
             if value.dtype.kind == "O":
                 value = np.asarray([np.asarray(v) for v in x])
             value = value.astype(dtype)

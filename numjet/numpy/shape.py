@@ -118,7 +118,9 @@ def reshape(
     if order == "F":
         turned = lax.transpose(x, tuple(range(x.aval.ndim))[::-1])
         return lax.transpose(reshaped(turned, new[::-1]), tuple(range(len(new)))[::-1])
-    raise NotImplementedError(f"reshape: order={order!r} is not supported. Use 'C' or 'F'.")
+    if order != "A":
+        raise ValueError(f"reshape: unexpected value for order: {order!r}. Use 'C' or 'F'.")
+    raise NotImplementedError("reshape: order='A' is not supported. Use 'C' or 'F'.")
 
 
 def reshaped(x: Any, new: tuple[int, ...]) -> Any:

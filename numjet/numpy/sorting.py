@@ -330,7 +330,7 @@ def bincount(
                 "Give the argument `length`.",
             )
         values = known._value
-        length = max(index_of(minlength), int(values.max()) + 1 if values.size else 0)
+        length = max(index_of(minlength), max(0, int(values.max())) + 1 if values.size else 0)
     small = type(x.aval.size) is not DimExpr and x.aval.size < LARGE
     known = concrete_or_none(x) if weights is None and small else None
     if known is not None:

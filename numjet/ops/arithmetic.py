@@ -3,6 +3,7 @@ clamp."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.complex_ops import imag, neg, real
 from numjet.ops.families import (
-    ANY,
     NUMERIC,
+    ORDERED,
     REAL,
     constant_like,
     elementwise,
@@ -198,14 +199,14 @@ def _pick(t: Any, out: Any, mine: Any, other: Any) -> Any:
 
 max_p = elementwise(
     "max",
-    accepts=ANY,
+    accepts=ORDERED,
     reference=np.maximum,
     jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
     loops=lambda e, x, y: e.max(x, y),
 )
 min_p = elementwise(
     "min",
-    accepts=ANY,
+    accepts=ORDERED,
     reference=np.minimum,
     jvp=(lambda t, out, x, y: _pick(t, out, x, y), lambda t, out, x, y: _pick(t, out, y, x)),
     loops=lambda e, x, y: e.min(x, y),
@@ -418,9 +419,8 @@ def integer_pow(x: Any, y: int) -> Any:
     Array([  8., -27.], dtype=float32)
     """
     x = as_array(x)
-    if y == 1:
-        return x
-    return integer_pow_p.bind(x, y=int(y))
+    y = operator.index(y)
+    return x if y == 1 else integer_pow_p.bind(x, y=y)
 
 
 def square(x: Any) -> Any:

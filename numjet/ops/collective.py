@@ -85,8 +85,8 @@ def over_processes(name: str, shape: Callable) -> Callable:
 def _unbound(*_: Any, **params: Any) -> Any:
     names = params.get("axes", (params.get("axis_name"),))
     raise NameError(
-        f"unbound axis name: {names[0]}. Collectives run inside vmap(..., axis_name=…), pmap or "
-        "shard_map."
+        f"Found an unbound axis name: {names[0]}. Collectives run inside "
+        "vmap(..., axis_name=…), pmap or shard_map."
     )
 
 
@@ -497,6 +497,11 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     >>> nj.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([5, 6, 7]))
     Array([7, 5, 6], dtype=int32)
     """
+    if sorted(perm) != list(range(len(perm))):
+        raise ValueError(
+            f"pshuffle: perm does not represent a permutation: {list(perm)}. It names the member "
+            "from which each receives, each once."
+        )
     return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
 
 

@@ -133,7 +133,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     found = []
     for spec, (first, second) in zip(dimension_numbers, letters, strict=True):
         if sorted(spec) != sorted([first, second, *spatial]):
-            raise ValueError(
+            raise TypeError(
                 f"convolution: {spec!r} must hold {first}, {second} and the spatial letters "
                 f"{''.join(spatial)!r} of {dimension_numbers[1]!r} once each."
             )

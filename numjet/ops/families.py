@@ -32,6 +32,7 @@ REAL = "real"
 INTEGRAL = "integral"
 INTEGRAL_OR_BOOL = "integral or boolean"
 ANY = "any"
+ORDERED = "ordered"  # any but PRNG keys
 
 _ACCEPTS: dict[str, Callable[[Any], bool]] = {
     FLOATING: dtypes.is_inexact,
@@ -41,6 +42,7 @@ _ACCEPTS: dict[str, Callable[[Any], bool]] = {
     INTEGRAL: dtypes.is_integer,
     INTEGRAL_OR_BOOL: lambda d: dtypes.is_integer(d) or dtypes.is_bool(d),
     ANY: lambda d: True,
+    ORDERED: lambda d: not dtypes.is_key(d),
 }
 
 

@@ -43,7 +43,10 @@ def _abstract(
 ) -> ShapedArray:
     numbers = dimension_numbers
     if not dtypes.is_integer(indices.dtype):
-        raise _fail(f"start_indices must be integers, got {indices.str_short()}.")
+        raise ValueError(
+            "gather: indices must have an integer type: start_indices must be integers, got "
+            f"{indices.str_short()}."
+        )
     if not indices.ndim:
         raise _fail(
             "start_indices needs a last axis that holds the index components; add one with [..., "
@@ -64,6 +67,11 @@ def _abstract(
                 f"slice_sizes[{axis}] = {size} does not fit axis {axis} of {operand.str_short()}."
             )
     for axis in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
+        if not 0 <= axis < operand.ndim:
+            raise _fail(
+                f"collapsed_slice_dims and operand_batching_dims hold {axis}, which is no axis of "
+                f"{operand.str_short()}."
+            )
         if slice_sizes[axis] > 1:
             raise _fail(
                 f"axis {axis} is collapsed or batching, so its slice size must be 1, "
@@ -224,7 +232,7 @@ def _transpose(
         return [None, None]
     return [
         REGISTRY["scatter-add"].bind(
-            zeros(operand.aval),
+            zeros(operand.aval.strong()),
             indices,
             ct,
             dimension_numbers=ScatterDimensionNumbers(*dimension_numbers),

@@ -270,9 +270,9 @@ def _triangular_abstract(
         or a.shape[:-2] != b.shape[:-2]
         or b.shape[-2 if left_side else -1] != a.shape[-1]
     ):
-        raise TypeError(
-            f"triangular_solve: b {b.str_short()} does not fit a {a.str_short()} on the "
-            f"{'left' if left_side else 'right'}: the batch axes must be equal and b needs "
+        raise ValueError(
+            f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}: on "
+            f"the {'left' if left_side else 'right'} the batch axes must be equal and b needs "
             f"{a.shape[-1]} {'rows' if left_side else 'columns'}."
         )
     return b.strong()

@@ -14,6 +14,7 @@ from numjet.ops.families import (
     FLOATING,
     INTEGRAL,
     INTEGRAL_OR_BOOL,
+    ORDERED,
     REAL_FLOATING,
     elementwise,
     pair,
@@ -27,7 +28,7 @@ def _boolean(_: Any) -> Any:
 def _comparison(name: str, reference: Any, loops: Any, direction: str) -> Any:
     return elementwise(
         name,
-        accepts=ANY,
+        accepts=ANY if direction in ("EQ", "NE") else ORDERED,
         reference=reference,
         jvp=None,
         result=_boolean,
@@ -362,7 +363,8 @@ def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     >>> lax.round(jnp.array([0.5, 2.5])), lax.round(jnp.array([0.5, 2.5]), 1)
     (Array([1., 3.], dtype=float32), Array([0., 2.], dtype=float32))
     """
-    return (round_even_p if int(rounding_method) == 1 else round_away_p).bind(as_array(x))
+    even = RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN
+    return (round_even_p if even else round_away_p).bind(as_array(x))
 
 
 def is_finite(x: Any) -> Any:

@@ -27,7 +27,7 @@ from numjet.core.structural import (
 from numjet.core.trace import concrete_or_none
 from numjet.ops import arithmetic, logic
 from numjet.ops.arithmetic import add, div, mul
-from numjet.ops.families import _ACCEPTS, ANY, INTEGRAL_OR_BOOL, NUMERIC, constant_like
+from numjet.ops.families import _ACCEPTS, INTEGRAL_OR_BOOL, NUMERIC, ORDERED, constant_like
 from numjet.ops.fold import fold
 from numjet.ops.logic import eq
 from numjet.ops.shape import canonical_axis, cut, pad, reshape
@@ -99,9 +99,11 @@ def extreme_of(dtype: Any, lowest: bool) -> Any:
     return -np.inf if lowest else np.inf
 
 
-reduce_max_p = _reduction("reduce_max", "max", ANY, _extreme(np.maximum.reduce, True), _extreme_jvp)
+reduce_max_p = _reduction(
+    "reduce_max", "max", ORDERED, _extreme(np.maximum.reduce, True), _extreme_jvp
+)
 reduce_min_p = _reduction(
-    "reduce_min", "min", ANY, _extreme(np.minimum.reduce, False), _extreme_jvp
+    "reduce_min", "min", ORDERED, _extreme(np.minimum.reduce, False), _extreme_jvp
 )
 
 

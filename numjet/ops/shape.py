@@ -310,7 +310,7 @@ def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list:
 def cut(x: Any, starts: list, limits: list) -> Any:
     """A slice as padding with negative amounts, so that this file needs no other."""
     config = [(-s, limit - n, 0) for s, limit, n in zip(starts, limits, x.aval.shape, strict=True)]
-    return pad(x, zeros(ShapedArray((), x.aval.dtype)), config)
+    return pad(x, zeros(ShapedArray((), x.aval.dtype, x.aval.weak_type)), config)
 
 
 def _concatenate_batch(axis: Any, args: tuple, dims: tuple, *, dimension: int) -> tuple:

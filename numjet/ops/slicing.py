@@ -309,7 +309,7 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: tuple) 
     nothing = [None] * len(starts)
     if type(x) is not Linear:
         return [None, *nothing]
-    return [dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts), *nothing]
+    return [dynamic_update_slice_p.bind(zeros(x.aval.strong()), ct, *starts), *nothing]
 
 
 def index_dtype(*sizes: int) -> np.dtype:

@@ -78,6 +78,11 @@ def _abstract(
     return list(avals)
 
 
+def _parts(key: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The real arrays by which an operand is ordered, each with NaN last."""
+    return (key.real, key.imag) if dtypes.is_complex(key.dtype) else (key,)
+
+
 def _reference(
     *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int
 ) -> list[np.ndarray]:
@@ -88,7 +93,7 @@ def _reference(
     if num_keys == 1 and not dtypes.is_complex(first.dtype):
         order = stable_order(ordered_bits(first), dimension)
     else:
-        keys = [k if dtypes.is_complex(k.dtype) else ordered_bits(k) for k in operands[:num_keys]]
+        keys = [ordered_bits(part) for k in operands[:num_keys] for part in _parts(k)]
         order = np.lexsort(keys[::-1], axis=dimension)
     return [np.take_along_axis(x, order, dimension) for x in operands]
 

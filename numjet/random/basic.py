@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.jit import jit
-from numjet.base.errors import TypePromotionError
+from numjet.base.errors import AxisError, TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.dims import DimExpr
@@ -464,8 +464,8 @@ def take_rows(x: Any, order: Any, axis: int) -> Any:
 
 def _axis(name: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"random.{name}: axis {axis} is out of range for an array with {ndim} axes."
+        raise AxisError(
+            f"random.{name}: axis {axis} is out of bounds for array of dimension {ndim}."
         )
     return axis % ndim
 

@@ -249,7 +249,14 @@ def key_data(keys: Any) -> Any:
             f"got {keys!r}."
         )
     keys = keys if isinstance(keys, Array) else as_array(keys)
-    return random_unwrap(keys) if dtypes.is_key(keys.dtype) else keys
+    if dtypes.is_key(keys.dtype):
+        return random_unwrap(keys)
+    if keys.dtype != np.uint32:
+        raise TypeError(
+            "JAX encountered invalid PRNG key data: key_data expected keys, or uint32 words, got "
+            f"{keys.aval}."
+        )
+    return keys
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:

@@ -404,7 +404,7 @@ def poisson(
     """
     dtype, key = dtypes.canonical(int if dtype is None else dtype), single_key(key, "poisson")
     if not dtypes.is_integer(dtype):
-        raise TypeError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")
+        raise ValueError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")
     lam = as_float(lam, dtypes.float32)
     shape = result_shape("poisson", shape, lam)
     return _compiled_poisson(key, broadcast_to(lam, shape), dtype=dtype)

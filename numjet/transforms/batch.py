@@ -93,7 +93,7 @@ def axis_size(name: Any) -> int:
     if name not in env:
         known = ", ".join(map(repr, env)) or "none"
         raise NameError(
-            f"unbound axis name: {name}. Axes in scope: {known}. Collectives run inside "
+            f"Found an unbound axis name: {name}. Axes in scope: {known}. Collectives run inside "
             f"vmap(..., axis_name={name!r}), pmap or shard_map."
         )
     return env[name]

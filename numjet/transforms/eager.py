@@ -67,6 +67,9 @@ class LinearTracer(Tracer):
     def concrete(self) -> Any:
         return self.primal
 
+    def differentiated(self) -> bool:
+        return True  # values whose tangent is zero are no tracers of this trace
+
     def __repr__(self) -> str:
         tangent = self.aval.tangent().str_short(True)
         return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"

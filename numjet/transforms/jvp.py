@@ -43,6 +43,9 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
 
+    def differentiated(self) -> bool:
+        return type(self.tangent) is not Zero
+
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else self.owner.origin()
 

@@ -72,7 +72,8 @@ def test_prefix_messages_name_the_argument_and_the_path():
                                          r"leaf, got a list of length 1"):
         tree.broadcast_prefix([1, [2]], [(3, 4), 5])
     assert tree.prefix_errors([1, (2,)], [1, [2]]) == [
-        ((tu.SequenceKey(1),), "expected a tuple of length 1, got a list of length 1.")]
+        ((tu.SequenceKey(1),), "expected a tuple of length 1, got a list of length 1. "
+         "(pytree structure error: different types.)")]
 
 
 def test_equality_errors_and_their_text():
