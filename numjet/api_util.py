@@ -79,6 +79,8 @@ def safe_map(f: Callable, /, *args: Iterable[Any]) -> list[Any]:
     >>> api_util.safe_map(lambda x, y: x + y, [1, 2], [10, 20])
     [11, 22]
     """
+    if not args:
+        raise TypeError("safe_map requires at least 2 arguments: a function and a sequence")
     values = [list(x) for x in args]
     n = len(values[0])
     for i, x in enumerate(values[1:], 2):

@@ -469,7 +469,7 @@ class Shard:
 
     def __repr__(self) -> str:
         return (
-            f"Shard(device={self.device}, index={self.index}, replica_id={self.replica_id}, "
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
             f"data={self.data})"
         )
 

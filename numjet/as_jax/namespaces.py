@@ -37,6 +37,12 @@ ROWS: dict[str, dict[str, str]] = {
     "jaxlib": {},
     "jaxlib.version": {},
 }
+# Names that are another object than in the module of ours: `numpy.finfo` has Python numbers, which
+# the array standard asks for, and JAX's NumPy scalars, of which programs use the dtype.
+NAMES: dict[str, dict[str, str]] = {
+    "jax.dtypes": {"finfo": "ml_dtypes:finfo"},
+    "jax.numpy": {"finfo": "ml_dtypes:finfo"},
+}
 # Modules of JAX whose name an internal package of ours has.
 MODULES = {"jax.core": "numjet.extend.jax_core"}
 # Classes whose module libraries print: it is the public one there.
@@ -85,7 +91,7 @@ def known(name: str) -> bool:
 
 def names(name: str) -> dict[str, str]:
     """The names of the public module `name` that come from elsewhere, with their places."""
-    found = ROWS.get(name)
+    found = ROWS.get(name) or NAMES.get(name)
     if found is None and name.startswith("jax.experimental."):
         # Loaded here: what it holds is made of half of numjet.
         from numjet.as_jax.beside import TABLE

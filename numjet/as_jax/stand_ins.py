@@ -125,6 +125,65 @@ class Backends(Mapping):
 backends = Backends()
 
 
+def backends_are_initialized() -> bool:
+    """Whether the devices were asked for: their number cannot be changed any more."""
+    return not device_module.before_first_use
+
+
+# ------------------------------------------------------------------ lists of jaxprs' variables
+def safe_zip(*args: Iterable[Any]) -> list[tuple]:
+    """`list(zip(*args))` of sequences of one length, else ValueError."""
+    if not args:
+        raise TypeError("safe_zip requires at least 1 argument")
+    values = [list(x) for x in args]
+    for i, x in enumerate(values):
+        if len(x) != len(values[0]):
+            raise ValueError(
+                f"safe_zip() argument {i} has length {len(x)} but argument 0 has length "
+                f"{len(values[0])}. Give sequences of one length."
+            )
+    return list(zip(*values, strict=True))
+
+
+def unzip2(pairs: Iterable[tuple]) -> tuple[tuple, tuple]:
+    """The first and the second members of pairs."""
+    both = [(a, b) for a, b in pairs]
+    return tuple(a for a, _ in both), tuple(b for _, b in both)
+
+
+def unzip3(triples: Iterable[tuple]) -> tuple[tuple, tuple, tuple]:
+    """The first, second and third members of triples."""
+    all_ = [(a, b, c) for a, b, c in triples]
+    return tuple(a for a, _, _ in all_), tuple(b for _, b, _ in all_), tuple(c for *_, c in all_)
+
+
+def split_list(args: Iterable[Any], sizes: Iterable[int]) -> list[list]:
+    """Parts of the given sizes, and what is left."""
+    rest, parts = list(args), []
+    for size in sizes:
+        parts.append(rest[:size])
+        rest = rest[size:]
+    return [*parts, rest]
+
+
+def partition_list(which: Iterable[bool], values: Iterable[Any]) -> tuple[list, list]:
+    """The values whose place in `which` is False, and those where it is True."""
+    pairs = safe_zip(which, values)
+    return [v for chosen, v in pairs if not chosen], [v for chosen, v in pairs if chosen]
+
+
+def merge_lists(which: Iterable[bool], unchosen: Iterable[Any], chosen: Iterable[Any]) -> list:
+    """What `partition_list` took apart, in its order."""
+    parts = (iter(unchosen), iter(chosen))
+    try:
+        merged = [next(parts[bool(b)]) for b in which]
+    except StopIteration:
+        raise ValueError("merge_lists: `which` asks for more values than the lists have") from None
+    if any(True for part in parts for _ in part):
+        raise ValueError("merge_lists: `which` asks for fewer values than the lists have")
+    return merged
+
+
 class GlobalState:
     """Of several processes there is one, without a coordinator."""
 

@@ -278,8 +278,9 @@ class ArrayImpl(Array):
         return str(self._value)
 
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return str(self)
+        # A number as NumPy writes it here: f"{x}" of a float32 shows all digits of its value.
+        if type(self.aval.dtype) is dtypes.KeyDType:
+            return format(str(self), spec)
         return format(self._value if self.aval.ndim else self._value[()], spec)
 
     def __reduce__(self) -> tuple:

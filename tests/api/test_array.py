@@ -35,6 +35,25 @@ def test_scalars_convert() -> None:
     assert x.tobytes() == np.asarray(x).tobytes()
 
 
+def test_numbers_in_f_strings_are_numpys() -> None:
+    # As in JAX: a number is formatted as its NumPy scalar, whose empty format has all digits.
+    for value in (np.float32(0.1), np.float16(0.1), np.float64(3), np.int8(3), np.True_, 1 + 2j):
+        x = jnp.asarray(value)
+        for spec in ("", ">24") if x.dtype != bool else ("",):
+            assert f"{x:{spec}}" == f"{np.asarray(x)[()]:{spec}}"
+    assert f"{jnp.float32(0.1)}" == "0.10000000149011612" and str(jnp.float32(0.1)) == "0.1"
+    assert f"{jnp.float32(2) / 3:.3f}" == "0.667" and f"{jnp.arange(3)}" == "[0 1 2]"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{jnp.arange(3):.2f}"
+    key = nj.random.key(0)
+    assert f"{key}" == str(key)
+
+
+def test_shards_show_their_device() -> None:
+    shard = jnp.arange(2).addressable_shards[0]
+    assert repr(shard).startswith(f"Shard(device={shard.device!r}, index=(slice(")
+
+
 def test_numpy_shares_the_memory() -> None:
     a = np.asarray(x)
     assert a.ctypes.data == x.unsafe_buffer_pointer() and not a.flags.writeable

@@ -206,6 +206,23 @@ def test_helpers_are_no_attributes_of_modules():
     assert {m: names for m, names in seen.items() if set(names) - BESIDE.get(m, set())} == {}
 
 
+def test_finfo_has_numpys_scalars():
+    # Programs ask `finfo(...).max.astype(...)`, and a float32 limit makes a bfloat16 sum float32.
+    done = run("-c", """
+import numjet.as_jax
+import jax, jax.numpy as jnp, numpy as np
+for finfo in (jnp.finfo, jax.dtypes.finfo):
+    for name in ("eps", "max", "min", "tiny", "smallest_normal", "resolution"):
+        assert type(getattr(finfo(jnp.float32), name)) is np.float32
+        assert type(getattr(finfo(jnp.ones(2, jnp.float16).dtype), name)) is np.float16
+    assert finfo(jnp.float8_e4m3fn).max.astype(jnp.float32) == 448 and finfo("bfloat16").bits == 16
+assert (jnp.ones(2, jnp.bfloat16) + jnp.finfo(jnp.float32).eps).dtype == jnp.float32
+assert jnp.array(jnp.finfo(jnp.float32).eps).weak_type is False
+print("done")
+""")
+    assert done.stdout == "done\n", done.stderr
+
+
 def test_types_that_annotations_name():
     """They stand in no list of functions and classes, but libraries are imported with them."""
     seen = report("""

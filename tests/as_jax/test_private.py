@@ -172,6 +172,30 @@ assert not alike(one, one * np.float32(1.1), atol={"bfloat16": 0.2})
 from jax._src.dtypes import to_complex_dtype
 assert to_complex_dtype(np.float32) == to_complex_dtype("bfloat16") == np.complex64
 assert alike(1, 1.0) and not alike(1, 2) and not alike(np.ones(2), np.ones(3))
+
+from jax._src import util, xla_bridge
+
+def refused(f, *args, error=ValueError):
+    try:
+        f(*args)
+    except error:
+        return True
+    return False
+
+assert util.safe_map(lambda *x: x, (1, 2), iter([3, 4])) == util.safe_zip([1, 2], (3, 4))
+assert util.safe_zip([1, 2], [3, 4]) == [(1, 3), (2, 4)]
+assert refused(util.safe_zip, [1], [1, 2]) and refused(util.safe_zip, error=TypeError)
+assert refused(util.safe_map, len, error=TypeError) and refused(util.safe_map, len, [1], [1, 2])
+assert util.unzip2([]) == ((), ()) and util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))
+assert util.unzip3([(1, 2, 3)]) == ((1,), (2,), (3,)) and refused(util.unzip2, [(1, 2, 3)])
+assert util.split_list((1, 2, 3, 4), [1, 2]) == [[1], [2, 3], [4]]
+which, values = [True, False, True], [1, 2, 3]
+assert util.partition_list(which, values) == ([2], [1, 3])
+assert util.merge_lists(which, [2], [1, 3]) == values
+assert refused(util.merge_lists, which, [2], [1]) and refused(util.merge_lists, which, [2], values)
+assert refused(util.partition_list, [True], values)
+jax.devices()
+assert xla_bridge.backends_are_initialized() is True
 print("done")
 """
 
