@@ -27,6 +27,13 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
+    # Libraries import it for their kernels on GPUs, at the head of modules that run on CPUs too.
+    "jax.experimental.pallas": {
+        name: f"numjet.as_jax.stand_ins:{name}" for name in ("BlockSpec", "pallas_call")
+    },
+    "jax.experimental.pallas.triton": {
+        "CompilerParams": "numjet.as_jax.stand_ins:CompilerParams"
+    },
     "jax.extend.ifrt_programs": {"ifrt_programs": "numjet.as_jax.stand_ins:IfrtPrograms"},
     "jax.lib": {},
     "jax.ops": {
@@ -52,7 +59,8 @@ HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL, "jax.lax.linalg": frozense
 
 # Names of ours that stand in no `__all__`, and that JAX's modules have.
 KEPT: dict[str, frozenset[str]] = {
-    "jax.core": frozenset({"Atom", "Value"}),
+    "jax.core": frozenset({"Atom", "Effects", "Value"}),
+    "jax.extend.core": frozenset({"Effects"}),
     "jax.interpreters.partial_eval": frozenset({"Val"}),
     "jax.experimental.ode": frozenset(
         "abs2 fit_4th_order_polynomial initial_step_size interp_fit_dopri mean_error_ratio "

@@ -87,7 +87,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.traceback_util", "include_frame", _HERE + "include_frame", "equinox"),
     ("jax._src.traceback_util", "register_exclusion", _HERE + "register_exclusion",
      "equinox, flax, jaxtyping"),
-    ("jax._src.tree_util", "_registry", _HERE + "registry", "flax"),
+    ("jax._src.tree_util", "_registry", _HERE + "registry", "flax, jaxlie"),
     ("jax._src.tree_util", "default_registry", _HERE + "registry", "pickles"),
     ("jax._src.tree_util", "flatten_one_level", "numjet.tree_util:flatten_one_level",
      "orbax-checkpoint"),
@@ -107,6 +107,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jaxlib._jax.pytree", "GetAttrKey", _PICKLE + "GetAttrKey", "pickles"),
     ("jaxlib._jax.pytree", "PyTreeDef", _PICKLE + "PyTreeDef", "pickles"),
     ("jaxlib._jax.pytree", "SequenceKey", _PICKLE + "SequenceKey", "pickles"),
+    ("jaxlib.xla_client", "Device", "numjet:Device", "jax-dataclasses, jaxlie"),
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -225,6 +225,14 @@ def physical_aval(aval: Any) -> Any:
 
 
 # ------------------------------------------------------------------ pytrees
+class RegistryEntry(NamedTuple):
+    """How nodes of a type are taken apart: `to_iter(node)` gives the children and static data, of
+    which `from_iter(data, children)` makes a node."""
+
+    to_iter: Any
+    from_iter: Any
+
+
 class Registry(Mapping):
     """The types that are registered as pytree nodes."""
 
@@ -232,7 +240,8 @@ class Registry(Mapping):
         return cls in KINDS
 
     def __getitem__(self, cls: type) -> Any:
-        return KINDS[cls]
+        kind = KINDS[cls]
+        return RegistryEntry(kind.flatten, kind.unflatten)
 
     def __iter__(self) -> Iterator[type]:
         return iter(KINDS)
@@ -297,6 +306,30 @@ def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict
 def to_complex_dtype(dtype: Any) -> np.dtype:
     """The complex dtype whose parts hold numbers of `dtype`."""
     return np.dtype(result_type(dtype, np.complex64))
+
+
+# ------------------------------------------------------------------ pallas
+class BlockSpec:
+    """How a kernel of Pallas reads an operand. Raises NotImplementedError."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise _no_pallas(type(self).__name__)
+
+
+class CompilerParams(BlockSpec):
+    """How a kernel of Pallas is compiled. Raises NotImplementedError."""
+
+
+def pallas_call(*_: Any, **__: Any) -> Any:
+    """Not there: raises NotImplementedError, as there are no kernels of Pallas."""
+    raise _no_pallas("pallas_call")
+
+
+def _no_pallas(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"jax.experimental.pallas: {name} is not there, as numjet compiles fused kernels itself. "
+        "Write the function with jax.numpy and lax under jit."
+    )
 
 
 # ------------------------------------------------------------------ tests

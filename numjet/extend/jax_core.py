@@ -19,11 +19,16 @@ from numjet.core.trace import (
 from numjet.extend import traces as _traces
 from numjet.extend.core import (
     Atom as Atom,
+    CallPrimitive as CallPrimitive,
     ClosedJaxpr as ClosedJaxpr,
+    DebugInfo as DebugInfo,
     DropVar as DropVar,
     Effect as Effect,
+    Effects as Effects,
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     Jaxpr as Jaxpr,
     JaxprEqn as JaxprEqn,
+    JaxprTypeError as JaxprTypeError,
     Literal as Literal,
     Primitive as Primitive,
     Token as Token,
@@ -37,9 +42,13 @@ from numjet.extend.core import (
     mapped_aval as mapped_aval,
     new_jaxpr_eqn as new_jaxpr_eqn,
     no_effects as no_effects,
+    nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE,
     primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype,
     subjaxprs as subjaxprs,
     unmapped_aval as unmapped_aval,
+    unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE,
+    unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
+    unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
     valid_jaxtype as valid_jaxtype,
 )
 from numjet.extend.traces import (

@@ -196,7 +196,8 @@ def uniform(
     """Floats uniformly distributed in [minval, maxval).
 
     key: one PRNG key. minval, maxval: numbers or arrays that broadcast to the shape. shape: of the
-    result, () by default. dtype: real floating, the default one unless given. out_sharding: the
+    result, () by default; bounds of one element each go with it too, and the result then has the
+    shape of minval. dtype: real floating, the default one unless given. out_sharding: the
     layout of the result. Differentiable in minval and maxval. Raises TypeError for what is no key,
     ValueError for several keys (use `vmap`) and for another dtype.
 
@@ -206,6 +207,10 @@ def uniform(
     """
     dtype, shape = float_dtype("uniform", dtype), shape_of(shape)
     low, high = as_float(minval, dtype), as_float(maxval, dtype)
+    if shape == () and low.size == high.size == 1 and (low.shape or high.shape):
+        # One number between bounds of one element: it has the lower one's shape, as in JAX.
+        inner = [reshape(bound, ()) for bound in (low, high)]
+        return reshape(uniform_of(single_key(key, "uniform"), shape, dtype, *inner), low.shape)
     result_shape("uniform", shape, low, high)
     return uniform_of(single_key(key, "uniform"), shape, dtype, low, high)
 

@@ -176,9 +176,10 @@ def weibull_min(
 ) -> Any:
     """Weibull values: scale (-log u)^(1 / concentration).
 
-    key: one PRNG key. scale, concentration: positive numbers or arrays. shape: of the result, () by
-    default. dtype: real floating, the default one unless given. Differentiable in both. Raises
-    TypeError for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    key: one PRNG key. scale, concentration: positive numbers or arrays. shape: of what is drawn, ()
+    by default; the result's is what it and the parameters broadcast to. dtype: real floating, the
+    default one unless given. Differentiable in both. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype.
 
     >>> from numjet import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).round(4)
@@ -188,8 +189,12 @@ def weibull_min(
     if not dtypes.is_floating(c.aval.dtype):
         c = as_float(c, float_dtype("weibull_min", dtype))
     power = ar.div(constant_like(c, 1), c)
-    key, dtype, shape, (scale, power) = _start("weibull_min", key, dtype, shape, scale, power)
-    return ar.mul(pow(_exponential(key, shape, dtype), power), scale)
+    key, dtype, shape, _ = _start("weibull_min", key, dtype, shape)
+    values = _exponential(key, shape, dtype), as_float(scale, dtype), as_float(power, dtype)
+    # As in JAX: what was drawn meets the parameters, whose shapes count too.
+    full = broadcast_shapes(*[x.shape for x in values])
+    drawn, scale, power = [broadcast_to(x, full) for x in values]
+    return ar.mul(pow(drawn, power), scale)
 
 
 def lognormal(
@@ -421,6 +426,7 @@ def generalized_normal(
     key, dtype, shape, _ = _start("generalized_normal", key, dtype, shape)
     first, second = split_two(key)
     inverse = _inverse(p, dtype)
+    result_shape("generalized_normal", shape, inverse)
     size = gamma_of(first, inverse, shape, False)
     sign = convert(rademacher(second, shape), dtype)
     return ar.mul(sign, pow(size, broadcast_to(inverse, shape)))

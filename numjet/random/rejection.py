@@ -291,7 +291,7 @@ def dirichlet(
     alpha = as_float(alpha, dtype)
     if not alpha.ndim:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got a number.")
-    shape = alpha.shape[:-1] if shape is None else tuple(shape)
+    shape = result_shape("dirichlet", shape, ShapedArray(alpha.shape[:-1], dtype))
     full_shape = (*shape, alpha.shape[-1])
     x = gamma_of(key, alpha, broadcast_shapes(full_shape, alpha.shape), True)
     last = (x.ndim - 1,)

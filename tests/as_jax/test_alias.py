@@ -228,9 +228,26 @@ def test_types_that_annotations_name():
     seen = report("""
         import numjet.as_jax, jax, jax.extend
         out["missing"] = [name for name in (
-            "core.Atom", "core.Value", "extend.core.Var", "interpreters.partial_eval.Val",
+            "core.Atom", "core.Effects", "core.Value", "extend.core.Effects", "extend.core.Var",
+            "interpreters.partial_eval.Val",
             "lax.DotDimensionNumbers", "lax.PrecisionLike",
             "lax.ConvGeneralDilatedDimensionNumbers", "stages.CompilerOptions", "typing.ArrayLike",
         ) if not __import__("operator").attrgetter(name)(jax)]
     """)
     assert seen["missing"] == []
+
+
+def test_pallas_may_be_imported_and_not_called():
+    seen = report("""
+        import numjet.as_jax
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import triton
+        out["told"] = []
+        for refused in pl.BlockSpec, pl.pallas_call, triton.CompilerParams:
+            try:
+                refused(None)
+            except NotImplementedError as error:
+                out["told"].append(str(error))
+    """)
+    assert len(seen["told"]) == 3
+    assert all("pallas: " in told and "under jit" in told for told in seen["told"])

@@ -27,6 +27,9 @@ for module, name, place, libraries in private.TABLE:
 assert private.known("jax._src") and private.known("jax._src.state")
 assert not private.known("jax._src.zork")
 assert dict in stand_ins.registry and int not in stand_ins.registry
+entry = stand_ins.registry[dict]
+assert list(entry.to_iter({"b": 1, "a": 2})[0]) == [2, 1] and entry._fields[1] == "from_iter"
+assert entry.from_iter(("a", "b"), (2, 1)) == {"b": 1, "a": 2}
 assert len(stand_ins.registry) == len(KINDS) == len(list(stand_ins.registry))
 assert issubclass(stand_ins.TypedNdArray, np.ndarray)
 assert stand_ins.trace_state_clean() and jax.jit(stand_ins.trace_state_clean)() == False

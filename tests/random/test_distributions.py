@@ -9,6 +9,29 @@ from same_script import compare
 import numjet
 from numjet import random
 
+SHAPES = """
+key = random.key(0)
+one, two, row = np.ones(1, "f4"), np.ones(2, "f4"), np.ones((1, 3), "f4")
+def shape_of(name, function, *args, **kwargs):
+    try:
+        got = function(key, *args, **kwargs)
+        out[f"{name} shape"] = np.array(got.shape)
+        out[f"~{name}"] = got
+    except ValueError:
+        out[f"{name} refused"] = np.array(1)
+for n, (low, high) in enumerate([(0 * one, one), (0 * one[None], one), (0 * one, 2.), (0., one),
+                                 (0., one[None])]):
+    shape_of(f"uniform{n}", random.uniform, (), "float32", low, high)
+shape_of("uniform of none", random.uniform, (), "float32", two[:0], 1.)
+shape_of("weibull one", random.weibull_min, one, 1., ())
+shape_of("weibull two", random.weibull_min, two * 2, 1.5, ())
+shape_of("weibull row", random.weibull_min, 1., row, (3,))
+shape_of("weibull both", random.weibull_min, two[:, None], row[0] * 2, (3,))
+shape_of("dirichlet", random.dirichlet, row, ())
+shape_of("dirichlet rows", random.dirichlet, row, (2, 1))
+shape_of("generalized normal", random.generalized_normal, one, ())
+shape_of("gamma", random.gamma, one, ())
+"""
 CONTINUOUS = """
 for seed in (0, 5):
     key, shape = random.key(seed), (40,)
@@ -46,7 +69,8 @@ out["~dloggamma"] = grad(lambda a: random.loggamma(random.key(0), a))(.4)
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("script", [CONTINUOUS, REJECTION], ids=["continuous", "rejection"])
+@pytest.mark.parametrize(
+    "script", [CONTINUOUS, REJECTION, SHAPES], ids=["continuous", "rejection", "shapes"])
 def test_same_values(script: str) -> None:
     compare(script, rtol=2e-4, atol=1e-5)
 

@@ -6,7 +6,7 @@ are here. `extend.core.primitives` has the primitives themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ array_types: set[type] = {np.ndarray, *np.sctypeDict.values(), *dtypes.SHORT_NAM
 array_types = {kind for kind in array_types if isinstance(kind, type)}
 array_types |= {_ArrayImpl, _DeferredArray}
 Atom = Var | Literal
+Effects = Set[Effect]
 no_effects = NO_EFFECTS
 unsafe_am_i_under_a_jit_DO_NOT_USE = under_jit
 unsafe_am_i_under_a_vmap_DO_NOT_USE = under_vmap
