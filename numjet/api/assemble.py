@@ -56,9 +56,9 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     """An array whose parts `data_callback(index)` returns, one call a device.
 
     shape: of the whole. sharding: its layout. data_callback(index): the part for a tuple of slices,
-    an array. dtype: of the parts, which is checked where it is given. Devices of other processes
-    are not asked for. Raises TypeError for what is no sharding, ValueError for parts of another
-    shape or dtype.
+    an array; a layout that cuts nothing asks once. dtype: of the parts, which is checked where it
+    is given. Devices of other processes are not asked for. Raises TypeError for what is no
+    sharding, ValueError for parts of another shape or dtype.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -69,7 +69,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     sharding = _checked("make_array_from_callback", sharding)
     shape = canonical_shape(shape)
     parts = []
-    for _, index in _mine(sharding, shape):
+    places = _mine(sharding, shape)
+    for _, index in places[:1] if sharding.is_fully_replicated else places:  # type: ignore[attr-defined]
         part = np.asarray(data_callback(index))
         want = np.empty(shape, bool)[index].shape
         if part.shape != want:
@@ -110,6 +111,9 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     want = tuple(sharding.shard_shape(shape))
     values = []
     for array in arrays:
+        if not isinstance(array, Array):
+            raise TypeError(f"{name}: Unsupported type for elements in `arrays`: {type(array)}. "
+                            "Put each on its device with numjet.device_put.")
         value = as_array(array)
         if value.shape != want:
             raise ValueError(f"{name}: Expected shard shape {want} doesn't match the single device "
@@ -122,6 +126,12 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     # The parts of a device are found by where they live, as the order of arrays need not be that of
     # the sharding.
     by_device = {next(iter(v.sharding.device_set)): v for v in values}
+    if len(by_device) < len(values):
+        raise ValueError(
+            "When making an array from single-device arrays, the input arrays must be from "
+            "distinct devices, but got device IDs "
+            f"{[next(iter(v.sharding.device_set)).id for v in values]}."
+        )
     if set(by_device) == {device for device, _ in places}:
         values = [by_device[device] for device, _ in places]
     parts = [(index, np.asarray(v)) for (_, index), v in zip(places, values, strict=True)]

@@ -668,7 +668,9 @@ def device_put(
     >>> nj.device_put(np.arange(3), nj.devices()[0])
     Array([0, 1, 2], dtype=int32)
     """
-    del src, donate
+    del src
+    if donate is True and may_alias is True:
+        raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
     if may_alias is False:
         return tree.tree_map(another, device_put(x, device))
     if not (device is None or isinstance(device, Device | Sharding)):

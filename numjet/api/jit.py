@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
-from numjet.api.devices import CpuDevice, asks_nothing, devices
+from numjet.api.devices import CpuDevice, SingleDeviceSharding, asks_nothing, devices
 from numjet.api.flat import check_callable, wraps
 from numjet.api.jit_arguments import (
     as_tuple,
@@ -44,6 +44,7 @@ from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, target
+from numjet.core.shared import Shared
 from numjet.core.spread import SpreadArray, any_spread
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
@@ -88,6 +89,7 @@ class JitCore:
         self.device: Any = None  # that `jit` was told
         self.inline = False  # written in place while another function is staged
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
+        self.within_mesh = False  # PartitionSpecs of these may mean the mesh of `with mesh:`
         self._with_refs: dict = {}  # by which arguments are references
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
@@ -127,6 +129,8 @@ class JitCore:
                     x = leaves[i] = self._as_array(x, i, treedef)
             avals.append(x.aval)
         entry = self._entry(statics, avals, treedef, args, kwargs)
+        if entry.shares and traced and Shared.axes.get():  # which only their traces tell
+            return self._fun(*args, **kwargs)
         if entry.use is not None:
             return _refs().call_closed_over(self, entry, leaves)
         if self.layouts != (None, None):
@@ -155,7 +159,10 @@ class JitCore:
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
     ) -> Entry:
         """The function traced for a signature, now or before."""
-        key: Any = (treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()))
+        key: Any = (
+            treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()),
+            Shared.axes.get(),
+        )  # fmt: skip
         entry = self._entries.get(key)
         if entry is not None and entry.reads_mesh:
             if Spread.contexts and entry.context != (context := Spread.context()):
@@ -364,7 +371,7 @@ class JitCore:
         start = perf_counter()
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
             use, marks = RefUse(reads=True, reshapes=True), Spread.marks
-            reads, context = Spread.reads, Spread.context()
+            reads, context, shares = Spread.reads, Spread.context(), Shared.unknown
             with spans.span("trace", self._name):
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
                                       use)
@@ -377,6 +384,7 @@ class JitCore:
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
         entry.mesh_inside = Spread.marks != marks or any_spread(consts)
         entry.reads_mesh, entry.context = Spread.reads != reads, context
+        entry.shares = Shared.unknown != shares
         return entry
 
     # ---------------------------------------------------------------- stages
@@ -388,7 +396,7 @@ class JitCore:
         place, found = self._place_for(entry, leaves), expected(leaves)
         if self.layouts[0] is not None:
             _, dynamic, kw = self._split(args, kwargs)
-            told = _layouts().of_arguments(self.layouts[0], dynamic, kw, treedef)
+            told = _layouts().of_arguments(self, dynamic, kw, treedef)
             found = [s or f for s, f in zip(told, found, strict=True)]
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
@@ -543,9 +551,13 @@ def jit(
     9.0
     """
     del keep_unused, compiler_options
+    if in_shardings is not None or out_shardings is not None:
+        _layouts().checked(in_shardings, out_shardings, device, backend)
     layouts = tuple([None if asks_nothing(s) else s for s in (in_shardings, out_shardings)])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
+    if isinstance(device, CpuDevice) and not asks_nothing(device):
+        layouts = (None, SingleDeviceSharding(device))
     if device is None and backend not in (None, "cpu"):
         device = devices(backend)[0]
     nums, names = as_tuple(static_argnums, int), as_tuple(static_argnames, str)

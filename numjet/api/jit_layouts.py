@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, SingleDeviceSharding, place
+from numjet.api.devices import Sharding, place
+from numjet.api.layout import Format
 from numjet.api.reshard import constrained, of_context
 from numjet.api.sharding import PartitionSpec
 from numjet.base import tree
@@ -26,8 +27,8 @@ def call(
 ) -> list:
     """A call of a function that was given in_shardings or out_shardings."""
     _, dynamic, kw = core._split(args, kwargs)
-    ins = of_arguments(core.layouts[0], dynamic, kw, treedef)
-    wanted = of_results(core.layouts[1], entry.out_tree)
+    ins = of_arguments(core, dynamic, kw, treedef)
+    wanted = of_results(core, entry.out_tree)
     checked_results(entry.out_avals, wanted)
     leaves[:] = laid_out(leaves, ins, lambda: core._arg_names(treedef))
     if traced:
@@ -57,31 +58,43 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
 
 
 def _is_leaf(x: Any) -> bool:
-    return x is None or isinstance(x, Sharding | PartitionSpec) or hasattr(x, "platform")
+    return x is None or isinstance(x, Sharding | PartitionSpec | Format)
 
 
-def resolved(x: Any, what: str) -> Any:
-    """A sharding from what the user wrote: a Sharding, a device, a PartitionSpec or None."""
-    x = of_context(f"jit {what}", x)
-    if x is None or isinstance(x, Sharding):
-        return x
-    if hasattr(x, "platform"):
-        return SingleDeviceSharding(x)
-    raise ValueError(
-        f"jit: {what} must be made of shardings, PartitionSpecs and None, got {x!r} of type "
-        f"{type(x).__name__}."
-    )
+def checked(ins: Any, outs: Any, device: Any, backend: Any) -> None:
+    """Raise TypeError for leaves of in_shardings and out_shardings that are no layouts, ValueError
+    where a device or a backend is named beside them."""
+    for what, given in (("in_shardings", ins), ("out_shardings", outs)):
+        if given is None:
+            continue
+        for x in tree.tree_leaves(given, _is_leaf):
+            if not _is_leaf(x):
+                raise TypeError(
+                    f"{what} leaf specifications are expected to be PartitionSpec instances, "
+                    f"shardings or None, but got {x}"
+                )
+        if device is not None or backend is not None:
+            raise ValueError(
+                f"If backend or device is specified on jit, then {what} should not be specified."
+            )
 
 
-def _leaves(what: str, given: Any, structure: Any) -> list[Any]:
+def _leaves(core: Any, what: str, given: Any, structure: Any) -> list[Any]:
     """A sharding, or None, for each leaf of `structure`, a treedef."""
+    name = f"{'pjit' if core.within_mesh else 'jit'} {what}"
+
+    def resolved(x: Any) -> Any:
+        place = x.sharding if isinstance(x, Format) else x
+        return of_context(name, place, entered=core.within_mesh)
+
     if _is_leaf(given):
-        return [resolved(given, what)] * structure.num_leaves
-    return [resolved(x, what) for x in tree.flatten_axes(f"jit {what}", structure, given, _is_leaf)]
+        return [resolved(given)] * structure.num_leaves
+    return [resolved(x) for x in tree.flatten_axes(name, structure, given, _is_leaf)]
 
 
-def of_arguments(given: Any, args: tuple, kwargs: dict, structure: Any) -> list[Any]:
+def of_arguments(core: Any, args: tuple, kwargs: dict, structure: Any) -> list[Any]:
     """The shardings of the dynamic leaves: those of (args, kwargs), which `structure` is of."""
+    given = core.layouts[0]
     if given is None:
         return [None] * structure.num_leaves
     if kwargs:
@@ -95,14 +108,14 @@ def of_arguments(given: Any, args: tuple, kwargs: dict, structure: Any) -> list[
             "arguments."
         )
     positional, _ = structure.children()
-    return _leaves("in_shardings", given, positional)
+    return _leaves(core, "in_shardings", given, positional)
 
 
-def of_results(given: Any, structure: Any) -> list[Any]:
+def of_results(core: Any, structure: Any) -> list[Any]:
     """The shardings of the results, None where they follow."""
-    if given is None:
+    if core.layouts[1] is None:
         return [None] * structure.num_leaves
-    return _leaves("out_shardings", given, structure)
+    return _leaves(core, "out_shardings", core.layouts[1], structure)
 
 
 def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> list[Any]:

@@ -110,7 +110,8 @@ def _axis_types(given: Any, count: int) -> tuple:
 
 
 class Mesh(_Axes):
-    """An array of devices with a name for each of its axes. `with mesh:` makes it the current one.
+    """An array of devices with a name for each of its axes. Inside of `with mesh:` a PartitionSpec
+    given to `with_sharding_constraint` means it; `set_mesh` makes it the current one for all else.
 
     devices: an array of Devices, of any rank; axis_names: a name for each axis (ValueError for
     another number); axis_types: an AxisType each. `shape` (sizes by name), `size`, `devices`,
@@ -126,7 +127,10 @@ class Mesh(_Axes):
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        self.devices = np.asarray(devices, dtype=object)
+        if None in names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {names}.")
+        self.devices = np.array(devices, dtype=object)
+        self.devices.flags.writeable = False  # compiled programs are looked up by them
         if self.devices.ndim != len(names):
             raise ValueError(
                 f"Mesh: {len(names)} axis names {names} for an array of devices of shape "
@@ -219,11 +223,11 @@ class Mesh(_Axes):
 
     def __enter__(self) -> Mesh:
         note_context()
-        _tokens.append(current_mesh.set(self))
+        _tokens.append(entered_mesh.set(self))
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        current_mesh.reset(_tokens.pop())
+        entered_mesh.reset(_tokens.pop())
 
     @functools.cached_property
     def _key(self) -> tuple:
@@ -241,6 +245,8 @@ class Mesh(_Axes):
         return hash(self._key)
 
     def __repr__(self) -> str:
+        if self.empty and self.devices.item() is None:
+            return "Mesh(axis_sizes=(), axis_names=())"
         return (
             f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
             f"axis_types={self.axis_types})"
@@ -377,14 +383,17 @@ class AbstractMesh(_Axes):
 
 _NO_MESH = Mesh(np.empty((), dtype=object), ())
 current_mesh: ContextVar[Mesh] = ContextVar("numjet.mesh", default=_NO_MESH)
+# The mesh of `with mesh:`, which constraints alone mean.
+entered_mesh: ContextVar[Mesh] = ContextVar("numjet.entered_mesh", default=_NO_MESH)
 _tokens: list = []
-# The mesh of `set_mesh`, over which all arrays lie; `with mesh:` says nothing of them.
+# The mesh of `set_mesh`, over which all arrays lie; within functions axes may have other types.
 set_for_arrays: ContextVar[Mesh] = ContextVar("numjet.mesh_of_arrays", default=_NO_MESH)
 
 
 def _context() -> tuple:
-    mesh = current_mesh.get()
-    return None if mesh is _NO_MESH else mesh, chosen_axes.get()
+    mesh, entered = current_mesh.get(), entered_mesh.get()
+    known = [None if m is _NO_MESH else m for m in (mesh, entered)]
+    return *known, chosen_axes.get()
 
 
 def note_context() -> None:
@@ -397,17 +406,36 @@ def note_context() -> None:
 Spread.context = _context
 
 
+def context_mesh() -> Mesh:
+    """The mesh of the enclosing `set_mesh`; an empty one outside. A function that is traced is
+    traced again under another one."""
+    Spread.reads += 1
+    return current_mesh.get()
+
+
+def mesh_of_constraints() -> Mesh:
+    """`context_mesh`, or that of the enclosing `with mesh:`."""
+    mesh = context_mesh()
+    return entered_mesh.get() if mesh.empty else mesh
+
+
 def get_mesh() -> Mesh:
-    """The mesh of the enclosing `with mesh:` or `set_mesh`; an empty one outside.
+    """The mesh of the enclosing `set_mesh`; an empty one outside.
+
+    Raises ValueError inside of a traced function, which knows the axes alone: `get_abstract_mesh`.
 
     >>> import numjet as nj
     >>> from numjet import sharding
-    >>> with nj.make_mesh((1,), ("x",)):
+    >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
     ...     print(sharding.get_mesh().axis_names)
     ('x',)
     """
-    Spread.reads += 1
-    return current_mesh.get()
+    if current_trace() is not EVAL:
+        raise ValueError(
+            "`get_mesh` can only be used outside of `numjet.jit`. Maybe you want "
+            "`numjet.sharding.get_abstract_mesh()`?"
+        )
+    return context_mesh()
 
 
 chosen_axes: ContextVar[AbstractMesh | None] = ContextVar("numjet.abstract_mesh", default=None)
@@ -446,7 +474,7 @@ def get_abstract_mesh() -> AbstractMesh:
     >>> sharding.get_abstract_mesh().axis_names
     ()
     """
-    mesh = get_mesh()
+    mesh = context_mesh()
     chosen = chosen_axes.get()
     if chosen is not None:
         return chosen
@@ -478,10 +506,9 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
             )
         note_context()
         self._before = current_mesh.set(mesh), set_for_arrays.set(mesh)
-        self.mesh = mesh
 
-    def __enter__(self) -> Mesh:
-        return self.mesh
+    def __enter__(self) -> None:
+        """Nothing to do: the mesh is the current one since the call."""
 
     def __exit__(self, *exc: Any) -> None:
         current_mesh.reset(self._before[0])

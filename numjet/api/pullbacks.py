@@ -15,12 +15,14 @@ import numpy as np
 from numjet.api.flat import Flat, array_leaves, check_callable, leaf_path
 from numjet.api.gradient_places import placed
 from numjet.api.jit import JitFunction
+from numjet.api.shared_gradients import sharing
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.avals import Placed, ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Linear, Zero
+from numjet.core.shared import Shared
 from numjet.core.structural import convert, instantiate, placed_like
 from numjet.core.trace import aval_of
 from numjet.transforms.eager import linearize as linearize_flat
@@ -40,7 +42,7 @@ class VJP:
 
     __slots__ = (
         "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
-        "__weakref__",
+        "sharing", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
@@ -51,6 +53,7 @@ class VJP:
         self.residuals: list[Any] = []
         self.jaxpr: Any = None
         self.parts: Any = None
+        self.sharing = sharing(leaves, result.outs[: flat.n_out], result.tape)
         # What no output depends on is not kept while the pullback waits.
         result.tape = live_tape(result.tape, result.out_tangents)
 
@@ -93,6 +96,8 @@ class VJP:
                 placed_like(ct, a) if isinstance(ct, Array) else ct
                 for ct, a in zip(cts, self.out_avals, strict=True)
             ]
+        if self.sharing is not None:
+            cts = self.sharing.seeds(cts)
         record = self.record
         if record is not None:
             out_tangents = record.out_tangents[: len(self.out_avals)]
@@ -101,6 +106,8 @@ class VJP:
             args = [*self.residuals, *[Linear(a.tangent()) for a in self.in_avals]]
             given = [ct for ct, out in zip(cts, self.parts.given, strict=True) if out]
             found = backward_pass(self.jaxpr, args, given)[len(self.residuals) :]
+        if self.sharing is not None:
+            found = self.sharing.gradients(found)
         return [_dense(aval, ct) for aval, ct in zip(self.in_avals, found, strict=True)]
 
 
@@ -108,12 +115,12 @@ class _PulledBack:
     """The static part of a pullback as a pytree; compared by identity. `given` says which outputs
     have a tangent in the jaxpr."""
 
-    __slots__ = ("in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given")
+    __slots__ = ("in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given", "sharing")
 
     def __init__(self, pullback: VJP, jaxpr: ClosedJaxpr, given: list[bool]) -> None:
         self.in_tree, self.in_avals = pullback.in_tree, pullback.in_avals
         self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
-        self.jaxpr, self.given = jaxpr, given
+        self.jaxpr, self.given, self.sharing = jaxpr, given, pullback.sharing
 
 
 def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
@@ -133,6 +140,7 @@ def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:
     pullback.in_tree, pullback.in_avals = parts.in_tree, parts.in_avals
     pullback.out_tree, pullback.out_avals = parts.out_tree, parts.out_avals
     pullback.record, pullback.jaxpr, pullback.parts = None, parts.jaxpr, parts
+    pullback.sharing = parts.sharing
     pullback.residuals = list(residuals)
     return pullback
 
@@ -142,7 +150,12 @@ tree.register_pytree_node(VJP, _flatten_pullback, _unflatten_pullback)
 
 def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[Any]) -> list[Any]:
     """Cotangents of `leaves`, dense, from those of the first `n_out` outputs."""
+    shared = sharing(leaves, result.outs[:n_out], result.tape)
+    if shared is not None:
+        cts = shared.seeds(cts)
     found = transpose_tape(result.tape, result.in_vars, result.out_tangents[:n_out], cts)
+    if shared is not None:
+        found = shared.gradients(found)
     return [_dense(x.aval, ct) for x, ct in zip(leaves, found, strict=True)]
 
 
@@ -218,6 +231,11 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     traced = JitFunction(fun, (), (), (), ()).trace(*primals)
     in_tree = tree.tree_structure(tuple(primals))
     closed: ClosedJaxpr = traced.jaxpr
+    if Shared.axes.get() and closed.jaxpr.effects:
+        raise NotImplementedError(
+            "linear_transpose: collectives inside of shard_map. Use vjp, which knows what its "
+            "arguments have in common, or pass check_vma=False to shard_map."
+        )
     out_tree = traced.out_tree
 
     def transposed(cotangent: Any) -> tuple:

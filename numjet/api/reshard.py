@@ -22,9 +22,10 @@ from numjet.api.mesh import (
     AbstractMesh,
     AxisType,
     chosen_axes,
+    context_mesh,
     current_mesh,
     get_abstract_mesh,
-    get_mesh,
+    mesh_of_constraints,
     note_context,
 )
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, of_nowhere
@@ -51,6 +52,13 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     """
     if out_shardings is None:
         raise TypeError("reshard: out_shardings must be given, got None.")
+    for place in tree.tree_leaves(out_shardings, lambda s: isinstance(s, PartitionSpec)):
+        if isinstance(place, Sharding) and not isinstance(place, NamedSharding):
+            raise TypeError(
+                "`out_sharding` argument of reshard only supports instances of `NamedSharding` or "
+                f"`PartitionSpec`. Got {place} of type: {type(place).__name__}. Use "
+                "numjet.device_put to move arrays to a device."
+            )
     return _laid_out("reshard", xs, out_shardings)
 
 
@@ -102,8 +110,8 @@ def _with_types(
         if layout is None:
             raise TypeError(f"{name}: Missing required keyword argument: {what!r}")
         mesh: Any = get_abstract_mesh()
-        if not get_mesh().empty and get_mesh().abstract_mesh == mesh:
-            mesh = get_mesh()
+        if not context_mesh().empty and context_mesh().abstract_mesh == mesh:
+            mesh = context_mesh()
         if mesh.empty:
             named = [s for s in tree.tree_leaves(layout, lambda s: isinstance(s, PartitionSpec))
                      if isinstance(s, NamedSharding)]  # fmt: skip
@@ -173,10 +181,13 @@ def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None
     return _with_types("explicit_axes", f, axes, AxisType.Explicit, "in_sharding", in_sharding)
 
 
-def of_context(name: str, place: Any, error: type[Exception] = RuntimeError) -> Any:
+def of_context(
+    name: str, place: Any, error: type[Exception] = RuntimeError, entered: bool = False
+) -> Any:
     """A sharding from a PartitionSpec of the current mesh, or from one over the axes alone of that
-    mesh; others as they are. Raises `error` for a PartitionSpec where there is no mesh."""
-    mesh = get_mesh()
+    mesh; others as they are. entered: that of `with mesh:` will do. Raises `error` for a
+    PartitionSpec where there is no mesh."""
+    mesh = mesh_of_constraints() if entered else context_mesh()
     if isinstance(place, PartitionSpec):
         chosen = chosen_axes.get()
         if chosen is not None and (mesh.empty or mesh.shape_tuple != chosen.shape_tuple):
@@ -254,7 +265,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 "with_sharding_constraint: one of the shardings is None. Pass a Sharding or a "
                 "PartitionSpec for each array, or leave the array out."
             )
-        spec = of_context(name, spec, RuntimeError if is_check else ValueError)
+        spec = of_context(name, spec, RuntimeError if is_check else ValueError, is_check)
         if spec is not None:
             if not isinstance(spec, Sharding):
                 raise TypeError(
@@ -282,6 +293,11 @@ def _check_explicit(sharding: Sharding) -> None:
     if not isinstance(sharding, NamedSharding):
         return
     kinds = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    if PartitionSpec.UNCONSTRAINED in sharding.spec and not sharding.mesh.auto_axes:
+        raise ValueError(
+            f"{sharding.spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. "
+            f"Got mesh axis_types: {sharding.mesh.axis_types}"
+        )
     for axis in [a for entry in sharding.spec for a in axes_of(entry)]:
         if kinds[axis] is not AxisType.Explicit:
             raise ValueError(

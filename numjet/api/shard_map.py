@@ -16,12 +16,13 @@ from typing import Any
 
 from numjet.api.devices import place
 from numjet.api.flat import array_leaves, check_callable, name_of
-from numjet.api.mesh import AxisType, Mesh, get_mesh, use_abstract_mesh
+from numjet.api.mesh import AbstractMesh, AxisType, Mesh, context_mesh, use_abstract_mesh
 from numjet.api.reshard import constrained, over_types, typed_mesh
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.avals import any_placed
+from numjet.core.shared import Shared
 from numjet.core.spread import SpreadArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, transpose
 from numjet.core.trace import Tracer
@@ -50,8 +51,10 @@ def shard_map(
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
     which axes of `mesh` (or of the current mesh, or of the shard_map around this one). axis_names:
     the axes that `f` is mapped over, all by default; over the others its arguments are whole.
-    check_vma: test that an output that is not cut over an axis does not vary along it; without the
-    test the first device's value is taken. Without `f` the result is a decorator. Differentiable.
+    check_vma: test that an output that is not cut over an axis does not vary along it, and in
+    gradients taken inside of `f` count what does not vary once; without the test the first device's
+    value is taken, and each device's value is one of its own. Without `f` the result is a
+    decorator. Differentiable.
     Raises ValueError when a dimension is no multiple of the parts it is cut into, for an axis that
     the mesh has not, and where there is no mesh.
 
@@ -67,11 +70,30 @@ def shard_map(
             check_vma=check_vma,
         )  # fmt: skip
     check_callable("shard_map", f)
+    if not isinstance(axis_names, set | frozenset):
+        raise TypeError(
+            "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+            f"{type(axis_names)}"
+        )
+    if not isinstance(mesh, Mesh | AbstractMesh | None):
+        raise TypeError(
+            "shard_map requires a `Mesh` or an `AbstractMesh` instance for its `mesh` argument, "
+            f"but got {mesh} of type {type(mesh)}."
+        )
+    for what, given in (("in_specs", in_specs), ("out_specs", out_specs)):
+        for spec in tree.tree_leaves(given):
+            if not isinstance(spec, PartitionSpec):
+                raise TypeError(
+                    f"shard_map {what} argument must be a pytree of `PartitionSpec` instances, "
+                    f"but it holds {spec} of type {type(spec).__name__}."
+                )
 
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
         where, names = _mapped_axes(mesh, axis_names)
         leaves, in_tree = array_leaves("shard_map", args)
+        if isinstance(where, AbstractMesh):
+            where = _with_devices(where, leaves)
         leaves = [as_array(x) for x in leaves]
         specs = (_own_specs(where, leaves) if in_specs is None
                  else _spread("in_specs", in_specs, args))  # fmt: skip
@@ -94,9 +116,13 @@ def shard_map(
         def local(*values: Any) -> list[Any]:
             before = _around.get()[1]
             token = _around.set((where, before | set(names)))
+            others = tuple([pair for pair in Shared.axes.get() if pair[0] not in names])
+            mine = tuple([(n, where.shape[n]) for n in names]) if check_vma else ()
+            tested = Shared.axes.set(others + mine)
             try:
                 out = f(*tree.tree_unflatten(in_tree, values))
             finally:
+                Shared.axes.reset(tested)
                 _around.reset(token)
             outs, treedef = array_leaves("shard_map", out, "output")
             out_tree.append((treedef, _spread("out_specs", out_specs, out)))
@@ -121,7 +147,7 @@ def shard_map(
 def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
     """The mesh, and the names of its axes that are mapped here, in its order."""
     around, taken = _around.get()
-    where = mesh if mesh is not None else around if around is not None else get_mesh()
+    where = mesh if mesh is not None else around if around is not None else context_mesh()
     if isinstance(where, Mesh) and where.empty:
         raise ValueError(
             "shard_map: the context mesh cannot be empty. Pass mesh=..., or call it inside "
@@ -142,6 +168,24 @@ def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
     return where, [
         n for n in where.axis_names if (n in axis_names if axis_names else n not in taken)
     ]
+
+
+def _with_devices(mesh: AbstractMesh, leaves: Sequence[Any]) -> Any:
+    """The mesh of devices that the arguments lie over, for the axes alone of it.
+
+    Raises ValueError for concrete arguments that lie over no mesh.
+    """
+    arrays = [x for x in leaves if not isinstance(x, Tracer)]
+    for x in arrays:
+        over = getattr(getattr(x, "sharding", None), "mesh", None)
+        if not isinstance(over, Mesh):
+            raise ValueError(
+                "Please pass Arrays with a `NamedSharding` as input to `shard_map` when passing "
+                f"`AbstractMesh` to the mesh argument; got one of type {type(x).__name__}."
+            )
+        if over.shape_tuple == mesh.shape_tuple:
+            return over.update(axis_types=mesh.axis_types)
+    return mesh
 
 
 def _own_specs(mesh: Mesh, leaves: Sequence[Any]) -> list[PartitionSpec]:

@@ -13,7 +13,7 @@ import enum
 import functools
 import math
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,68 +45,98 @@ class MemorySpace(enum.Enum):
 memory = types.SimpleNamespace(Space=MemorySpace)
 
 
-class PartitionSpec(tuple):
+class P:
     """For each dimension of an array the mesh axis that it is split over: a PartitionSpec.
 
     partitions: a name, a tuple of names (split over the first, each part over the second), or None.
     Trailing dimensions left out are not split. unreduced, reduced: sets of axes whose parts are
-    still to be added up, or have been, kept for programs that ask.
+    still to be added up, or have been, kept for programs that ask. It is a sequence of its entries,
+    a leaf of pytrees, and equal to no tuple.
 
     >>> import numjet as nj
     >>> nj.P("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
     """
 
+    __slots__ = ("partitions", "unreduced", "reduced")
     UNCONSTRAINED = type("UNCONSTRAINED", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
+    partitions: tuple
     unreduced: frozenset
     reduced: frozenset
 
-    def __new__(
-        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
-    ) -> PartitionSpec:
-        made = super().__new__(cls, [_entry(e) for e in partitions])
-        named = {name for entry in partitions for name in axes_of(entry)}
+    def __init__(
+        self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
+    ) -> None:
+        self.partitions = tuple([_entry(e) for e in partitions])
+        named = {name for entry in self.partitions for name in axes_of(entry)}
         for what, names in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(names, set | frozenset):
                 raise TypeError(f"PartitionSpec: {what} must be a set of names, got {names!r}.")
+            if None in names:
+                raise ValueError(
+                    f"{what} cannot contain None: all of its elements are axes of the mesh, got "
+                    f"{names!r}."
+                )
             if named & names:
                 raise ValueError(
                     f"PartitionSpec: axes {sorted(named & names)} are both partitions and {what}."
                 )
-        made.unreduced, made.reduced = frozenset(unreduced), frozenset(reduced)
-        return made
+        if unreduced & reduced:
+            raise ValueError(
+                "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
+                f"unreduced: {unreduced} and reduced: {reduced}."
+            )
+        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
 
-    @property
-    def partitions(self) -> tuple:
-        """The entries, as a plain tuple."""
-        return tuple(self)
+    def __len__(self) -> int:
+        return len(self.partitions)
 
-    def update(self, **changes: Any) -> PartitionSpec:
+    def __getitem__(self, at: Any) -> Any:
+        return self.partitions[at]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.partitions)
+
+    def __contains__(self, entry: Any) -> bool:
+        return entry in self.partitions
+
+    def index(self, entry: Any) -> int:
+        """The first dimension that has this entry. Raises ValueError where none has."""
+        return self.partitions.index(_entry(entry))
+
+    def count(self, entry: Any) -> int:
+        """How many dimensions have this entry."""
+        return self.partitions.count(_entry(entry))
+
+    def update(self, **changes: Any) -> P:
         """The spec with other `partitions`, `unreduced` or `reduced`."""
-        return PartitionSpec(
+        return P(
             *changes.get("partitions", self),
             unreduced=changes.get("unreduced", self.unreduced),
             reduced=changes.get("reduced", self.reduced),
         )
 
-    def __add__(self, other: Any) -> PartitionSpec:
+    def __add__(self, other: Any) -> P:
+        if isinstance(other, P):
+            unreduced, reduced = self.unreduced | other.unreduced, self.reduced | other.reduced
+            return P(*self, *other, unreduced=unreduced, reduced=reduced)
+        return self.update(partitions=(*self, *other)) if isinstance(other, tuple) else (
+            NotImplemented
+        )
+
+    def __radd__(self, other: Any) -> P:
         if not isinstance(other, tuple):
             return NotImplemented
-        return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+        return self.update(partitions=(*other, *self))
+
+    def _key(self) -> tuple:
+        return self.partitions, self.unreduced, self.reduced
 
     def __eq__(self, other: Any) -> bool:
-        if isinstance(other, PartitionSpec) and (self.unreduced, self.reduced) != (
-            other.unreduced,
-            other.reduced,
-        ):
-            return False
-        return tuple.__eq__(self, other)
-
-    def __ne__(self, other: Any) -> bool:
-        return not self == other
+        return self is other or isinstance(other, P) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return tuple.__hash__(self)
+        return hash(self._key())
 
     def __repr__(self) -> str:
         parts = [*map(repr, self)]
@@ -115,15 +145,18 @@ class PartitionSpec(tuple):
             for what, names in (("unreduced", self.unreduced), ("reduced", self.reduced))
             if names
         ]
-        return f"P({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        return f"P({', '.join(parts)}{',' if len(self) == len(parts) == 1 else ''})"
 
     def __reduce__(self) -> tuple:
-        return _spec, (tuple(self), self.unreduced, self.reduced)
+        return _spec, self._key()
+
+
+PartitionSpec = P
 
 
 def _entry(entry: Any) -> Any:
     """An entry as it is kept: a tuple of one name is the name, one of none is None."""
-    if not isinstance(entry, tuple | list) or isinstance(entry, PartitionSpec):
+    if not isinstance(entry, tuple | list):
         return entry
     if any([isinstance(name, tuple) for name in entry]):
         raise ValueError(f"A tuple inside of a PartitionSpec cannot hold another, got {entry!r}.")
@@ -131,10 +164,7 @@ def _entry(entry: Any) -> Any:
 
 
 def _spec(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
-    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
-
-
-P = PartitionSpec
+    return P(*partitions, unreduced=unreduced, reduced=reduced)
 
 
 def axes_of(entry: Any) -> tuple:
@@ -161,12 +191,31 @@ class NamedSharding(Sharding):
     @property
     def is_fully_addressable(self) -> bool:
         """Whether all devices are of this process."""
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(
+                "is_fully_addressable is not implemented for AbstractMesh: it has no devices."
+            )
         return Cluster.count == 1 or all(
             d.process_index == Cluster.index for d in self.mesh.devices.flat
         )
 
-    def __init__(self, mesh: Any, spec: Any, *, memory_kind: str | None = None) -> None:
-        spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+    def __init__(self, mesh: Any, spec: Any, memory_kind: str | None = None) -> None:
+        if not isinstance(spec, P):
+            raise TypeError(
+                f"NamedSharding: spec must be a PartitionSpec (numjet.P), got {spec!r} of type "
+                f"{type(spec).__name__}."
+            )
+        for name in spec.unreduced:
+            if name not in mesh.axis_names:
+                raise ValueError(
+                    f"Unreduced axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got "
+                    f"pspec={spec}."
+                )
+        if not spec.unreduced <= set(mesh.explicit_axes):
+            raise ValueError(
+                "Unreduced axes can only refer to mesh axes that is of type `Explicit`. Got "
+                f"unreduced axes: {spec.unreduced} and mesh: {mesh}."
+            )
         names = [name for entry in spec for name in axes_of(entry)]
         for name in names:
             if name not in mesh.axis_names:
@@ -188,6 +237,16 @@ class NamedSharding(Sharding):
     def device_set(self) -> set[Device]:
         """The devices that hold parts."""
         return set(self.mesh.devices.flat)
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold parts."""
+        return self.mesh.size
+
+    def check_compatible_aval(self, aval_shape: tuple) -> None:
+        """Raise ValueError where an array of this shape has fewer dimensions than the spec."""
+        if len(self.spec) > len(aval_shape):
+            self._parts(tuple(aval_shape))
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -365,7 +424,7 @@ class NamedSharding(Sharding):
         return hash(self._key())
 
     def _key(self) -> tuple:
-        return self.mesh, tuple(self.spec), self.memory_kind
+        return self.mesh, self.spec, self.memory_kind
 
     def __repr__(self) -> str:
         kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.mesh import get_mesh
+from numjet.api.mesh import context_mesh
 from numjet.api.shard_map import shard_map
 from numjet.api.sharding import PartitionSpec
 from numjet.base import tree
@@ -64,7 +64,7 @@ def smap(
 
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
-        if get_mesh().empty:
+        if context_mesh().empty:
             raise ValueError(
                 "The context mesh cannot be empty. Use `numjet.set_mesh(mesh)` to enter into a "
                 "mesh context."

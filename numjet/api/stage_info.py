@@ -157,11 +157,10 @@ def _as_compiled(traced: Any, values: list) -> list:
 
 def _wanted(traced: Any) -> list[Any] | None:
     """The shardings that jit was told for the results."""
-    given = traced._fun.layouts[1]
-    if given is None:
+    if traced._fun.layouts[1] is None:
         return None
     layouts = importlib.import_module("numjet.api.jit_layouts")
-    return layouts.of_results(given, traced._entry.out_tree)
+    return layouts.of_results(traced._fun, traced._entry.out_tree)
 
 
 def executable(traced: Any) -> Any:

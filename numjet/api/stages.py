@@ -26,7 +26,7 @@ class Entry:
 
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
-        "mesh_inside", "reads_mesh", "context",
+        "mesh_inside", "reads_mesh", "context", "shares",
     )
 
     def __init__(
@@ -49,6 +49,7 @@ class Entry:
         self.mesh_inside = False  # whether it says itself how values are laid out over devices
         # Whether the function asked for the current mesh, and what that was.
         self.reads_mesh, self.context = False, None
+        self.shares = False  # whether it takes gradients of what members of an axis may share
 
 
 class Traced(Described):

@@ -30,7 +30,7 @@ from numjet.core.structural import (
 from numjet.ops.arithmetic import div, mul
 from numjet.ops.logic import eq
 from numjet.ops.reduce import reduce_max, reduce_min
-from numjet.ops.shape import concatenate, iota, reshape
+from numjet.ops.shape import canonical_axis, concatenate, iota, reshape
 from numjet.ops.slicing import dynamic_index_in_dim, index_in_dim
 from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
 
@@ -348,7 +348,7 @@ def all_gather(
         leaf = as_array(leaf)
         if not leaf.ndim and tiled:
             raise ValueError("all_gather: tiled=True needs an axis to join along, got a scalar.")
-        place = axis % (leaf.ndim + (not tiled))
+        place = canonical_axis(axis, leaf.ndim + (not tiled))
         out = all_gather_p.bind(leaf, axis_name=name, axis=place, size=size)
         if tiled:
             shape = leaf.shape
@@ -363,7 +363,7 @@ def _gather_over_all(x: Any, names: tuple, axis: int, tiled: bool) -> Any:
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
-        place, shape = axis % (leaf.ndim + (not tiled)), leaf.shape
+        place, shape = canonical_axis(axis, leaf.ndim + (not tiled)), leaf.shape
         for name in reversed(names):
             leaf = all_gather(leaf, name, axis=place)
         width = shape[place] if tiled else 1
@@ -603,7 +603,8 @@ def all_to_all(
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
-        split, concat = split_axis % leaf.ndim, concat_axis % leaf.ndim
+        split = canonical_axis(split_axis, leaf.ndim)
+        concat = canonical_axis(concat_axis, leaf.ndim)
         shape = leaf.shape
         if shape[split] % n if tiled else shape[split] != n:
             raise ValueError(
@@ -681,7 +682,7 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
-        place = scatter_dimension % leaf.ndim
+        place = canonical_axis(scatter_dimension, leaf.ndim)
         shape = leaf.shape
         if shape[place] % n if tiled else shape[place] != n:
             raise ValueError(

@@ -14,6 +14,7 @@ from numjet.core.hooks import Spread
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.memo import FunctionMemo
 from numjet.core.refs import RefUse, hold, refuse_returned
+from numjet.core.shared import Shared
 from numjet.core.structural import convert
 from numjet.transforms.batch import axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
@@ -83,7 +84,10 @@ def stage_once(
     """
     known = None if use is None or config.check_tracer_leaks.value else _staged.entries(fun)
     try:
-        key: Any = (in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()))
+        key: Any = (
+            in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()),
+            Shared.axes.get(),
+        )  # fmt: skip
         if Spread.contexts:
             key = (*key, Spread.context())
         found = None if known is None else known.get(key)
@@ -92,9 +96,15 @@ def stage_once(
     if found is not None:
         Spread.reads += found[1]  # whoever is being traced depends on the mesh, too
         return found[0]
-    reads = Spread.reads
+    reads, joined = Spread.reads, Shared.joined
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use)
+    if Shared.joined != joined:
+        raise NotImplementedError(
+            f"{name or name_of(fun)}: a gradient of collectives inside of the body of a loop or a "
+            "branch inside of shard_map. Take the gradient outside of the loop, or pass "
+            "check_vma=False to shard_map, where each device's value is one of its own."
+        )
     made = jaxpr, tuple(consts), out_tree[0]
     if known is not None and use is not None and not (use.refs or use.fixed or has_tracers(consts)):
         known[key] = made, Spread.reads != reads

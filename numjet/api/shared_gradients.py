@@ -1,0 +1,118 @@
+"""Gradients inside of `shard_map`: what the members of an axis have in common counts once.
+
+Transposition takes each member's value for one of its own: a `psum` of cotangents is the transpose
+of a `psum`, the gradient is that of the sum of all members' results, and each member gets its share
+of it. With `check_vma` a value that does not vary along an axis is one value: as a result it counts
+once and not once a member, as an argument its gradient is the sum of all shares. For
+`api.pullbacks`, which pull cotangents back. What would break it: a traced value of a function that
+is staged inside of `shard_map`, which says nothing of its members; `jit` runs such functions in
+place, bodies of loops are refused.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.base.record import record
+from numjet.core import dtypes
+from numjet.core.array import as_array
+from numjet.core.primitive import Zero
+from numjet.core.shared import Shared
+from numjet.core.structural import convert
+from numjet.core.trace import current_trace
+from numjet.ops.arithmetic import div, mul
+from numjet.ops.collective import psum
+from numjet.transforms.batch import BatchTrace, BatchTracer
+from numjet.transforms.jvp import JVPTracer
+from numjet.transforms.stage import StageTrace
+
+
+def varies(x: Any, name: Any) -> bool:
+    """Whether a value differs between the members of a mapped axis."""
+    while True:
+        if type(x) is JVPTracer:
+            x = x.primal
+        elif type(x) is BatchTracer:
+            if x.owner.axis.name == name:
+                return True
+            x = x.value
+        else:
+            return False
+
+
+def _is_known(name: Any) -> bool:
+    """Whether values of the current trace say if they vary along the axis."""
+    trace: Any = current_trace()
+    while trace is not None and type(trace) is not StageTrace:
+        if type(trace) is BatchTrace and trace.axis.name == name:
+            return True
+        trace = getattr(trace, "parent", None)
+    return False
+
+
+@record(frozen=True)
+class Sharing:
+    """once: for each axis of whose results none varies along it, its size; some: for each of the
+    others, for each result whether it does not vary; ins: for each axis, for each argument whether
+    it does not vary."""
+
+    once: dict[Any, int]
+    some: dict[Any, tuple[int, list[bool]]]
+    ins: dict[Any, list[bool]]
+
+    def seeds(self, cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the results, a share for each member of what is one value."""
+        found = list(cts)
+        for size, shared in self.some.values():
+            found = [_scaled(ct, size, div) if s else ct for ct, s in zip(found, shared)]
+        return found
+
+    def gradients(self, cts: Sequence[Any]) -> list[Any]:
+        """Cotangents of the arguments, from each member's."""
+        found = list(cts)
+        for name, shared in self.ins.items():
+            size = self.once.get(name, 1)
+            found = [
+                _joined(ct, name, size) if s else _scaled(ct, size, div)
+                for ct, s in zip(found, shared, strict=True)
+            ]
+        return found
+
+
+def _joined(ct: Any, name: Any, size: int) -> Any:
+    """The sum of the members' shares of a cotangent, of results that count once for `size`."""
+    if type(ct) is Zero or ct.aval.dtype == dtypes.float0:
+        return ct
+    if varies(ct, name):
+        return _scaled(psum(ct, name), size, div)
+    members = dict(Shared.axes.get())[name]
+    return ct if members == size else _scaled(ct, members, mul)
+
+
+def _scaled(ct: Any, size: int, how: Any) -> Any:
+    if size == 1 or type(ct) is Zero or ct.aval.dtype == dtypes.float0:
+        return ct
+    return how(ct, convert(as_array(size), ct.aval.dtype))
+
+
+def sharing(leaves: Sequence[Any], outs: Sequence[Any], tape: Sequence[Any]) -> Sharing | None:
+    """What of the arguments and results of a function, whose linear part `tape` is, does not vary
+    along the axes of `shard_map`; None outside of it."""
+    axes = Shared.axes.get()
+    if not axes:
+        return None
+    once: dict[Any, int] = {}
+    some: dict[Any, tuple[int, list[bool]]] = {}
+    ins: dict[Any, list[bool]] = {}
+    for name, size in axes:
+        if not _is_known(name):
+            Shared.unknown += 1
+            Shared.joined += any(eqn.primitive.collective for eqn in tape)
+            continue
+        shared = [not varies(x, name) for x in outs]
+        if all(shared):
+            once[name] = size
+        else:
+            some[name] = size, shared
+        ins[name] = [not varies(x, name) for x in leaves]
+    return Sharing(once, some, ins)

@@ -1,0 +1,19 @@
+"""The axes of `shard_map` along which it is known what varies, and gradients taken where it is not.
+
+`api.shared_gradients` reads the one and counts the others; `jit`, and what stages bodies of loops,
+see from the counts that a function did so while it was traced.
+"""
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+
+class Shared:
+    """axes: pairs (name, size) of the axes of shard_maps around that test what varies (check_vma).
+    unknown: gradients inside of a staged function, inside of such; joined: those of them with
+    collectives."""
+
+    axes: ContextVar[tuple[tuple[Any, int], ...]] = ContextVar("numjet.tested_axes", default=())
+    unknown = 0
+    joined = 0
