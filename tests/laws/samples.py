@@ -20,6 +20,7 @@ from numjet.experimental import checkify, io_callback
 from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import permute_rows
 from numjet.ops.cond import chosen_p
+from numjet.ops.exchange import pvary_p
 from numjet.ops.fma import fma
 from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
 from numjet.ops.special_series import polynomial
@@ -479,6 +480,7 @@ for _name, _fun in {
     "ppermute": lambda x: x * lax.ppermute(x, "i", [(0, 1), (1, 2)]),
     "all_to_all": lambda x: lax.all_to_all(x, "i", 0, 0) * x,
     "reduce_scatter": lambda x: lax.psum_scatter(x, "i") * x[0],
+    "pvary": lambda x: x * pvary_p.bind(lax.psum(x, "i"), axis_name="i"),
     "ragged_all_to_all": lambda x: x * lax.ragged_all_to_all(
         x, jnp.zeros_like(x), jnp.arange(3), jnp.ones(3, int),
         jnp.full(3, lax.axis_index("i")), jnp.ones(3, int), axis_name="i"),

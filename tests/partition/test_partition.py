@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import partitioned
 import pytest
+from partitioned import on_devices
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
-from numjet.core.jaxpr import eval_jaxpr
 from numjet.experimental.custom_partitioning import (
     ArrayMapping,
     CompoundFactor,
     SdyShardingRule,
     custom_partitioning,
 )
-from numjet.partition.emit import Partitioned, partition
+from numjet.partition.emit import Partitioned
 from numjet.sharding import NamedSharding
-from numjet.transforms.stage import hoist_consts
 
 SIZES = {"x": 4, "y": 2}
 rng = np.random.default_rng(0)
@@ -46,26 +46,7 @@ def eight() -> Iterator[None]:
 
 def cut(f: Callable, args: tuple, ins: list, outs: list | None = None) -> Partitioned:
     """The program of one device."""
-    closed = nj.make_jaxpr(f)(*args)
-    whole = hoist_consts(closed.jaxpr)
-    ins = [None] * len(closed.consts) + ins
-    outs = [None] * len(whole.out_avals) if outs is None else outs
-    found = partition(whole, ins, outs, SIZES)
-    found.consts = closed.consts  # type: ignore[attr-defined]
-    return found
-
-
-def on_devices(found: Partitioned, args: tuple) -> tuple:
-    """The program of one device, run on all."""
-    def spec(layout: tuple) -> nj.P:
-        return nj.P(*[axes or None for axes in layout])
-
-    mesh = nj.make_mesh((4, 2), ("x", "y"))
-    run = nj.shard_map(
-        lambda *xs: tuple(eval_jaxpr(found.closed.jaxpr, found.closed.consts, *xs)),
-        mesh=mesh, in_specs=tuple(map(spec, found.ins)), out_specs=tuple(map(spec, found.outs)),
-    )  # fmt: skip
-    return run(*found.consts, *args)  # type: ignore[attr-defined]
+    return partitioned.cut(f, args, ins, outs, SIZES)
 
 
 def agrees(f: Callable, args: tuple, ins: list, outs: list | None = None) -> Partitioned:
