@@ -64,9 +64,10 @@ class P:
     unreduced: frozenset
     reduced: frozenset
 
-    def __init__(
-        self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
-    ) -> None:
+    def __new__(
+        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
+    ) -> P:  # pickles that JAX wrote call it alone
+        self = object.__new__(cls)
         self.partitions = tuple([_entry(e) for e in partitions])
         named = {name for entry in self.partitions for name in axes_of(entry)}
         for what, names in (("unreduced", unreduced), ("reduced", reduced)):
@@ -87,6 +88,7 @@ class P:
                 f"unreduced: {unreduced} and reduced: {reduced}."
             )
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+        return self
 
     def __len__(self) -> int:
         return len(self.partitions)

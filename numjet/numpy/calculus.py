@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.errors import ConcretizationTypeError
+from numjet.base.errors import ConcretizationTypeError, ShardingTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import any_symbolic, largest
+from numjet.core.structural import placed_like
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import array, zeros
@@ -293,6 +294,13 @@ def _convolution(
     swapped = x.aval.size < y.aval.size
     if swapped:
         x, y = y, x
+    placed = x.aval.placed
+    if y.aval.placed is not None:
+        raise ShardingTypeError(
+            f"{name}: Please specify the output sharding: the shorter of {x.aval} and {y.aval} is "
+            "cut over Explicit axes. Lay it out whole with numjet.reshard."
+        )
+    x = placed_like(x, x.aval.bare())  # windows reach from part to part
     m = y.aval.size
     pads = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}
     if mode not in pads:
@@ -309,7 +317,16 @@ def _convolution(
         rows = ArrayImpl(places, ShapedArray(places.shape, places.dtype))
     windows = getitem(padded, rows)
     out = dot(windows, kernel, precision=precision, preferred_element_type=preferred)
-    return lax.rev(out, (0,)) if swapped and not flip_v else out
+    out = lax.rev(out, (0,)) if swapped and not flip_v else out
+    if placed is None:
+        return out
+    parts = math.prod([placed.mesh.shape[a] for axes in placed.layout(1) for a in axes])
+    if size % parts:
+        raise ShardingTypeError(
+            f"{name}: the {size} elements of the result are not divisible by the {parts} parts "
+            f"that {x.aval} is cut into. Lay the operand out whole with numjet.reshard."
+        )
+    return placed_like(out, out.aval.with_axes(placed, tuple(placed.spec)))
 
 
 def convolve(

@@ -104,6 +104,8 @@ def _strict(
         )
     if name == "gather" and not _gathers(params, layouts[1]):
         raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[1]))
+    if name == "conv_general_dilated" and (spatial := _convolved(avals, outs, layouts, params)):
+        return [spatial]
     if name in _KEPT:
         found = [_kept(name, avals, layouts)]
         _check_once(name, avals, outs, found)
@@ -206,6 +208,28 @@ def _sayable(rule: Rule, dims: Sequence[tuple], cuts: Cuts, sizes: Any) -> bool:
                 return False
             complete = complete and count(cuts.get(f, ()), sizes) == rule.sizes[f]
     return True
+
+
+def _convolved(
+    avals: tuple, outs: Sequence[ShapedArray], layouts: list[Layout], params: dict
+) -> Layout | None:
+    """The layout of a convolution along axes that are cut: the operand's, the kernel being whole.
+    None where they are not cut."""
+    numbers = params["dimension_numbers"]
+    lhs, out = numbers.lhs_spec, numbers.out_spec
+    if not any(layouts[0][i] for i in lhs[2:]) and not any(layouts[1]):
+        return None
+    if any(layouts[1]) or layouts[0][lhs[1]]:
+        raise ShardingTypeError(
+            "Please specify the output sharding via `out_sharding` parameter of "
+            f"`conv_general_dilated`: got {_shown(avals)}. Or lay the kernel out whole with "
+            "numjet.reshard."
+        )
+    found: list[tuple] = [()] * outs[0].ndim
+    for i, j in zip(lhs, out, strict=True):
+        if i != lhs[1]:
+            found[j] = layouts[0][i]
+    return tuple(found)
 
 
 def _kept(name: str, avals: tuple, layouts: list[Layout]) -> Layout:

@@ -13,6 +13,7 @@ import pytest
 import numjet as nj
 from numjet import lax, numpy as jnp, random
 from numjet.base.errors import ShardingTypeError
+from numjet.scipy import signal
 from numjet.sharding import AxisType, auto_axes, explicit_axes, get_abstract_mesh
 
 
@@ -361,3 +362,19 @@ def test_avals() -> None:
     assert aval.sharding.mesh == get_abstract_mesh() or get_abstract_mesh().empty
     text = str(nj.make_jaxpr(lambda x: jnp.sin(x).T)(x))
     assert "a:f32[8@x,4]" in text and "c:f32[4,8@x]" in text
+
+
+@pytest.mark.parametrize("f", [jnp.convolve, jnp.correlate, signal.convolve])
+@pytest.mark.parametrize("how", ["full", "same", "valid"])
+def test_convolutions_of_a_cut_vector(f: Any, how: str) -> None:
+    x, kernel = np.arange(8.0, dtype=np.float32), np.ones(3, np.float32)
+    over = nj.make_mesh((2, 4), ("x", "y"))
+    with nj.set_mesh(over):
+        cut = nj.device_put(x, nj.P("x"))
+        got = f(cut, kernel, how)
+        assert got.sharding == nj.NamedSharding(over, nj.P("x"))
+        np.testing.assert_array_equal(got, f(x, kernel, how))
+        with pytest.raises(ShardingTypeError, match="specify the output sharding"):
+            f(cut, nj.device_put(x, nj.P("y")), how)
+    with nj.set_mesh(over), pytest.raises(ShardingTypeError, match="divi"):
+        f(cut, np.ones(4, np.float32))

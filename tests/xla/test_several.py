@@ -122,7 +122,7 @@ for f, want in [
     assert typed(one) == typed(other) == (want, True), (one, other, want)
     np.testing.assert_allclose(one, other, **near)
     for out in (one, other):
-        assert out.aval.sharding.spec == tuple(out.sharding.spec) + (None,) * (
+        assert tuple(out.aval.sharding.spec) == tuple(out.sharding.spec) + (None,) * (
             out.ndim - len(out.sharding.spec))
 for f in (lambda e: e + nj.device_put(X, at("y")), lambda e: e.T @ e, lambda e: jnp.sort(e, 0)):
     for run in (f, nj.jit(f)):
