@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from numjet.api import devices
-from numjet.api.jit import JitCore
 from numjet.base import config, tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.core import array, hooks
@@ -42,7 +41,7 @@ EXPLICIT: frozenset[CodeType] = frozenset([
     f.__code__ for f in (devices.device_put, devices.device_get, devices.copy_to_host_async,
                          RemoteArray.copy_to_host_async)])
 # Where arguments are looked at for their types alone, and functions whose numbers say how much.
-_ABSTRACT = frozenset([JitCore.trace.__code__])
+_ABSTRACT = frozenset(["JitCore.trace"])
 _COUNTS = frozenset(["arange"])
 # Arguments that say how, and are no values: small integers are one object wherever they are meant.
 _OPTIONS = frozenset(
@@ -83,9 +82,9 @@ def _entry() -> FrameType | None:
     frame: Any = sys._getframe(1)
     found = None
     while frame is not None:
-        if frame.f_code in _ABSTRACT:
-            return None
         if is_ours(frame.f_code.co_filename):
+            if frame.f_code.co_qualname in _ABSTRACT:
+                return None
             found = frame
         elif found is not None and found.f_code.co_filename != __file__:
             break

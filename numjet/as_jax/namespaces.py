@@ -27,13 +27,6 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
-    # Libraries import it for their kernels on GPUs, at the head of modules that run on CPUs too.
-    "jax.experimental.pallas": {
-        name: f"numjet.as_jax.stand_ins:{name}" for name in ("BlockSpec", "pallas_call")
-    },
-    "jax.experimental.pallas.triton": {
-        "CompilerParams": "numjet.as_jax.stand_ins:CompilerParams"
-    },
     "jax.extend.ifrt_programs": {"ifrt_programs": "numjet.as_jax.stand_ins:IfrtPrograms"},
     "jax.lib": {},
     "jax.ops": {

@@ -308,30 +308,6 @@ def to_complex_dtype(dtype: Any) -> np.dtype:
     return np.dtype(result_type(dtype, np.complex64))
 
 
-# ------------------------------------------------------------------ pallas
-class BlockSpec:
-    """How a kernel of Pallas reads an operand. Raises NotImplementedError."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise _no_pallas(type(self).__name__)
-
-
-class CompilerParams(BlockSpec):
-    """How a kernel of Pallas is compiled. Raises NotImplementedError."""
-
-
-def pallas_call(*_: Any, **__: Any) -> Any:
-    """Not there: raises NotImplementedError, as there are no kernels of Pallas."""
-    raise _no_pallas("pallas_call")
-
-
-def _no_pallas(name: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"jax.experimental.pallas: {name} is not there, as numjet compiles fused kernels itself. "
-        "Write the function with jax.numpy and lax under jit."
-    )
-
-
 # ------------------------------------------------------------------ tests
 def check_close(
     xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = ""

@@ -235,19 +235,3 @@ def test_types_that_annotations_name():
         ) if not __import__("operator").attrgetter(name)(jax)]
     """)
     assert seen["missing"] == []
-
-
-def test_pallas_may_be_imported_and_not_called():
-    seen = report("""
-        import numjet.as_jax
-        from jax.experimental import pallas as pl
-        from jax.experimental.pallas import triton
-        out["told"] = []
-        for refused in pl.BlockSpec, pl.pallas_call, triton.CompilerParams:
-            try:
-                refused(None)
-            except NotImplementedError as error:
-                out["told"].append(str(error))
-    """)
-    assert len(seen["told"]) == 3
-    assert all("pallas: " in told and "under jit" in told for told in seen["told"])
