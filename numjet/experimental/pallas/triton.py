@@ -23,7 +23,8 @@ def load(
     """What a reference holds, where a mask says so.
 
     ref: a reference, or a part of one (`ref.at[...]`). mask: bool, of its shape or broadcast to it;
-    other: what stands elsewhere, 0 unless given. The others are for GPUs.
+    other: what stands elsewhere, 0 unless given. cache_modifier, eviction_policy, volatile: for
+    GPUs.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> from numjet.experimental.pallas import triton
