@@ -408,7 +408,10 @@ def flag(name: str) -> Any:
     silent = jax_flags.find(name)
     if silent is None:
         known = ", ".join(sorted(FLAGS))
-        raise AttributeError(f"config has no flag {name!r}. Known flags: {known}.")
+        raise AttributeError(
+            f"Unrecognized config option: config has no flag {name!r}. Known flags: "
+            f"{known}."
+        )
     return silent
 
 

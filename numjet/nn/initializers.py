@@ -220,7 +220,10 @@ def variance_scaling(
             "fan_geo_avg": math.sqrt(fan_in * fan_out),
         }
         if mode not in fans:
-            raise ValueError(f"variance_scaling: mode must be one of {sorted(fans)}, got {mode!r}.")
+            raise ValueError(
+                f"invalid mode for variance scaling initializer: {mode!r}. Use one of "
+                f"{sorted(fans)}."
+            )
         variance = scale / max(fans[mode], 1e-30) if fans[mode] else 0.0
         # Rounded like the weights themselves, so that equal keys give equal weights everywhere.
         real = dtypes.real_of(kind)
@@ -339,7 +342,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         kind = _dtype(dtype, None)
         shape = tuple(shape)
         if len(shape) < 2:
-            raise ValueError(f"orthogonal: needs at least two dimensions, got shape {shape}.")
+            raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {shape}.")
         columns = shape[column_axis]
         rows = math.prod(shape) // max(columns, 1)
         n, m = max(rows, columns), min(rows, columns)

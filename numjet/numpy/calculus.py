@@ -80,9 +80,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     x = one_array("diff", a)
     n = operator.index(n)
     if n < 0:
-        raise ValueError(f"diff: the order must not be negative, got {n}.")
+        raise ValueError(f"diff: order must be non-negative but got {n}.")
     if not x.aval.ndim:
-        raise ValueError("diff requires an input of at least one dimension.")
+        raise ValueError("diff requires input that is at least one dimensional.")
     if not n:
         return x
     axis = canonical_axis(axis, x.aval.ndim, "diff")

@@ -139,7 +139,8 @@ def _parse(
     inputs = left.split(",")
     if len(inputs) != len(avals):
         raise ValueError(
-            f"einsum: {subscripts!r} describes {len(inputs)} operands, got {len(avals)}."
+            f"Number of einsum subscripts, {len(inputs)}, must be equal to the number of operands, "
+            f"{len(avals)}: {subscripts!r}."
         )
     for c in left + output:
         if c in "->":
@@ -152,8 +153,8 @@ def _parse(
             widest = max(widest, x.ndim - len(labels) + 3)
         elif len(labels) != x.ndim:
             raise ValueError(
-                f"einsum: {labels!r} of {subscripts!r} names {len(labels)} axes, but "
-                f"operand {i} is {x}."
+                f"einsum: {labels!r} of {subscripts!r} does not contain the correct number of "
+                f"indices for operand {i}: it names {len(labels)} axes of {x}."
             )
     dots = "".join(spare[:widest])
     for i, (labels, x) in enumerate(zip(inputs, avals)):

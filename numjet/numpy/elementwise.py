@@ -645,7 +645,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     if not dtypes.is_inexact(dtype):
         if decimals < 0:
             raise NotImplementedError(
-                "round: integers with decimals < 0 are not supported. "
+                "round of an integer is not implemented for decimals < 0. "
                 "Round floats: round(x.astype(float), decimals)."
             )
         return x

@@ -52,9 +52,10 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
     (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
         rank = "" if x.aval.ndim >= 2 else "The argument must have rank at least 2. "
+        wanted = "(..., n, n), square matrices" if square else "(..., m, n), matrices"
         raise MatrixError(
-            f"{name}: needs {'square ' if square else ''}matrices in the last two "
-            f"axes, got {x.aval}. {rank}Reshape it."
+            f"Argument to {name} must have shape {wanted} in the last two axes, got "
+            f"{x.aval}. {rank}Reshape it."
         )
     return strong(x)
 

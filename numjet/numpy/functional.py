@@ -199,7 +199,7 @@ def _signature(text: str) -> tuple[list[tuple], list[tuple]]:
     text = text.replace(" ", "")
     if not _SIGNATURE.match(text):
         raise ValueError(
-            f"vectorize: not a valid signature: {text!r}. Write it like '(n,m),(m)->(n)'."
+            f"vectorize: not a valid gufunc signature: {text!r}. Write it like '(n,m),(m)->(n)'."
         )
     return tuple(
         [  # type: ignore[return-value]
@@ -313,8 +313,8 @@ def _checked(call: Callable, outs: list[tuple] | None, sizes: dict[str, int]) ->
         several = made if isinstance(made, (tuple, list)) else (made,)
         if len(several) != len(outs):
             raise TypeError(
-                f"vectorize: the function returned {len(several)} results, the "
-                f"signature names {len(outs)}."
+                f"vectorize: wrong number of output arguments: expected {len(outs)}, which the "
+                f"signature names, got {len(several)}."
             )
         known = dict(sizes)
         for y, core in zip(several, outs):

@@ -82,7 +82,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if x.aval.ndim == 2:
         return diagonal(x, k)
     if x.aval.ndim != 1:
-        raise ValueError(f"diag: the input must have one or two dimensions, got {x.aval}.")
+        raise ValueError(f"diag input must be 1d or 2d, got {x.aval}.")
     return diagflat(x, k)
 
 
@@ -375,7 +375,10 @@ def meshgrid(
     if not copy:
         raise ValueError("meshgrid: copy=False is not supported, arrays are immutable.")
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
+        raise ValueError(
+            "meshgrid: valid values for indexing are 'xy' and 'ij', got "
+            f"{indexing!r}."
+        )
     vectors = as_arrays("meshgrid", *xi)
     if any(v.aval.ndim != 1 for v in vectors):
         raise ValueError(

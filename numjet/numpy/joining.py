@@ -256,7 +256,7 @@ def block(arrays: Any) -> Any:
     def join(x: Any, level: int) -> Any:
         if isinstance(x, list):
             if not x:
-                raise ValueError("block: lists must not be empty.")
+                raise ValueError("block does not allow empty list arguments.")
             return concatenate([join(v, level + 1) for v in x], rank - levels + level)
         if isinstance(x, tuple):
             raise ValueError(f"block does not allow tuples, got {x}. Use lists.")

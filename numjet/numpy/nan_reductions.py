@@ -257,7 +257,7 @@ def cov(
     """
     (x,) = promote_inexact(one_array("cov", m))
     if x.aval.ndim > 2 or (y is not None and one_array("cov", y).aval.ndim > 2):
-        raise ValueError("cov: m and y must have at most two dimensions.")
+        raise ValueError("cov: m has more than 2 dimensions, or y has. Give at most two.")
     if dtype is not None:
         x = cast(x, canonical_dtype(dtype, "cov"))
     x = _variables(x, rowvar)

@@ -64,10 +64,13 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         "empty": set(),
     }
     if mode not in allowed:
-        raise NotImplementedError(f"pad: unknown mode {mode!r}. Known: {sorted(allowed)}.")
+        raise NotImplementedError(
+            f"Unimplemented padding mode {mode!r} for pad. Known: "
+            f"{sorted(allowed)}."
+        )
     for option in kwargs:
         if option not in allowed[mode]:
-            raise ValueError(f"pad: unsupported keyword argument {option!r} for mode {mode!r}.")
+            raise ValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {option!r}.")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError(f"pad: index can't contain negative values, got widths {widths}.")
     if mode in ("constant", "empty"):

@@ -355,7 +355,7 @@ def tensordot(
         n = operator.index(axes)
         if n > min(x.aval.ndim, y.aval.ndim):
             raise TypeError(
-                f"tensordot: axes={n} exceeds the operands' dimensions: {x.aval} and {y.aval}."
+                f"Number of tensordot axes ({n}) exceeds input ranks: {x.aval} and {y.aval}."
             )
         i = tuple(range(x.aval.ndim - n, x.aval.ndim))
         j = tuple(range(n))
@@ -528,7 +528,7 @@ def cross(
     y = moveaxis(y, canonical_axis(axisb, y.aval.ndim, "cross"), -1)
     if x.aval.shape[-1] not in (2, 3) or y.aval.shape[-1] not in (2, 3):
         raise ValueError(
-            "cross: vectors must have 2 or 3 components, got "
+            "cross: the dimension must be either 2 or 3 for cross product, got "
             f"{x.aval.shape[-1]} and {y.aval.shape[-1]}."
         )
 

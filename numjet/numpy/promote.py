@@ -292,7 +292,10 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
                     f"{told}, got {n!r} of type {type(n).__name__} for {name}."
                 ) from error
         if n < 0:
-            raise TypeError(f"{name}: sizes must not be negative, got shape {tuple(shape)}.")
+            raise TypeError(
+                f"{name}: shape must have every element be nonnegative, got "
+                f"{tuple(shape)}."
+            )
         out.append(n)
     count = math.prod(out)
     if type(count) is int:

@@ -48,7 +48,7 @@ def _quantile(
     wider = dtypes.float32 if result.itemsize < 4 else result
     x, q = cast(x, wider), cast(q, wider)
     if q.aval.ndim > 1:
-        raise ValueError(f"{name}: q must have at most one dimension, got {q.aval}.")
+        raise ValueError(f"{name}: q must have rank <= 1, got shape {q.aval.shape}.")
     axes = canonical_axes(axis, x.aval.ndim, name)
     kept = [i for i in range(x.aval.ndim) if i not in axes]
     rows = moveaxis(x, tuple(kept), tuple(range(len(kept)))) if kept else x

@@ -349,7 +349,7 @@ def tril(m: Any, k: int = 0) -> Any:
     """
     x = one_array("tril", m)
     if x.aval.ndim < 2:
-        raise ValueError(f"tril: needs at least two dimensions, got shape {x.aval.shape}.")
+        raise ValueError(f"Argument to tril must be at least 2D, got shape {x.aval.shape}.")
     return where(
         broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, scalar(0, x.aval.dtype)
     )
@@ -367,7 +367,7 @@ def triu(m: Any, k: int = 0) -> Any:
     """
     x = one_array("triu", m)
     if x.aval.ndim < 2:
-        raise ValueError(f"triu: needs at least two dimensions, got shape {x.aval.shape}.")
+        raise ValueError(f"Argument to triu must be at least 2D, got shape {x.aval.shape}.")
     return where(
         broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape),
         scalar(0, x.aval.dtype),
@@ -387,7 +387,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """
     x = one_array("vander", x)
     if x.aval.ndim != 1:
-        raise ValueError(f"vander: x must have one dimension, got shape {x.aval.shape}.")
+        raise ValueError(f"vander: x must be a one-dimensional array, got shape {x.aval.shape}.")
     n = x.aval.shape[0] if N is None else index_of(N)
     if n < 0:
         raise ValueError(f"vander: N must be nonnegative, got {n}.")

@@ -87,7 +87,7 @@ def _reduction(
         if mask is not None:
             if combine is not None and initial is None and not empty:
                 raise ValueError(
-                    f"{name}: with `where` there may be nothing to reduce, so give `initial`."
+                    f"{name} does not have an identity, so to use a where mask give `initial`."
                 )
             x = _masked(name, x, mask, neutral(x.aval.dtype))
         axes = canonical_axes(axis, x.aval.ndim, name)
@@ -626,7 +626,7 @@ def var(
     x = one_array("var", a)
     if correction is not None:
         if ddof:
-            raise ValueError("var: give either ddof or correction.")
+            raise ValueError("var: ddof and correction can't be provided simultaneously. Give one.")
         ddof = correction
     if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "var")):
         raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")

@@ -151,7 +151,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     # The elements of a vector are keys of one position each: not taken one by one.
     arrays = [keys[0]] if getattr(keys, "ndim", 0) == 1 and len(keys) else list(keys)
     if not arrays:
-        raise TypeError("lexsort: needs at least one key.")
+        raise TypeError("need sequence of keys with len > 0 in lexsort. Give at least one.")
     arrays = as_arrays("lexsort", *arrays)
     if len({x.aval.shape for x in arrays}) > 1:
         raise ValueError(
@@ -231,9 +231,12 @@ def searchsorted(
     Array([1, 3], dtype=int32)
     """
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
+        raise ValueError(
+            f"searchsorted: invalid argument side={side!r}, expected 'left' or "
+            "'right'."
+        )
     if method not in ("scan", "scan_unrolled", "sort", "compare_all", "default"):
-        raise ValueError(f"searchsorted: unknown method {method!r}.")
+        raise ValueError(f"searchsorted: invalid argument method={method!r}.")
     a, v = as_arrays("searchsorted", a, v)
     if a.aval.ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got {a.aval.shape}.")

@@ -217,7 +217,7 @@ def put_along_axis(
 def _not_in_place(name: str, inplace: bool, error: type[Exception] = ValueError) -> None:
     if inplace:
         raise error(
-            f"{name}: arrays are immutable, so it cannot work in place. Pass "
+            f"{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass "
             f"inplace=False and use the result."
         )
 
@@ -333,7 +333,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     refuse("choose", out=out)
     index = one_array("choose", a)
     if not dtypes.is_integer(index.aval.dtype):
-        raise ValueError("choose: a must be an array of integers.")
+        raise ValueError("choose: `a` array must be integer typed.")
     arrays = promote_dtypes(*as_arrays("choose", *list(choices)))
     shape = join_shapes("choose", [index.aval.shape, *[c.aval.shape for c in arrays]], ValueError)
     n = len(arrays)
@@ -410,7 +410,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         functions = [*functions]
     else:
         raise ValueError(
-            f"piecewise: with {len(conditions)} conditions, funclist must have "
+            f"piecewise: with {len(conditions)} condition(s), funclist must have "
             f"{len(conditions)} or {len(conditions) + 1} entries."
         )
 

@@ -201,7 +201,8 @@ class ufunc:  # noqa: N801 - NumPy's name
         """
         if inplace:
             raise NotImplementedError(
-                f"{self.__name__}.at: arrays are immutable. Pass inplace=False and use the result."
+                f"{self.__name__}.at: JAX arrays are immutable, so it cannot operate inplace. Pass "
+                "inplace=False and use the result."
             )
         if self._own["at"] is not None:
             return self._own["at"](a, indices, b)

@@ -163,7 +163,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     value = as_array(fill_value)
     if value.aval.shape:
         raise TypeError(
-            f"full: fill_value must have no dimensions, got {value.aval.str_short()}. jnp.full "
+            f"full must be called with scalar fill_value, got {value.aval.str_short()}. jnp.full "
             "broadcasts."
         )
     weak = dtype is None and value.aval.weak_type

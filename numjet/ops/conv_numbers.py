@@ -70,7 +70,8 @@ def padtype_to_pads(
         return [(0, 0)] * len(window_shape)
     if name not in ("SAME", "SAME_LOWER"):
         raise RuntimeError(
-            f"Unknown padding {padding!r}: use 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers."
+            f"Unrecognized padding type {padding!r}: use 'SAME', 'SAME_LOWER', 'VALID' or pairs "
+            "of integers."
         )
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides, strict=True):

@@ -68,7 +68,9 @@ def elementwise_abstract(
                     shape = other.shape
                 elif other.shape:
                     raise TypeError(
-                        f"{name}: operands must have equal shapes (or none), got "
+                        f"{name} got incompatible shapes for broadcasting: lax operands must "
+                        "have equal "
+                        "shapes (or none), got "
                         f"{', '.join(a.str_short() for a in avals)}. The functions of numjet.numpy "
                         "broadcast; here use lax.broadcast_in_dim."
                     )

@@ -150,7 +150,10 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     fft_type = FftType(int(fft_type))
     if fft_type is FftType.RFFT:
         if dtypes.is_complex(x.dtype):
-            raise ValueError(f"fft: RFFT takes real values, got {x.aval.str_short()}. Use 'FFT'.")
+            raise ValueError(
+                f"only real valued inputs supported for rfft, got {x.aval.str_short()}. Use "
+                "'FFT'."
+            )
         if x.dtype not in (dtypes.float32, dtypes.float64):
             x = convert(x, dtypes.float32)
     elif not dtypes.is_complex(x.dtype):

@@ -15,7 +15,7 @@ from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import index_of
+from numjet.core.dims import index_of, largest
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
@@ -455,7 +455,7 @@ def _length(xs: Any, length: int | None) -> int:
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
                 f"{[n for _, n in sizes]}: {names}."
             )
-        return index_of(length)
+        return largest(index_of(length), 0)  # a negative length is that of no round
     if len({n for _, n in sizes}) > 1:
         raise ValueError(
             "scan got values with different leading axis sizes: "

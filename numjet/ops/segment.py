@@ -104,7 +104,7 @@ def _count(name: str, segment_ids: Any, num_segments: Any) -> int:
     if num_segments is not None:
         count = index_of(num_segments)
         if count < 0:
-            raise ValueError(f"{name}: num_segments must not be negative, got {count}.")
+            raise ValueError(f"{name}: num_segments must be non-negative, got {count}.")
         return count
     ids = concrete_or_none(segment_ids)
     if ids is None:

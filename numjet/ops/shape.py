@@ -368,7 +368,10 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *, padding_config: tuple) 
             "each axis."
         )
     if any(i < 0 for _, _, i in padding_config):
-        raise ValueError(f"pad: interior padding must not be negative, got {padding_config}.")
+        raise ValueError(
+            "interior padding in padding_config must be nonnegative, got "
+            f"{padding_config}."
+        )
     sizes = [_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True)]
     if any([n < 0 for n in sizes]):
         raise ValueError(

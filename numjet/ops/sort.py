@@ -63,13 +63,14 @@ def _abstract(
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
         raise TypeError(
-            f"sort: operands must have one shape, got {', '.join(a.str_short() for a in avals)}."
+            "Arguments to sort must have equal shapes, got "
+            f"{', '.join(a.str_short() for a in avals)}."
         )
     if not 0 <= dimension < first.ndim:
         raise ValueError(f"sort: dimension {dimension} is not an axis of {first.str_short()}.")
     if not 1 <= num_keys <= len(avals):
         raise ValueError(
-            f"sort: num_keys {num_keys} must lie between 1 and the number of operands, "
+            f"sort: num_keys={num_keys} must be between 1 and the number of operands, "
             f"{len(avals)}."
         )
     for a in avals[:num_keys]:
@@ -263,6 +264,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """
     operand = as_array(operand)
     if not operand.ndim:
-        raise ValueError("top_k: the operand needs at least one axis.")
+        raise ValueError(
+            "top_k: axis -1 is out of bounds for array of dimension 0. Give it an "
+            "axis."
+        )
     values, order = top_k_p.bind(operand, k=index_of(k), axis=_axis(axis, operand.ndim, "top_k"))
     return [values, order]

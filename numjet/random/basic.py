@@ -551,7 +551,7 @@ def choice(
         p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
         if p.shape != (n,):
             raise ValueError(
-                f"random.choice: p has shape {p.shape}, but must have one probability for each of "
+                f"random.choice: p must be None or a 1D vector, one entry for each of "
                 f"the {n} entries."
             )
         if replace:

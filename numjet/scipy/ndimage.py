@@ -66,7 +66,8 @@ def map_coordinates(
         )
     if mode not in _MODES:
         raise NotImplementedError(
-            f"map_coordinates: mode {mode!r} is not supported. Use one of {sorted(_MODES)}."
+            f"map_coordinates does not support mode {mode!r}. Currently supported modes are "
+            f"{sorted(_MODES)}."
         )
     if order not in (0, 1):
         raise NotImplementedError(f"map_coordinates requires order<=1, got order={order!r}.")

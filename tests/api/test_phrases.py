@@ -450,3 +450,43 @@ def test_messages_have_the_phrases_that_programs_match(
 
 def test_cotangents_of_another_precision_are_converted() -> None:
     assert _rule(bwd=lambda r, g: (g.astype(jnp.bfloat16),)) == 1.0
+
+
+x3 = jnp.array([1.0, 2.0, 3.0])
+m23 = jnp.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize("f, error, phrase", [
+    (lambda: jnp.max(x3, where=x3 > 1), ValueError, "does not have an identity, so to use a where"),
+    (lambda: jnp.var(x3, ddof=1, correction=2), ValueError, "can't be provided simultaneously"),
+    (lambda: jnp.percentile(x3, m23), ValueError, "have rank <= 1, got shape (2, 3)"),
+    (lambda: jnp.pad(x3, 1, mode="foo"), NotImplementedError, "Unimplemented padding mode 'foo'"),
+    (lambda: jnp.pad(x3, 1, foo=1), ValueError,
+     "unsupported keyword arguments for mode 'constant'"),
+    (lambda: jnp.zeros(-1), TypeError, "shape must have every element be nonnegative, got (-1,)"),
+    (lambda: jnp.searchsorted(x3, 2.0, side="foo"), ValueError, "invalid argument side='foo'"),
+    (lambda: jnp.lexsort([]), TypeError, "need sequence of keys with len > 0 in lexsort"),
+    (lambda: lax.sort((x3, jnp.ones(2))), TypeError, "Arguments to sort must have equal shapes"),
+    (lambda: lax.full((2,), x3), TypeError, "full must be called with scalar fill_value"),
+    (lambda: lax.add(x3, jnp.ones(2)), TypeError, "add got incompatible shapes for broadcasting"),
+    (lambda: jnp.tril(x3), ValueError, "must be at least 2D"),
+    (lambda: jnp.linalg.inv(m23), ValueError, "Argument to inv must have shape (..., n, n)"),
+    (lambda: jnp.einsum("i,i", x3), ValueError, "must be equal to the number of operands, 1"),
+    (lambda: jnp.einsum("ij", x3), ValueError, "does not contain the correct number of indices"),
+    (lambda: jnp.cross(jnp.ones(4), jnp.ones(4)), ValueError, "must be either 2 or 3 for cross"),
+    (lambda: jnp.diag(1.0), ValueError, "diag input must be 1d or 2d"),
+    (lambda: jnp.tensordot(m23, m23, 3), TypeError, "exceeds input ranks"),
+    (lambda: jnp.add.at(x3, 0, 1.0), NotImplementedError, "JAX arrays are immutable"),
+    (lambda: jnp.diff(x3, n=-1), ValueError, "order must be non-negative but got -1"),
+    (lambda: jnp.vectorize(jnp.dot, signature="(n),(n)")(x3, x3), ValueError,
+     "not a valid gufunc signature"),
+    (lambda: jnp.round(jnp.arange(3), -1), NotImplementedError, "not implemented for decimals < 0"),
+    (lambda: jnp.fill_diagonal(m23, 1.0), NotImplementedError, "because JAX arrays are immutable"),
+    (lambda: nj.nn.initializers.orthogonal()(nj.random.key(0), (3,)), ValueError, "at least a 2D"),
+    (lambda: nj.config.read("foo"), AttributeError, "Unrecognized config option"),
+    (lambda: lax.padtype_to_pads((4,), (2,), (1,), "FOO"), RuntimeError, "Unrecognized padding"),
+])
+def test_phrases_of_array_functions(f: Callable, error: type, phrase: str) -> None:
+    with pytest.raises(error) as raised:
+        f()
+    assert phrase in str(raised.value)

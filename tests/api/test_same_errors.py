@@ -168,3 +168,7 @@ def test_operations_refuse_what_they_cannot_take(f, error, phrase):
     with pytest.raises(error) as raised:
         f()
     assert phrase in str(raised.value)
+
+
+def test_a_scan_of_negative_length_makes_no_round():
+    assert lax.scan(lambda c, x: (c + 1, c), 5, None, length=-1)[0] == 5

@@ -136,7 +136,7 @@ def test_joining_elsewhere():
     agree("stack", [F, G], axis=-1)
     got = jnp.block([[jnp.asarray(F), jnp.asarray(G)], [jnp.asarray(G), jnp.asarray(F)]])
     np.testing.assert_array_equal(got, np.block([[F, G], [G, F]]))
-    with pytest.raises(ValueError, match="lists must not be empty"):
+    with pytest.raises(ValueError, match="does not allow empty list"):
         jnp.block([])
     np.testing.assert_array_equal(jnp.array([jnp.float32(1), 2.0, jnp.arange(2)[1]]), [1, 2, 1])
     np.testing.assert_array_equal(
@@ -248,7 +248,7 @@ def test_sorting_and_sets():
     agree("lexsort", [I.ravel(), J.ravel()])
     agree("lexsort", I)
     assert jnp.lexsort(jnp.array(V)).aval == jnp.lexsort(list(V)).aval
-    with pytest.raises(TypeError, match="at least one key"):
+    with pytest.raises(TypeError, match="need sequence of keys"):
         jnp.lexsort(jnp.zeros(0))
     agree("take_along_axis", F, np.argsort(F, 1), axis=1)
     agree("select", [B, ~B], [F, G])
