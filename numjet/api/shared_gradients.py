@@ -106,8 +106,7 @@ def sharing(leaves: Sequence[Any], outs: Sequence[Any], tape: Sequence[Any]) -> 
     ins: dict[Any, list[bool]] = {}
     for name, size in axes:
         if not _is_known(name):
-            Shared.unknown += 1
-            Shared.joined += any(eqn.primitive.collective for eqn in tape)
+            Shared.note(any([eqn.primitive.collective for eqn in tape]))
             continue
         shared = [not varies(x, name) for x in outs]
         if all(shared):

@@ -77,7 +77,7 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple]:
 
 
 def unzip2(xys: Iterable[tuple]) -> tuple[tuple, tuple]:
-    """The first entries of pairs, and the second ones.
+    """The first entries of the pairs `xys`, and the second ones.
 
     >>> unzip2([(1, "a"), (2, "b")])
     ((1, 2), ('a', 'b'))
@@ -87,7 +87,7 @@ def unzip2(xys: Iterable[tuple]) -> tuple[tuple, tuple]:
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
-    """Arrays of the dtype that they promote to, floats at least.
+    """Arrays of the dtype that `args` promote to, floats at least.
 
     >>> print(promote_dtypes_inexact(1, jnp.zeros(1, jnp.float16))[0].dtype)
     float16
@@ -118,8 +118,9 @@ def weakref_lru_cache(
     """A function that remembers its results by its first argument, which it does not keep alive,
     and the others, which have a hash.
 
-    maxsize: how many are remembered for one first argument. trace_context_in_key: whether the
-    flags that change tracing count. explain: None alone. Usable as a decorator.
+    f: the function. maxsize: how many are remembered for one first argument.
+    trace_context_in_key: whether the flags that change tracing count. explain: None alone. Usable
+    as a decorator.
 
     >>> square = weakref_lru_cache(lambda s: len(s) ** 2)
     >>> square(frozenset({1, 2}))

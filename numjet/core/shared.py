@@ -17,3 +17,9 @@ class Shared:
     axes: ContextVar[tuple[tuple[Any, int], ...]] = ContextVar("numjet.tested_axes", default=())
     unknown = 0
     joined = 0
+
+    @classmethod
+    def note(cls, joined: bool) -> None:
+        """A gradient was taken where it is not known what varies; whether it has collectives."""
+        cls.unknown += 1
+        cls.joined += joined

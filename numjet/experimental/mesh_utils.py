@@ -20,9 +20,9 @@ def create_device_mesh(
 ) -> np.ndarray:
     """All devices as an array of a shape, for `sharding.Mesh`.
 
-    mesh_shape: an integer for each axis. devices: those to take instead of all. The other options
-    speak of how a TPU's devices are wired, and change nothing here. Raises ValueError where there
-    are more devices or fewer.
+    mesh_shape: an integer for each axis. devices: those to take instead of all.
+    contiguous_submeshes, allow_split_physical_axes: of how a TPU's devices are wired; they change
+    nothing here. Raises ValueError where there are more devices or fewer.
 
     >>> from numjet.experimental import mesh_utils
     >>> mesh_utils.create_device_mesh((1, 1)).shape
