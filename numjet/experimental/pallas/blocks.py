@@ -136,9 +136,9 @@ class Buffered:
 
 
 class CompilerParams:
-    """Options for the compilers of accelerators; they change nothing here. kwargs: any."""
+    """Options for the compilers of accelerators; they change nothing here. args, kwargs: any."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.__dict__.update(kwargs)
 
 

@@ -209,7 +209,7 @@ def pallas_call(
     in_specs: Any = no_block_spec,
     out_specs: Any = no_block_spec,
     scratch_shapes: Any = (),
-    input_output_aliases: Mapping[int, int] | None = None,
+    input_output_aliases: Mapping[int, int] = {},  # noqa: B006
     debug: bool = False,
     interpret: Any = False,
     name: str | None = None,
@@ -242,7 +242,7 @@ def pallas_call(
     check_callable("pallas_call", kernel)
     layout = grid_spec or GridSpec(grid, in_specs, out_specs, scratch_shapes)
     out_shape = _as_argument(out_shape)
-    aliases = dict(input_output_aliases or {})
+    aliases = dict(input_output_aliases)
     run = functools.partial(_run, kernel, out_shape, layout, aliases)
     functools.update_wrapper(run, kernel)
     compiled = jit(run)
