@@ -281,6 +281,8 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
            [0., 0., 1.]], dtype=float32)
     """
     dtype = canonical_dtype(dtype, "eye", float)
+    if any([isinstance(n, int) and n < 0 for n in (N, M)]):
+        raise ValueError(f"eye: negative dimensions are not allowed, got {N} and {M}.")
     shape = canonical_shape((N, N if M is None else M), "eye")
     if current_trace() is EVAL and not isinstance(k, Array) and not any_symbolic(shape):
         if not isinstance(k, int | np.integer):

@@ -33,7 +33,16 @@ def _rows_first(name: str, a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
     return moveaxis(x, axis, 0), axis
 
 
-class ufunc:  # noqa: N801 - NumPy's name
+# The functions of this namespace that have a ufunc's methods.
+_attached: list[Callable] = []
+
+
+class _UfuncType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or any([instance is f for f in _attached])
+
+
+class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
     """A function of scalars as a function of arrays, with NumPy's ufunc methods.
 
     func: of `nin` scalars with `nout` results. name: what it is called; nargs: nin.
@@ -281,7 +290,7 @@ def _write(name: str) -> Callable:
 
 
 def attach() -> None:
-    """Give the binary functions their ufunc methods."""
+    """Give the binary functions, and `negative`, their ufunc methods."""
     table: list[tuple[Callable, Any, dict]] = [
         (el.add, 0, dict(reduce=reductions.sum, accumulate=cumulative.cumsum, at=_write("add"))),
         (
@@ -308,11 +317,14 @@ def attach() -> None:
         (logic.bitwise_xor, 0, {}),
         (unary.logaddexp, -np.inf, {}),
         (unary.logaddexp2, -np.inf, {}),
+        (el.negative, None, {}),
     ]
     for function, identity, own in table:
         name = function.__name__
         # Without an identity of their own booleans start from the first element.
-        made = ufunc(function, 2, 1, name=name, call=function, identity=identity, **own)
+        nin = 1 if function is el.negative else 2
+        made = ufunc(function, nin, 1, name=name, call=function, identity=identity, **own)
         methods = ("reduce", "accumulate", "outer", "at", "reduceat")
         vars(function).update({method: getattr(made, method) for method in methods})
-        vars(function).update(nin=2, nout=1, nargs=2, identity=identity)
+        vars(function).update(nin=nin, nout=1, nargs=nin, identity=identity)
+        _attached.append(function)

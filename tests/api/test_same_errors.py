@@ -172,3 +172,18 @@ def test_operations_refuse_what_they_cannot_take(f, error, phrase):
 
 def test_a_scan_of_negative_length_makes_no_round():
     assert lax.scan(lambda c, x: (c + 1, c), 5, None, length=-1)[0] == 5
+
+
+def test_functions_with_the_methods_of_ufuncs_are_ufuncs():
+    assert isinstance(jnp.add, jnp.ufunc) and isinstance(jnp.negative, jnp.ufunc)
+    assert isinstance(jnp.frompyfunc(lambda a, b: a, 2, 1), jnp.ufunc)
+    assert not isinstance(jnp.sin, jnp.ufunc) and not isinstance(np.add, jnp.ufunc)
+    assert (jnp.negative.nin, jnp.negative.nargs, jnp.add.nin) == (1, 1, 2)
+    np.testing.assert_array_equal(jnp.negative.at(x3, 0, inplace=False), [-1, 2, 3])
+    with pytest.raises(ValueError, match="two arrays"):
+        jnp.negative.reduce(x3)
+
+
+def test_identity_matrices_have_no_negative_sizes():
+    with pytest.raises(ValueError, match="negative dimensions are not allowed"):
+        jnp.eye(-1)
