@@ -107,6 +107,9 @@ LIBRARIES = (
     Library("e3nn-jax==0.21.0", "sdist", ("tests",)),
     Library("orbax-checkpoint==0.12.8", "program", ("orbax_examples.py",)),
     Library("brax==0.14.2", "wheel", ("brax",)),
+    Library("further", "program", ("further_examples.py",), needs=(
+        "dynamax==1.0.3", "evosax==0.3.2", "jaxlie==1.5.0", "jax-md==0.2.29", "gymnax==1.0.1",
+        "flashbax==0.1.3", "dm-pix==0.4.5", "quadax==0.3.1", "interpax==0.3.16")),
     # What people write without a library.
     Library("programs", "program", ("user_examples.py",)),
     # Those of `examples/` that are written for JAX and its libraries.
@@ -369,7 +372,9 @@ def page(libraries: tuple[Library, ...]) -> str:
         "Processor seconds inside of tests that pass on both, of a sample chosen by digests of the "
         "tests' names",
         "(`tools/ecosystem.py --sample`): on numjet with an empty disk cache, again with what that "
-        "run left there, and on JAX.",
+        "run left there, and on JAX. An empty cache lacks numjet's own runtime as well, which the "
+        "first test waits for;",
+        "orbax-checkpoint's time goes into files on both sides.",
         "",
         "| library | tests | fail here alone | first run | again | JAX | first / JAX "
         "| again / JAX |",
