@@ -52,6 +52,7 @@ class _Watch:
                 f"numjet: rank {transport.index} cannot reach the watch at {host}:{port} "
                 f"({reason}); a process that ends is noticed by MPI alone.\n"
             )
+            transport.control.Barrier()  # where those that reach it wait
             return
         self._send({"rank": transport.index, "pid": os.getpid(), "host": socket.gethostname(),
                     "secret": secret})
