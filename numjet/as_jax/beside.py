@@ -57,6 +57,19 @@ TABLE: dict[str, dict[str, str]] = {
     module: {name: _MODULES.get(name) or _FUNCTIONS[name] for name in names.split()}
     for module, names in _SHOWN.items()
 }
+# Where JAX has a format's functions in one file, and we in several.
+_SPARSE = "numjet.experimental.sparse:"
+_FORMATS = {
+    "bcoo": "broadcast_in_dim concatenate dot_general dot_general_p dot_general_sampled "
+    "dot_general_sampled_p dynamic_slice extract extract_p fromdense_p gather multiply_dense "
+    "multiply_sparse reduce_sum reshape rev slice sort_indices sort_indices_p spdot_general_p "
+    "squeeze sum_duplicates sum_duplicates_p todense_p transpose transpose_p update_layout",
+    "bcsr": "dot_general_p extract_p fromdense_p todense_p",
+}
+for _kind, _names in _FORMATS.items():
+    TABLE[f"jax.experimental.sparse.{_kind}"] = {
+        f"{_kind}_{name}": f"{_SPARSE}{_kind}_{name}" for name in _names.split()
+    }
 
 # Params of primitives that call functions follow from the functions themselves.
 call_param_updaters: MappingProxyType = MappingProxyType({})

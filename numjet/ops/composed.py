@@ -10,9 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.lowering import Expand
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import Linear, Primitive
+from numjet.core.trace import aval_of
 from numjet.transforms.batch import batch_call
+from numjet.transforms.calls import call_transpose
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage_closed
 
@@ -43,12 +46,19 @@ def composed(name: str, function: Callable, *, several: bool = False,
         outs, out_dims = batch_call(flat(params), mapped, args, dims)
         return (outs, out_dims) if several else (outs[0], out_dims[0])
 
+    def transpose(cts: Any, *args: Any, **params: Any) -> list:
+        avals = [x.aval if type(x) is Linear else aval_of(x) for x in args]
+        closed = stage_closed(flat(params), avals, name)
+        run = lambda jaxpr, values: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *values)  # noqa: E731
+        return call_transpose(run, closed, cts if several else [cts], args)
+
     return Primitive(
         name,
         multiple_results=several,
         abstract=abstract,
         evaluate=(lambda *xs, **params: list(function(*xs, **params))) if several else function,
         jvp=jvp if differentiable else None,
+        transpose=transpose if differentiable else None,
         differentiable=differentiable,
         batch=batch,
         loops=Expand(function),

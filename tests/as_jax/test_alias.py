@@ -54,12 +54,24 @@ def seen() -> dict:
         out["dir"] = [name in dir(jax) for name in ("numpy", "jit", "vmap", "core", "Array")]
         scope = {}
         exec("from jax.numpy import *", scope)
+        from jax.experimental import jet, multihost_utils, ode, sparse
+        from jax.experimental.sparse.bcoo import bcoo_dot_general
+        out["beside"] = [jet.lax is lax, ode.jnp is jnp, ode.lu.__name__, ode.safe_zip([1], [2]),
+                         multihost_utils.core is jax.core, sparse.random.__name__,
+                         sparse.bcoo.bcoo_slice is sparse.bcoo_slice,
+                         bcoo_dot_general is sparse.bcoo_dot_general, "lax" in dir(jet),
+                         hasattr(ode, "np"), callable(sparse.linalg.spsolve)]
         out["star"] = ["sin" in scope, "_np" in scope, scope["sin"] is jnp.sin]
         out["unknown"] = [error(lambda: jax.zork), error(lambda: jax._src.core.zork),
                           error(lambda: __import__("jax._src.zork")), error(lambda: jnp._zork),
                           error(lambda: __import__("jax.experimental.zork"))]
         out["again"] = error(numjet.as_jax.finder.activate)
     """)
+
+
+def test_modules_show_what_jaxs_import(seen):
+    assert seen["beside"] == [True, True, "jax.extend.linear_util", [[1, 2]], True,
+                              "jax.experimental.sparse.random", True, True, True, False, True]
 
 
 def test_modules_have_jaxs_names(seen):

@@ -51,6 +51,25 @@ class JAXSparse:
                 *([f"n_dense={dense}"] if dense else [])]
         return f"{type(self).__name__}({dtype}{list(self.shape)}, {', '.join(more)})"
 
+    def _missing(self, name: str) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}.{name}: use BCOO, or todense().")
+
+    def sum(self, axis: Any = None) -> Any:
+        """The sum over `axis`, of formats that have it."""
+        return self._missing("sum")
+
+    def transpose(self, axes: Any = None) -> Any:
+        """The axes in another order, of formats that have it."""
+        return self._missing("transpose")
+
+    __abs__ = __neg__ = lambda self: self._missing("__neg__")
+    __add__ = __radd__ = lambda self, other: self._missing("__add__")
+    __sub__ = __rsub__ = lambda self, other: self._missing("__sub__")
+    __mul__ = __rmul__ = lambda self, other: self._missing("__mul__")
+    __truediv__ = __pow__ = lambda self, other: self._missing("__truediv__")
+    __matmul__ = __rmatmul__ = lambda self, other: self._missing("__matmul__")
+    __getitem__ = lambda self, item: self._missing("__getitem__")
+
     def block_until_ready(self) -> Any:
         """This, when its values are there."""
         for leaf in tree.tree_leaves(self):
@@ -134,8 +153,10 @@ class BCOO(JAXSparse):
 
     # ---------------------------------------------------------- operations
     def astype(self, *args: Any, **kwargs: Any) -> BCOO:
-        """The values in another dtype."""
-        return BCOO((self.data.astype(*args, **kwargs), self.indices), **self._static())
+        """The values in another dtype; elements that are named twice are added up before they
+        become integers."""
+        kept = jnp.issubdtype(jnp.empty(0, self.dtype).astype(*args, **kwargs).dtype, jnp.inexact)
+        return _op("zero_map")(self, lambda data: data.astype(*args, **kwargs), linear=kept)
 
     def sum(self, axis: Any = None) -> Any:
         """The sum over `axis`: sparse, and an Array where all axes are summed over."""

@@ -10,13 +10,41 @@ import numpy as np
 from numjet import numpy as jnp
 from numjet.base import tree
 from numjet.core.array import Array
-from numjet.experimental.sparse.bcoo import BCOO, JAXSparse, bcoo_fromdense
-from numjet.experimental.sparse.operations import matmul, reduce_sum, sum_duplicates
+from numjet.experimental.sparse.bcoo import (
+    BCOO,
+    JAXSparse,
+    bcoo_fromdense,
+    over_batch,
+    spread_batch,
+)
+from numjet.experimental.sparse.layouts import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    sum_duplicates,
+)
+from numjet.experimental.sparse.operations import (
+    bcoo_dot_general,
+    bcoo_extract,
+    matmul,
+    reduce_sum,
+)
+
+
+def pointers(rows: Any, count: int) -> Any:
+    """Where each of `count` rows begins, and the last ends, among rows in order."""
+    return jnp.searchsorted(rows, jnp.arange(count + 1, dtype=rows.dtype)).astype(rows.dtype)
+
+
+def rows_of(indptr: Any, nse: int, dtype: Any) -> Any:
+    """The row of each of `nse` elements; of padding it is out of bounds."""
+    places = jnp.arange(nse, dtype=indptr.dtype)
+    return jnp.searchsorted(indptr, places, side="right").astype(dtype) - 1
 
 
 class BCSR(JAXSparse):
-    """A sparse matrix: the values `data` and columns `indices` of row i stand at the places from
-    indptr[i] to indptr[i + 1]. Raises NotImplementedError for batch and dense axes.
+    """A sparse matrix, or a batch of them, with dense axes behind: the values `data`, shape
+    (*batch, nse, *dense), and the columns `indices`, shape (*batch, nse), of row i stand at the
+    places from indptr[..., i] to indptr[..., i + 1].
 
     >>> import numjet.numpy as jnp
     >>> m = BCSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -24,7 +52,6 @@ class BCSR(JAXSparse):
     [0 1 2] [20.  3.]
     """
 
-    n_batch = n_dense = 0
     n_sparse = 2
 
     def __init__(
@@ -34,14 +61,23 @@ class BCSR(JAXSparse):
         self.data, self.indices, self.indptr = [jnp.asarray(x) for x in args]
         self.shape = tuple([int(n) for n in shape])
         self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
-        if len(self.shape) != 2 or self.data.ndim != 1 or self.indices.ndim != 1:
-            raise NotImplementedError(
-                "BCSR: batch and dense axes are not supported; use BCOO. Expected a matrix, data "
-                f"and indices of one axis, got shape {self.shape}, data {self.data.shape} and "
-                f"indices {self.indices.shape}."
+        batch, dense = self.n_batch, self.n_dense
+        fits = batch >= 0 and dense >= 0 and self.ndim == batch + 2 + dense
+        rows = (*self.shape[:batch], self.shape[batch] + 1) if fits else ()
+        whole = (*self.shape[:batch], self.nse, *self.shape[batch + 2 :]) if fits else ()
+        if not fits or self.indptr.shape != rows or self.data.shape != whole or (
+            self.indices.shape[:-1] != self.shape[:batch]
+        ):  # fmt: skip
+            raise ValueError(
+                f"BCSR: invalid data, indices and indptr for shape {self.shape}: expected data of "
+                "shape (*batch, nse, *dense), indices of shape (*batch, nse) and indptr of shape "
+                f"(*batch, rows + 1), got {self.data.shape}, {self.indices.shape} and "
+                f"{self.indptr.shape}."
             )
 
     nse = property(lambda self: self.indices.shape[-1])
+    n_batch = property(lambda self: self.indices.ndim - 1)
+    n_dense = property(lambda self: self.data.ndim - self.indices.ndim)
 
     @classmethod
     def fromdense(
@@ -49,22 +85,20 @@ class BCSR(JAXSparse):
         n_batch: int = 0,
     ) -> BCSR:  # fmt: skip
         """The elements of `mat` that are not zero; `nse` of them, padded, where it is traced."""
-        made = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense,
+        return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense,
                               n_batch=n_batch)  # fmt: skip
-        return cls.from_bcoo(made)
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
         """The same matrix, by rows."""
-        if arr.ndim != 2 or arr.n_sparse != 2:
-            raise NotImplementedError(f"BCSR.from_bcoo: expected a matrix without batch and dense "
-                                      f"axes, got {arr}.")  # fmt: skip
-        arr = arr if arr.indices_sorted else arr.sort_indices()
-        rows, columns = arr.indices[:, 0], arr.indices[:, 1]
-        starts = jnp.arange(arr.shape[0] + 1, dtype=rows.dtype)
-        indptr = jnp.searchsorted(rows, starts).astype(rows.dtype)
-        return cls((arr.data, columns, indptr), shape=arr.shape, indices_sorted=True,
-                   unique_indices=arr.unique_indices)  # fmt: skip
+        if arr.n_sparse != 2:
+            raise NotImplementedError(f"BCSR.from_bcoo: expected two sparse axes, got {arr}.")
+        ordered = arr if arr.indices_sorted else arr.sort_indices()
+        data, indices = spread_batch(ordered)
+        count = arr.shape[arr.n_batch]
+        starts = over_batch(lambda rows: pointers(rows, count), arr.n_batch)(indices[..., 0])
+        return cls((data, indices[..., 1], starts), shape=arr.shape,
+                   indices_sorted=arr.indices_sorted, unique_indices=arr.unique_indices)
 
     @classmethod
     def from_scipy_sparse(
@@ -79,11 +113,11 @@ class BCSR(JAXSparse):
 
     def to_bcoo(self) -> BCOO:
         """The same matrix, by coordinates; what stands behind the last row is padding."""
-        places = jnp.arange(self.nse, dtype=self.indptr.dtype)
-        rows = jnp.searchsorted(self.indptr, places, side="right").astype(self.indices.dtype) - 1
-        columns = jnp.where(rows < self.shape[0], self.indices, self.shape[1])
-        indices = jnp.stack([rows, columns], -1)
-        return BCOO((self.data, indices), **self.tree_flatten()[1])
+        batch, dtype = self.n_batch, self.indices.dtype
+        count, columns = self.shape[batch : batch + 2]
+        rows = over_batch(lambda starts: rows_of(starts, self.nse, dtype), batch)(self.indptr)
+        indices = jnp.stack([rows, jnp.where(rows < count, self.indices, columns)], -1)
+        return BCOO((self.data, indices), shape=self.shape)
 
     def todense(self) -> Array:
         """The whole matrix, zeros included."""
@@ -136,15 +170,23 @@ class BCSR(JAXSparse):
 def _of_children(static: tuple, children: Any) -> BCSR:
     made = object.__new__(BCSR)
     made.data, made.indices, made.indptr = children
-    made.shape, made.indices_sorted, made.unique_indices = static
+    # As of BCOO: of a mapped matrix the leaves have an axis less, or more, than they had.
+    shape, batch, made.indices_sorted, made.unique_indices = static
+    extra = getattr(made.indices, "ndim", batch + 1) - 1 - batch
+    if extra < 0:
+        shape = shape[-extra:]
+    elif extra > 0:
+        shape = (*made.indices.shape[:extra], *shape)
+    made.shape = shape
     return made
 
 
-tree.register_pytree_node(
-    BCSR,
-    lambda m: ((m.data, m.indices, m.indptr), (m.shape, m.indices_sorted, m.unique_indices)),
-    _of_children,
-)
+def _flatten(m: BCSR) -> tuple[tuple, tuple]:
+    batch = getattr(m.indices, "ndim", 1) - 1
+    return (m.data, m.indices, m.indptr), (m.shape, batch, m.indices_sorted, m.unique_indices)
+
+
+tree.register_pytree_node(BCSR, _flatten, _of_children)
 
 
 def bcsr_fromdense(
@@ -153,7 +195,8 @@ def bcsr_fromdense(
 ) -> BCSR:  # fmt: skip
     """`BCSR.fromdense`.
 
-    mat: a matrix. nse: how many elements are kept. n_batch, n_dense: 0. index_dtype: of indices.
+    mat: a matrix, with n_batch axes before and n_dense ones behind. nse: how many elements of each
+    are kept. index_dtype: of indices.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -161,7 +204,8 @@ def bcsr_fromdense(
     >>> print(sparse.bcsr_fromdense(jnp.eye(2)).indptr)
     [0 1 2]
     """
-    return BCSR.fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
+                                         index_dtype=index_dtype))  # fmt: skip
 
 
 def bcsr_todense(mat: BCSR) -> Array:
@@ -188,10 +232,11 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
     >>> print(sparse.bcsr_extract(b.indices, b.indptr, jnp.ones((2, 2))))
     [1. 1.]
     """
-    mat = jnp.asarray(mat)
-    found = BCSR((jnp.zeros(jnp.shape(indices), mat.dtype), indices, indptr), shape=mat.shape)
-    at = found.to_bcoo().indices
-    return mat.at[at[:, 0], at[:, 1]].get(mode="fill", fill_value=0)
+    mat, indices, indptr = [jnp.asarray(x) for x in (mat, indices, indptr)]
+    batch = indices.ndim - 1
+    data = jnp.zeros((*indices.shape, *mat.shape[batch + 2 :]), mat.dtype)
+    found = BCSR((data, indices, indptr), shape=mat.shape)
+    return bcoo_extract(found.to_bcoo(), mat, assume_unique=True).data
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
@@ -206,3 +251,59 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     BCSR(float32[2, 2], nse=2)
     """
     return mat.sum_duplicates(nse, remove_zeros=False)
+
+
+def bcsr_dot_general(
+    lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
+    preferred_element_type: Any = None, out_sharding: Any = None,
+) -> Any:  # fmt: skip
+    """`bcoo_dot_general` of a matrix by rows.
+
+    lhs: a BCSR, or rhs. dimension_numbers, precision, preferred_element_type, out_sharding: as of
+    `bcoo_dot_general`.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> b, n = sparse.eye(2, sparse_format="bcsr"), (((1,), (0,)), ((), ()))
+    >>> print(sparse.bcsr_dot_general(b, jnp.ones(2), dimension_numbers=n))
+    [1. 1.]
+    """
+    return bcoo_dot_general(
+        *[x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)],
+        dimension_numbers=dimension_numbers, precision=precision,
+        preferred_element_type=preferred_element_type, out_sharding=out_sharding,
+    )  # fmt: skip
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """The matrices one behind the other along `dimension`.
+
+    operands: BCSRs.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> b = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_concatenate([b, b], dimension=0)
+    BCSR(float32[4, 2], nse=4)
+    """
+    made = bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension)
+    return BCSR.from_bcoo(made)
+
+
+def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
+                          sharding: Any = None) -> BCSR:  # fmt: skip
+    """`lax.broadcast_in_dim`: new axes before the rows are batch axes, those behind the columns
+    dense where there are dense axes. Raises NotImplementedError for new axes between.
+
+    mat: a BCSR. shape, broadcast_dimensions: as of `lax.broadcast_in_dim`. sharding: None alone.
+
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2, sparse_format="bcsr")
+    >>> sparse.bcsr_broadcast_in_dim(m, shape=(3, 2, 2), broadcast_dimensions=(1, 2))
+    BCSR(float32[3, 2, 2], nse=2, n_batch=1)
+    """
+    made = bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape,
+                                 broadcast_dimensions=broadcast_dimensions, sharding=sharding)
+    return BCSR.from_bcoo(made)

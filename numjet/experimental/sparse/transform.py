@@ -18,15 +18,15 @@ from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.trace import Tracer, aval_of
-from numjet.experimental.sparse import operations as ops
+from numjet.experimental.sparse import layouts, operations as ops
 from numjet.experimental.sparse.bcoo import BCOO, JAXSparse
+from numjet.ops.composed import composed
 from numjet.ops.control import flatten_values
 from numjet.transforms.custom_rules import run_call
-from numjet.transforms.remat import name_p
 from numjet.transforms.stage import stage
 
-# The name under which `todense` of a traced array stands in a jaxpr.
-_TODENSE = "experimental.sparse.todense"
+# What `todense` of a traced array is in a jaxpr.
+todense_p = composed("todense", lambda x: x)
 
 
 def is_sparse(x: Any) -> bool:
@@ -46,7 +46,7 @@ def todense(arr: Any) -> Any:
     """
     if is_sparse(arr):
         return arr.todense()
-    return name_p.bind(arr, name=_TODENSE) if isinstance(arr, Tracer) else arr
+    return todense_p.bind(arr) if isinstance(arr, Tracer) else arr
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
@@ -156,7 +156,7 @@ def _convert(x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
 def _concatenate(*xs: Any, dimension: int) -> Any:
     if not all(map(is_sparse, xs)):
         raise NotImplementedError("sparse rule for concatenate: of sparse and dense arrays.")
-    return ops.bcoo_concatenate(xs, dimension=dimension)
+    return layouts.bcoo_concatenate(xs, dimension=dimension)
 
 
 def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, **_: Any) -> Any:
@@ -164,15 +164,11 @@ def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, **_: Any) -> Any:
 
 
 def _reshape(x: Any, *, new_sizes: tuple, dimensions: Any = None) -> Any:
-    return ops.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+    return layouts.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
 
 
 def _dynamic_slice(x: Any, *starts: Any, slice_sizes: tuple) -> Any:
-    return ops.bcoo_dynamic_slice(x, starts, slice_sizes)
-
-
-def _name(x: Any, *, name: str) -> Any:
-    return x.todense() if name == _TODENSE else x
+    return layouts.bcoo_dynamic_slice(x, starts, slice_sizes)
 
 
 def _jit(*args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
@@ -241,15 +237,18 @@ _RULES: dict[str, Callable] = {
     "concatenate": _concatenate,
     "dot_general": _dot_general,
     "reshape": _reshape,
-    "squeeze": lambda x, *, dimensions: ops.bcoo_squeeze(x, dimensions=dimensions),
-    "transpose": lambda x, *, permutation: ops.bcoo_transpose(x, permutation=permutation),
-    "broadcast_in_dim": lambda x, *, shape, broadcast_dimensions: ops.bcoo_broadcast_in_dim(
+    "squeeze": lambda x, *, dimensions: layouts.bcoo_squeeze(x, dimensions=dimensions),
+    "transpose": lambda x, *, permutation: layouts.bcoo_transpose(x, permutation=permutation),
+    "broadcast_in_dim": lambda x, *, shape, broadcast_dimensions: layouts.bcoo_broadcast_in_dim(
         x, shape=shape, broadcast_dimensions=broadcast_dimensions),
     "reduce_sum": lambda x, *, axes: ops.bcoo_reduce_sum(x, axes=axes),
-    "slice": lambda x, **params: ops.bcoo_slice(x, **params),
+    "slice": lambda x, **params: layouts.bcoo_slice(x, **params),
     "dynamic_slice": _dynamic_slice,
-    "rev": lambda x, *, dimensions: ops.bcoo_rev(x, dimensions),
-    "name": _name,
+    "gather": lambda x, starts, *, dimension_numbers, slice_sizes, mode=None, **_: ops.bcoo_gather(
+        x, starts, dimension_numbers, slice_sizes, mode=mode),
+    "rev": lambda x, *, dimensions: layouts.bcoo_rev(x, dimensions),
+    "name": lambda x, *, name: x,
+    "todense": lambda x: x.todense(),
     "jit": _jit,
     "remat": _remat,
     "custom_jvp_call": _custom,

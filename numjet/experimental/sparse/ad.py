@@ -10,7 +10,7 @@ from numjet import numpy as jnp
 from numjet.api import autodiff, jacobians
 from numjet.base import tree
 from numjet.experimental.sparse.bcoo import BCOO
-from numjet.experimental.sparse.sparsified import is_sparse, sparsify
+from numjet.experimental.sparse.transform import is_sparse, sparsify
 
 
 def _of_values(transform: Callable, wrap: Callable) -> Callable:

@@ -1,0 +1,72 @@
+"""Sparse arrays of every format: `empty`, `eye`, `todense`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numjet import numpy as jnp
+from numjet.experimental.sparse.bcoo import BCOO
+from numjet.experimental.sparse.bcsr import BCSR
+from numjet.experimental.sparse.coo import COO
+from numjet.experimental.sparse.csr import CSC, CSR
+from numjet.experimental.sparse.transform import todense as todense, todense_p as todense_p
+
+_FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}
+
+
+def _format(made: BCOO, name: str) -> Any:
+    if name not in _FORMATS:
+        raise ValueError(f"sparse_format={name!r} not recognized; must be one of {[*_FORMATS]}")
+    return made if name == "bcoo" else _FORMATS[name].from_bcoo(made)
+
+
+def empty(
+    shape: Sequence[int], dtype: Any = None, index_dtype: Any = "int32",
+    sparse_format: str = "bcoo", **kwds: Any,
+) -> Any:  # fmt: skip
+    """An array of zeros, of which none is kept (`nse` of them, if given).
+
+    shape, dtype: the array's. index_dtype: of the indices. sparse_format: bcoo, bcsr, coo, csr or
+    csc. kwds: nse.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> sparse.empty((2, 3))
+    BCOO(float32[2, 3], nse=0)
+    """
+    nse = kwds.pop("nse", 0)
+    if kwds:
+        raise NotImplementedError(f"sparse.empty: unknown arguments {sorted(kwds)}.")
+    sizes = np.asarray(shape, index_dtype)
+    indices = jnp.broadcast_to(sizes, (nse, len(sizes)))
+    return _format(BCOO((jnp.zeros(nse, dtype), indices), shape=shape, indices_sorted=True,
+                        unique_indices=True), sparse_format)  # fmt: skip
+
+
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, index_dtype: Any = "int32",
+    sparse_format: str = "bcoo", **kwds: Any,
+) -> Any:  # fmt: skip
+    """A matrix of N rows and M columns (N) with ones on the diagonal k.
+
+    dtype: of the values. index_dtype: of the indices. sparse_format: bcoo, bcsr, coo, csr or csc.
+    kwds: none.
+
+    >>> from numjet import numpy as jnp
+    >>> from numjet.experimental import sparse
+    >>> m = sparse.eye(2)
+    >>> print(sparse.eye(2, 3, 1).todense()[0])
+    [0. 1. 0.]
+    """
+    if kwds:
+        raise NotImplementedError(f"sparse.eye: unknown arguments {sorted(kwds)}.")
+    M = N if M is None else M
+    count = max(0, min(N - max(0, -k), M - max(0, k)))
+    places = jnp.arange(count, dtype=index_dtype)
+    indices = jnp.stack([places + max(0, -k), places + max(0, k)], -1)
+    return _format(BCOO((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True,
+                        unique_indices=True), sparse_format)  # fmt: skip

@@ -1,0 +1,174 @@
+"""COO, CSR, CSC, BCSR in batches, sparse linear algebra and primitives, against dense arrays."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.experimental import sparse
+from numjet.experimental.sparse import util
+from numjet.experimental.sparse.linalg import lobpcg_standard, spsolve
+
+rng = np.random.default_rng(0)
+DENSE = (rng.normal(size=(5, 7)) * (rng.random((5, 7)) < 0.4)).astype(np.float32)
+V, W = rng.normal(size=7).astype(np.float32), rng.normal(size=(7, 3)).astype(np.float32)
+OLD = [sparse.COO, sparse.CSR, sparse.CSC]
+
+
+def close(found, want, tolerance=1e-5):
+    np.testing.assert_allclose(sparse.todense(found), want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", OLD)
+def test_old_formats_are_the_dense_matrix(kind):
+    m, name = kind.fromdense(DENSE), kind.__name__.lower()
+    assert m.nse == np.count_nonzero(DENSE) and m.dtype == np.float32 and m.ndim == 2
+    for found, want in [
+        (m, DENSE), (m.T, DENSE.T), (m.T.T, DENSE), (m @ V, DENSE @ V), (m @ W, DENSE @ W),
+        (m.T @ V[:5], DENSE.T @ V[:5]), (nj.jit(lambda m: m)(m), DENSE),
+        (nj.jit(lambda m, v: m @ v)(m, V), DENSE @ V), (m.to_bcoo(), DENSE),
+        (kind.from_bcoo(sparse.BCOO.fromdense(DENSE)), DENSE),
+        (nj.jit(lambda d: kind.fromdense(d, nse=30) @ V)(DENSE), DENSE @ V),
+        (kind.fromdense(DENSE, nse=30).T, DENSE.T),
+        (kind.fromdense(DENSE, nse=30).T @ V[:5], DENSE.T @ V[:5]),
+        (sparse.eye(3, 4, 1, sparse_format=name), np.eye(3, 4, 1)),
+        (sparse.empty((2, 3), sparse_format=name), np.zeros((2, 3))),
+        (nj.vmap(lambda v: m @ v, 1, 1)(W), DENSE @ W),
+    ]:
+        close(found, want)
+    other = scipy.sparse.csc_matrix(DENSE) if kind is sparse.CSC else scipy.sparse.csr_matrix(DENSE)
+    if kind is not sparse.COO:
+        np.testing.assert_array_equal(m.indptr, other.indptr)
+        np.testing.assert_array_equal(m.indices, other.indices)
+    for refused in (lambda: m + m, lambda: 2 * m, lambda: -m, lambda: m.sum(), lambda: m @ m,
+                    lambda: V[:5] @ m, lambda: m @ W[None]):
+        with pytest.raises(NotImplementedError):
+            refused()
+    with pytest.raises(TypeError, match="do not fit"):
+        m @ V[:4]
+
+
+@pytest.mark.parametrize("kind", OLD)
+def test_old_formats_are_differentiated_and_mapped(kind):
+    m = kind.fromdense(DENSE)
+
+    def f(data, v):
+        filled = nj.tree.unflatten(nj.tree.structure(m), [data, *nj.tree.leaves(m)[1:]])
+        return ((filled @ v) ** 2).sum()
+
+    by_data, by_v = nj.grad(f, argnums=(0, 1))(m.data, V)
+    dense, dense_v = nj.grad(lambda d, v: ((d @ v) ** 2).sum(), argnums=(0, 1))(DENSE, V)
+    close(by_v, dense_v, 1e-4)
+    place = nj.tree.unflatten(nj.tree.structure(m), [by_data, *nj.tree.leaves(m)[1:]])
+    close(place, np.where(DENSE != 0, dense, 0), 1e-4)
+    assert kind.__name__.lower().replace("csc", "csr") + "_matvec" in str(
+        nj.make_jaxpr(lambda v: m @ v)(V))
+
+
+@pytest.mark.parametrize("n_batch, n_dense", [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0)])
+def test_matrices_by_rows_in_batches(n_batch, n_dense):
+    cube = rng.normal(size=(2, 4, 3, 2)[4 - 2 - n_batch - n_dense:] if n_batch + n_dense < 2
+                      else (2, 4, 3, 2))
+    cube = (cube * (rng.random(cube.shape) < 0.5)).astype(np.float32)
+    m = sparse.BCSR.fromdense(cube, n_batch=n_batch, n_dense=n_dense)
+    assert (m.n_batch, m.n_dense, m.shape) == (n_batch, n_dense, cube.shape)
+    wide = sparse.bcsr_broadcast_in_dim(m, shape=(3, *cube.shape),
+                                        broadcast_dimensions=range(1, 1 + cube.ndim))
+    for found, want in [
+        (m, cube), (m.to_bcoo(), cube), (sparse.BCSR.from_bcoo(m.to_bcoo()), cube),
+        (nj.jit(lambda m: m)(m), cube), (wide, np.broadcast_to(cube, (3, *cube.shape))),
+        (sparse.bcsr_concatenate([m, m], dimension=n_batch), np.concatenate([cube] * 2, n_batch)),
+    ]:
+        close(found, want)
+    assert wide.n_batch == n_batch + 1
+    full = sparse.bcsr_extract(m.indices, m.indptr, jnp.asarray(cube))
+    np.testing.assert_array_equal(full, m.data)
+    if n_batch:
+        v = rng.normal(size=cube.shape[1:]).astype(np.float32)
+        assert nj.vmap(lambda m: m)(m).shape == cube.shape
+        if n_dense == 0 and n_batch == 1:
+            close(nj.vmap(lambda m: m @ v[0])(m), cube @ v[0])
+    with pytest.raises(ValueError, match="invalid data, indices and indptr"):
+        sparse.BCSR((m.data, m.indices, m.indptr[..., :-1]), shape=cube.shape)
+
+
+def test_sparse_systems_are_solved_and_differentiated():
+    a = np.diag(np.arange(4.0, 10.0)) + np.diag(np.ones(5), 1) + np.diag(np.full(4, 0.5), -2)
+    a, b = a.astype(np.float32), rng.normal(size=6).astype(np.float32)
+    m = sparse.CSR.fromdense(a)
+    solve = lambda data, b: spsolve(data, m.indices, m.indptr, b)
+    close(solve(m.data, b), np.linalg.solve(a, b))
+    close(nj.jit(solve)(m.data, b), np.linalg.solve(a, b))
+    close(nj.vmap(solve, (None, 0))(m.data, np.stack([b, 2 * b])),
+          np.linalg.solve(a, np.stack([b, 2 * b], 1)).T)
+    f = lambda solve: lambda a, b: (solve(a, b) ** 2).sum()
+    by_data, by_b = nj.grad(f(solve), argnums=(0, 1))(m.data, b)
+    by_a, want = nj.grad(f(jnp.linalg.solve), argnums=(0, 1))(a, b)
+    close(by_b, want, 1e-4)
+    close(by_data, np.asarray(by_a)[a != 0], 1e-4)
+    with pytest.raises(ValueError, match="rows"):
+        solve(m.data, b[:3])
+    with pytest.raises(ValueError, match="inexact"):
+        solve(m.data.astype(int), b.astype(int))
+
+
+def test_the_largest_eigenvalues():
+    a = rng.normal(size=(40, 40)).astype(np.float32)
+    a = a + a.T
+    theta, u, rounds = nj.jit(lobpcg_standard)(a, rng.normal(size=(40, 3)).astype(np.float32))
+    np.testing.assert_allclose(theta, np.linalg.eigvalsh(a)[::-1][:3], rtol=1e-4)
+    np.testing.assert_allclose(a @ u, u * theta, atol=1e-2)
+    np.testing.assert_allclose(u.T @ u, np.eye(3), atol=1e-5)
+    assert 0 < int(rounds) < 100
+    found = lobpcg_standard(lambda v: a @ v, jnp.eye(40, 2), m=3)
+    assert int(found[2]) == 3
+    for a, x in [(a, np.eye(40, 8)), (a[:3], np.eye(40, 1)), (a, np.zeros(40))]:
+        with pytest.raises(ValueError, match="lobpcg_standard"):
+            lobpcg_standard(a, jnp.asarray(x, np.float32))
+
+
+def test_primitives_are_their_functions():
+    m, r = sparse.BCOO.fromdense(DENSE), sparse.BCSR.fromdense(DENSE)
+    info = util.SparseInfo(m.shape, True, True)
+    turned = util.SparseInfo(m.shape[::-1], False, True)
+    numbers = (((1,), (0,)), ((), ()))
+    mats = (m.data, m.indices)
+    rows = (r.data, r.indices, r.indptr)
+    kinds = {"n_batch": 0, "n_dense": 0, "index_dtype": np.int32, "nse": m.nse}
+    whole = lambda parts, shape: sparse.BCOO(tuple(parts), shape=shape)
+    for found, want in [
+        (sparse.bcoo_todense_p.bind(*mats, spinfo=info), DENSE),
+        (whole(sparse.bcoo_fromdense_p.bind(DENSE, **kinds), m.shape), DENSE),
+        (sparse.bcoo_extract_p.bind(m.indices, DENSE, assume_unique=True), m.data),
+        (whole(sparse.bcoo_transpose_p.bind(*mats, permutation=(1, 0), spinfo=info), (7, 5)),
+         DENSE.T),
+        (whole(sparse.bcoo_sort_indices_p.bind(*mats, spinfo=info), m.shape), DENSE),
+        (whole(sparse.bcoo_sum_duplicates_p.bind(*mats, spinfo=info, nse=35), m.shape), DENSE),
+        (sparse.bcoo_dot_general_p.bind(*mats, V, dimension_numbers=numbers, lhs_spinfo=info,
+                                        preferred_element_type=None), DENSE @ V),
+        (whole(sparse.bcoo_spdot_general_p.bind(
+            *mats, m.data, m.indices[:, ::-1], lhs_spinfo=info, rhs_spinfo=turned,
+            dimension_numbers=numbers, preferred_element_type=np.float32), (5, 5)),
+         DENSE @ DENSE.T),
+        (sparse.bcoo_dot_general_sampled_p.bind(DENSE, W, jnp.array([[1, 2]]),
+                                                dimension_numbers=numbers), (DENSE @ W)[1, 2:]),
+        (sparse.bcsr_todense_p.bind(*rows, spinfo=info), DENSE),
+        (sparse.bcsr_extract_p.bind(r.indices, r.indptr, DENSE), r.data),
+        (sparse.bcsr_fromdense_p.bind(DENSE, **kinds)[0], r.data),
+        (sparse.bcsr_dot_general_p.bind(*rows, V, dimension_numbers=numbers, lhs_spinfo=info,
+                                        preferred_element_type=None), DENSE @ V),
+        (nj.grad(lambda d: sparse.bcoo_todense_p.bind(d, m.indices, spinfo=info).sum())(m.data),
+         np.ones(m.nse)),
+    ]:
+        close(found, want)
+    assert "todense" in str(nj.make_jaxpr(sparse.todense)(DENSE))
+
+
+def test_axes_of_size_one_stand_for_any_in_mapped_functions():
+    x, y = rng.normal(size=(3, 1, 4)), rng.normal(size=(1, 2, 4))
+    f = util.nfold_vmap(jnp.dot, 2)
+    np.testing.assert_allclose(f(x, y), np.einsum("abi,abi->ab", x + 0 * y, y + 0 * x), rtol=1e-5)
+    plain = util.nfold_vmap(jnp.dot, 1, broadcasted=False, in_axes=(0, None))
+    np.testing.assert_allclose(plain(x[:, 0], y[0, 0]), x[:, 0] @ y[0, 0], rtol=1e-5)
