@@ -64,7 +64,7 @@ def odeint(
 ) -> Any:
     """The solution of dy/dt = func(y, t, *args), y(t[0]) = y0, at the increasing times `t`.
 
-    y0: a pytree of arrays; `func` gives one of the same structure. Returns it with an axis of times
+    y0: a pytree of arrays; `func` gives one whose leaves are those of y0's slope. Returns it with an axis of times
     in front. The error of a step is held below atol + rtol·|y|; mxstep bounds the steps between two
     times (what is not reached then is the quartic, extended), hmax their size. Derivatives are with
     respect to y0, t and args. Raises TypeError for an argument that is no array.
@@ -90,10 +90,14 @@ def odeint(
     def flat_func(y: Any, at: Any, *values: Any) -> Any:
         state = unravel(y)
         slope = func(state, at, *tree.tree_unflatten(structure, values))
-        have, want = tree.tree_structure(slope), tree.tree_structure(state)
-        if have != want:
-            raise TypeError(f"odeint: func must give the structure of y0, {want}, got {have}.")
-        return ravel_pytree(slope)[0].astype(y.dtype)
+        found = ravel_pytree(slope)[0]
+        if found.shape != y.shape:
+            have, want = tree.tree_structure(slope), tree.tree_structure(state)
+            raise ValueError(
+                f"odeint: func must give as many numbers as y0 has, {y.size}, got {found.size}: "
+                f"y0 is {want}, func gives {have}."
+            )
+        return found.astype(y.dtype)
 
     converted, closed_over = closure_convert(flat_func, flat, times[0], *leaves)
     limits = (float(rtol), float(atol), mxstep, float(hmax))
@@ -118,21 +122,21 @@ def runge_kutta_step(func: Callable, y0: Any, f0: Any, t0: Any, dt: Any) -> tupl
     return y, slopes[-1], dt.astype(f0.dtype) * _combine(_ERROR, rows), rows
 
 
-def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> tuple:
+def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> Any:
     """The quartic on [0, 1] with these values at 0, 1 and 1/2 and slopes dt·dy0 and dt·dy1 at the
-    ends: its coefficients, that of the highest power first."""
+    ends: its coefficients, a row each, that of the highest power first."""
     rise, half = y1 - y0, y_mid - y0
     u, v = dt * dy0, dt * dy1
-    return (
+    return jnp.stack([
         16.0 * half - 8.0 * rise - 2.0 * u + 2.0 * v,
         14.0 * rise - 32.0 * half + 5.0 * u - 3.0 * v,
         16.0 * half - 5.0 * rise - 4.0 * u + v,
         u,
         y0,
-    )
+    ])  # fmt: skip
 
 
-def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> tuple:
+def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
     """The quartic through a step of Dormand and Prince's, whose slopes are the rows of k."""
     step = dt.astype(k.dtype)
     return fit_4th_order_polynomial(y0, y1, y0 + step * _combine(_MIDDLE, k), k[0], k[-1], step)
@@ -207,7 +211,7 @@ def _solve(func: Callable, limits: tuple, y0: Any, times: Any, *args: Any) -> An
             count, (y, f, at, step, before, quartic) = carry
             new_y, new_f, error, slopes = runge_kutta_step(slope, y, f, at, step)
             ratio = mean_error_ratio(error, rtol, atol, y, new_y)
-            fitted = jnp.stack(interp_fit_dopri(y, new_y, slopes, step))
+            fitted = interp_fit_dopri(y, new_y, slopes, step)
             moved = (new_y, new_f, at + step, at, fitted)
             stayed = (y, f, at, before, quartic)
             y, f, at, before, quartic = [

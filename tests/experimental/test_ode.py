@@ -75,5 +75,12 @@ def test_refusals():
         odeint(lambda y, t: y, 1.0, np.arange(3))
     with pytest.raises(TypeError, match=r"contents of odeint \*args must be arrays"):
         odeint(lambda y, t, s: y, 1.0, TIMES, "a")
-    with pytest.raises(TypeError, match="func must give the structure of y0"):
+    with pytest.raises(ValueError, match="as many numbers as y0 has, 1, got 2"):
         odeint(lambda y, t: (y, y), 1.0, TIMES)
+
+
+def test_slopes_may_come_in_another_container():
+    # The leaves alone count, as programs return a list where y0 is a tuple.
+    found = odeint(lambda y, t: [y[1], -y[0]], (1.0, 0.0), TIMES)
+    np.testing.assert_allclose(found[0], np.cos(TIMES), atol=1e-6)
+    assert type(found) is tuple
