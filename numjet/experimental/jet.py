@@ -19,6 +19,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.api.flat import array_leaves
 from numjet.base import tree
 from numjet.core import dtypes
@@ -85,7 +87,10 @@ def jet(
     out, out_series = [], []
     for y in outs:
         primal, coefficients = trace.open(y, order)
-        zero = zeros(aval_of(primal).tangent())
+        aval = aval_of(primal)
+        if not dtypes.is_inexact(aval.dtype):  # whose coefficients are float zeros all the same
+            aval = ShapedArray(aval.shape, dtypes.canonical(np.float64), True)
+        zero = zeros(aval.tangent())
         out.append(primal)
         out_series.append(
             [zero if c is None else c / s for s, c in zip(scale[1:], coefficients, strict=True)]

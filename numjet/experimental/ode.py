@@ -64,10 +64,11 @@ def odeint(
 ) -> Any:
     """The solution of dy/dt = func(y, t, *args), y(t[0]) = y0, at the increasing times `t`.
 
-    y0: a pytree of arrays; `func` gives one whose leaves are those of y0's slope. Returns it with an axis of times
-    in front. The error of a step is held below atol + rtol·|y|; mxstep bounds the steps between two
-    times (what is not reached then is the quartic, extended), hmax their size. Derivatives are with
-    respect to y0, t and args. Raises TypeError for an argument that is no array.
+    y0: a pytree of arrays; `func` gives one whose leaves are the slopes of y0's. Returns y0's
+    structure with an axis of times in front. The error of a step is held below atol + rtol·|y|;
+    mxstep bounds the steps between two times (what is not reached then is the quartic, extended),
+    hmax their size. Derivatives are with respect to y0, t and args. Raises TypeError for
+    arguments that are no arrays, ValueError where func gives another number of numbers than y0 has.
 
     >>> import numjet.numpy as jnp
     >>> odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0]), rtol=1e-6, atol=1e-6).round(4)

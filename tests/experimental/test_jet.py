@@ -169,3 +169,11 @@ def test_rules_of_users():
     assert seen and all(n == [4, 4] for n in seen)
     assert jets.fact(jnp.arange(5)).tolist() == [1, 1, 2, 6, 24]
     assert nj.tree.leaves([jets.zero_term, jets.zero_series]) == []
+
+
+def test_results_that_are_no_floats_have_zero_coefficients():
+    (flags, count), (first, second) = jet(lambda x: (x > 0.5, 3), (X,), (SERIES[:2],))
+    assert flags.tolist() == [False, True, True] and count == 3
+    for terms, shape in [(first, (3,)), (second, ())]:
+        assert [(t.shape, t.dtype, t.weak_type) for t in terms] == [(shape, np.float64, True)] * 2
+        assert not any(np.any(t) for t in terms)
