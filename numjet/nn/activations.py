@@ -8,6 +8,7 @@ from typing import Any
 
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
+from numjet.core.array import as_array
 from numjet.core.trace import EVAL, current_trace, set_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -64,6 +65,7 @@ def relu(x: Any) -> Any:
     """
     x = one_array("relu", x)
     if dtypes.is_bool(x.aval.dtype):
+        promote_dtypes(x, as_array(0))  # strict promotion refuses it
         x = cast(x, int_dtype(), True)
     trace: Any = current_trace()
     if trace is EVAL:

@@ -10,7 +10,7 @@ import numpy as np
 
 from numjet.base.errors import ConcretizationTypeError, ShardingTypeError
 from numjet.core import dtypes
-from numjet.core.array import Array, ArrayImpl
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import any_symbolic, largest
 from numjet.core.structural import placed_like
@@ -132,11 +132,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     """
     if edge_order is not None and edge_order != 1:
         raise NotImplementedError("gradient: edge_order other than 1 is not supported.")
-    (x,) = promote_inexact(one_array("gradient", f))
+    given = [array(h) if isinstance(h, (list, tuple)) else h for h in varargs]
+    x, *steps = promote_inexact(*as_arrays("gradient", f, *given))
     axes = canonical_axes(axis, x.aval.ndim, "gradient")
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(f"gradient: give no spacing, one, or one for each of {len(axes)} axes.")
-    steps = list(varargs) if varargs else [1.0]
+    steps = steps or [cast(as_array(1.0), x.aval.dtype, True)]
     steps = steps * len(axes) if len(steps) == 1 else steps
     out = [_gradient_along(x, i, h) for i, h in zip(axes, steps)]
     return out[0] if len(out) == 1 else out
@@ -146,8 +147,6 @@ def _gradient_along(x: Any, axis: int, h: Any) -> Any:
     n = x.aval.shape[axis]
     if n < 2:
         raise ValueError(f"gradient: axis {axis} has size {n}; at least 2 elements are needed.")
-    h = one_array("gradient", array(h) if isinstance(h, (list, tuple)) else h)
-    h = cast(h, x.aval.dtype, h.aval.weak_type)
     up, down = _section(x, axis, 2, None), _section(x, axis, None, -2)
     first = subtract(_section(x, axis, 1, 2), _section(x, axis, 0, 1))
     last = subtract(_section(x, axis, n - 1, n), _section(x, axis, n - 2, n - 1))
@@ -211,7 +210,9 @@ def interp(
     >>> jnp.interp(jnp.array([1.5, 9.0]), jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 10.0, 30.0]))
     Array([ 5., 30.], dtype=float32)
     """
-    x, xp, fp = promote_inexact(*as_arrays("interp", x, xp, fp))
+    given = as_arrays("interp", x, xp, fp)
+    weak = all([v.aval.weak_type for v in given])
+    x, xp, fp = [cast(v, v.aval.dtype, weak) for v in promote_inexact(*given)]
     if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
         raise ValueError(
             f"interp: xp and fp must be vectors of one size, got {xp.aval} and {fp.aval}."
@@ -317,6 +318,7 @@ def _convolution(
         rows = ArrayImpl(places, ShapedArray(places.shape, places.dtype))
     windows = getitem(padded, rows)
     out = dot(windows, kernel, precision=precision, preferred_element_type=preferred)
+    out = cast(out, out.aval.dtype, y.aval.weak_type and preferred is None)
     out = lax.rev(out, (0,)) if swapped and not flip_v else out
     if placed is None:
         return out
@@ -571,7 +573,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """
     (p,) = promote_inexact(one_array("roots", p))
     tail = 0
-    if strip_zeros:
+    if strip_zeros and p.aval.size > 1:
         known = concrete_or_none(p)
         if known is None:
             p._need_concrete(

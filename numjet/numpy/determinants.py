@@ -20,7 +20,7 @@ from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import stack
 from numjet.numpy.logic import bitwise_and, equal, less, logical_and, not_equal, where
 from numjet.numpy.products import matvec
-from numjet.numpy.promote import cast
+from numjet.numpy.promote import broadcast, cast
 from numjet.numpy.ranges import eye, triu
 from numjet.numpy.reductions import all as all_, any as any_, prod as prod_, sum as sum_
 from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis
@@ -135,7 +135,8 @@ def _det_by_factors_jvp(primals: tuple, tangents: tuple) -> tuple:
 
     def regular(factors: Any, change: Any) -> Any:
         # Ones for zeros: under vmap both branches are computed, and NaN would reach the other.
-        on = logical_and(eye(x.aval.shape[-1], dtype=bool), expand_dims(zero, -2))
+        own = broadcast(eye(x.aval.shape[-1], dtype=bool), x.aval.shape)
+        on = logical_and(own, expand_dims(zero, -2))
         solved = core.triangular_solve(where(on, 1, factors), change, left_side=True)
         return multiply(value, _trace(solved, 0, -2, -1))
 

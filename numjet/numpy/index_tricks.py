@@ -63,6 +63,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         found = lax.iota(dtypes.int32, count)
         return getitem(x, (..., found - min(offset, 0), found + max(offset, 0)))
     rows = np.arange(count)
+    if count:
+        x = strong(x)
     return getitem(
         x, (..., _of(rows - min(offset, 0), np.int32), _of(rows + max(offset, 0), np.int32))
     )
@@ -83,7 +85,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return diagonal(x, k)
     if x.aval.ndim != 1:
         raise ValueError(f"diag input must be 1d or 2d, got {x.aval}.")
-    return diagflat(x, k)
+    return cast(diagflat(x, k), x.aval.dtype, x.aval.weak_type)
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
@@ -272,6 +274,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
     index = one_array("unravel_index", indices)
+    weak = index.aval.weak_type
     sizes = canonical_shape(shape, "unravel_index")
     total = int(np.prod(sizes)) if sizes else 1
     index = where(lax.lt(index, lax.full((), 0, index.aval.dtype)), add(index, total), index)
@@ -283,9 +286,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         size = broadcast(lax.full((), max(n, 1), index.aval.dtype), index.aval.shape)
         out.append(lax.rem(index, size))
         index = lax.div(index, size)
-    if not index.aval.shape:      # positions along the axes, as Python's integers are
-        out = [cast(x, x.aval.dtype, True) for x in out]
-    return tuple(out[::-1])
+    return tuple([cast(x, x.aval.dtype, weak) for x in out[::-1]])
 
 
 def ravel_multi_index(

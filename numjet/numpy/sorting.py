@@ -39,6 +39,7 @@ from numjet.numpy.promote import (
     canonical_axis,
     canonical_dtype,
     cast,
+    inexact_dtype,
     int_dtype,
     one_array,
     promote_dtypes,
@@ -213,7 +214,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     x = one_array("argpartition", a)
     axis = canonical_axis(axis, x.aval.ndim, "argpartition")
     canonical_axis(index_of(kth), x.aval.shape[axis], "argpartition: kth")
-    return argsort(x, axis)
+    places = argsort(x, axis)
+    return cast(places, places.aval.dtype, x.aval.weak_type)
 
 
 # ------------------------------------------------------------------ searching
@@ -382,8 +384,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             "number of bins or their edges."
         )
     if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False):
-        (out,) = promote_inexact(array(bins))
-        return out
+        x, edges = one_array("histogram_bin_edges", a), array(bins)
+        return cast(promote_inexact(edges)[0], inexact_dtype(x.aval.dtype))
     count = index_of(bins)
     (x,) = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
     if range is None:
@@ -413,14 +415,14 @@ def histogram(
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     x = ravel(one_array("histogram", a))
-    edges = histogram_bin_edges(x, bins, range)
-    x, edges = promote_inexact(promote_inexact(x)[0], edges)
     if weights is None:
+        (x,) = promote_inexact(x)
         w = lax.full(x.aval.shape, 1, x.aval.dtype)
     else:
-        (w,) = promote_inexact(ravel(one_array("histogram", weights)))
+        x, w = promote_inexact(x, ravel(one_array("histogram", weights)))
         if w.aval.size != x.aval.size:
             raise ValueError("histogram: weights should have the same shape as a.")
+    edges = histogram_bin_edges(x, bins, range)
     n = edges.aval.shape[0] - 1
     index = subtract(searchsorted(edges, x, side="right"), 1)
     # The last bin includes its right edge.
@@ -476,7 +478,11 @@ def histogramdd(
     Array([[1, 0],
            [1, 1]], dtype=int32)
     """
-    (points,) = promote_inexact(one_array("histogramdd", sample))
+    points = one_array("histogramdd", sample)
+    if weights is None:
+        (points,) = promote_inexact(points)
+    else:
+        points, w = promote_inexact(points, one_array("histogramdd", weights))
     if points.aval.ndim == 1:
         points = reshape(points, (-1, 1))
     n, d = points.aval.shape
@@ -502,8 +508,6 @@ def histogramdd(
         shape.append(size)
     if weights is None:
         w = lax.full((n,), 1, dtypes.canonical(dtypes.int64))
-    else:
-        (w,) = promote_inexact(one_array("histogramdd", weights))
     total = int(np.prod(shape))
     counts = lax.full((total,), 0, w.aval.dtype).at[where(outside, total, flat)].add(w, mode="drop")
     counts = reshape(counts, tuple(shape))
@@ -657,8 +661,8 @@ def compress(
 
     condition: a vector at most as long as the axis. axis: an integer, or None for the flattened
     array. size: how many to give, needed where the condition is traced (ConcretizationTypeError);
-    missing ones are `fill_value`. ValueError for a condition of another rank or that is too long;
-    `out` raises NotImplementedError.
+    missing ones are `fill_value`. ValueError for a condition of another rank or that is too long,
+    and for a size beyond the axis or the condition; `out` raises NotImplementedError.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3], [4, 5, 6]]), axis=1)
     Array([[1, 3],
@@ -673,6 +677,11 @@ def compress(
     x = moveaxis(x, axis, 0)
     n = condition.aval.shape[0]
     condition = as_bool(condition)
+    if size is not None and not 0 <= size <= min(n, x.aval.shape[0]):
+        raise ValueError(
+            "size must be positive and not greater than the size of the array axis; got "
+            f"size={size} for an axis of {x.aval.shape[0]} and a condition of {n}."
+        )
     if n > x.aval.shape[0]:
         rest = getitem(condition, slice(x.aval.shape[0], None))
         if need_concrete("compress", rest).any():

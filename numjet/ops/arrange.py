@@ -290,9 +290,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """x with leading axes of size 1 until there are `rank`.
+    """x with leading axes of size 1 until there are `rank`, or as it is where it has as many.
 
-    x: an array. rank: an integer. Raises ValueError where x has more axes.
+    x: an array. rank: an integer.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.broadcast_to_rank(jnp.array([1, 2]), 3).shape
@@ -300,8 +300,8 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     """
     x = as_array(x)
     missing = rank - x.aval.ndim
-    if missing < 0:
-        raise ValueError(f"broadcast_to_rank: {x.aval.str_short()} has more than {rank} axes.")
+    if missing < 1:
+        return x
     return reshape(x, (1,) * missing + x.aval.shape)
 
 

@@ -291,6 +291,8 @@ def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
 def _householder_reference(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     from scipy.linalg.lapack import get_lapack_funcs
 
+    if not a.size:
+        return a.copy()
     name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
     (function,) = get_lapack_funcs((name,), (a,))
 

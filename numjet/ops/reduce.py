@@ -47,7 +47,8 @@ def _reduction(
                 f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes {accepts} "
                 "dtypes."
             )
-        return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
+        weak = x.weak_type and accepts != INTEGRAL_OR_BOOL  # bits have a dtype
+        return ShapedArray(reduced_shape(name, x, axes), x.dtype, weak)
 
     def forward(primals: tuple, tangents: tuple, *, axes: tuple) -> tuple:
         out = primitive.bind(*primals, axes=axes)
@@ -199,7 +200,10 @@ def _axes(x: Any, axes: Any) -> tuple[int, ...]:
 def _over(primitive: Primitive, operand: Any, axes: Axes | None) -> Any:
     x = as_array(operand)
     axes = _axes(x, axes)
-    return primitive.bind(x, axes=axes) if axes else x
+    if not axes:  # nothing to combine
+        bits = x.aval.weak_type and primitive in (reduce_and_p, reduce_or_p, reduce_xor_p)
+        return convert(x, x.aval.dtype) if bits else x
+    return primitive.bind(x, axes=axes)
 
 
 def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -209,6 +213,8 @@ def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -
             f"{primitive.name}: Invalid axis {axis} for operand shape {x.shape}: axes are counted "
             "from the front here. The function of numjet.numpy takes negative ones."
         )
+    if not x.shape[axis]:
+        raise ValueError(f"{primitive.name}: axis {axis} of {x.aval.str_short()} is empty.")
     if not dtypes.is_integer(dtype):
         raise TypeError(
             f"{primitive.name}: index_dtype must be an integer type, but got {dtype.name}."

@@ -205,8 +205,8 @@ def lu(
     up = triu(getitem(factors, (..., slice(0, k), slice(None))))
     index = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim)
     # Row order[i] of a is row i of l u.
-    p = cast(lax.eq(index, broadcast(expand_dims(order, -1), index.aval.shape)), x.aval.dtype)
-    p = matrix_transpose(p)
+    p = lax.eq(index, broadcast(expand_dims(order, -1), index.aval.shape))
+    p = cast(matrix_transpose(p), dtypes.real_of(x.aval.dtype))
     return (matmul(p, low), up) if permute_l else (p, low, up)
 
 
@@ -320,8 +320,10 @@ def hessenberg(
     h = triu(packed, -1)
     if not calc_q:
         return h
-    inner = core.householder_product(getitem(packed, (..., slice(1, None), slice(0, n - 1))), taus)
     q = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
+    if n < 2:
+        return h, q
+    inner = core.householder_product(getitem(packed, (..., slice(1, None), slice(0, n - 1))), taus)
     return h, q.at[..., 1:, 1:].set(inner)
 
 

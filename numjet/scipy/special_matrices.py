@@ -20,6 +20,7 @@ from numjet.numpy.promote import (
     broadcast,
     canonical_dtype,
     cast,
+    one_array,
     promote_dtypes,
     promote_inexact,
     strong,
@@ -307,8 +308,10 @@ def fiedler(a: Any) -> Any:
            [3, 0, 5],
            [8, 5, 0]], dtype=int32)
     """
+    weak = one_array("fiedler", a).aval.weak_type
     (a,) = _rows("fiedler", a)
-    return lax.abs(subtract(expand_dims(a, -1), expand_dims(a, -2)))
+    out = lax.abs(subtract(expand_dims(a, -1), expand_dims(a, -2)))
+    return cast(out, out.aval.dtype, weak)
 
 
 def fiedler_companion(a: Any) -> Any:
@@ -324,11 +327,12 @@ def fiedler_companion(a: Any) -> Any:
            [ 1.,  0.,  0.],
            [ 0., -4.,  0.]], dtype=float32)
     """
+    weak = one_array("fiedler_companion", a).aval.weak_type
     (a,) = promote_inexact(*_rows("fiedler_companion", a))
     if a.aval.shape[-1] <= 2:
-        if a.aval.shape[-1] == 2:
-            return companion(a)
-        return lax.full((*a.aval.shape[:-1], 0, 0), 0, a.aval.dtype)
+        one = a.aval.shape[-1] == 2
+        out = companion(a) if one else lax.full((*a.aval.shape[:-1], 0, 0), 0, a.aval.dtype)
+        return cast(out, out.aval.dtype, weak)
     c = negative(divide(a, getitem(a, (..., slice(0, 1)))))
     n = c.aval.shape[-1] - 1
     pattern = np.zeros((n, n), np.float32)

@@ -43,3 +43,89 @@ def test_weak_types(name):
 def test_booleans_are_never_weak():
     for function in (jnp.iscomplex, jnp.isreal, jnp.isnan, jnp.logical_not):
         assert not function(True).weak_type
+
+
+FLOATS, INTEGERS, HALVES = WEAK[0.5], lax.full((2,), 1), jnp.ones(2, "float16")
+INT16, MATRIX = jnp.array([1, 2], "int16"), lax.full((2, 2), 0.5)
+MIXED = {  # of weak operands beside others: whether the result is weak
+    "matmul": (lambda: jnp.matmul(FLOATS, INT16), True),
+    "dot": (lambda: jnp.dot(INT16, FLOATS), True),
+    "vecdot": (lambda: jnp.vecdot(FLOATS, INT16), True),
+    "linalg.matmul": (lambda: jnp.linalg.matmul(WEAK[1j], INT16[:, None]), True),
+    "matmul of floats": (lambda: jnp.matmul(FLOATS, jnp.ones(2)), False),
+    "matmul of integers": (lambda: jnp.matmul(INTEGERS, INT16), False),
+    "convolve": (lambda: jnp.convolve(INT16, FLOATS), True),
+    "convolve of weak ones": (lambda: jnp.convolve(INTEGERS, INTEGERS), True),
+    "convolve with floats": (lambda: jnp.convolve(FLOATS, jnp.ones(2)), False),
+    "polymul": (lambda: jnp.polymul(INT16, FLOATS), True),
+    "interp": (lambda: jnp.interp(0.5, INT16, INT16), False),
+    "interp of weak ones": (lambda: jnp.interp(FLOATS, FLOATS, FLOATS), True),
+    "gradient by a float": (lambda: jnp.gradient(INT16, 0.5), True),
+    "gradient by an integer": (lambda: jnp.gradient(INT16, 2), False),
+    "gradient by an array": (lambda: jnp.gradient(INT16, jnp.float32(2)), False),
+    "gradient": (lambda: jnp.gradient(INT16), False),
+    "diagonal": (lambda: jnp.diagonal(MATRIX), False),
+    "diagonal of nothing": (lambda: jnp.diagonal(MATRIX, 2), True),
+    "diag of a vector": (lambda: jnp.diag(FLOATS), True),
+    "argpartition": (lambda: jnp.argpartition(FLOATS, 0), True),
+    "argpartition of others": (lambda: jnp.argpartition(INT16, 0), False),
+    "unravel_index": (lambda: jnp.unravel_index(jnp.array(3, "int8"), (2, 2))[0], False),
+    "unravel_index of weak ones": (lambda: jnp.unravel_index(INTEGERS, (2, 2))[1], True),
+    "unravel_index of a number": (lambda: jnp.unravel_index(3, (2, 2))[0], True),
+    "fiedler": (lambda: nj.scipy.linalg.fiedler(FLOATS), True),
+    "fiedler_companion": (lambda: nj.scipy.linalg.fiedler_companion(FLOATS), True),
+    "fiedler_companion of three": (lambda: nj.scipy.linalg.fiedler_companion(
+        lax.full((3,), 0.5)), False),
+    "reduce_and": (lambda: lax.reduce_and(INTEGERS, (0,)), False),
+    "reduce_or": (lambda: lax.reduce_or(INTEGERS, (0,)), False),
+    "reduce_xor over nothing": (lambda: lax.reduce_xor(INTEGERS, ()), False),
+    "reduce_max": (lambda: lax.reduce_max(INTEGERS, (0,)), True),
+    "reduce_max over nothing": (lambda: lax.reduce_max(INTEGERS, ()), True),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_weak_types_beside_others(name):
+    function, weak = MIXED[name]
+    assert function().weak_type is nj.eval_shape(function).weak_type is weak
+
+
+def test_dtypes_of_bins():
+    edges, int32 = jnp.array([-2.0, 0.0, 3.0]), jnp.array([1, 2])
+    assert jnp.histogram_bin_edges(HALVES, edges).dtype == "float16"
+    assert jnp.histogram_bin_edges(int32, HALVES).dtype == "float32"
+    for a, weights, dtype in ((HALVES, None, "float16"), (HALVES, jnp.ones(2), "float32"),
+                              (jnp.ones(2), HALVES, "float32"), (int32, HALVES, "float16"),
+                              (HALVES, int32, "float16"), (int32, int32, "float32")):
+        assert {x.dtype.name for x in jnp.histogram(a, edges, weights=weights)} == {dtype}
+    counts, (edge,) = jnp.histogramdd(HALVES[:, None], 3, weights=jnp.ones(2))
+    assert counts.dtype == edge.dtype == "float32"
+    assert jnp.gradient(INT16, jnp.float16(2)).dtype == "float16"
+
+
+def test_refusals_as_in_jax():
+    x = jnp.array([[1, 2, 3]])
+    for condition, axis, size in (([True, False], None, 3), ([True] * 2, 0, 2), ([True], 1, -1)):
+        with pytest.raises(ValueError, match="size must be positive"):
+            jnp.compress(jnp.array(condition), x, axis, size=size)
+    assert jnp.compress(jnp.array([True, False]), x, 1, size=1).shape == (1, 1)
+    with pytest.raises(ValueError, match="empty"):
+        lax.argmax(jnp.zeros((0, 2)), 0, jnp.float32)
+    with pytest.raises(ValueError, match="strict"), nj.numpy_dtype_promotion("strict"):
+        nj.nn.relu(True)
+    assert lax.broadcast_to_rank(jnp.zeros((2, 3)), 1).shape == (2, 3)
+    with nj.numpy_rank_promotion("raise"):
+        nj.grad(lambda x: jnp.linalg.det(x).sum())(jnp.broadcast_to(jnp.eye(4), (3, 4, 4)))
+    drawn = nj.random.weibull_min(nj.random.key(0), jnp.array([1.0, 2.0]), 2.0)
+    assert drawn.shape == (2,) and drawn[1] == 2 * drawn[0]
+    assert nj.jit(jnp.roots)(jnp.array([2.0])).shape == (0,)
+
+
+def test_permutations_of_complex_matrices_are_real():
+    p, low, _ = nj.scipy.linalg.lu(jnp.array([[1j, 2.0], [3.0, 1.0]]))
+    assert p.dtype == "float32" and low.dtype == "complex64"
+
+
+def test_hessenberg_forms_of_one_row_ask_lapack_nothing(capfd):
+    h, q = nj.scipy.linalg.hessenberg(jnp.array([[1j]]), calc_q=True)
+    assert h[0, 0] == 1j and q[0, 0] == 1 and "illegal" not in "".join(capfd.readouterr())

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import pickle
 import signal
 import sys
@@ -278,7 +279,9 @@ def stopped(number, frame):
 
 def main():
     signal.signal(signal.SIGALRM, stopped)
-    results, sys.stdout = sys.stdout.buffer, sys.stderr
+    # Answers have the pipe for themselves: what anybody prints goes where errors go.
+    results, sys.stdout = os.fdopen(os.dup(1), "wb"), sys.stderr
+    os.dup2(2, 1)
     library, answered = Library(sys.argv[1]), 0
     while True:
         try:
