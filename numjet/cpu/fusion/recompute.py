@@ -25,6 +25,9 @@ LESS, LIGHT_COST = 8, 24
 MOVE_COST = 64
 # A broadcast value is computed again for each element it goes to: only when nearly free.
 BROADCAST_COST = 3
+# A reader larger by less than this part has edges beside the value's elements (a padding, a
+# concatenation), each of which it reads once.
+JOINED = 8
 # An operation that costs more is better kept than done again, if what follows from it is not.
 CHEAP_OPERATION = 3
 UNREACHABLE = 10**6
@@ -75,7 +78,7 @@ def _allowed(fusion: Fusion, group: Group, asked: Asked) -> bool:
         size = 1
         for n in reader.shape:
             size *= n
-        if size > val.size:
+        if size > val.size + val.size // JOINED:
             return again.total <= BROADCAST_COST
     limit = RECOMPUTE_COST
     if val.nbytes >= LARGE:

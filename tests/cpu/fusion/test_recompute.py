@@ -12,7 +12,8 @@ from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, div, mul, sub
 from numjet.ops.dot import dot_general
 from numjet.ops.logic import gt
-from numjet.ops.shape import select
+from numjet.ops.shape import concatenate, select
+from numjet.ops.slicing import slice as part
 
 N = 128
 WHOLE = N * N * 4
@@ -125,3 +126,12 @@ def test_softmax_keeps_its_result_alone_for_the_backward_pass():
     run = compiled(lambda x, w: grad(loss, (0, 1))(x, w), spec(N, N), spec(N, N), tolerance=1e-3)
     # Six results; the gradient's memory holds the rest.
     assert run.memory_analysis()["temp_size_in_bytes"] <= 7 * WHOLE + SLACK
+
+
+def test_values_between_edges_are_computed_where_they_are_joined():
+    def run(x):
+        steps = sub(part(x, (2,), (N,)), part(x, (0,), (N - 2,)))
+        inner = div(steps, full((N - 2,), 2.0, np.dtype(np.float32)))
+        return [concatenate([part(x, (0,), (1,)), inner, part(x, (N - 1,), (N,))], 0)]
+
+    assert compiled(run, spec(N)).memory_analysis()["temp_size_in_bytes"] == 0
