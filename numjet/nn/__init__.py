@@ -85,7 +85,7 @@ __all__ = [
 
 _DEAR = (
     "softplus log_sigmoid mish logmeanexp standardize glu hard_sigmoid hard_swish hard_silu "
-    "log_softmax"
+    "log_softmax elu selu"
 ).split()
 _wrap_public(globals(), __name__, _DEAR, is_dear=_dear_operands)
 _wrap_public(

@@ -475,17 +475,18 @@ _wrap_public(
     globals(), __name__,
     ("floor_divide remainder mod fmod copysign heaviside float_power var std nansum nanmax nanmin "
      "average ptp median convolve correlate interp cov corrcoef trapezoid kron cross angle "
-     "packbits polyder searchsorted digitize fmax fmin tril triu roll tile "
+     "packbits searchsorted digitize fmax fmin tril triu roll tile "
      "isin").split(),
 )  # fmt: skip
 _wrap_public(
     globals(), __name__,
     ("hypot logaddexp logaddexp2 divmod nanvar nanstd gradient ldexp frexp modf i0 unwrap sinc "
-     "polyval diff isclose nanmean nanmedian percentile quantile nanpercentile nanquantile polyint "
-     "spacing take_along_axis nan_to_num lcm").split(),
+     "polyval polyder diff isclose allclose nanmean nanmedian percentile quantile nanpercentile "
+     "nanquantile polyint spacing take_along_axis nan_to_num lcm").split(),
     is_dear=_dear_operands,
 )  # fmt: skip
-_wrap_public(vars(linalg), linalg.__name__, ("slogdet", "norm", "vector_norm", "matrix_norm"))
+_wrap_public(vars(linalg), linalg.__name__, ("norm", "vector_norm", "matrix_norm"))
+_wrap_public(vars(linalg), linalg.__name__, ("slogdet",), is_dear=_dear_operands)
 _hooks.install(ndarray, {
     name: _as_program(getattr(ndarray, name))
     for name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__")

@@ -530,8 +530,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
         else broadcast(reshape(cast(array(k), p.aval.dtype), (-1,)), (m,))
     )
     for i in range(m):
+        # The constant is joined first and divided by 1: what is joined after a division was made
+        # would pass memory twice.
         n = p.aval.shape[0]
-        p = concatenate([divide(p, _falling(n, p.aval.dtype)), getitem(constants, slice(i, i + 1))])
+        divisors = cast(maximum(subtract(n, lax.iota(int_dtype(), n + 1)), 1), p.aval.dtype)
+        p = divide(concatenate([p, getitem(constants, slice(i, i + 1))]), divisors)
     return p
 
 

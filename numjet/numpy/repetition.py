@@ -161,6 +161,8 @@ def resize(a: Any, new_shape: Any) -> Any:
     total, n = math.prod(new), flat.aval.size
     if not n or not total:
         return lax.full(new, 0, flat.aval.dtype)
+    if n == 1:
+        return broadcast(flat, new) if new else reshaped(flat, new)
     return reshaped(lax.slice_in_dim(tile(flat, -(-total // n)), 0, total, axis=0), new)
 
 

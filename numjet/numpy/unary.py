@@ -12,7 +12,9 @@ import numpy as np
 
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
-from numjet.core.evaluate import another
+from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray
+from numjet.core.evaluate import LARGE, another
 from numjet.core.structural import full
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -280,6 +282,23 @@ def angle(z: Any, deg: bool = False) -> Any:
     return rad2deg(out) if deg else out
 
 
+def _is_real(x: Any) -> bool:
+    """Whether this is a concrete array of a real dtype, with axes: its values say nothing then."""
+    if type(x) is ArrayImpl:
+        x._value  # noqa: B018 - raises for an array that was deleted
+    elif type(x) is not DeferredArray:
+        return False
+    return bool(x.aval.ndim) and not dtypes.is_complex(x.aval.dtype)
+
+
+def _whole(x: Any, value: bool) -> Any:
+    """The value for each element of a concrete array."""
+    aval = ShapedArray(x.aval.shape, dtypes.bool_)
+    if aval.size < LARGE and eager():
+        return ArrayImpl(np.full(aval.shape, value), aval)
+    return full(aval.shape, value, dtypes.bool_)
+
+
 def iscomplex(x: Any) -> Any:
     """Whether the imaginary part is non-zero, element by element.
 
@@ -290,6 +309,8 @@ def iscomplex(x: Any) -> Any:
     Array([False,  True], dtype=bool)
     """
     x = one_array("iscomplex", x)
+    if _is_real(x):
+        return _whole(x, False)
     out = not_equal(imag(x), 0)
     # Weak of numbers alone, as JAX's.
     return strong(out) if out.aval.ndim or dtypes.is_bool(x.aval.dtype) else out
@@ -304,6 +325,9 @@ def isreal(x: Any) -> Any:
     >>> jnp.isreal(jnp.array([1 + 0j, 1j]))
     Array([ True, False], dtype=bool)
     """
+    x = one_array("isreal", x)
+    if _is_real(x):
+        return _whole(x, True)
     return logical_not(iscomplex(x))
 
 

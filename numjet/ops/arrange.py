@@ -317,7 +317,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
            [1, 2]], dtype=int32)
     """
     x, shape = as_array(arr), as_array(like_arr).aval.shape
-    if broadcast_shapes(x.aval.shape, shape) != shape:
+    if x.aval.shape != shape and broadcast_shapes(x.aval.shape, shape) != shape:
         raise ValueError(
             f"broadcast_like: {x.aval.str_short()} does not broadcast to shape {shape}."
         )

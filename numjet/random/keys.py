@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.large import as_program, dear_shape, large_shape
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.dims import DimExpr
+from numjet.core.evaluate import DEAR
 from numjet.core.structural import convert
 from numjet.ops.shape import copy
 from numjet.ops.slicing import index_in_dim
@@ -174,7 +176,17 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
             "Use vmap for batching."
         )
     shape = shape_of(num)
+    if len(shape) == 1 and type(shape[0]) is int and shape[0] >= DEAR:
+        return _like_given(_split_into_many(typed, shape), raw)
     return _like_given(random_split(typed, shape=shape), raw)
+
+
+def _split_into(typed: Any, shape: tuple) -> Any:
+    return random_split(typed, shape=shape)
+
+
+# Of a number of keys that is asked for again.
+_split_into_many = as_program(_split_into, large_shape(1), dear_shape(1))
 
 
 def _index(num: Any) -> Any:

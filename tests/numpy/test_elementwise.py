@@ -344,3 +344,18 @@ def test_integer_powers_use_every_bit_of_the_exponent(dtype, most):
     with numjet.enable_x64(True):
         for call in (jnp.power, numjet.jit(jnp.power)):
             np.testing.assert_array_equal(call(jnp.array(x), jnp.array(y)), want, strict=True)
+
+
+def test_whether_numbers_are_real_is_known_of_their_dtype():
+    real = jnp.array([1.5, np.nan, 0.0])
+    for x in (real, real > 0, jnp.arange(3), real + jnp.zeros((70_000, 1))):
+        for function in (jnp.isreal, jnp.iscomplex):
+            got = function(x)
+            assert got.dtype == bool and got.shape == x.shape
+            np.testing.assert_array_equal(got, function is jnp.isreal)
+            np.testing.assert_array_equal(numjet.jit(function)(x), got)
+            np.testing.assert_array_equal(numjet.vmap(function)(x), got)
+    np.testing.assert_array_equal(jnp.isreal(jnp.array([1j, 1 + 0j])), [False, True])
+    real.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        jnp.isreal(real)

@@ -518,3 +518,19 @@ def test_a_numpy_array_is_reshaped_by_numpy():
     assert type(jnp.reshape(x, -1)) is np.ndarray and type(jnp.ravel(x)) is not np.ndarray
     with pytest.raises(ValueError, match="cannot reshape"):
         jnp.reshape(x, (4, 2))
+
+
+def test_one_element_fills_every_shape_it_is_resized_to():
+    for shape in ((), (1,), (5,), (2, 3), 4):
+        for value in (7, np.array([[2.5]], np.float32), True):
+            got = jnp.resize(jnp.array(value), shape)
+            np.testing.assert_array_equal(got, np.resize(value, shape))
+            assert got.dtype == jnp.array(value).dtype
+
+
+def test_integrals_with_constants_are_numpys():
+    for m, k in ((1, None), (2, 3.0), (3, [1.0, -2.0, 0.5])):
+        for p in (V, V[:1]):
+            wanted = np.polyint(np.asarray(p), m, k)
+            got = jnp.polyint(jnp.array(p), m, None if k is None else jnp.array(k))
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)

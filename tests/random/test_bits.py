@@ -168,3 +168,15 @@ def test_a_shape_that_comes_again_is_drawn_by_a_program_to_the_same_bits(dtype):
     with numjet.disable_jit(True):
         again = random.uniform(key, (7, 91), minval=-2.0, maxval=3.0)
     np.testing.assert_array_equal(small, again)
+
+
+@pytest.mark.parametrize("make", [random.key, random.PRNGKey])
+def test_many_keys_that_are_asked_for_again_come_of_a_program_with_the_same_bits(make):
+    with numjet.disable_jit(True):
+        wanted = random.key_data(random.split(make(5), 300))
+    for _ in range(4):
+        got = random.split(make(5), 300)
+        assert got.shape == random.split(make(5), 300).shape
+        np.testing.assert_array_equal(random.key_data(got), wanted)
+    with pytest.raises(ValueError, match="single key"):
+        random.split(random.split(make(5), 300), 300)
