@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from numjet.base import tree
+from numjet.base.tree_registry import register_pytree_node
 from numjet.core.refs import Ref
 
 
@@ -49,6 +50,9 @@ class DidntWant(_Place):
 
     __slots__ = ()
 
+
+for _stand_in in (GradRef, DidntWant):  # what programs return beside gradients
+    register_pytree_node(_stand_in, lambda _: ((), ()), lambda *_, make=_stand_in: make())
 
 ad = SimpleNamespace(
     DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue

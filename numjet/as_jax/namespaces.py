@@ -37,11 +37,16 @@ ROWS: dict[str, dict[str, str]] = {
     "jaxlib": {},
     "jaxlib.version": {},
 }
-# Names that are another object than in the module of ours: `numpy.finfo` has Python numbers, which
-# the array standard asks for, and JAX's NumPy scalars, of which programs use the dtype.
+# Names that are another object than in the module of ours, where the array standard asks for what
+# JAX has not: limits of dtypes that are Python numbers (JAX's are NumPy's, with a dtype), and
+# tuples (JAX gives lists, which are another pytree).
 NAMES: dict[str, dict[str, str]] = {
     "jax.dtypes": {"finfo": "ml_dtypes:finfo"},
-    "jax.numpy": {"finfo": "ml_dtypes:finfo"},
+    "jax.numpy": {
+        "broadcast_arrays": "numjet.as_jax.lists:broadcast_arrays",
+        "finfo": "ml_dtypes:finfo",
+        "meshgrid": "numjet.as_jax.lists:meshgrid",
+    },
 }
 # Modules of JAX whose name an internal package of ours has.
 MODULES = {"jax.core": "numjet.extend.jax_core"}

@@ -19,6 +19,7 @@ import numpy as np
 
 from numjet.base import errors
 from numjet.base.tree import register_pytree_node, tree_flatten, tree_map
+from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import AbstractValue, ShapedArray
 from numjet.core.trace import Trace, Tracer, current_trace, set_trace
@@ -208,6 +209,11 @@ class Ref:
 
     def _fitting(self, what: str, value: Any, old: Any) -> Any:
         value = as_array(value)
+        if value.dtype != self.dtype and what == "swap" and value.weak_type:
+            # A Python number takes the reference's width, and keeps its kind.
+            kinds = (dtypes.is_floating, dtypes.is_integer, dtypes.is_complex)
+            if any(of(value.dtype) and of(self.dtype) for of in kinds):
+                value = value.astype(self.dtype)
         if value.dtype != self.dtype:
             raise ValueError(
                 f"Invalid dtype for `{what}`. Ref dtype: {self.dtype}. Value dtype: {value.dtype}. "

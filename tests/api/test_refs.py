@@ -173,6 +173,26 @@ out['~remat'] = np.stack([jax.grad(jax.checkpoint(kept))(1.0), q[...]])
 """)
 
 
+def test_python_numbers_take_the_width_of_the_reference():
+    def written(dtype, value):
+        r = nj.new_ref(jnp.zeros(2, dtype))
+        r[0] = value
+        assert r.dtype == dtype
+        return r[0].astype(jnp.complex64)
+
+    for dtype, value, want in (("float16", 2.5, 2.5), ("bfloat16", 3.0, 3), ("int8", 3, 3),
+                               ("int8", 300, 44), ("uint8", -1, 255), ("float32", 1.5, 1.5),
+                               ("float16", jnp.array(2.0), 2)):
+        assert written(dtype, value) == nj.jit(written, static_argnums=0)(dtype, value) == want
+    # As in JAX, what has another kind, or a dtype of its own, does not; nor what is added.
+    for dtype, value in (("bfloat16", 1), ("int32", 2.5), ("complex64", 1.0), ("float32", True),
+                         ("bool", 1), ("float16", np.float32(1)), ("float32", jnp.int32(3))):
+        with pytest.raises(ValueError, match="Invalid dtype for `swap`"):
+            written(dtype, value)
+    with pytest.raises(ValueError, match="Invalid dtype for `addupdate`"):
+        nj.new_ref(jnp.float16(0)).addupdate(2.5)
+
+
 def test_what_goes_further_than_jax():
     def chosen(p):
         q = nj.new_ref(1.0)

@@ -50,6 +50,12 @@ def test_gradients_go_where_they_are_wanted():
     np.testing.assert_allclose(total[...], 1 + np.cos(np.ones(3)), rtol=1e-6)
     out = pull.with_refs({"a": nj.ad.DontWant()}, nj.ad.DontWant())(1.0)
     assert out == ({"a": nj.ad.DidntWant()}, nj.ad.DidntWant())
+    # The stand-ins hold no arrays, so that traced functions may return them; what is asked may not.
+    assert nj.tree.leaves([out, nj.ad.GradRef()]) == []
+    assert nj.tree.leaves(nj.ad.DontWant()) == [nj.ad.DontWant()]
+    wanted = (nj.ad.GradValue(), nj.ad.DontWant())
+    _, product = nj.vjp(jnp.multiply, 2.0, 3.0)
+    assert nj.jit(lambda: product.with_refs(*wanted)(1.0))() == (3.0, nj.ad.DidntWant())
     with pytest.raises(ValueError, match="structure of the arguments"):
         pull.with_refs(total, total)(1.0)
 

@@ -218,6 +218,23 @@ def test_helpers_are_no_attributes_of_modules():
     assert {m: names for m, names in seen.items() if set(names) - BESIDE.get(m, set())} == {}
 
 
+def test_grids_are_lists():
+    done = run("-c", """
+import numjet.as_jax
+import inspect, jax, jax.numpy as jnp
+import numjet.numpy
+x = jnp.arange(2.0)
+for fun, arguments in ((jnp.meshgrid, (x, x)), (jnp.broadcast_arrays, (1, x)), (jnp.meshgrid, ())):
+    assert type(fun(*arguments)) is list and len(fun(*arguments)) == len(arguments)
+    own = getattr(numjet.numpy, fun.__name__)
+    assert inspect.signature(fun) == inspect.signature(own) and type(own(x)) is tuple
+assert jax.tree.map(jnp.add, jnp.meshgrid(x), [x])[0].tolist() == [0, 2]
+assert jnp.meshgrid(x, x[:1], indexing="ij", sparse=True)[0].shape == (2, 1)
+print("done")
+""")
+    assert done.stdout == "done\n", done.stderr
+
+
 def test_finfo_has_numpys_scalars():
     # Programs ask `finfo(...).max.astype(...)`, and a float32 limit makes a bfloat16 sum float32.
     done = run("-c", """
