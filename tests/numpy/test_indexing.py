@@ -260,7 +260,7 @@ def test_boolean_masks():
         (np.array([True, False, True]), IndexError, "boolean index did not match"),
         (slice(0, 1, 0), ValueError, "step cannot be zero"),
         (slice(0.5), TypeError, "static integers"),
-        ((np.array([0, 1]), np.array([0, 1, 0])), IndexError, "Incompatible shapes"),
+        ((np.array([0, 1]), np.array([0, 1, 0])), ValueError, "Incompatible shapes"),
     ],
 )
 def test_wrong_indices_say_what_is_wrong(index, error, match):

@@ -74,7 +74,7 @@ out["prod"] = jax.grad(lambda d: (jax.ops.segment_prod(d, own, 9, unique_indices
     (lambda: segment_sum([1.0], np.array([0]), 1), TypeError, "data must be an array"),
     (lambda: segment_sum(DATA, IDS * 1.0, 3), TypeError, "segment_ids float32"),
     (lambda: segment_sum(DATA > 0, IDS, 3), TypeError, "does not accept dtype bool"),
-    (lambda: segment_sum(DATA, IDS, -1), ValueError, "num_segments must not be negative"),
+    (lambda: segment_sum(DATA, IDS, -1), ValueError, "num_segments must be non-negative"),
     (lambda: segment_sum(DATA, IDS[:3], 3), ValueError, "Incompatible shapes"),
     (lambda: segment_sum(DATA[:0], IDS[:0]), ValueError, "Pass num_segments"),
     (lambda: nj.jit(segment_sum)(DATA, IDS), errors.ConcretizationTypeError, "Pass num_segments"),

@@ -108,7 +108,7 @@ def test_broadcast_shapes() -> None:
         (lambda: lax.squeeze(X, (0,)), "cannot select an axis to squeeze out"),
         (lambda: lax.rev(X, (2,)), "rev dimensions must all be less than operand ndim"),
         (lambda: lax.split(X, (1, 1)), r"split: sizes \(1, 1\) add up to 2"),
-        (lambda: lax.full((2,), X), "full: fill_value must have no dimensions"),
+        (lambda: lax.full((2,), X), "full must be called with scalar fill_value"),
         (lambda: lax.stack([X, A]), "stack: operands must have one shape"),
         (lambda: lax.tile(X, (2,)), "tile: reps"),
     ],
