@@ -62,9 +62,9 @@ def jet(
     lengths.
 
     >>> import numjet.numpy as jnp
-    >>> y, series = jet(jnp.sin, (0.0,), ((1.0, 0.0, 0.0),))
+    >>> y, series = jet(jnp.exp, (0.0,), ((1.0, 0.0, 0.0),))
     >>> print(y, *series)
-    0.0 1.0 -0.0 -1.0
+    1.0 1.0 1.0 1.0
     """
     for i, x in enumerate(primals):
         if not tree.all_leaves([x]):
