@@ -152,3 +152,11 @@ def test_reshard_takes_layouts_over_explicit_axes() -> None:
     with nj.set_mesh(mesh(AxisType.Explicit)):
         with pytest.raises(ValueError, match=r"cannot contain `P.UNCONSTRAINED`"):
             nj.reshard(jnp.arange(8), P(P.UNCONSTRAINED))
+
+
+def test_constraints_of_mapped_values_lay_out_each_time() -> None:
+    x = jnp.arange(64.0).reshape(8, 8)
+    for f in (nj.vmap(lambda r: lax.with_sharding_constraint(r, rows())),
+              nj.vmap(lambda r: nj.device_put(r, rows()))):  # fmt: skip
+        for _ in range(3):
+            assert f(x).sharding.spec == P(None, "x")
