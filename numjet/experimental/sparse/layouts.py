@@ -163,7 +163,7 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
     >>> from numjet.experimental import sparse
     >>> m = sparse.eye(2)
     >>> sparse.bcoo_update_layout(m, n_batch=1, on_inefficient=None).data.shape
-    (2, 1)
+    (2, 2)
     """
     batch = mat.n_batch if n_batch is None else operator.index(n_batch)
     dense = mat.n_dense if n_dense is None else operator.index(n_dense)
