@@ -112,7 +112,7 @@ def test_empty_batches() -> None:
         (lambda: linalg.cholesky(jnp.ones((2, 2), np.int32)), TypeError, "float32, float64"),
         (
             lambda: linalg.triangular_solve(jnp.ones((2, 2)), jnp.ones((3, 2)), left_side=True),
-            TypeError,
+            ValueError,
             "2 rows",
         ),
         (
