@@ -67,10 +67,10 @@ def _flat_callback(what: str, fun: Callable, in_tree: Any, out_tree: Any) -> Cal
         if out_tree.num_leaves == 0:
             return []  # whatever it returns
         outs, found = tree.tree_flatten(result)
-        if found != out_tree:
-            raise TypeError(
-                f"{what}: {name_of(fun)} must return the structure of result_shape_dtypes, "
-                f"{out_tree}, got {found}. "
+        if found.num_leaves != out_tree.num_leaves:
+            raise JaxRuntimeError(
+                f"{what}: Mismatched number of outputs from callback {name_of(fun)}. Expected: "
+                f"{out_tree.num_leaves}, Actual: {found.num_leaves}. "
                 + tree.structure_difference("result_shape_dtypes", out_tree, "the result", found)
             )
         return outs

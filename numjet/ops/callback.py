@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.errors import JaxRuntimeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -54,17 +55,19 @@ def _result(i: int, value: Any, aval: ShapedArray) -> ArrayImpl:
         )
     else:
         found = np.asarray(value)
-        if found.dtype != aval.dtype and not np.can_cast(found.dtype, aval.dtype, "same_kind"):
-            raise TypeError(
-                f"callback: result {i} has dtype {found.dtype}, but result_shape_dtypes says "
-                f"{aval.str_short()}. Convert it in the callback, or correct result_shape_dtypes."
+        given = found.dtype if found.dtype == aval.dtype else dtypes.canonical(found.dtype)
+        if given != aval.dtype:
+            raise JaxRuntimeError(
+                f"Incorrect output dtype for return value #{i} of a callback: Expected: "
+                f"{aval.dtype}, Actual: {given}. Convert it in the callback, or correct "
+                "result_shape_dtypes."
             )
         if found.shape == aval.shape:
             found = np.array(found, dtype=aval.dtype, order="C", copy=True)
     if found.shape != aval.shape:
-        raise ValueError(
-            f"callback: result {i} has shape {found.shape}, but result_shape_dtypes says "
-            f"{aval.str_short()}. Reshape it in the callback, or correct result_shape_dtypes."
+        raise JaxRuntimeError(
+            f"Incorrect output shape for return value #{i} of a callback: Expected: {aval.shape}, "
+            f"Actual: {found.shape}. Reshape it in the callback, or correct result_shape_dtypes."
         )
     return ArrayImpl(found, aval)
 
