@@ -423,7 +423,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Each layer on its own element of a list; params are a list.
+    """Each layer on its own element of a list; params are a tuple.
 
     layers: as many as the list has elements. Result: a layer (init_fun, apply_fun).
 
@@ -438,7 +438,7 @@ def parallel(*layers: Layer) -> Layer:
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> tuple:
         keys = random.split(rng, len(layers))
         made = [f(k, s) for f, k, s in zip(inits, keys, input_shape, strict=True)]
-        return tuple([shape for shape, _ in made]), [param for _, param in made]
+        return tuple([shape for shape, _ in made]), tuple([param for _, param in made])
 
     def apply_fun(params: Sequence[Any], inputs: Sequence[Any], **kwargs: Any) -> Any:
         keys = _keys(kwargs.pop("rng", None), len(layers))
