@@ -128,6 +128,9 @@ class JitCore:
                 else:
                     x = leaves[i] = self._as_array(x, i, treedef)
             avals.append(x.aval)
+        if self.layouts[0] is not None:  # axes of type Explicit are a part of avals
+            _layouts().lay_out(self, leaves, treedef, args, kwargs)
+            avals = [x.aval for x in leaves]
         entry = self._entry(statics, avals, treedef, args, kwargs)
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
             return self._fun(*args, **kwargs)
@@ -135,7 +138,7 @@ class JitCore:
             return _refs().call_closed_over(self, entry, leaves)
         if self.layouts != (None, None):
             traced |= has_tracers(entry.consts)
-            outs = _layouts().call(self, entry, leaves, treedef, args, kwargs, traced)
+            outs = _layouts().call(self, entry, leaves, traced)
         elif traced or has_tracers(entry.consts):
             Spread.marks += entry.mesh_inside
             if self.inline and current_trace().staging is current_trace():

@@ -22,15 +22,17 @@ from numjet.core.trace import Tracer
 from numjet.ops.jit_call import jit_p
 
 
-def call(
-    core: Any, entry: Any, leaves: list, treedef: Any, args: tuple, kwargs: dict, traced: bool
-) -> list:
-    """A call of a function that was given in_shardings or out_shardings."""
+def lay_out(core: Any, leaves: list, treedef: Any, args: tuple, kwargs: dict) -> None:
+    """Lay the arguments of a call out as in_shardings say."""
     _, dynamic, kw = core._split(args, kwargs)
     ins = of_arguments(core, dynamic, kw, treedef)
+    leaves[:] = laid_out(leaves, ins, lambda: core._arg_names(treedef))
+
+
+def call(core: Any, entry: Any, leaves: list, traced: bool) -> list:
+    """A call of a function that was given in_shardings or out_shardings."""
     wanted = of_results(core, entry.out_tree)
     checked_results(entry.out_avals, wanted)
-    leaves[:] = laid_out(leaves, ins, lambda: core._arg_names(treedef))
     if traced:
         outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         return [x if s is None else constrained(x, s) for x, s in zip(outs, wanted, strict=True)]

@@ -378,3 +378,19 @@ def test_convolutions_of_a_cut_vector(f: Any, how: str) -> None:
             f(cut, nj.device_put(x, nj.P("y")), how)
     with nj.set_mesh(over), pytest.raises(ShardingTypeError, match="divi"):
         f(cut, np.ones(4, np.float32))
+
+
+def test_in_shardings_are_a_part_of_types() -> None:
+    explicit = nj.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    sharding = nj.NamedSharding(explicit, nj.P("x", "y"))
+    seen = []
+
+    def double(x):
+        seen.append(str(nj.typeof(x)))
+        return x * 2
+
+    f = nj.jit(double, in_shardings=sharding)
+    for x in (np.ones((8, 8), np.float32), nj.device_put(np.ones((8, 8), np.float32), sharding)):
+        y = f(x)
+        assert y.sharding == sharding and str(nj.typeof(y)) == "float32[8@x,8@y]"
+    assert seen == ["float32[8@x,8@y]"]
