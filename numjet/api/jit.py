@@ -31,7 +31,7 @@ from numjet.api.jit_arguments import (
     warn_unusable,
 )
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.stage_info import expected
+from numjet.api.stage_info import check_compiler_options, expected
 from numjet.api.stages import Entry, Lowered, Traced
 from numjet.base import config, spans, tree
 from numjet.base.spans import recorders
@@ -538,7 +538,8 @@ def jit(
     results may take over; they cannot be used afterwards (RuntimeError). keep_unused: pass
     arguments that the program does not read. in_shardings, out_shardings: layouts of arguments and
     results, pytree prefixes. device, backend: where to run, instead of where the arguments are.
-    inline: no call of its own within another program. compiler_options: for the backend.
+    inline: no call of its own within another program. compiler_options: a
+    dictionary of XLA's, which change nothing here.
 
     The returned function has `.trace`, `.lower` (ahead of time) and `.eval_shape`. Differentiation
     and `vmap` pass through it. Raises ValueError for static values that are not hashable,
@@ -553,7 +554,8 @@ def jit(
     >>> print(power(3.0, n=2))
     9.0
     """
-    del keep_unused, compiler_options
+    del keep_unused
+    check_compiler_options(compiler_options)
     if in_shardings is not None or out_shardings is not None:
         _layouts().checked(in_shardings, out_shardings, device, backend)
     layouts = tuple([None if asks_nothing(s) else s for s in (in_shardings, out_shardings)])

@@ -7,17 +7,44 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import SingleDeviceSharding, devices, place
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
+from numjet.base.errors import JaxRuntimeError
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
 from numjet.core.remote import Expected
+
+# Options of XLA's compiler that are known by name; those that begin with "xla_" are, too.
+_OPTIONS = frozenset(["exec_time_optimization_effort", "memory_fitting_effort",
+                      "optimization_level", "num_replicas", "num_partitions"])  # fmt: skip
+_told: set[str] = set()
+
+
+def check_compiler_options(given: Any) -> None:
+    """Raise TypeError where these are no options, JaxRuntimeError for unknown ones. XLA's own are
+    accepted; that they change nothing is said once for each, by the logger `numjet`."""
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"compiler_options must be a dictionary of names and values, got {given!r}."
+        )
+    for name in given:
+        if name not in _OPTIONS and not str(name).startswith("xla_"):
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: No such compile option: {name!r}. numjet's compiler has none; "
+                "XLA's are accepted and change nothing."
+            )
+        if name not in _told:
+            _told.add(name)
+            dispatch.logger.warning(
+                "compiler option %r has no effect in numjet: it is one of XLA's compiler.", name)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,14 @@ from typing import Any
 
 from numjet.api.costs import cost_analysis
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.stage_info import Described, MemoryStats, Placed, executable, execute
+from numjet.api.stage_info import (
+    Described,
+    MemoryStats,
+    Placed,
+    check_compiler_options,
+    executable,
+    execute,
+)
 from numjet.base import tree
 from numjet.core.array import Array, as_array
 from numjet.core.jaxpr import ClosedJaxpr
@@ -161,12 +168,14 @@ class Lowered(Described):
     def compile(self, compiler_options: Any = None) -> Compiled:
         """Machine code for this signature: a Compiled, which is called with arguments of it.
 
-        compiler_options: for the backend; the CPU's has none.
+        compiler_options: a dictionary of XLA's, which change nothing here; JaxRuntimeError for
+        other names.
 
         >>> import numjet as nj
         >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
         Array(6., dtype=float32, weak_type=True)
         """
+        check_compiler_options(compiler_options)
         return Compiled(self._traced, self._get())
 
     def cost_analysis(self) -> dict:

@@ -155,3 +155,21 @@ def numbers(data):
             out.append(value)
             value = shift = 0
     return out
+
+
+def test_compiler_options(caplog) -> None:
+    """XLA's are accepted, and it is said once that they change nothing; others are refused."""
+    wrong = nj.errors.JaxRuntimeError
+    lowered = nj.jit(lambda x: x + 1).lower(1.0)
+    with pytest.raises(wrong, match="No such compile option: 'fast'"):
+        nj.jit(lambda x: x, compiler_options={"fast": True})
+    with pytest.raises(wrong, match="No such compile option: 'fast'"):
+        lowered.compile({"fast": True})
+    with pytest.raises(TypeError, match="must be a dictionary"):
+        nj.jit(lambda x: x, compiler_options="fast")
+    option = {"xla_cpu_option_of_a_test": True}
+    for _ in range(2):
+        assert lowered.compile(option)(1.0) == 2
+        assert nj.jit(lambda x: x + 1, compiler_options=option)(1.0) == 2
+    said = [r for r in caplog.records if "xla_cpu_option_of_a_test" in r.getMessage()]
+    assert len(said) == 1 and "has no effect" in said[0].getMessage()
