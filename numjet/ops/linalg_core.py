@@ -196,7 +196,7 @@ def _cholesky_reference(x: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
         if x.ndim == 2:
-            return np.full_like(x, np.nan)
+            return np.tril(np.full_like(x, np.nan))
         return np.stack([_cholesky_reference(m) for m in x])
 
 

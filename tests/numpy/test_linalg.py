@@ -316,3 +316,18 @@ def test_slogdet_of_two_by_two(dtype):
             for got, want in zip(call(x), np.linalg.slogdet(x), strict=True):
                 assert got.dtype == want.dtype
                 np.testing.assert_allclose(got, want, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("n", [1, 5, 40, 100])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_cholesky_where_there_is_none(n, dtype):
+    """The triangle is NaN, the other one zero, of that matrix alone."""
+    good = np.eye(n, dtype=dtype) * 4
+    for matrices in (-good, np.stack([good, -good] * 9)):
+        for f in (jnp.linalg.cholesky, numjet.jit(jnp.linalg.cholesky)):
+            found = np.asarray(f(matrices)).reshape(-1, n, n)
+            triangle = np.tril(np.ones((n, n), bool))
+            np.testing.assert_array_equal(np.isnan(found[-1]), triangle)
+            assert not found[-1][~triangle].any()
+            if len(found) > 1:
+                np.testing.assert_array_equal(found[0], good / 2)

@@ -178,7 +178,9 @@ def nan_where(b: Builder, failed: Value, element: Element, parts: Sequence[tuple
     """Where `failed`: NaN in the memory of (pointer, elements, whether they are real) each."""
     with b.if_(failed):
         for pointer, count, real in parts:
-            fill(b, pointer, count if real else count * element.reals, element.real, math.nan)
+            each = 1 if real else element.reals
+            reals = count * each if isinstance(count, int) else b.mul(count, each)
+            fill(b, pointer, reals, element.real, math.nan)
 
 
 def finite(b: Builder, pointer: Value, count: int, real: str) -> Value:

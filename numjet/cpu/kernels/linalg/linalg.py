@@ -12,7 +12,15 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels.linalg import large, side_by_side
-from numjet.cpu.kernels.linalg.lapack import Status, call, copy, each_matrix, element_of, fill
+from numjet.cpu.kernels.linalg.lapack import (
+    Status,
+    call,
+    copy,
+    each_matrix,
+    element_of,
+    fill,
+    nan_where,
+)
 from numjet.cpu.program.steps import Step
 from numjet.cpu.program.values import Values
 
@@ -21,7 +29,8 @@ _SIDES = 16
 
 
 def cholesky(build: Values, node: Node) -> list[Step] | None:
-    """The step of a Cholesky factorization; NaN where a matrix is not positive definite."""
+    """The step of a Cholesky factorization; its triangle is NaN where a matrix is not positive
+    definite."""
     x = node.ins[0]
     element = element_of(x.dtype)
     if element is None or not x.size:
@@ -38,13 +47,12 @@ def cholesky(build: Values, node: Node) -> list[Step] | None:
         else:
             call(b, f"nj_lapack_{element.letter}potrf", "U", n, a, n, status.place)
         failed = status.failed(b)
-        value = b.select(failed, b.const(math.nan, element.real), b.const(0.0, element.real))
         with b.loop(0, n) as rows:
-            line = b.gep(a, b.mul(rows.index, n * size))
-            # Zeros right of the diagonal; NaN everywhere where the routine gave up.
-            start = b.select(failed, 0, b.add(rows.index, 1))
+            line, start = b.gep(a, b.mul(rows.index, n * size)), b.add(rows.index, 1)
+            # Zeros right of the diagonal; NaN elsewhere where the routine gave up.
             left = b.mul(b.sub(n, start), element.reals)
-            fill(b, b.gep(line, b.mul(start, size)), left, element.real, value)
+            fill(b, b.gep(line, b.mul(start, size)), left, element.real, 0.0)
+            nan_where(b, failed, element, [(line, start, False)])
 
     return each_matrix(build, node, one, 0, n**3 * element.reals**2 // 3, inplace=True)
 

@@ -449,7 +449,9 @@ def _cholesky(g: Group) -> None:
                 to = g.at(there, column.index)
                 g.store(fused(b, x, minus, g.load(to)), to)
         step.yield_(b.or_(step.values[0], bad))
-    g.nan_where(step.results[0], a, elements)
+    with b.if_(b.any(step.results[0])), b.loop(0, n) as row:
+        line = b.gep(a, b.mul(row.index, by))
+        g.nan_where(step.results[0], line, b.add(row.index, 1))
     g.give(g.outs[0], elements, f.out1, a)
 
 
