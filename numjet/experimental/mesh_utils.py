@@ -24,8 +24,9 @@ def create_device_mesh(
     contiguous_submeshes, allow_split_physical_axes: of how a TPU's devices are wired; they change
     nothing here. Raises ValueError where there are more devices or fewer.
 
+    >>> import numjet as nj
     >>> from numjet.experimental import mesh_utils
-    >>> mesh_utils.create_device_mesh((1, 1)).shape
+    >>> mesh_utils.create_device_mesh((1, 1), nj.devices()[:1]).shape
     (1, 1)
     """
     del contiguous_submeshes, allow_split_physical_axes
@@ -63,8 +64,10 @@ def create_hybrid_device_mesh(
     allow_split_physical_axes: as of `create_device_mesh`. Raises ValueError where the granules are
     not as many as `dcn_mesh_shape` says, or the devices of one not as many as `mesh_shape` says.
 
+    >>> import numjet as nj
     >>> from numjet.experimental import mesh_utils
-    >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1), process_is_granule=True).shape
+    >>> mesh_utils.create_hybrid_device_mesh(
+    ...     (1, 1), (1, 1), nj.devices()[:1], process_is_granule=True).shape
     (1, 1)
     """
     given = list(all_devices() if devices is None else devices)

@@ -627,7 +627,8 @@ print(len(seen), *[str(w.message) for w in seen], sep="|")
 
 
 def run_cached(folder: str, wait: bool = True) -> subprocess.Popen:
-    environment = {**os.environ, "NUMJET_CACHE_DIR": folder}
+    # The checked build compiles native code anew in every process, before anything is watched.
+    environment = {**os.environ, "NUMJET_CACHE_DIR": folder, "NUMJET_NATIVE_CHECKS": ""}
     process = subprocess.Popen(
         [sys.executable, "-c", CACHED],
         env=environment,

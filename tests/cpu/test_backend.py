@@ -175,6 +175,7 @@ def test_second_process_compiles_nothing(tmp_path):
     env = {
         **os.environ,
         "NUMJET_CACHE_DIR": str(tmp_path / "cache"),
+        "NUMJET_NATIVE_CHECKS": "",  # with which native code is compiled anew in every process
         "PYTHONPATH": os.pathsep.join([str(p) for p in sys.path if p]),
     }
     for word in ("first", "again"):

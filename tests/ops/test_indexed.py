@@ -119,7 +119,7 @@ def test_apply_runs_once_for_each_occurrence() -> None:
             lambda: lax.gather(
                 jnp.zeros(3), np.array([[0.5]]), lax.GatherDimensionNumbers((), (0,), (0,)), (1,)
             ),
-            "must be integers",
+            "must have an integer type",
         ),
         (
             lambda: lax.gather(
@@ -138,7 +138,7 @@ def test_apply_runs_once_for_each_occurrence() -> None:
     ],
 )
 def test_mistakes_are_explained(call, text) -> None:
-    with pytest.raises(TypeError, match=text):
+    with pytest.raises(ValueError if "integer type" in text else TypeError, match=text):
         call()
 
 

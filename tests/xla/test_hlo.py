@@ -24,7 +24,7 @@ UNSUPPORTED = {
     "psum_start", "psum_done",  # of programs over processes alone
     "random_unwrap_words", "random_wrap_words",
     # Gone before a program is compiled: the map that owns the axis interprets them.
-    "all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum",
+    "all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum", "pvary",
     "reduce_scatter",
 }
 F = np.float32
