@@ -1,14 +1,15 @@
 """What modules of JAX show because they import it: other modules, and small functions.
 
 Programs read some of it there (`jax.experimental.jet.lax`). Each row: the module, the name in it,
-and its place under JAX's names or in this file. Read by namespaces.py, and by tools/coverage.py.
+and its place under JAX's names, in this file or in stand_ins.py. Read by namespaces.py, and by
+tools/coverage.py.
 """
 
 from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from numjet.core import dtypes
 from numjet.flatten_util import ravel_pytree
 
 _HERE = "numjet.as_jax.beside:"
+_STAND_INS = "numjet.as_jax.stand_ins:"
 _MODULES = {
     "ad": "jax.interpreters.ad", "ad_util": "jax.interpreters.ad", "api_util": "jax.api_util",
     "batching": "jax.interpreters.batching", "core": "jax.core",
@@ -33,10 +35,10 @@ _TREES = ("register_pytree_node", "tree_flatten", "tree_leaves", "tree_map", "tr
 _FUNCTIONS = {
     **{name: f"jax.tree_util:{name}" for name in _TREES},
     **{name: "jax.api_util:safe_map" for name in ("map", "safe_map")},
-    **{name: _HERE + "safe_zip" for name in ("safe_zip", "zip")},
+    **{name: _STAND_INS + "safe_zip" for name in ("safe_zip", "zip")},
+    "unzip2": _STAND_INS + "unzip2",
     **{name: _HERE + name for name in (
-        "call_param_updaters", "promote_dtypes_inexact", "ravel_first_arg", "unzip2",
-        "weakref_lru_cache")},
+        "call_param_updaters", "promote_dtypes_inexact", "ravel_first_arg", "weakref_lru_cache")},
 }  # fmt: skip
 _SHOWN = {
     "jax.experimental.jet": (
@@ -73,30 +75,6 @@ for _kind, _names in _FORMATS.items():
 
 # Params of primitives that call functions follow from the functions themselves.
 call_param_updaters: MappingProxyType = MappingProxyType({})
-
-
-def safe_zip(*args: Iterable[Any]) -> list[tuple]:
-    """`list(zip(*args))` of sequences of one length; ValueError for lengths that differ.
-
-    >>> safe_zip([1, 2], "ab")
-    [(1, 'a'), (2, 'b')]
-    """
-    values = [list(x) for x in args]
-    for i, x in enumerate(values[1:], 2):
-        if len(x) != len(values[0]):
-            which = "shorter" if len(x) < len(values[0]) else "longer"
-            raise ValueError(f"safe_zip() argument {i} is {which} than argument 1")
-    return list(zip(*values, strict=True))
-
-
-def unzip2(xys: Iterable[tuple]) -> tuple[tuple, tuple]:
-    """The first entries of the pairs `xys`, and the second ones.
-
-    >>> unzip2([(1, "a"), (2, "b")])
-    ((1, 2), ('a', 'b'))
-    """
-    pairs = list(xys)
-    return tuple([x for x, _ in pairs]), tuple([y for _, y in pairs])
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

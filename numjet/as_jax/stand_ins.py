@@ -132,7 +132,11 @@ def backends_are_initialized() -> bool:
 
 # ------------------------------------------------------------------ lists of jaxprs' variables
 def safe_zip(*args: Iterable[Any]) -> list[tuple]:
-    """`list(zip(*args))` of sequences of one length, else ValueError."""
+    """`list(zip(*args))` of sequences of one length, else ValueError.
+
+    >>> safe_zip([1, 2], "ab")
+    [(1, 'a'), (2, 'b')]
+    """
     if not args:
         raise TypeError("safe_zip requires at least 1 argument")
     values = [list(x) for x in args]
@@ -140,13 +144,17 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple]:
         if len(x) != len(values[0]):
             raise ValueError(
                 f"safe_zip() argument {i} has length {len(x)} but argument 0 has length "
-                f"{len(values[0])}. Give sequences of one length."
+                f"{len(values[0])}. All lengths: {tuple(map(len, values))}"
             )
     return list(zip(*values, strict=True))
 
 
 def unzip2(pairs: Iterable[tuple]) -> tuple[tuple, tuple]:
-    """The first and the second members of pairs."""
+    """The first and the second members of pairs.
+
+    >>> unzip2([(1, "a"), (2, "b")])
+    ((1, 2), ('a', 'b'))
+    """
     both = [(a, b) for a, b in pairs]
     return tuple(a for a, _ in both), tuple(b for _, b in both)
 
