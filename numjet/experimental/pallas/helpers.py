@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet import lax
+from numjet import lax, numpy as jnp
 from numjet.api.callbacks import debug_print as _print
 from numjet.api.costs import cost_analysis
 from numjet.api.jit import make_jaxpr
@@ -266,8 +266,7 @@ def reciprocal(x: Any, *, approx: bool = False, full_range: bool = True) -> Arra
     >>> print(pl.reciprocal(jnp.array([2.0, 4.0])))
     [0.5  0.25]
     """
-    x = as_array(x)
-    return lax.div(lax.full_like(x, 1), x)
+    return jnp.reciprocal(x)
 
 
 def broadcast_to(a: Any, shape: tuple[int, ...]) -> Array:
@@ -280,11 +279,7 @@ def broadcast_to(a: Any, shape: tuple[int, ...]) -> Array:
     >>> pl.broadcast_to(jnp.ones(3), (2, 3)).shape
     (2, 3)
     """
-    a, shape = as_array(a), tuple(shape)
-    axes = tuple(range(len(shape) - a.ndim, len(shape)))
-    ones = [k for k, n in enumerate(a.shape) if n == 1 and shape[axes[k]] != 1]
-    kept = tuple([axes[k] for k in range(a.ndim) if k not in ones])
-    return lax.broadcast_in_dim(lax.squeeze(a, ones), shape, kept)
+    return jnp.broadcast_to(a, shape)
 
 
 def debug_print(fmt: str, *args: Any) -> None:
