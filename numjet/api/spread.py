@@ -206,15 +206,13 @@ _programs: dict = Memo("operations on arrays laid out over devices", 4096)
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """One operation on arrays, some of them laid out over devices."""
     arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
-    constrains = primitive.name in ("sharding_constraint", "mesh_cast")
-    if Spread.contexts and not constrains:
+    if Spread.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
         check_context(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name)
     if hooks.guards is not None:
         for x in arrays:
             hooks.guards.moved(x, over or single)
-    constrains = primitive.name == "sharding_constraint"
-    if over is None and constrains:
+    if over is None and primitive.lays_out:
         asked = params.get("sharding")
         over = asked if hasattr(getattr(asked, "mesh", None), "devices_in_order") else None
     if over is not None and over.mesh.is_multi_process:
@@ -223,7 +221,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     avals = tuple([x.aval for x in arrays])
     types = primitive.out_avals(avals, params) if Placed.active else None
     values = tuple([plain(x) for x in arrays])
-    out = values[0] if constrains else evaluate_plain(primitive, values, params)
+    out = values[0] if primitive.lays_out else evaluate_plain(primitive, values, params)
     results = out if primitive.multiple_results else [out]
     if over is None:
         results = [_on(x, single) for x in results]

@@ -72,7 +72,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if run is not None:
         return run(*args)
     out = evaluate_python(primitive, args, params)
-    if primitive.name != "sharding_constraint":  # which lays values out, each time
+    if not primitive.lays_out:  # which it does each time
         remember(primitive.runs, key, lambda: executor(primitive, tuple(avals), params))
     return out
 
@@ -89,7 +89,7 @@ def remember(memo: dict, key: Any, make: Callable[[], Any]) -> None:
 def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     """`evaluate` by Python and NumPy."""
     if Spread.active and primitive.evaluate is None and (
-        any_spread(args) or primitive.name == "sharding_constraint"
+        any_spread(args) or primitive.lays_out
     ):
         return Spread.evaluate(primitive, args, params)
     if Remote.active and primitive.evaluate is None:

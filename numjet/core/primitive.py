@@ -80,6 +80,7 @@ class Primitive:
     eager: a table of `core.evaluate`
     runs: functions that evaluate it with params (`core.evaluate`), by avals and params
     run: evaluation without params by native code, where there is any (`core.evaluate`)
+    lays_out: the result is the operand, where the params say: a constraint of its layout
     every_map: the batch rule runs under each vmap, whether operands are mapped or not
     expansion(avals, out_avals, params) -> a closed jaxpr, or None where the equation is a call of
         Python: how an operation of the user's is written in ours before a program is compiled
@@ -109,6 +110,7 @@ class Primitive:
         "eager",
         "run",
         "runs",
+        "lays_out",
         "every_map",
         "expansion",
         "_abstract_cache",
@@ -138,6 +140,7 @@ class Primitive:
         differentiable: bool = True,
         collective: bool = False,
         stage: Callable | None = None,
+        lays_out: bool = False,
     ) -> None:
         if name in REGISTRY:
             raise ValueError(f"primitive {name!r} is registered twice.")
@@ -168,7 +171,7 @@ class Primitive:
         self.eager: dict = Memo(f"evaluation of {name}")
         self.run: Callable | None = None
         self.runs: dict = Memo(f"evaluation of {name} with parameters")
-        self.every_map = False
+        self.lays_out, self.every_map = lays_out, False
         self.expansion: Callable | None = None
         self._abstract_cache: dict = Memo(f"avals of {name}")
         self._recall = self._abstract_cache.get

@@ -46,6 +46,7 @@ sharding_constraint_p = Primitive(
     transpose=lambda ct, x, *, sharding=None: [sharding_constraint_p.bind(ct, sharding=sharding)],
     batch=_batch,
     loops=elementwise_loops(lambda e, x, *, sharding=None: x),
+    lays_out=True,
 )
 
 
