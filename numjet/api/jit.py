@@ -374,7 +374,7 @@ class JitCore:
         start = perf_counter()
         with undisturbed:  # looking for cycles among the equations would be half of all tracing
             use, marks = RefUse(reads=True, reshapes=True), Spread.marks
-            reads, context, shares = Spread.reads, Spread.context(), Shared.unknown
+            reads, context, shares = Spread.reads, Spread.context(), Shared.here.unknown
             with spans.span("trace", self._name):
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
                                       use)
@@ -387,7 +387,7 @@ class JitCore:
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
         entry.mesh_inside = Spread.marks != marks or any_spread(consts)
         entry.reads_mesh, entry.context = Spread.reads != reads, context
-        entry.shares = Shared.unknown != shares
+        entry.shares = Shared.here.unknown != shares
         return entry
 
     # ---------------------------------------------------------------- stages

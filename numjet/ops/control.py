@@ -96,10 +96,10 @@ def stage_once(
     if found is not None:
         Spread.reads += found[1]  # whoever is being traced depends on the mesh, too
         return found[0]
-    reads, joined = Spread.reads, Shared.joined
+    reads, joined = Spread.reads, Shared.here.joined
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use)
-    if Shared.joined != joined:
+    if Shared.here.joined != joined:
         raise NotImplementedError(
             f"{name or name_of(fun)}: a gradient of collectives inside of the body of a loop or a "
             "branch inside of shard_map. Take the gradient outside of the loop, or pass "

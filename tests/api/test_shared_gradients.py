@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -107,6 +108,16 @@ def test_in_loops_what_would_differ_is_refused() -> None:
     steps = mapped(lambda w, x: lax.fori_loop(0, 2, lambda i, w: w - f(w, x), w), (ALL, CUT), ALL)
     with pytest.raises(NotImplementedError, match="inside of the body of a loop"):
         steps(2.0, X)
+    # What another thread does meanwhile is no concern of this thread's loops.
+    inner = nj.jit(nj.grad(whole(lambda w, x: jnp.sum(jnp.sin(w) * x))))
+
+    def body(i: Any, w: Any) -> Any:
+        other = threading.Thread(target=lambda: mapped(inner, (ALL, CUT), ALL)(2.0, X))
+        other.start()
+        other.join()
+        return w + 1
+
+    assert lax.fori_loop(0, 3, body, 0) == 3
     transposed = mapped(
         lambda x: nj.linear_transpose(lambda y: lax.psum(y, "x"), x)(x)[0], CUT, CUT
     )
