@@ -43,25 +43,27 @@ class Recording:
     and NumPy's own and the standard library's."""
 
     current: Recording | None = None
+    _beginning = threading.Lock()
 
     def __init__(self, python: bool) -> None:
         self._spans: list[Span] = []
         self._dropped = 0
         self._threads: dict[int, str] = {}
         # Somebody else's profiler keeps its place.
-        self._python = python and sys.getprofile() is None
+        self._python = python and sys.getprofile() is None and threading.getprofile() is None
         self._frames = threading.local()
         self._over = False
         self._begun = time.perf_counter_ns()
 
     def begin(self) -> None:
         """Listen from now on. Raises RuntimeError while another recording does."""
-        if Recording.current is not None:
-            raise RuntimeError(
-                "Profile has already been started. Only one profile may be run at a time: "
-                "profiler.stop_trace() ends it."
-            )
-        Recording.current = self
+        with Recording._beginning:
+            if Recording.current is not None:
+                raise RuntimeError(
+                    "Profile has already been started. Only one profile may be run at a time: "
+                    "profiler.stop_trace() ends it."
+                )
+            Recording.current = self
         spans.recorders.append(self._hear)
         config.changed(1)
         if self._python:
@@ -72,8 +74,11 @@ class Recording:
         """Listen no more."""
         self._over = True
         if self._python:
-            threading.setprofile(None)  # type: ignore[arg-type]
-            sys.setprofile(None)  # other threads' at their next call
+            # Who took the place meanwhile keeps it; other threads leave theirs at their next call.
+            if threading.getprofile() == self._called:
+                threading.setprofile(None)  # type: ignore[arg-type]
+            if sys.getprofile() == self._called:
+                sys.setprofile(None)
         config.changed(-1)
         spans.recorders.remove(self._hear)
         Recording.current = None
