@@ -42,6 +42,8 @@ EVERY ?= 12
 LIBRARIES ?=
 comma := ,
 BENCH_FLAGS ?=
+# Tests start hundreds of Python processes, each of which would compile every source file anew.
+export PYTHONDONTWRITEBYTECODE :=
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 # Tests of what the compiler makes, which differs with the processor; with the examples that every
