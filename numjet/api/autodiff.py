@@ -41,6 +41,7 @@ from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import tape_to_jaxpr
 from numjet.transforms.remat import remat_p
 from numjet.transforms.stage import hoist_consts, stage
+from numjet.transforms.varying import along
 
 
 # ------------------------------------------------------------------ forward
@@ -437,7 +438,9 @@ def checkpoint(
 
         flat = Flat("checkpoint", call, in_tree)
         use = RefUse()
-        jaxpr, consts = stage(flat, [x.aval for x in leaves], name_of(fun), use=use)
+        jaxpr, consts = stage(
+            flat, [x.aval for x in leaves], name_of(fun), use=use, flows=along(leaves)
+        )
         outs = remat_p.bind(
             *consts,
             *leaves,

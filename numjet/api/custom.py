@@ -24,6 +24,7 @@ from numjet.core.trace import Tracer, aval_of
 from numjet.ops.arrange import stop_gradient
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
 from numjet.transforms.stage import stage
+from numjet.transforms.varying import along
 
 
 class SymbolicZero:
@@ -542,7 +543,9 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         out_tree.append(treedef)
         return outs
 
-    jaxpr, consts = stage(flat, [x.aval for x in leaves], name_of(fun))
+    jaxpr, consts = stage(
+        flat, [x.aval for x in leaves], name_of(fun), flows=along(leaves)
+    )
     traced = [isinstance(c, Tracer) and dtypes.is_inexact(c.aval.dtype) for c in consts]
     hoisted = [c for c, t in zip(consts, traced, strict=True) if t]
 

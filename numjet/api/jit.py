@@ -377,7 +377,7 @@ class JitCore:
             reads, context, shares = Spread.reads, Spread.context(), Shared.here.unknown
             with spans.span("trace", self._name):
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
-                                      use)
+                                      use, {})
         if config.log_compiles.value:
             dispatch.logger.warning(
                 "Finished tracing + transforming %s for pjit in %.6f sec",

@@ -15,14 +15,13 @@ import numpy as np
 from numjet.api.flat import Flat, array_leaves, check_callable, leaf_path
 from numjet.api.gradient_places import placed
 from numjet.api.jit import JitFunction
-from numjet.api.shared_gradients import sharing
+from numjet.api.shared_gradients import sharing, sharing_of
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.avals import Placed, ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Linear, Zero
-from numjet.core.shared import Shared
 from numjet.core.structural import convert, instantiate, placed_like
 from numjet.core.trace import aval_of
 from numjet.transforms.eager import linearize as linearize_flat
@@ -231,12 +230,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     traced = JitFunction(fun, (), (), (), ()).trace(*primals)
     in_tree = tree.tree_structure(tuple(primals))
     closed: ClosedJaxpr = traced.jaxpr
-    if Shared.axes.get() and closed.jaxpr.effects:
-        raise NotImplementedError(
-            "linear_transpose: collectives inside of shard_map. Use vjp, which knows what its "
-            "arguments have in common, or pass check_vma=False to shard_map."
-        )
-    out_tree = traced.out_tree
+    out_tree, shared = traced.out_tree, sharing_of(closed, tree.tree_leaves(primals))
 
     def transposed(cotangent: Any) -> tuple:
         leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent")
@@ -257,7 +251,11 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
                     f"{ct.aval.str_short()}."
                 )
             cts.append(convert(ct, want.dtype, want.weak_type))
+        if shared is not None:
+            cts = shared.seeds(cts)
         found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
+        if shared is not None:
+            found = shared.gradients(found)
         return tree.tree_unflatten(in_tree, [instantiate(ct) for ct in found])
 
     return transposed

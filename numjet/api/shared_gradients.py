@@ -5,8 +5,8 @@ of a `psum`, the gradient is that of the sum of all members' results, and each m
 of it. With `check_vma` a value that does not vary along an axis is one value: as a result it counts
 once and not once a member, as an argument its gradient is the sum of all shares. For
 `api.pullbacks`, which pull cotangents back. What would break it: a traced value of a function that
-is staged inside of `shard_map`, which says nothing of its members; `jit` runs such functions in
-place, bodies of loops are refused.
+is staged inside of `shard_map` without a word of its arguments (`transforms.varying`); `jit` runs
+such functions in place, others are refused.
 """
 from __future__ import annotations
 
@@ -16,38 +16,13 @@ from typing import Any
 from numjet.base.record import record
 from numjet.core import dtypes
 from numjet.core.array import as_array
+from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Zero
 from numjet.core.shared import Shared
 from numjet.core.structural import convert
-from numjet.core.trace import current_trace
 from numjet.ops.arithmetic import div, mul
 from numjet.ops.collective import psum
-from numjet.transforms.batch import BatchTrace, BatchTracer
-from numjet.transforms.jvp import JVPTracer
-from numjet.transforms.stage import StageTrace
-
-
-def varies(x: Any, name: Any) -> bool:
-    """Whether a value differs between the members of a mapped axis."""
-    while True:
-        if type(x) is JVPTracer:
-            x = x.primal
-        elif type(x) is BatchTracer:
-            if x.owner.axis.name == name:
-                return True
-            x = x.value
-        else:
-            return False
-
-
-def _is_known(name: Any) -> bool:
-    """Whether values of the current trace say if they vary along the axis."""
-    trace: Any = current_trace()
-    while trace is not None and type(trace) is not StageTrace:
-        if type(trace) is BatchTrace and trace.axis.name == name:
-            return True
-        trace = getattr(trace, "parent", None)
-    return False
+from numjet.transforms.varying import along, results, unknown, varies
 
 
 @record(frozen=True)
@@ -59,6 +34,15 @@ class Sharing:
     once: dict[Any, int]
     some: dict[Any, tuple[int, list[bool]]]
     ins: dict[Any, list[bool]]
+
+    def add(self, name: Any, size: int, ins: Sequence[bool], outs: Sequence[bool]) -> None:
+        """An axis, with which arguments and results vary along it."""
+        shared = [not flag for flag in outs]
+        if all(shared):
+            self.once[name] = size
+        else:
+            self.some[name] = size, shared
+        self.ins[name] = [not flag for flag in ins]
 
     def seeds(self, cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the results, a share for each member of what is one value."""
@@ -97,21 +81,35 @@ def _scaled(ct: Any, size: int, how: Any) -> Any:
 
 def sharing(leaves: Sequence[Any], outs: Sequence[Any], tape: Sequence[Any]) -> Sharing | None:
     """What of the arguments and results of a function, whose linear part `tape` is, does not vary
-    along the axes of `shard_map`; None outside of it."""
+    along the axes of `shard_map`; None outside of it.
+
+    Raises NotImplementedError for collectives where nobody will ever know.
+    """
     axes = Shared.axes.get()
     if not axes:
         return None
-    once: dict[Any, int] = {}
-    some: dict[Any, tuple[int, list[bool]]] = {}
-    ins: dict[Any, list[bool]] = {}
+    found = Sharing({}, {}, {})
     for name, size in axes:
-        if not _is_known(name):
-            Shared.note(any([eqn.primitive.collective for eqn in tape]))
-            continue
-        shared = [not varies(x, name) for x in outs]
-        if all(shared):
-            once[name] = size
+        trace = unknown(name)
+        if trace is None:
+            flags = [[varies(x, name) for x in values] for values in (leaves, outs)]
+            found.add(name, size, *flags)
+        elif trace.flows is None and any([eqn.primitive.collective for eqn in tape]):
+            raise NotImplementedError(
+                f"A gradient of collectives in {trace.fun_name or 'a function'}, which is traced "
+                "apart from its arguments, inside of shard_map. Take the gradient outside of it, "
+                "or pass check_vma=False to shard_map, where each device's value is one of its own."
+            )
         else:
-            some[name] = size, shared
-        ins[name] = [not varies(x, name) for x in leaves]
-    return Sharing(once, some, ins)
+            Shared.note()
+    return found
+
+
+def sharing_of(closed: ClosedJaxpr, leaves: Sequence[Any]) -> Sharing | None:
+    """`sharing` for a function that has been staged, of arguments like `leaves`: values, or what
+    has their type alone, which do not vary."""
+    found = Sharing({}, {}, {})
+    for name, flow in along(leaves).items():
+        outs = results(flow, name, closed.jaxpr, closed.consts)
+        found.add(name, dict(Shared.axes.get())[name], flow.given, outs)
+    return found if found.ins else None

@@ -19,6 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster, Ranks
 from numjet.core.lowering import Expand, Host
 from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
+from numjet.core.shared import Shared
 from numjet.core.structural import (
     broadcast_batch,
     convert,
@@ -270,6 +271,36 @@ def axis_index(axis_name: AxisName) -> Any:
     return index
 
 
+# ------------------------------------------------------------------ pvary
+def _vary_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any) -> tuple:
+    (x,), (dim,) = args, dims
+    if mapped.name != axis_name:
+        return pvary_p.bind(x, axis_name=axis_name), dim
+    return (broadcast_batch(x, mapped.size), 0) if dim is None else (x, dim)
+
+
+pvary_p = Primitive(
+    "pvary",
+    linear=True,
+    abstract=lambda x, *, axis_name: x,
+    reference=lambda x, *, axis_name: x,
+    jvp=linear_jvp(lambda: pvary_p),
+    transpose=lambda ct, x, *, axis_name: [ct],
+    batch=_vary_batch,
+    loops=Host(),
+    effects=collective_effects,
+    collective=True,
+)
+
+
+def varied(x: Any, names: Sequence) -> Any:
+    """`x` as a value that varies over those of the axes where `shard_map` tests what does."""
+    for name, _ in Shared.axes.get():
+        if name in names:
+            x = pvary_p.bind(x, axis_name=name)
+    return x
+
+
 # ------------------------------------------------------------------ all_gather
 def _gather_abstract(x: ShapedArray, *, axis_name: Any, axis: int, size: int) -> ShapedArray:
     return x.update(shape=(*x.shape[:axis], size, *x.shape[axis:]))
@@ -321,9 +352,9 @@ def all_gather(
 
     x: a pytree of arrays. axis_name: the mapped axis, or several. axis_index_groups: lists of
     positions, which gather among themselves. axis: where the new axis goes; with tiled, the axis
-    along which the values are joined. to: what the result is known to be, 'varying', 'invarying' or
-    'reduced'; nothing of it is tracked here. Derivative: its transpose is `psum_scatter`. Raises
-    NameError for an unbound axis, ValueError for another word.
+    along which the values are joined. to: what the result is known to be inside of `shard_map`:
+    'varying' (each member's own), 'invarying' or 'reduced' (one value for all). Derivative: its
+    transpose is `psum_scatter`. Raises NameError for an unbound axis, ValueError for another word.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -340,7 +371,7 @@ def all_gather(
         options = {"axis": axis, "tiled": tiled}
         return _grouped("all_gather", x, _names(axis_name), axis_index_groups, **options)
     if isinstance(axis_name, tuple | list) and len(axis_name) != 1:
-        return _gather_over_all(x, _names(axis_name), axis, tiled)
+        return _gather_over_all(x, _names(axis_name), axis, tiled, to)
     (name,) = _names(axis_name)
     size = _axis_size(name)
 
@@ -353,19 +384,19 @@ def all_gather(
         if tiled:
             shape = leaf.shape
             out = reshape(out, (*shape[:place], size * shape[place], *shape[place + 1 :]))
-        return out
+        return varied(out, (name,)) if to == "varying" else out
 
     return tree.tree_map(one, x)
 
 
-def _gather_over_all(x: Any, names: tuple, axis: int, tiled: bool) -> Any:
+def _gather_over_all(x: Any, names: tuple, axis: int, tiled: bool, to: str) -> Any:
     """`all_gather` over several axes, the first of which counts slowest."""
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
         place, shape = canonical_axis(axis, leaf.ndim + (not tiled)), leaf.shape
         for name in reversed(names):
-            leaf = all_gather(leaf, name, axis=place)
+            leaf = all_gather(leaf, name, axis=place, to=to)
         width = shape[place] if tiled else 1
         rest = shape[place + 1 :] if tiled else shape[place:]
         return reshape(leaf, (*shape[:place], axis_size(names) * width, *rest))

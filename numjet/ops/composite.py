@@ -18,6 +18,7 @@ from numjet.core.trace import Tracer, set_trace
 from numjet.transforms.batch import batch_call
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import hoist_consts, stage
+from numjet.transforms.varying import along
 
 
 def _run(jaxpr: ClosedJaxpr) -> Callable[..., list]:
@@ -80,7 +81,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
             found.append(structure)
             return [as_array(x) for x in outs]
 
-        jaxpr, consts = stage(flat, [x.aval for x in leaves], name)
+        jaxpr, consts = stage(flat, [x.aval for x in leaves], name, flows=along(leaves))
         outs = composite_p.bind(
             *consts, *leaves, name=name, version=version, call_jaxpr=hoist_consts(jaxpr),
             attributes=tuple([(k, v) for k, v in attributes.items() if v is not None]))

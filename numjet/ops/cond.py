@@ -30,6 +30,7 @@ from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import stage
 from numjet.transforms.transpose import transpose_jaxpr
+from numjet.transforms.varying import along
 
 
 # ------------------------------------------------------------------ operands of branches not taken
@@ -372,7 +373,9 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     staged, trees, uses = [], [], []
     for fun in branches:
         uses.append(RefUse(reads=True))
-        jaxpr, consts, out_tree = stage_once(fun, in_tree, avals, use=uses[-1])
+        jaxpr, consts, out_tree = stage_once(
+            fun, in_tree, avals, use=uses[-1], flows=along(leaves)
+        )
         staged.append((jaxpr, consts))
         trees.append(out_tree)
     refs = _unify_refs(staged, uses)

@@ -14,10 +14,11 @@ from numjet.core.hooks import Spread
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.memo import FunctionMemo
 from numjet.core.refs import RefUse, hold, refuse_returned
-from numjet.core.shared import Shared
+from numjet.core.shared import Flow, Shared
 from numjet.core.structural import convert
 from numjet.transforms.batch import axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
+from numjet.transforms.varying import results
 
 
 def name_of(fun: Callable) -> str:
@@ -57,13 +58,14 @@ def stage_tree(
     in_avals: Sequence[ShapedArray],
     name: str = "",
     use: RefUse | None = None,
+    flows: dict[Any, Flow] | None = None,
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
     """Trace `fun(*args)`, where `in_tree` is the structure of the argument tuple.
 
     Returns the jaxpr with its constants as leading inputs, the constants, and the output's
-    structure. `use` as in `stage`.
+    structure. `use` and `flows` as in `stage`.
     """
-    jaxpr, consts, out_tree = stage_once(fun, in_tree, in_avals, name, use)
+    jaxpr, consts, out_tree = stage_once(fun, in_tree, in_avals, name, use, flows)
     return hoist_consts(jaxpr), list(consts), out_tree
 
 
@@ -76,11 +78,12 @@ def stage_once(
     in_avals: Sequence[ShapedArray],
     name: str = "",
     use: RefUse | None = None,
+    flows: dict[Any, Flow] | None = None,
 ) -> tuple[Jaxpr, Sequence[Any], Any]:
     """The jaxpr of `fun(*args)`, the values of its constvars, and the output's structure.
 
     A function is traced once for the same avals, as under `jit`, as long as what it closes over are
-    no tracers and no references.
+    no tracers and no references, and it asks `flows` nothing.
     """
     known = None if use is None or config.check_tracer_leaks.value else _staged.entries(fun)
     try:
@@ -96,17 +99,17 @@ def stage_once(
     if found is not None:
         Spread.reads += found[1]  # whoever is being traced depends on the mesh, too
         return found[0]
-    reads, joined = Spread.reads, Shared.here.joined
+    reads, unknown = Spread.reads, Shared.here.unknown
     flat, out_tree = flattened(fun, in_tree)
-    jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use)
-    if Shared.here.joined != joined:
-        raise NotImplementedError(
-            f"{name or name_of(fun)}: a gradient of collectives inside of the body of a loop or a "
-            "branch inside of shard_map. Take the gradient outside of the loop, or pass "
-            "check_vma=False to shard_map, where each device's value is one of its own."
-        )
+    jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use, flows=flows)
     made = jaxpr, tuple(consts), out_tree[0]
-    if known is not None and use is not None and not (use.refs or use.fixed or has_tracers(consts)):
+    asked = Shared.here.unknown != unknown
+    for axis, flow in (flows or {}).items():
+        if flow.asked:
+            flow.results, asked = results(flow, axis, jaxpr, consts), True
+    if known is not None and use is not None and not (
+        use.refs or use.fixed or asked or has_tracers(consts)
+    ):
         known[key] = made, Spread.reads != reads
     return made
 

@@ -11,19 +11,15 @@ import numpy as np
 
 from numjet.base import tree
 from numjet.core.array import as_array
-from numjet.core.lowering import Host
-from numjet.core.primitive import Primitive
-from numjet.core.shared import Shared
-from numjet.core.structural import broadcast_batch, broadcast_in_dim, convert, linear_jvp
+from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, clamp, sub
-from numjet.ops.collective import all_gather, all_to_all, axis_size, collective_effects
+from numjet.ops.collective import all_gather, all_to_all, axis_size, varied
 from numjet.ops.composed import composed
 from numjet.ops.gather import gather
 from numjet.ops.indexing import GatherDimensionNumbers
 from numjet.ops.logic import bitwise_and, ge, lt
 from numjet.ops.shape import expand_dims, iota, select_n
 from numjet.ops.slicing import index_in_dim
-from numjet.transforms.batch import Axis
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
@@ -60,36 +56,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
                          f"{to!r}.")
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     axis_size(names)
-    tested = [name for name, _ in Shared.axes.get() if name in names] if to == "varying" else []
-
-    def one(leaf: Any) -> Any:
-        leaf = as_array(leaf)
-        for name in tested:
-            leaf = pvary_p.bind(leaf, axis_name=name)
-        return leaf
-
-    return tree.tree_map(one, x)
-
-
-def _vary_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any) -> tuple:
-    (x,), (dim,) = args, dims
-    if mapped.name != axis_name:
-        return pvary_p.bind(x, axis_name=axis_name), dim
-    return (broadcast_batch(x, mapped.size), 0) if dim is None else (x, dim)
-
-
-pvary_p = Primitive(
-    "pvary",
-    linear=True,
-    abstract=lambda x, *, axis_name: x,
-    reference=lambda x, *, axis_name: x,
-    jvp=linear_jvp(lambda: pvary_p),
-    transpose=lambda ct, x, *, axis_name: [ct],
-    batch=_vary_batch,
-    loops=Host(),
-    effects=collective_effects,
-    collective=True,
-)
+    own = (lambda leaf: varied(as_array(leaf), names)) if to == "varying" else as_array
+    return tree.tree_map(own, x)
 
 
 def _no_channels(name: str) -> NoReturn:

@@ -41,6 +41,7 @@ from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import prune_loop
 from numjet.transforms.stage import stage
 from numjet.transforms.transpose import backward_pass
+from numjet.transforms.varying import along, grown
 
 
 def _abstract(
@@ -382,9 +383,11 @@ def scan(
             "them as they are, by closure."
         )
     closed: ClosedJaxpr
-    while True:  # each round changes one more dtype, so there is an end
+    flows = along([*init_leaves, *xs_leaves])
+    while True:  # each round changes one more dtype, or lets one more vary, so there is an end
         use = RefUse()
-        closed, consts, out_tree = stage_tree(f, in_tree, [*carry_avals, *x_avals], use=use)
+        avals = [*carry_avals, *x_avals]
+        closed, consts, out_tree = stage_tree(f, in_tree, avals, use=use, flows=flows)
         parts = out_tree.children()
         if len(parts) != 2:
             raise TypeError(f"scan body output must be a pair, got {out_tree}: (carry, y).")
@@ -392,7 +395,7 @@ def scan(
         got = closed.out_avals[:n_carry]
         if parts[0] == init_tree:
             stronger = strengthen(carry_avals, got)
-            if stronger != carry_avals:
+            if grown(flows, n_carry) or stronger != carry_avals:
                 carry_avals = stronger
                 continue
         break

@@ -20,6 +20,7 @@ from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.refs import RefUse
+from numjet.core.shared import Flow
 from numjet.core.structural import broadcast_in_dim, convert, instantiate
 from numjet.core.trace import Trace, aval_of, concrete_or_none, current_trace, set_trace
 from numjet.ops.arithmetic import add
@@ -44,6 +45,7 @@ from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr, prune_loop
 from numjet.transforms.stage import stage
+from numjet.transforms.varying import along, grown
 
 
 def _abstract(
@@ -332,19 +334,23 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     avals = [x.aval for x in leaves]
     in_tree = tree.tree_structure((init_val,))
     carried: list[ShapedArray]
-    while True:  # each round changes one more dtype, so there is an end
+    flows = along(leaves)
+    while True:  # each round changes one more dtype, or lets one more vary, so there is an end
         use = RefUse()
-        body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use)
+        body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use, flows=flows)
         carried = body.out_avals[: len(body.out_avals) - len(use.written)]
         if out_tree == treedef:
             stronger = strengthen(avals, carried)
-            if stronger != avals:
+            if grown(flows, len(avals)) or stronger != avals:
                 avals = stronger
                 continue
         break
     check_carry("while_loop", treedef, avals, out_tree, carried)
     seen = RefUse(reads=bool(use.written))
-    cond, cond_consts, cond_tree = stage_tree(cond_fun, in_tree, avals, use=seen)
+    cond, cond_consts, cond_tree = stage_tree(
+        cond_fun, in_tree, avals, use=seen,
+        flows={name: Flow(flow.given) for name, flow in flows.items()},
+    )  # fmt: skip
     if seen.refs or seen.written:
         raise ValueError(
             "while_loop: cond_fun uses a reference while body_fun writes one, or writes one "

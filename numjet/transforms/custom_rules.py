@@ -20,6 +20,7 @@ from numjet.core.trace import aval_of, set_trace
 from numjet.transforms.batch import Axis, BatchTrace, all_to_front, batch_again, to_front
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import RUN_ON_ZEROS
+from numjet.transforms.varying import along
 
 
 def run_call(call: Any, args: Sequence[Any]) -> list[Any]:
@@ -45,7 +46,8 @@ def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
     def rule(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         call = params["call_jaxpr"]
         if type(call) is not ClosedJaxpr:
-            jaxpr, consts = stage(call, [aval_of(x) for x in args], params["name"])
+            avals = [aval_of(x) for x in args]
+            jaxpr, consts = stage(call, avals, params["name"], flows=along(args))
             params = {
                 **params,
                 "call_jaxpr": hoist_consts(jaxpr),

@@ -20,6 +20,7 @@ from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.primitive import Primitive
 from numjet.core.refs import Cell, Ref, RefUse, read_under
+from numjet.core.shared import Flow
 from numjet.core.structural import convert
 from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, user_source
 
@@ -56,11 +57,13 @@ class StageTrace(Trace):
 
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
-        "_const_of", "effects", "source", "done", "refs", "forms", "own",
+        "_const_of", "effects", "source", "done", "refs", "forms", "own", "flows",
     )  # fmt: skip
     name = "staging"
 
-    def __init__(self, fun_name: str = "", names: Names = ()) -> None:
+    def __init__(
+        self, fun_name: str = "", names: Names = (), flows: dict[Any, Flow] | None = None
+    ) -> None:
         self.parent = current_trace()
         self.staging = self
         self.fun_name, self.names = fun_name, names
@@ -79,6 +82,8 @@ class StageTrace(Trace):
         self.forms: dict[int, Ref] | None = None
         # Those that were made in here, by their ids.
         self.own: dict[int, Any] = {}
+        # What varies along axes of `shard_map`; None: nobody knows (`transforms.varying`).
+        self.flows = flows
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
         var = Var(aval)
@@ -276,13 +281,14 @@ def stage(
     fun_name: str = "",
     names: Names = (),
     use: RefUse | None = None,
+    flows: dict[Any, Flow] | None = None,
 ) -> tuple[Jaxpr, list[Any]]:
     """Trace `fun(*tracers) -> sequence of values` at `in_avals`.
 
     Returns the jaxpr and the values of its constvars (Arrays, or tracers of enclosing traces).
-    `use` says how references from outside are handed on.
+    `use` says how references from outside are handed on, `flows` what is known of the arguments.
     """
-    trace = StageTrace(fun_name, names)
+    trace = StageTrace(fun_name, names, flows)
     with set_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         jaxpr, consts = trace.finish(outs, use)

@@ -92,7 +92,7 @@ def test_collectives_that_move_values() -> None:
     got = mapped(nj.grad(whole(lambda x: jnp.sum(turn(x) * x))), CUT, CUT)(X)
     np.testing.assert_allclose(got, 2 * np.roll(X, 4))
     got = mapped(nj.grad(whole(lambda x: jnp.sum(lax.all_gather(x, "x") ** 2))), CUT, CUT)(X)
-    np.testing.assert_allclose(got, 4 * X)
+    np.testing.assert_allclose(got, 2 * 2 * X)
 
 
 def test_values_that_are_each_members_own() -> None:
@@ -103,11 +103,63 @@ def test_values_that_are_each_members_own() -> None:
     np.testing.assert_allclose(each(X), 2 * 2 * X)
 
 
-def test_in_loops_what_would_differ_is_refused() -> None:
+COLLECTIVES = {
+    "psum": lambda t: lax.psum(t, "x"),
+    "pmean": lambda t: lax.pmean(t, "x"),
+    "all_gather": lambda t: lax.all_gather(t, "x"),
+    "ppermute": lambda t: lax.ppermute(t, "x", [(0, 1)]),
+    "psum_scatter": lambda t: lax.psum_scatter(t, "x", tiled=True),
+    "all_to_all": lambda t: lax.all_to_all(t, "x", 0, 0, tiled=True),
+}
+
+
+def thrice(step: Callable, w: Any) -> Any:
+    """Three steps of a loop, whose number tells branches apart."""
+    for i in range(3):
+        w = step(i, w)
+    return w
+
+
+LOOPS = {
+    "scan": lambda step, w: lax.scan(lambda w, i: (step(i, w), None), w, jnp.arange(3))[0],
+    "while": lambda step, w: lax.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, step(*s)), (0, w))[1],
+    "branch": lambda step, w: lax.fori_loop(
+        0, 3, lambda i, w: lax.cond(i > 9, lambda w: -w, lambda w: step(i, w), w), w),
+    "jit": lambda step, w: nj.jit(lambda w: lax.fori_loop(0, 3, step, w))(w),
+    "checkpoint": lambda step, w: thrice(nj.checkpoint(step), w),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("joins", [whole, lambda f: f], ids=["psum", "local"])
+def test_in_loops_as_in_straight_code(name: str, joins: Callable) -> None:
+    def term(w: Any, x: Any) -> Any:
+        return jnp.sum(COLLECTIVES[name](jnp.tanh(w * x)) ** 2)
+
+    slope = nj.grad(joins(term))
+
+    def device(w: Any, x: Any, loop: Callable) -> Any:
+        return loop(lambda i, w: w - 0.01 * slope(w, x), w)
+
+    w = np.linspace(0.3, 0.9, 4, dtype=np.float32)
+    want = mapped(functools.partial(device, loop=thrice), (ALL, CUT), ALL)(w, X)
+    for loop in LOOPS.values():
+        got = mapped(functools.partial(device, loop=loop), (ALL, CUT), ALL)(w, X)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_in_loops_the_gradient_of_all_rows() -> None:
     f = nj.grad(whole(lambda w, x: jnp.sum(w * x)))
     steps = mapped(lambda w, x: lax.fori_loop(0, 2, lambda i, w: w - f(w, x), w), (ALL, CUT), ALL)
-    with pytest.raises(NotImplementedError, match="inside of the body of a loop"):
-        steps(2.0, X)
+    np.testing.assert_allclose(steps(2.0, X), 2.0 - 2 * X.sum())
+    # A carry that begins to vary in the loop is each member's own from then on.
+    own = nj.grad(lambda w, x: jnp.sum(w**2 * x))
+    grows = mapped(lambda w, x: lax.fori_loop(
+        0, 2, lambda i, s: (s[0] + x.sum(), own(s[0], x)), (w, w))[1][None],
+        (ALL, CUT), CUT)  # fmt: skip
+    sums = X.reshape(2, 4).sum(1)
+    np.testing.assert_allclose(grows(2.0, X), 2 * (2.0 + sums) * sums)
     # What another thread does meanwhile is no concern of this thread's loops.
     inner = nj.jit(nj.grad(whole(lambda w, x: jnp.sum(jnp.sin(w) * x))))
 
@@ -118,8 +170,35 @@ def test_in_loops_what_would_differ_is_refused() -> None:
         return w + 1
 
     assert lax.fori_loop(0, 3, body, 0) == 3
-    transposed = mapped(
-        lambda x: nj.linear_transpose(lambda y: lax.psum(y, "x"), x)(x)[0], CUT, CUT
-    )
-    with pytest.raises(NotImplementedError, match="Use vjp"):
-        transposed(X)
+
+
+def test_what_is_gathered_is_each_members_own() -> None:
+    """As in JAX: a loss of gathered values is computed, and counts, on each device."""
+    got = mapped(nj.grad(lambda x: jnp.sum(lax.all_gather(x, "x") ** 2)), CUT, CUT)(X)
+    np.testing.assert_allclose(got, 2 * 2 * X)
+    joined = lambda x: jnp.sum(lax.all_gather(x, "x", to="invarying") ** 2)  # noqa: E731
+    np.testing.assert_allclose(mapped(nj.grad(joined), CUT, CUT)(X), 2 * X)
+    with pytest.raises(ValueError, match="can't be statically inferred"):
+        mapped(lambda x: lax.all_gather(x, "x", tiled=True), CUT, ALL)(X)
+    gathered = mapped(lambda x: lax.all_gather(x, "x", tiled=True), CUT, ALL, check_vma=False)(X)
+    np.testing.assert_array_equal(gathered, X)
+
+
+def test_transposes_of_collectives() -> None:
+    def transposed(f: Callable, ct: Callable, ins: Any) -> Any:
+        return mapped(lambda v: nj.linear_transpose(f, v)(ct(v))[0], ins, ins)(X)
+
+    total = lambda v: lax.psum(v, "x")  # noqa: E731
+    np.testing.assert_allclose(transposed(total, lambda v: jnp.full(4, 3.0), CUT), np.full(8, 3.0))
+    np.testing.assert_allclose(transposed(total, lambda v: jnp.ones(8), ALL), np.full(8, 2.0))
+    turn = lambda v: lax.ppermute(v, "x", [(0, 1)])  # noqa: E731
+    np.testing.assert_allclose(transposed(turn, lambda v: v, CUT), [*X[4:], *np.zeros(4)])
+
+
+def test_where_nobody_knows_it_is_refused() -> None:
+    def apart(w: Any, x: Any) -> Any:
+        f = nj.grad(whole(lambda w, x: jnp.sum(w * x)))
+        return lax.custom_root(lambda v: v - f(v, x), w, lambda g, v: v, lambda g, v: v)
+
+    with pytest.raises(NotImplementedError, match="check_vma=False"):
+        mapped(apart, (ALL, CUT), ALL)(2.0, X)
