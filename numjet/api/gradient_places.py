@@ -51,7 +51,13 @@ class DidntWant(_Place):
     __slots__ = ()
 
 
-for _stand_in in (GradRef, DidntWant):  # what programs return beside gradients
+class NotNeeded(_Place):
+    """Stands for an argument whose value the pullback does not keep."""
+
+    __slots__ = ()
+
+
+for _stand_in in (GradRef, DidntWant, NotNeeded):  # leaves of no tree
     register_pytree_node(_stand_in, lambda _: ((), ()), lambda *_, make=_stand_in: make())
 
 ad = SimpleNamespace(

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from numjet.api.flat import Flat, array_leaves, check_callable, leaf_path
-from numjet.api.gradient_places import placed
+from numjet.api.gradient_places import NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
 from numjet.base import tree
 from numjet.core import dtypes
-from numjet.core.array import Array
+from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Linear, Zero
@@ -41,7 +41,7 @@ class VJP:
 
     __slots__ = (
         "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
-        "sharing", "__weakref__",
+        "sharing", "_argument_ids", "_args_res", "_argument_of", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
@@ -52,12 +52,62 @@ class VJP:
         self.residuals: list[Any] = []
         self.jaxpr: Any = None
         self.parts: Any = None
+        # No references to the arguments: those that are no residuals may go. The others live as
+        # long as the tape, so that their ids are theirs.
+        self._argument_ids = [id(x) for x in leaves]
+        self._args_res: list | None = None
         self.sharing = sharing(leaves, result.outs[: flat.n_out], result.tape)
         # What no output depends on is not kept while the pullback waits.
         result.tape = live_tape(result.tape, result.out_tangents)
 
-    def __call__(self, cotangents: Any) -> tuple:
-        return tree.tree_unflatten(self.in_tree, self._gradients(cotangents))
+    def __call__(self, out_ct: Any) -> tuple:
+        return tree.tree_unflatten(self.in_tree, self._gradients(out_ct))
+
+    @property
+    def args_res(self) -> list:
+        """The arguments that are kept, in trees like theirs, with `NotNeeded()` for the others.
+        What is put in the place of one is used from then on.
+
+        >>> import numjet as nj
+        >>> _, pullback = nj.vjp(lambda x, y: x * y + y, 3.0, 4.0)
+        >>> pullback.args_res[0] = 5.0  # instead of 3.0
+        >>> print(*pullback(1.0))
+        4.0 6.0
+        """
+        if self._args_res is None:
+            residuals, _ = _flatten_pullback(self)
+            ids = self._argument_ids
+            self._argument_of = [ids.index(id(r)) if id(r) in ids else None for r in residuals]
+            held = dict(zip(self._argument_of, residuals, strict=True))
+            self._args_res = list(tree.tree_unflatten(
+                self.in_tree, [held.get(i, NotNeeded()) for i in range(len(self.in_avals))]))
+            self.record, self.jaxpr = None, self.parts.jaxpr
+        return self._args_res
+
+    @property
+    def opaque_residuals(self) -> list:
+        """What is kept beside arguments.
+
+        >>> import numjet as nj, numjet.numpy as jnp
+        >>> nj.vjp(jnp.sin, jnp.zeros(2))[1].opaque_residuals
+        [Array([1., 1.], dtype=float32)]
+        """
+        self.args_res  # noqa: B018 - tells which residuals are arguments
+        return [r for r, i in zip(self.residuals, self._argument_of, strict=True) if i is None]
+
+    def _kept(self) -> list:
+        """The residuals, with what stands in the places of arguments now."""
+        if self._args_res is None:
+            return self.residuals
+        held = tree.tree_leaves(self._args_res, is_leaf=lambda x: type(x) is NotNeeded)
+        found = [r if i is None else held[i]
+                 for r, i in zip(self.residuals, self._argument_of, strict=True)]  # fmt: skip
+        if any(type(x) is NotNeeded for x in found):
+            raise ValueError(
+                "vjp: args_res has NotNeeded() in the place of an argument that the pullback "
+                "reads. Put its value there before calling it."
+            )
+        return [as_array(x) for x in found]
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
         """The pullback that leaves gradients in places, one for each array of the arguments: adds
@@ -78,8 +128,9 @@ class VJP:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
         if treedef != self.out_tree:
             raise ValueError(
-                "vjp: unexpected tree structure. The cotangent must have the structure of the "
-                f"output, {self.out_tree}, got {treedef}. "
+                "unexpected tree structure. The argument to a VJP function returned by `jax.vjp` "
+                "must match the pytree structure of the differentiated function's output, "
+                f"{self.out_tree}, got {treedef}. "
                 + tree.structure_difference("the output", self.out_tree, "the cotangent", treedef)
             )
         cts = [
@@ -102,7 +153,7 @@ class VJP:
             out_tangents = record.out_tangents[: len(self.out_avals)]
             found = transpose_tape(record.tape, record.in_vars, out_tangents, cts)
         else:
-            args = [*self.residuals, *[Linear(a.tangent()) for a in self.in_avals]]
+            args = [*self._kept(), *[Linear(a.tangent()) for a in self.in_avals]]
             given = [ct for ct, out in zip(cts, self.parts.given, strict=True) if out]
             found = backward_pass(self.jaxpr, args, given)[len(self.residuals) :]
         if self.sharing is not None:
@@ -128,10 +179,11 @@ def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
         tangents = record.out_tangents[: len(pullback.out_avals)]
         given = [type(t) is not Zero for t in tangents]
         jaxpr, pullback.residuals = tape_to_jaxpr(
-            record.tape, record.in_vars, [t for t in tangents if type(t) is not Zero]
+            record.tape, record.in_vars, [t for t in tangents if type(t) is not Zero],
+            pullback._argument_ids,
         )
         pullback.parts = _PulledBack(pullback, ClosedJaxpr(jaxpr, []), given)
-    return pullback.residuals, pullback.parts
+    return pullback._kept(), pullback.parts
 
 
 def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:
@@ -141,6 +193,7 @@ def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:
     pullback.record, pullback.jaxpr, pullback.parts = None, parts.jaxpr, parts
     pullback.sharing = parts.sharing
     pullback.residuals = list(residuals)
+    pullback._argument_ids, pullback._args_res = [], None
     return pullback
 
 
@@ -172,8 +225,9 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
     if want.shape != got.shape or want.dtype not in (got.dtype, dtypes.float0):
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{got.str_short()}, but expected {want.str_short()}, as "
-            f"cotangent{leaf_path(out_tree, i)} must have the shape and dtype of its output."
+            f"{got.str_short()}, but expected {want.str_short()} because the corresponding output "
+            f"of the differentiated function had JAX type {aval.str_short()} "
+            f"(cotangent{leaf_path(out_tree, i)})."
         )
     return Zero(want) if want.dtype == dtypes.float0 else ct
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from numjet.api.layout import Format
 from numjet.core.avals import ShapedArray
-from numjet.core.dtypes import canonical
+from numjet.core.dtypes import canonical, native
 
 
 class ShapeDtypeStruct:
@@ -14,9 +15,10 @@ class ShapeDtypeStruct:
     `jit(f).lower`.
 
     shape: a sequence of integers; dtype: anything that names one (an extended dtype such as that of
-    keys too); sharding: a layout, or None; weak_type: as of a Python number. manual_axis_type and
-    is_ref are kept for programs that ask. Compares by value and is hashable. Raises ValueError for
-    None as the dtype.
+    keys too), whose width it keeps: functions see 32 bits unless `enable_x64`; sharding: a layout
+    over devices, a Format, or None; weak_type: as of a Python number. manual_axis_type and is_ref
+    are kept for programs that ask. Compares by value and is hashable. Raises ValueError for None as
+    the dtype.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> spec = nj.ShapeDtypeStruct((2, 3), jnp.int8)
@@ -24,7 +26,7 @@ class ShapeDtypeStruct:
     (2, 3) 2 6
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding", "manual_axis_type", "is_ref")
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "manual_axis_type", "is_ref", "layout")
 
     def __init__(
         self,
@@ -44,8 +46,10 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
-        self.dtype = canonical(dtype)
-        self.weak_type, self.sharding = weak_type, sharding
+        self.dtype = native(dtype)
+        self.layout = sharding.layout if isinstance(sharding, Format) else None
+        self.weak_type = weak_type
+        self.sharding = sharding.sharding if isinstance(sharding, Format) else sharding
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
@@ -66,11 +70,13 @@ class ShapeDtypeStruct:
 
     @property
     def _aval(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self.sharding)
+        dtype = canonical(self.dtype)
+        return ShapedArray(self.shape, dtype, self.weak_type, sharding=self.sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with other fields, named as the arguments."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "layout"}
+        fields["sharding"] = self.sharding if self.layout is None else self.format
         unknown = changes.keys() - fields.keys()
         if unknown:
             raise ValueError(
@@ -81,6 +87,11 @@ class ShapeDtypeStruct:
         return type(self)(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     @property
+    def format(self) -> Format:
+        """How the array lies in memory, and where."""
+        return Format(self.layout, self.sharding)
+
+    @property
     def ndim(self) -> int:
         """How many axes there are."""
         return len(self.shape)
@@ -88,7 +99,7 @@ class ShapeDtypeStruct:
     @property
     def size(self) -> int:
         """How many elements there are."""
-        return ShapedArray(self.shape, self.dtype).size
+        return self._aval.size
 
     def __len__(self) -> int:
         if not self.shape:
@@ -99,11 +110,13 @@ class ShapeDtypeStruct:
         parts = [f"shape={self.shape}", f"dtype={self.dtype.name}"]
         if self.sharding is not None:
             parts.append(f"sharding={self.sharding}")
+        if self.layout is not None:
+            parts.append(f"format={self.layout}")
         parts += [f"{name}=True" for name in ("weak_type", "is_ref") if getattr(self, name)]
         return f"ShapeDtypeStruct({', '.join(parts)})"
 
     def _key(self) -> tuple:
-        return self.shape, self.dtype, self.weak_type, self.sharding, self.is_ref
+        return self.shape, self.dtype, self.weak_type, self.sharding, self.layout, self.is_ref
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()

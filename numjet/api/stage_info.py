@@ -12,6 +12,7 @@ from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import SingleDeviceSharding, devices, place
+from numjet.api.layout import Format, Layout
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
@@ -151,8 +152,25 @@ class Placed(Described):
 
     @property
     def out_info(self) -> Any:
-        """The shape and dtype of each result."""
-        return self._traced.out_info
+        """The shape, dtype and sharding of each result."""
+        return tree.tree_map(
+            lambda x, sharding: x.update(weak_type=False, sharding=self._format(x, sharding)),
+            self._traced.out_info,
+            self.output_shardings,
+        )
+
+    @property
+    def input_formats(self) -> Any:
+        """How each argument lies in memory, and where."""
+        return self._arguments(lambda i, aval: self._format(aval, self._traced.layouts[i]))
+
+    @property
+    def output_formats(self) -> Any:
+        """How each result lies in memory, and where."""
+        return tree.tree_map(lambda x: x.format, self.out_info)
+
+    def _format(self, x: Any, sharding: Any) -> Any:
+        return Format(Layout(tuple(range(len(x.shape))), ()), sharding or self._home())
 
 
 def expected(leaves: list) -> list[Any]:

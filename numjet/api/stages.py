@@ -126,7 +126,7 @@ class Lowered(Described):
     >>> import numjet as nj
     >>> lowered = nj.jit(lambda x: x * 2).lower(1.0)
     >>> lowered.out_info
-    ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+    ShapeDtypeStruct(shape=(), dtype=float32)
     """
 
     def __init__(self, traced: Traced) -> None:
@@ -191,8 +191,8 @@ class Lowered(Described):
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the result."""
-        return self._traced.out_info
+        """Shapes and dtypes of the result. What runs knows no weak types."""
+        return tree.tree_map(lambda x: x.update(weak_type=False), self._traced.out_info)
 
 
 class Compiled(Placed):

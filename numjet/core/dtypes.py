@@ -150,6 +150,16 @@ def named(dtype: Any) -> Any:
     return found
 
 
+def native(dtype: Any) -> Any:
+    """`dtype` as an np.dtype of the machine's byte order, of the width that it names. Python's own
+    types are what `canonical` makes of them with `enable_x64`."""
+    if type(dtype) is KeyDType:
+        return dtype
+    if not isinstance(dtype, np.dtype):
+        dtype = np.dtype(named(dtype))
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
 def canonical(dtype: Any) -> Any:
     """`dtype` as an np.dtype, 64-bit types narrowed to 32 bits unless `enable_x64`."""
     if type(dtype) is KeyDType:

@@ -54,7 +54,7 @@ class Literal:
         return self.value
 
     def __repr__(self) -> str:
-        return f"{self.value}:{self.aval.str_short()}"
+        return f"Literal({self.value})"
 
 
 Atom = Var | Literal

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,24 +46,36 @@ _NAMES = {"remat": "remat2"}
 _WIDTH = 80
 
 
-def _names() -> Iterator[str]:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    for length in itertools.count(1):
-        for parts in itertools.product(letters, repeat=length):
-            name = "".join(parts)
-            if name not in ("let", "in"):
-                yield name
+# A jaxpr of more equations than this is written before the whole, under a name.
+_LONG = 10
+
+
+def _names(taken: set[str]) -> Iterator[str]:
+    """a, b, ..., z, ba, bb, ...: numbers in base 26, without `taken` and the notation's words."""
+    taken = taken | {"let", "in"}
+    for number in itertools.count():
+        name = ""
+        while number or not name:
+            number, digit = divmod(number, 26)
+            name = chr(ord("a") + digit) + name
+        if name not in taken:
+            yield name
 
 
 class _Namer:
-    """Hands out a, b, ..., z, aa, ... in order of first appearance, inner jaxprs included."""
+    """Hands out names in order of first appearance, inner jaxprs included. `lets` are the jaxprs
+    that are written before the whole, with their names."""
 
-    def __init__(self) -> None:
+    def __init__(self, lets: dict[Jaxpr, str] | None = None) -> None:
         self.names: dict[Var, str] = {}
-        self.supply = _names()
+        self.lets = lets or {}
+        self.supply = _names(set(self.lets.values()))
 
     def bind(self, var: Var) -> str:
         return f"{self(var)}:{var.aval.str_short(True)}"
+
+    def bind_all(self, variables: Iterable[Var]) -> str:
+        return " ".join([self.bind(v) for v in variables])
 
     def __call__(self, atom: Any) -> str:
         if type(atom) is Literal:
@@ -76,9 +88,56 @@ class _Namer:
             name = self.names[atom] = next(self.supply)
         return name
 
+    def share(self, eqn: Eqn, inner: Jaxpr) -> None:
+        """Variables of a call's jaxpr have the names of the operands and results they stand for."""
+        for own, operand in zip(inner.invars, eqn.invars, strict=True):
+            if type(operand) is Var:
+                name = self(operand)
+                if name not in [self.names.get(v) for v in inner.invars]:
+                    self.names[own] = name
+        arguments = {*inner.invars, *inner.constvars}
+        for out, result in zip(inner.outvars, eqn.outvars, strict=True):
+            if type(out) is Var and out not in arguments and out not in self.names:
+                self.names[out] = self(result)
+
 
 def _is_jaxpr(value: Any) -> bool:
     return isinstance(value, ClosedJaxpr | Jaxpr)
+
+
+def _open(value: Any) -> Jaxpr:
+    return value.jaxpr if isinstance(value, ClosedJaxpr) else value
+
+
+def _inner(jaxpr: Jaxpr) -> Iterator[tuple[Eqn, Jaxpr]]:
+    """The jaxprs that the equations hold, with the equations."""
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            for each in value if isinstance(value, tuple) else (value,):
+                if _is_jaxpr(each):
+                    yield eqn, _open(each)
+
+
+def _lets(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
+    """Inner jaxprs that are long, or stand in several places: the outermost first."""
+    places: dict[Jaxpr, int] = {}
+    name_of: dict[Jaxpr, str] = {}
+    level = [jaxpr]
+    while level:
+        below = [found for outer in level for found in _inner(outer)]
+        for eqn, each in below:
+            places[each] = places.get(each, 0) + 1
+            told = eqn.params.get("name", "") if eqn.primitive.name == "jit" else ""
+            name_of.setdefault(each, "".join(c for c in told if c.isalnum() or c == "_") or "jaxpr")
+        level = [each for _, each in below]
+    lets: dict[Jaxpr, str] = {}
+    count: dict[str, int] = {}
+    for each, times in places.items():
+        if times > 1 or len(each.eqns) > _LONG:
+            name = name_of[each]
+            number = count[name] = count.get(name, -1) + 1
+            lets[each] = f"{name}{number}" if number else name
+    return lets
 
 
 def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
@@ -86,8 +145,12 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
     if _is_jaxpr(value):
         return f"{name}={_jaxpr(value, namer, indent, len(name) + 1)}"
     if isinstance(value, tuple) and value and all(_is_jaxpr(v) for v in value):
+        texts = [_jaxpr(v, namer, indent + 2) for v in value]
+        one_line = f"{name}=({' '.join(texts)})"
+        if all(_open(v) in namer.lets for v in value) and indent + len(one_line) <= _WIDTH:
+            return one_line
         pad = " " * (indent + 2)
-        inner = "\n".join(pad + _jaxpr(v, namer, indent + 2) for v in value)
+        inner = "\n".join(pad + text for text in texts)
         return f"{name}=(\n{inner}\n{' ' * indent})"
     if name == "dimension_numbers" and type(value) is tuple:  # of a product: pairs of axes
         value = tuple(tuple(list(axes) for axes in pair) for pair in value)
@@ -98,10 +161,11 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
     return f"{name}={value}"
 
 
-def _eqn(eqn: Eqn, namer: _Namer, used: set[Var], indent: int) -> str:
-    outs = " ".join(
-        namer.bind(v) if v in used else f"_:{v.aval.str_short(True)}" for v in eqn.outvars
-    )
+def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
+    inner = eqn.params.get("jaxpr") if eqn.primitive.name == "jit" else None
+    if inner is not None and _open(inner) not in namer.lets:
+        namer.share(eqn, _open(inner))
+    outs = namer.bind_all(eqn.outvars)
     kind, hidden = eqn.primitive.name, _NEVER.get(eqn.primitive.name, ())
     told = {k: v for k, v in eqn.params.items() if v is not None and k not in hidden}
     shown = {**_ALWAYS.get(kind, {}), **told}
@@ -118,17 +182,19 @@ def _eqn(eqn: Eqn, namer: _Namer, used: set[Var], indent: int) -> str:
         if "\n" in head or indent + len(f"{outs} = {head} {args}") > _WIDTH:
             lines = "".join(f"\n{' ' * (indent + 2)}{part}" for part in parts)
             head = f"{_NAMES.get(kind, kind)}[{lines}\n{' ' * indent}]"
-    return f"{outs} = {head} {args}".rstrip()
+    return f"{outs} = {head} {args}" if outs else f"{head} {args}"
 
 
 def _jaxpr(value: Any, namer: _Namer, indent: int = 0, before: int = 0) -> str:
+    """The text of an inner jaxpr, or its name, if it was written before."""
+    jaxpr = _open(value)
+    return namer.lets.get(jaxpr) or _written(jaxpr, namer, indent, before)
+
+
+def _written(jaxpr: Jaxpr, namer: _Namer, indent: int = 0, before: int = 0) -> str:
     """The text of a jaxpr whose line starts in column `indent`, behind `before` characters."""
-    jaxpr: Jaxpr = value.jaxpr if isinstance(value, ClosedJaxpr) else value
-    consts = " ".join([namer.bind(v) for v in jaxpr.constvars])
-    ins = " ".join([namer.bind(v) for v in jaxpr.invars])
-    read = [v for eqn in jaxpr.eqns for v in eqn.invars] + list(jaxpr.outvars)
-    used = {v for v in read if type(v) is Var}
-    eqns = [_eqn(e, namer, used, indent + 4) for e in jaxpr.eqns]
+    consts, ins = namer.bind_all(jaxpr.constvars), namer.bind_all(jaxpr.invars)
+    eqns = [_eqn(e, namer, indent + 4) for e in jaxpr.eqns]
     outs = ", ".join([namer(v) for v in jaxpr.outvars])
     tail = f"in ({outs},) }}" if len(jaxpr.outvars) == 1 else f"in ({outs}) }}"
     head = f"{{ lambda {consts}; {ins}. let" if ins else f"{{ lambda {consts}; . let"
@@ -140,13 +206,21 @@ def _jaxpr(value: Any, namer: _Namer, indent: int = 0, before: int = 0) -> str:
 
 
 def format_jaxpr(jaxpr: Jaxpr) -> str:
-    """The text of `jaxpr`."""
-    return _jaxpr(jaxpr, _Namer())
+    """The text of `jaxpr`: long jaxprs inside of it, and those in several places, come first."""
+    namer = _Namer(_lets(jaxpr))
+    lines = []
+    for inner, name in namer.lets.items():
+        lines.append(f"let {name} = {_written(inner, namer, 0, len(f'let {name} = '))} in")
+    # Results that nobody reads have no name here. They have in inner jaxprs.
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
+    read.update(v for v in jaxpr.outvars if type(v) is Var)
+    namer.names.update({v: "_" for eqn in jaxpr.eqns for v in eqn.outvars if v not in read})
+    return "\n".join([*lines, _written(jaxpr, namer)])
 
 
 def format_eqn(eqn: Eqn) -> str:
     """The text of one equation."""
-    return _eqn(eqn, _Namer(), set(eqn.outvars), 0)
+    return _eqn(eqn, _Namer(), 0)
 
 
 hooks.print_jaxpr, hooks.print_equation = format_jaxpr, format_eqn

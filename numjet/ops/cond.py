@@ -384,8 +384,14 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     )
     # One list of constants for all branches; each reads its own part.
     consts = [c for _, cs in staged for c in cs]
-    closed, at = [], 0
-    for jaxpr, cs in staged:
+    closed: list[ClosedJaxpr] = []
+    at = 0
+    for place, (jaxpr, cs) in enumerate(staged):
+        # One function in two places is one jaxpr, which prints show and derivatives profit from.
+        same = [i for i in range(place) if staged[i][0] is jaxpr] if not consts else []
+        if same:
+            closed.append(closed[same[0]])
+            continue
         const_vars = [Var(c.aval) for c in consts]
         const_vars[at : at + len(cs)] = jaxpr.constvars
         at += len(cs)

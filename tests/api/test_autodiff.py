@@ -198,9 +198,9 @@ def test_vjp_pulls_trees_back() -> None:
     close((c0, c1, cy), (3.0 * jnp.ones(3), jnp.array(5.0), jnp.sum(x3)))
     close(pull({"o": jnp.ones(3), "q": 5.0})[1], cy)  # the pullback can be called again
     close(nj.vmap(lambda ct: pull({"o": ct, "q": 0.0})[1])(jnp.eye(3)), x3)
-    with pytest.raises(ValueError, match="structure of the output"):
+    with pytest.raises(ValueError, match="must match the pytree structure of the diff"):
         pull(1.0)
-    with pytest.raises(ValueError, match=r"got float32.2., but expected float32.3., as cot.*'o'"):
+    with pytest.raises(ValueError, match=r"got float32.2., but expected float32.3. .*cot.*'o'"):
         pull({"o": jnp.ones(2), "q": 5.0})
 
 

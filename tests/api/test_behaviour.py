@@ -226,3 +226,97 @@ def test_64_bits_that_are_not_there_are_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jnp.float32(1), jnp.bool_(1), nj.random.normal(key, dtype=float)
+
+
+def test_a_pullback_shows_the_arguments_it_keeps() -> None:
+    x, y = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    _, pullback = nj.vjp(lambda a, b: (a["x"] * b + jnp.sin(b)).sum(), {"x": x}, y)
+    assert pullback.args_res[1] is y and pullback.args_res[0]["x"] is x
+    assert [r.tolist() for r in pullback.opaque_residuals] == [jnp.cos(y).tolist()]
+    pullback.args_res[1] = jnp.array([5.0, 6.0])
+    assert pullback(1.0)[0]["x"].tolist() == [5.0, 6.0]
+    assert nj.jit(lambda p: p(1.0))(pullback)[0]["x"].tolist() == [5.0, 6.0]
+    _, pullback = nj.vjp(lambda a, b: a * 2 + b, 1.0, 2.0)
+    assert str(pullback.args_res) == "[NotNeeded(), NotNeeded()]" and not pullback.opaque_residuals
+    _, pullback = nj.vjp(lambda a, b: a * b, 1.0, 2.0)
+    pullback.args_res[0] = type(nj.vjp(lambda a: a, 1.0)[1].args_res[0])()
+    with pytest.raises(ValueError, match=r"NotNeeded\(\) in the place of an argument"):
+        pullback(1.0)
+
+
+def test_lowered_and_compiled_results_are_not_weak_and_lie_somewhere() -> None:
+    traced = nj.jit(lambda x: x + 1).trace(1.0)
+    lowered = traced.lower()
+    assert traced.out_info.weak_type and not lowered.out_info.weak_type
+    info = lowered.compile().out_info
+    assert info.sharding == nj.sharding.SingleDeviceSharding(nj.devices()[0])
+    assert repr(info).endswith(
+        "memory_kind=device), format=Layout(major_to_minor=(), tiling=(), "
+        "sub_byte_element_size_in_bits=0))"
+    )
+    assert lowered.compile().output_formats == info.format
+
+
+def test_shape_dtype_structs_keep_the_width_they_were_given() -> None:
+    spec = nj.ShapeDtypeStruct((2,), np.float64)
+    assert spec.dtype == np.float64 and spec != nj.ShapeDtypeStruct((2,), np.float32)
+    assert nj.eval_shape(lambda x: x + 1, spec).dtype == jnp.float32
+
+
+def test_printed_calls_share_names_with_what_they_are_called_with() -> None:
+    call = nj.jit(lambda a, b: (b, lax.sin(a), lax.cos(lax.cos(a)), a))
+    assert str(nj.make_jaxpr(lambda x, y: call(x, y))(1.0, 2.0)) == """\
+{ lambda ; a:f32[] b:f32[]. let
+    e:f32[] c:f32[] d:f32[] f:f32[] = jit[
+      name=<lambda>
+      jaxpr={ lambda ; a:f32[] b:f32[]. let
+          c:f32[] = sin a
+          g:f32[] = cos a
+          d:f32[] = cos g
+        in (b, c, d, a) }
+    ] a b
+  in (e, c, d, f) }"""
+    step = nj.jit(lambda a: (a + 1, a * 2, a - 3))
+    assert str(nj.make_jaxpr(lambda x: step(x)[1])(1.0)) == """\
+{ lambda ; a:f32[]. let
+    _:f32[] b:f32[] _:f32[] = jit[
+      name=<lambda>
+      jaxpr={ lambda ; a:f32[]. let
+          _:f32[] = add a 1.0:f32[]
+          b:f32[] = mul a 2.0:f32[]
+          _:f32[] = sub a 3.0:f32[]
+        in (_, b, _) }
+    ] a
+  in (b,) }"""
+
+
+def _sines(count: int) -> Any:
+    def f(x: Any) -> Any:
+        for _ in range(count):
+            x = lax.sin(x)
+        return x
+
+    return f
+
+
+def test_jaxprs_in_several_places_and_long_ones_are_written_once() -> None:
+    f = nj.jit(_sines(1))
+    assert str(nj.make_jaxpr(lambda x: lax.cond(x < 3, f, f, x))(1.0)) == """\
+let jaxpr = { lambda ; a:f32[]. let b:f32[] = jit[name=f jaxpr=f] a in (b,) } in
+let f = { lambda ; c:f32[]. let d:f32[] = sin c in (d,) } in
+{ lambda ; e:f32[]. let
+    g:bool[] = lt e 3.0:f32[]
+    h:i32[] = convert_element_type[new_dtype=int32 weak_type=False] g
+    i:f32[] = cond[branches=(jaxpr jaxpr)] h e
+  in (i,) }"""
+    a, b = nj.jit(_sines(2)), nj.jit(_sines(3))
+    text = str(nj.make_jaxpr(lambda x: a(x) + b(a(b(x))))(1.0))
+    assert text.startswith("let f = {") and "\nlet f1 = {" in text
+    assert "name=f jaxpr=f1" in text and " f:f32" not in text
+    assert str(nj.make_jaxpr(nj.jit(_sines(10)))(1.0)).startswith("{ lambda")
+    assert str(nj.make_jaxpr(nj.jit(_sines(11)))(1.0)).startswith("let f = {")
+
+
+def test_names_after_z() -> None:
+    assert "    ba:f32[] = sin z\n    bb:f32[] = sin ba\n" in str(nj.make_jaxpr(_sines(30))(1.0))
+    assert repr(nj.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].invars[1]) == "Literal(2.0)"
