@@ -1,6 +1,6 @@
 # Every target does its own set-up: a virtual environment in .venv, made once per pyproject.toml.
 #   make demo              train a network on handwritten digits and draw what it learned
-#   make test              lint, type check, all tests (ORACLE=no leaves out the comparison with JAX),
+#   make test              lint, type check, all tests (ORACLE=no does not install JAX),
 #                          and the compiler's once more as on a processor with AVX2 only
 #   make checked           all tests with native code that tests each address, class and index it uses
 #   make bounds        the laws and random programs with arrays between pages nobody may touch
@@ -13,6 +13,7 @@
 #                          newest, and with each other Python that is found (PYTHONS=... names them)
 #   make arm               acceptance, laws and the compiler's tests (one in EVERY) on an ARM64 processor
 #                          that qemu emulates (tools/arm.py says what is missing for that)
+#   make answers           ask JAX anew for all that tests compare with (tests/answers)
 #   make slow              tests that take minutes or 14 GB of memory, one after the other
 #   make bench             time numjet beside its peers (ROWS=softmax,matmul runs a part)
 #   make ecosystem         run the tests of JAX's libraries on numjet and on JAX (docs/ecosystem.md;
@@ -86,6 +87,10 @@ fuzz: $(VENV)/.installed-test $(ORACLE_STAMP)
 .PHONY: soak
 soak: $(VENV)/.installed-test
 	PYTHONPATH=tools $(RUN) tools/soak.py --seconds $(SECONDS)
+
+.PHONY: answers
+answers: $(VENV)/.installed-test .venvs/oracle/.installed
+	$(RUN) tools/oracle_answers.py
 
 slow: $(VENV)/.installed-test
 	$(RUN) -m pytest -q -m slow

@@ -9,7 +9,6 @@ import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
-from oracle import NO_ORACLE, oracle_python
 
 # Set before numjet is imported: tests neither read nor fill the user's cache of compiled objects.
 _cache = tempfile.mkdtemp(prefix="numjet-test-cache-")
@@ -34,10 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = items[:: config.getoption("--every")]
-    no_oracle = oracle_python() is None
     no_gpu = not (os.path.exists("/dev/nvidia0") or os.path.exists("/dev/kfd"))
     for item in items:
-        if no_oracle and item.get_closest_marker("oracle"):
-            item.add_marker(pytest.mark.skip(reason=NO_ORACLE))
         if no_gpu and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="This machine has no GPU."))

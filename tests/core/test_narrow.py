@@ -3,13 +3,13 @@ both against JAX."""
 import ml_dtypes
 import numpy as np
 import pytest
+from oracle import run_in_oracle
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
-from tests.oracle import run_in_oracle
 
 INTEGERS = ["int2", "int4", "uint2", "uint4"]
 FLOATS = ["float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",

@@ -3,12 +3,12 @@ import pickle
 
 import numpy as np
 import pytest
+from oracle import run_in_oracle
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, random
 from numjet.extend import random as extended
-from tests.oracle import run_in_oracle
 
 CASES = """
 def words(k):
