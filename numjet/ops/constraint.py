@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.core.avals import ShapedArray
-from numjet.core.lowering import elementwise_loops
+from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import linear_jvp
 from numjet.transforms.batch import Axis
@@ -45,7 +45,7 @@ sharding_constraint_p = Primitive(
     jvp=_jvp,
     transpose=lambda ct, x, *, sharding=None: [sharding_constraint_p.bind(ct, sharding=sharding)],
     batch=_batch,
-    loops=elementwise_loops(lambda e, x, *, sharding=None: x),
+    loops=Expand(lambda x, *, sharding=None: x),
     lays_out=True,
 )
 
@@ -58,5 +58,5 @@ mesh_cast_p = Primitive(
     jvp=linear_jvp(lambda: mesh_cast_p),
     transpose=lambda ct, x, *, mesh: [ct],
     batch=lambda axis, args, dims, *, mesh: (mesh_cast_p.bind(*args, mesh=mesh), dims[0]),
-    loops=elementwise_loops(lambda e, x, *, mesh: x),
+    loops=Expand(lambda x, *, mesh: x),
 )

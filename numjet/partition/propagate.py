@@ -168,7 +168,9 @@ def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
     rule = eqn_rule(eqn)
     if rule is None:
         return [None if free else everywhere(v.aval.ndim) for v in eqn.outvars]
-    if name == "broadcast_in_dim":
+    # What a broadcast gives has axes that nothing has cut yet, and what is made of that alone.
+    mine = [v in plan.open or plan.of(v) is None for v in eqn.invars]
+    if name == "broadcast_in_dim" or not free and not rule.reduced and all(mine):
         plan.open.update(eqn.outvars)
     return results(rule, ins, hopes, plan.sizes)
 
@@ -208,9 +210,15 @@ def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:
         if rule is None:
             continue
         hopes = [wanted.get(v) for v in eqn.outvars]
-        cuts = assign(rule, [plan.of(v) for v in eqn.invars], hopes, plan.sizes)
+        cuts = assign(rule, [_have(v, plan) for v in eqn.invars], hopes, plan.sizes)
         if cuts:
             _want(eqn.invars, [layout_of(dims, cuts) for dims in rule.ins], plan, wanted)
+
+
+def _have(atom: Any, plan: Plan) -> Free:
+    """The layout that an operand has; None where it may yet be cut as it pleases."""
+    found = plan.of(atom)
+    return None if found is None or not any(found) and atom in plan.open else found
 
 
 def _want(

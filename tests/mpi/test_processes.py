@@ -234,6 +234,26 @@ print("natively", me)
     assert out.count("natively") == 4
 
 
+def test_reductions_in_parts() -> None:
+    """What is longer than a part is reduced part by part."""
+    out = run("""
+from numjet.cpu.runtime import collectives
+collectives.PART = 64
+n, me = nj.device_count(), nj.process_index()
+mesh = nj.make_mesh((n,), ("x",))
+X = np.random.default_rng(0).integers(-99, 99, size=(n, 1000)).astype(np.float64)
+for dtype in (np.float32, np.int32, np.int8):
+    x = nj.device_put(X.astype(dtype), NamedSharding(mesh, P("x")))
+    for reduce, want in ((lax.psum, X.sum(0)), (lax.pmax, X.max(0)), (lax.pmin, X.min(0))):
+        f = nj.jit(nj.shard_map(lambda v: reduce(v, "x"), mesh=mesh, in_specs=P("x"),
+                                out_specs=P("x"), check_vma=False))
+        got = np.asarray(f(x).addressable_shards[0].data)
+        np.testing.assert_array_equal(got[0], want.astype(dtype), err_msg=str(dtype))
+print("in parts", me)
+""", 2)
+    assert out.count("in parts") == 2
+
+
 def test_pmap_takes_and_gives_the_slices_of_a_process() -> None:
     out = run("""
 me, count, n = nj.process_index(), nj.local_device_count(), nj.device_count()

@@ -17,12 +17,14 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
+from numjet.cpu import backend
 from numjet.experimental.custom_partitioning import (
     ArrayMapping,
     CompoundFactor,
     SdyShardingRule,
     custom_partitioning,
 )
+from numjet.ops.constraint import mesh_cast_p, sharding_constraint_p
 from numjet.partition.emit import Partitioned
 from numjet.sharding import NamedSharding
 
@@ -261,3 +263,24 @@ def test_wrong_custom_partitioning_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             cut(f, (A,), [ROWS])
     np.testing.assert_array_equal(nj.jit(f)(A), 2 * A)
+
+
+def test_what_a_broadcast_alone_gives_is_cut_as_it_is_wanted() -> None:
+    """Each device makes its part, of shape operations after the broadcast too."""
+    def repeated(x: Any) -> Any:
+        return jnp.broadcast_to(x.sum(0), (4, 1, 8)).reshape(4, 8) * 2
+
+    found = agrees(repeated, (A,), [ROWS], [ROWS])
+    made = {v.aval.shape for eqn in found.closed.jaxpr.eqns for v in eqn.outvars}
+    assert (1, 8) in made and (4, 8) not in made
+
+
+def test_a_layout_alone_is_no_work() -> None:
+    """What says how a value lies is nothing in the program of a processor: the value is not
+    copied."""
+    def laid_out(x: Any) -> Any:
+        mesh = nj.make_mesh((4, 2), ("x", "y"))
+        return mesh_cast_p.bind(sharding_constraint_p.bind(x[0], sharding=None), mesh=mesh)
+
+    program = backend.compile(nj.make_jaxpr(laid_out)(A[None]))
+    assert "kernel" not in program.program_text()

@@ -24,6 +24,10 @@ from numjet.cpu.runtime import build
 from numjet.cpu.runtime.code import collectives as code
 
 MOST = 2**31 - 1  # elements that a C int counts
+# Bytes of a reduction that go to one call of MPI. It keeps half of them beside, in memory that is
+# fresh in each call for more than 32 MB: whole, 100 MB took 47 ms of processor time, half of it for
+# 12,208 page faults; in parts of 4 MB 42 ms, of 8 MB 26, of 16 MB 22, without faults.
+PART = 8 << 20
 _REDUCTIONS = {"psum": "add", "pmax": "max", "pmin": "min"}
 _EXTREMES = {("max", "float32"): "most_f32", ("max", "float64"): "most_f64",
              ("min", "float32"): "least_f32", ("min", "float64"): "least_f64"}  # fmt: skip
@@ -107,6 +111,7 @@ class Library:
         call.nobody = transport.mpi.PROC_NULL
         if name in _REDUCTIONS:
             call.kind, call.reduce, call.count = code.REDUCE, self.functions["Allreduce"], size
+            call.part, call.width = max(1, PART // dtype.itemsize), dtype.itemsize
             call.op = self._operation(_REDUCTIONS[name], dtype)
         elif name == "psum_start":
             call.kind, call.start, call.count = code.START, self.functions["Iallreduce"], size
@@ -118,6 +123,7 @@ class Library:
         elif name == "reduce_scatter" and params["axis"] == 0:
             call.kind, call.reduce = code.REDUCE, self.functions["Reduce_scatter_block"]
             call.op, call.count = self._operation("add", dtype), size // comm.size
+            call.part = call.count  # the operand lies member by member
         elif name == "all_gather" and params["axis"] == 0:
             call.kind, call.gather, call.count = code.GATHER, self.functions["Allgather"], size
         elif name == "all_to_all" and params["split_axis"] == params["concat_axis"] == 0:

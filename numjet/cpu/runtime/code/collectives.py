@@ -52,7 +52,8 @@ class State(Record):
 class Collective(Record):
     """A collective of a program: which function of MPI, and its arguments beside the memory.
 
-    bytes: of the result. request: where MPI's word for what was begun stands. inplace: what MPI
+    bytes: of the result. part: how many elements go to one call of a reduction, of `width` bytes
+    each. request: where MPI's word for what was begun stands. inplace: what MPI
     takes in the place of an operand that lies in the result. report: what is called with MPI's
     error code.
     """
@@ -64,6 +65,8 @@ class Collective(Record):
     start: Start
     wait: Wait
     count: Int
+    part: Int
+    width: Int
     type: Int
     op: Int
     comm: Int
@@ -90,6 +93,21 @@ def exchange(call: Collective, sent: Pointer, got: Pointer) -> Int32:
 
 
 @native
+def reduce(call: Collective, sent: Pointer, got: Pointer) -> Int32:
+    """A reduction, part by part."""
+    code = 0
+    done = 0
+    while done < call.count and code == 0:
+        count = min(call.part, call.count - done)
+        at = done * call.width
+        code = call.reduce(
+            Pointer(Int(sent) + at), Pointer(Int(got) + at), count, call.type, call.op, call.comm
+        )
+        done += count
+    return code
+
+
+@native
 def move(call: Collective, source: Pointer, target: Pointer) -> None:
     """Copy the operand to the result, where they are not the same memory."""
     if source != target:
@@ -107,7 +125,7 @@ def collective(operands: Array[Pointer]) -> Int32:
     state.call = Int(call)
     code = 0
     if call.kind == REDUCE:
-        code = call.reduce(sent, got, call.count, call.type, call.op, call.comm)
+        code = reduce(call, sent, got)
     elif call.kind == GATHER:
         code = call.gather(sent, call.count, call.type, got, call.count, call.type, call.comm)
     elif call.kind == EXCHANGE:
