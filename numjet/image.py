@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
+from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import any_symbolic, index_of
 from numjet.lax import Precision
@@ -258,6 +259,8 @@ def _real(dtype: Any) -> Any:
 
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+wrap_public(globals(), __name__, ("resize", "scale_and_translate"))
 
 
 def __dir__() -> list[str]:

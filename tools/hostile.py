@@ -51,7 +51,7 @@ ALLOWED = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError
 # Exceptions of other types whose reason the documentation names.
 NAMED: tuple[tuple[type[BaseException], str], ...] = (
     (RuntimeError, "deleted"), (RuntimeError, "Unknown backend"),
-    (RuntimeError, "Unknown padding"), (NameError, "unbound axis name"),
+    (RuntimeError, "padding type"), (NameError, "unbound axis name"),
     (BufferError, "DLPack"), (TimeoutError, ""),
 )  # fmt: skip
 SECONDS, GIBIBYTES, BATCH = 20, 6, 500

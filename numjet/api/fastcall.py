@@ -66,7 +66,7 @@ class _Code:
         return name
 
 
-def has_short_form(entry: Any, statics: tuple, leaves: list) -> bool:
+def has_short_form(entry: Any, leaves: list) -> bool:
     """Whether calls of `entry` may be prebuilt: nothing happens in Python, nothing is donated."""
     executable = entry.executable
     return not (
@@ -75,7 +75,6 @@ def has_short_form(entry: Any, statics: tuple, leaves: list) -> bool:
         or config.check_bounds.value
         or executable.host_calls
         or len(leaves) > MAX_LEAVES
-        or any(not isinstance(key, int) for key, *_ in statics)
     )
 
 
@@ -87,7 +86,7 @@ def make(
     leaves: those of the call that is the pattern, as the user passed them. None when there is no
     short way for such a call.
     """
-    if not USABLE:
+    if not USABLE or any([isinstance(key, str) for key in statics]):
         return None
     code = _Code()
     code.scope["other"] = other

@@ -183,11 +183,7 @@ class JitCore:
     ) -> None:
         """Have the owner's next call of this signature take the short way."""
         state, owner = config.state[0], self._owner()
-        if owner is None or state < 0 or named_axes() or config.numeric_checks[0]:
-            return
-        if entry.reads_mesh and Spread.contexts:
-            return
-        if not fastcall.has_short_form(entry, statics, leaves):
+        if owner is None or not _may_be_quick(entry, leaves):
             return
         if state != self._quick_state:
             calls = fastcall_native.Calls() if fastcall_native.usable() else None
@@ -488,6 +484,36 @@ class JitFunction:
 
     def __reduce__(self) -> Any:
         return str(self.__dict__["__qualname__"])
+
+
+def _may_be_quick(entry: Entry, leaves: list) -> bool:
+    """Whether calls such as the present one may be prebuilt."""
+    if config.state[0] < 0 or named_axes() or config.numeric_checks[0]:
+        return False
+    if entry.reads_mesh and Spread.contexts:
+        return False
+    return fastcall.has_short_form(entry, leaves)
+
+
+def prebuilt(
+    function: JitFunction, args: tuple, kwargs: dict, calls: fastcall_native.Calls | None = None
+) -> fastcall_native.Calls | None:
+    """A table of native calls, `calls` or a new one, that knows calls of `function` like this one;
+    None where there can be none. For wrappers of jitted functions that want no step between."""
+    core = function._core
+    statics, leaves, treedef = core._flatten(args, kwargs)
+    if not fastcall_native.usable() or not all([type(x) in (ArrayImpl, float) for x in leaves]):
+        return None
+    entry = core._entry(statics, [as_array(x).aval for x in leaves], treedef, args, kwargs)
+    if entry.executable is None or entry.executable.measured > dispatch.ASYNC_ABOVE:
+        return None
+    if entry.use is not None or entry.mesh_inside or core._place_for(entry, leaves) is not None:
+        return None
+    if not _may_be_quick(entry, leaves):
+        return None
+    calls = fastcall_native.Calls() if calls is None else calls
+    calls.add(entry, treedef, {k: value for k, value, _ in statics}, args, kwargs)
+    return calls
 
 
 def _output(x: Any, name: str, structure: Any, i: int) -> Any:

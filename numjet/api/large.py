@@ -1,9 +1,13 @@
-"""Functions made of several operations run as one compiled program where operands are large.
+"""Functions made of several operations run as one compiled program where operands are large, and
+where such calls come often.
 
 `as_program(function)` wraps a public function: called on concrete arrays of `LARGE` elements or
 more while nothing traces, it runs compiled, so that what it is made of passes memory once and runs
-on all cores; else it is the function itself. Applied by the public namespaces to functions whose
-results' shapes do not depend on values. What would break it: a function that reads values.
+on all cores; on those of `DEAR` elements or more it does so from the `OFTEN`th call of a kind on,
+by native code that knows these calls (`native.calls`); else it is the function itself. Applied by
+the public namespaces to functions whose results' shapes do not depend on values. What would break
+it: a function that reads values without asking for them, or whose results are not unique
+(eigenvectors), which may then be others from one call to the next.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from numjet.api.jit import jit
+from numjet.api.jit import JitFunction, jit, prebuilt
 from numjet.base import config, tree
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import hooks
@@ -28,109 +32,82 @@ from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.stage import hoist_consts, stage
 
-CHECKS = config.numeric_checks
-# A function keeps programs for so many combinations of other arguments; beyond, it runs operation
-# by operation, since arguments that change with each call would compile each time.
+# A function keeps programs for so many combinations of other arguments, and for so many kinds of
+# calls with small operands; beyond, it runs operation by operation, since arguments that change
+# with each call would compile each time.
 _MAX_PROGRAMS = 64
-# So many kinds of small operands are remembered.
-_MAX_MET = 1024
-
+# So many kinds of calls with small operands are counted, for each function.
+_MAX_MET = 512
+# Small operands are compiled for when a call of their kind (avals, other arguments) comes for so
+# many times: compiling takes as long as a thousand calls, and sizes may change with each call.
+OFTEN = 5
 
 _OPERANDS = (ArrayImpl, DeferredArray, float)
+CHECKS = config.numeric_checks
 
 
-def dear_operands(args: tuple, kwargs: dict) -> bool:
-    """Whether arrays and numbers with a fraction are all that is given, `DEAR` elements in one:
-    other numbers, which may differ in each call, would compile each time."""
-    if kwargs or not all([type(x) in _OPERANDS for x in args]):
-        return False
-    return max([x.aval.size for x in args if type(x) is not float], default=0) >= DEAR
-
-
-def always(args: tuple, kwargs: dict) -> bool:
-    return True
-
-
-def _large_operand(args: tuple, kwargs: dict) -> bool:
+def elements(args: tuple, kwargs: dict) -> int:
+    """Those of the largest operand."""
+    most = 0
     for x in args:
         kind = type(x)
-        if (kind is ArrayImpl or kind is DeferredArray) and x.aval.size >= LARGE:
-            return True
-    return False
+        if (kind is ArrayImpl or kind is DeferredArray) and x.aval.size > most:
+            most = x.aval.size
+    return most
 
 
-def _elements(args: tuple, kwargs: dict, place: int) -> int:
-    """Those of the shape that is given as `shape`, at `place`; 0 where there is none."""
-    shape = args[place] if len(args) > place else kwargs.get("shape")
-    if type(shape) is int:
-        return shape
-    if type(shape) is not tuple or not all([type(n) is int for n in shape]):
-        return 0
-    return math.prod(shape)
+def drawn(place: int) -> Callable[[tuple, dict], int]:
+    """For functions that draw: the elements of the argument `shape`, at `place`."""
 
+    def of_shape(args: tuple, kwargs: dict) -> int:
+        shape = args[place] if len(args) > place else kwargs.get("shape")
+        if type(shape) is int:
+            return shape
+        if type(shape) is not tuple or not all([type(n) is int for n in shape]):
+            return elements(args, kwargs) if shape is None else 0
+        return math.prod(shape)
 
-def dear_shape(place: int) -> Callable[[tuple, dict], bool]:
-    """For functions that draw: `dear_operands`, or `DEAR` elements of the argument `shape`, at
-    `place`, with arrays and numbers with a fraction before it, and any numbers behind."""
-
-    def is_dear(args: tuple, kwargs: dict) -> bool:
-        if len(args) <= place:
-            return dear_operands(args, kwargs)
-        if kwargs or not all([type(x) in _OPERANDS for x in args[:place]]):
-            return False
-        if not all([type(x) is int or type(x) in _OPERANDS for x in args[place + 1 :]]):
-            return False
-        return _elements(args, kwargs, place) >= DEAR
-
-    return is_dear
-
-
-def large_shape(place: int) -> Callable[[tuple, dict], bool]:
-    """For functions that draw: whether the argument `shape`, at `place`, has so many elements."""
-
-    def is_large(args: tuple, kwargs: dict) -> bool:
-        return _elements(args, kwargs, place) >= LARGE
-
-    return is_large
+    return of_shape
 
 
 def as_program(
     function: Callable,
-    is_large: Callable[[tuple, dict], bool] = _large_operand,
-    is_dear: Callable[[tuple, dict], bool] | None = None,
+    count: Callable[[tuple, dict], int] = elements,
+    always: bool = False,
+    large: bool = True,
 ) -> Callable:
-    """`function`, compiled for large concrete operands, and for small ones that `is_dear` is true
-    of: `always`, or when such operands are met a second time, since sizes may change with each
-    call."""
+    """`function`, compiled for large concrete operands (by `count` of the arguments), and for
+    smaller ones, from `DEAR` elements on, when such a call comes for the `OFTEN`th time.
+
+    always: every concrete call is compiled for; large: False where the function itself sees to
+    large operands."""
     programs: dict[Any, Any] = {}
-    met: set[tuple] = set()
     untraced = object()  # in place of a program that cannot be made
+    small = _Small(function)
 
-    def is_new(args: tuple) -> bool:
-        key = tuple([
-            x.aval if type(x) in _OPERANDS[:2] else float if type(x) is float else x for x in args
-        ])  # fmt: skip
-        if key in met:
-            return False
-        if len(met) >= _MAX_MET:
-            met.clear()
-        met.add(key)
-        return True
+    def quick(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            kind = type(x)
+            if (kind is ArrayImpl or kind is DeferredArray) and x.aval.size >= DEAR:
+                return small.run(*args, **kwargs)
+        return function(*args, **kwargs)
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        large = is_large(args, kwargs)
-        if not large and (is_dear is None or not is_dear(args, kwargs)):
-            return function(*args, **kwargs)
-        if not large and is_dear is not always and is_new(args):
+    def other(*args: Any, **kwargs: Any) -> Any:
+        return small.run(*args, **kwargs)
+
+    def complete(*args: Any, **kwargs: Any) -> Any:
+        size = count(args, kwargs)
+        if size < DEAR and not always:
             return function(*args, **kwargs)
         if current_trace() is not EVAL or CHECKS[0]:
             return function(*args, **kwargs)
         if config.disable_jit.value or not config.eager_compile.value:
             return function(*args, **kwargs)
-        return run(args, kwargs, large)
+        if size >= LARGE or always:
+            return run(args, kwargs, size >= LARGE) if large else function(*args, **kwargs)
+        return small(args, kwargs)
 
-    def run(args: tuple, kwargs: dict, large: bool) -> Any:
+    def run(args: tuple, kwargs: dict, later: bool) -> Any:
         # Positional numbers with a fraction are operands, as they may differ in each call.
         given = [type(x) in _OPERANDS for x in args]
         named = {k: v for k, v in kwargs.items() if type(v) in _OPERANDS[:2]}
@@ -159,12 +136,90 @@ def as_program(
             return function(*args, **kwargs)
         try:
             operands = [x for x, g in zip(args, given, strict=True) if g]
-            return program(operands, named) if large else program.compiled(operands, named)
+            return program(operands, named) if later else program.compiled(operands, named)
         except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
             programs[key] = untraced
             return function(*args, **kwargs)
 
-    return call
+    small.run = small.otherwise = complete
+    of_operands = count is elements and not always
+    made: Any = functools.wraps(function)(quick if of_operands else other)
+    return made
+
+
+class _Small:
+    """The programs of a function for operands of a few hundred elements. `run` takes a call: native
+    code that knows those that came often, and hands the others to `otherwise`."""
+
+    calls: Any = None
+    made = 0  # kinds of calls that were compiled for
+    met: dict[tuple, int]
+    programs: dict[tuple, JitFunction | None]
+    tried: set[tuple]
+
+    def __init__(self, function: Callable) -> None:
+        self.function = self.run = self.otherwise = function
+
+    def begin(self) -> None:
+        """What the first call of this size needs: most functions never have one."""
+        name = getattr(self.function, "__name__", "a function")
+        self.programs = {}  # by the places and names of the other arguments; None: untraced
+        self.tried = set()  # which calls there was a try to prebuild, with the flags as they are
+        self.met = Memo(f"calls of {name}, counted", _MAX_MET, passing=True)
+
+    def __call__(self, args: tuple, kwargs: dict) -> Any:
+        if not hasattr(self, "met"):
+            self.begin()
+        try:
+            key = (*map(_kind, args), *[(name, _kind(x)) for name, x in kwargs.items()])
+            times = self.met.get(key, 0)
+        except TypeError:  # not hashable: lists, arrays of others, what waits
+            return self.function(*args, **kwargs)
+        if times < OFTEN - 1:
+            self.met[key] = times + 1
+            return self.function(*args, **kwargs)
+        if times < OFTEN and self.made >= _MAX_PROGRAMS:
+            return self.function(*args, **kwargs)
+        places = tuple([i for i, x in enumerate(args) if type(x) not in _OPERANDS])
+        names = tuple([name for name, x in kwargs.items() if type(x) is not ArrayImpl])
+        program: Any = self.programs.get((places, names), self)
+        if program is self:
+            program = JitFunction(self.function, places, names, (), ())
+            self.programs[places, names] = program
+        if program is None or config.no_tracing.value:
+            return self.function(*args, **kwargs)
+        try:
+            out = program(*args, **kwargs)
+        except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
+            self.programs[places, names] = None
+            return self.function(*args, **kwargs)
+        if times < OFTEN:
+            self.met[key] = OFTEN
+            self.made += 1
+        else:  # by the second call it is known how long the program takes
+            self.prebuild(program, key, args, kwargs)
+        return out
+
+    def prebuild(self, program: JitFunction, key: tuple, args: tuple, kwargs: dict) -> None:
+        """Let native code take such calls, if it can."""
+        if self.calls is not None and not self.calls.current():
+            self.calls, self.run = None, self.otherwise
+            self.tried.clear()
+        if key not in self.tried:
+            self.tried.add(key)
+            calls = prebuilt(program, args, kwargs, self.calls)
+            if calls is not None and self.calls is None:
+                self.calls, self.run = calls, calls.function(self.otherwise)
+
+
+def _kind(x: Any) -> Any:
+    """What a program depends on: an operand's aval, another argument with its type."""
+    if type(x) is ArrayImpl:
+        return x.aval
+    if type(x) is float:
+        return float
+    hash(x)
+    return type(x), x
 
 
 def _is_simple(eqn: Eqn) -> bool:
@@ -229,12 +284,11 @@ class _Program:
 
 def wrap_public(
     namespace: dict[str, Any], module: str, names: Iterable[str],
-    is_large: Callable[[tuple, dict], bool] = _large_operand,
-    is_dear: Callable[[tuple, dict], bool] | None = None,
+    count: Callable[[tuple, dict], int] = elements, always: bool = False,
 ) -> None:  # fmt: skip
     """Replace functions of a public namespace by their programs."""
     for name in names:
-        made = as_program(namespace[name], is_large, is_dear)
+        made = as_program(namespace[name], count, always)
         made.__module__ = module  # where pickle finds it
         namespace[name] = made
 

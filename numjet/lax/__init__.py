@@ -13,6 +13,7 @@ from numjet.api.implicit import (
     custom_root,
     linear_solve_p,
 )
+from numjet.api.large import wrap_public as _wrap_public
 from numjet.api.reshard import with_sharding_constraint as with_sharding_constraint
 from numjet.core.structural import (
     broadcast_in_dim_p,
@@ -454,6 +455,15 @@ from numjet.ops.window import (
     reduce_window_sum_p,
     select_and_scatter_add as select_and_scatter_add,
 )
+
+# What NumPy takes long for.
+_wrap_public(
+    globals(), __name__,
+    ("bessel_i0e bessel_i1e clamp clz cumlogsumexp cummax cummin cumprod cumsum digamma dot erf "
+     "erf_inv erfc igamma igammac lgamma logistic mulhi polygamma population_count pow reciprocal "
+     "rem round select shift_left shift_right_arithmetic shift_right_logical sort sort_key_val "
+     "zeta").split(),
+)  # fmt: skip
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",

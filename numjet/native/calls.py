@@ -101,6 +101,10 @@ class Calls:
         held = (self.table, fallback, self.keep)
         return _new_function(ctypes.addressof(method), held, None)
 
+    def current(self) -> bool:
+        """Whether the flags are as they were when the table was made."""
+        return int(self.table[0]) == config.state[0]
+
     def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict) -> bool:
         """Prebuild calls of `entry` like `f(*args, **kwargs)`; False when it has no form here."""
         made = _entry(entry, treedef, statics, args, kwargs, self.keep)
@@ -259,7 +263,11 @@ def _entry(
     names = list(kwargs)
     by_name = dict(zip(keywords._data or (), keywords.children(), strict=True))
     for name in sorted(names):
-        if name not in by_name or not reader.read(by_name[name], len(args) + names.index(name)):
+        if name in statics:
+            place = len(args) + names.index(name)
+            keep.append(kwargs[name])
+            reader.steps.append([Node.STATIC, place, id(kwargs[name]), 0, 0])
+        elif name not in by_name or not reader.read(by_name[name], len(args) + names.index(name)):
             return None
     outs, builds, n_regs, builder = _outputs(entry, program, keep)
     if reader.next + 3 * len(reader.leaves) + reader.held + len(outs) // 6 + n_regs > MAX_WORDS:
@@ -300,7 +308,8 @@ def _entry(
 
 def _leaves(treedef: Any, args: tuple, kwargs: dict, statics: dict) -> list | None:
     dynamic = tuple([x for i, x in enumerate(args) if i not in statics])
-    return treedef.matcher()((dynamic, kwargs))
+    named = {name: x for name, x in kwargs.items() if name not in statics}
+    return treedef.matcher()((dynamic, named))
 
 
 def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int], int, Any]:

@@ -1,6 +1,6 @@
 """numjet.nn: activation functions, softmax and its kin, one-hot codes, attention, initializers."""
 
-from numjet.api.large import dear_operands as _dear_operands, wrap_public as _wrap_public
+from numjet.api.large import wrap_public as _wrap_public
 from numjet.nn import initializers
 from numjet.nn.activations import (
     celu,
@@ -83,13 +83,8 @@ __all__ = [
     "tanh",
 ]
 
-_DEAR = (
-    "softplus log_sigmoid mish logmeanexp standardize glu hard_sigmoid hard_swish hard_silu "
-    "log_softmax elu selu"
-).split()
-_wrap_public(globals(), __name__, _DEAR, is_dear=_dear_operands)
 _wrap_public(
     globals(), __name__,
     [name for name in __all__ if name not in ("initializers", "get_scaled_dot_general_config",
-                                              "one_hot", "identity", "relu", *_DEAR)],
+                                              "one_hot", "identity", "relu")],
 )  # fmt: skip

@@ -39,7 +39,6 @@ import numpy as _np
 
 from numjet.api.large import (
     as_program as _as_program,
-    dear_operands as _dear_operands,
     wrap_public as _wrap_public,
 )
 from numjet.core import hooks as _hooks
@@ -475,18 +474,21 @@ _wrap_public(
     globals(), __name__,
     ("floor_divide remainder mod fmod copysign heaviside float_power var std nansum nanmax nanmin "
      "average ptp median convolve correlate interp cov corrcoef trapezoid kron cross angle "
-     "packbits searchsorted digitize fmax fmin tril triu roll tile "
-     "isin").split(),
+     "packbits searchsorted digitize fmax fmin tril triu roll tile isin hypot logaddexp "
+     "logaddexp2 divmod nanvar nanstd gradient ldexp frexp modf i0 unwrap sinc polyval polyder "
+     "diff isclose allclose nanmean nanmedian percentile quantile nanpercentile nanquantile "
+     "polyint spacing take_along_axis nan_to_num lcm append argmax argmin argsort "
+     "bitwise_count count_nonzero cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees "
+     "ediff1d fabs flip fliplr flipud gcd histogram histogram_bin_edges imag inner iscomplex "
+     "isinf isreal log10 log2 nanargmax nanargmin "
+     "nancumprod nancumsum nanprod pad polyadd polysub pow power rad2deg radians reciprocal "
+     "resize signbit sort sort_complex take trunc vdot vecdot").split(),
 )  # fmt: skip
 _wrap_public(
-    globals(), __name__,
-    ("hypot logaddexp logaddexp2 divmod nanvar nanstd gradient ldexp frexp modf i0 unwrap sinc "
-     "polyval polyder diff isclose allclose nanmean nanmedian percentile quantile nanpercentile "
-     "nanquantile polyint spacing take_along_axis nan_to_num lcm").split(),
-    is_dear=_dear_operands,
+    vars(linalg), linalg.__name__,
+    ("cholesky cond det eigvalsh inv lstsq matrix_norm matrix_power matrix_rank norm pinv qr "
+     "slogdet solve svdvals vector_norm").split(),
 )  # fmt: skip
-_wrap_public(vars(linalg), linalg.__name__, ("norm", "vector_norm", "matrix_norm"))
-_wrap_public(vars(linalg), linalg.__name__, ("slogdet",), is_dear=_dear_operands)
 _hooks.install(ndarray, {
     name: _as_program(getattr(ndarray, name))
     for name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__")

@@ -80,14 +80,19 @@ def prepared(name: str, promote: Callable, x: Any, y: Any) -> list[Any]:
 
 
 def binary(
-    name: str, doc: str, operation: Callable, primitive: str, promote: Callable = promote_dtypes
+    name: str,
+    doc: str,
+    operation: Callable,
+    primitive: str,
+    promote: Callable = promote_dtypes,
+    often: bool = False,
 ) -> Callable:
-    """`operation` on two arrays of one dtype and compatible shapes."""
+    """`operation` on two arrays of one dtype and compatible shapes; often: as of `quick`."""
 
     def slow(x: Any, y: Any) -> Any:
         return operation(*prepared(name, promote, x, y))
 
-    return named(name, doc, quick(fast_binary(primitive, slow), 2))
+    return named(name, doc, quick(fast_binary(primitive, slow), 2, often))
 
 
 def zeros_like(x: Any) -> Any:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.large import as_program
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
@@ -137,16 +138,21 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     return call
 
 
-def quick(function: Callable, operands: int) -> Callable:
+def quick(function: Callable, operands: int, often: bool = False) -> Callable:
     """A function with `forms` (of `fast_unary`, `fast_binary`, or `where`) that asks native code
     first, where it is there.
 
-    Not for operators: those of concrete arrays are native methods (`fast_native.install`).
+    often: whether calls on operands that native code does not know are compiled for when they come
+    often (`api.large`). Not for operators: those of concrete arrays are native methods
+    (`fast_native.install`).
     """
     if not native.possible():
         return function
     forms = function.forms  # type: ignore[attr-defined]
     run = others = function
+
+    if often:
+        function = as_program(function, large=False)
 
     def attach() -> None:
         nonlocal run, others

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.large import dear_operands, wrap_public
+from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import DimExpr, index_of, is_symbolic
 from numjet.numpy import lax_names as lax
@@ -378,7 +378,7 @@ def _shifted(name: str, x: Any, axes: Any, direction: int) -> Any:
     return roll(x, [direction * (x.aval.shape[i] // 2) for i in axes], axes)
 
 
-wrap_public(globals(), __name__, ("fftshift", "ifftshift"), is_dear=dear_operands)
+wrap_public(globals(), __name__, ("fftshift", "ifftshift"))
 
 __all__ = [
     "fft",

@@ -135,8 +135,11 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any
                 f"All input arrays must have the same shape. stack got {first} and "
                 f"{x.aval.shape} (argument {i})."
             )
-    widened = first[:axis] + (1,) + first[axis:]
-    return concatenate([reshaped(x, widened) for x in parts], axis, dtype)
+    parts = promote_dtypes(*parts)
+    if dtype is not None:
+        wanted = canonical_dtype(dtype, "stack")
+        parts = [cast(x, wanted) for x in parts]
+    return lax.stack(parts, axis)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
@@ -150,8 +153,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     x = one_array("unstack", x)
     if not x.aval.ndim:
         raise ValueError("unstack: needs an array with at least one dimension.")
-    axis = canonical_axis(axis, x.aval.ndim, "unstack")
-    return tuple([lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])])
+    return lax.unstack(x, canonical_axis(axis, x.aval.ndim, "unstack"))
 
 
 def _joined(a: Any, rank: int, lead: int, axis: int, dtype: Any) -> Any:

@@ -158,7 +158,7 @@ logical_and = binary(
 
     >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
     Array([False,  True,  True], dtype=bool)
-    """, lax.bitwise_and, "and", _promote_bool
+    """, lax.bitwise_and, "and", _promote_bool, often=True
 )
 logical_or = binary(
     "logical_or", """Whether x or y is non-zero, element by element.
@@ -168,7 +168,7 @@ logical_or = binary(
 
     >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
     Array([False,  True,  True], dtype=bool)
-    """, lax.bitwise_or, "or", _promote_bool
+    """, lax.bitwise_or, "or", _promote_bool, often=True
 )
 logical_xor = binary(
     "logical_xor", """Whether exactly one of x and y is non-zero, element by element.
@@ -178,7 +178,7 @@ logical_xor = binary(
 
     >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
     Array([ True, False, False], dtype=bool)
-    """, lax.bitwise_xor, "xor", _promote_bool
+    """, lax.bitwise_xor, "xor", _promote_bool, often=True
 )
 invert = unary("invert", """~x: every bit turned over; of booleans `not`.
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from numjet.api.devices import device_put
 from numjet.core import dtypes, hooks
-from numjet.core.array import Array, ArrayImpl, is_arraylike
-from numjet.core.avals import ShapedArray
+from numjet.core.array import Array, is_arraylike
 from numjet.core.evaluate import another
 from numjet.core.trace import Tracer
 from numjet.native import operators as fast_native, record as trace_native
@@ -38,6 +37,7 @@ from numjet.numpy.indexing import getitem, index_forms
 from numjet.numpy.promote import canonical_dtype, cast, keeps_imaginary
 from numjet.numpy.repetition import repeat
 from numjet.numpy.take import choose, compress, take
+from numjet.ops.arrange import views
 
 _KNOWN = (Array, int, float, complex, bool, np.ndarray, np.generic)
 
@@ -321,11 +321,10 @@ def _iterate(self: Any) -> Any:
         raise TypeError("iteration over a 0-d array")
     n = self.aval.shape[0]
     if isinstance(self, Tracer):
-        return iter([lax.index_in_dim(self, i, 0, keepdims=False) for i in range(n)])
+        return iter(lax.unstack(self))
     if type(self.aval.dtype) is dtypes.KeyDType:
         return (getitem(self, i) for i in range(n))
-    value, row = self._value, ShapedArray(self.aval.shape[1:], self.aval.dtype, self.aval.weak_type)
-    return (ArrayImpl(value[i, ...], row) for i in range(n))
+    return views(self)
 
 
 def _property(get: Callable, doc: str) -> property:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes, hooks, structural
-from numjet.core.array import as_array, is_arraylike
+from numjet.core.array import ArrayImpl, as_array, is_arraylike
 from numjet.core.dims import index_of
+from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.trace import EVAL, current_trace
 from numjet.ops.complex_ops import real
 from numjet.ops.shape import (
     canonical_axis,
@@ -27,7 +29,6 @@ from numjet.ops.shape import (
     concatenate,
     reshape,
     sizes_of,
-    squeeze,
 )
 from numjet.ops.slicing import index_in_dim, slice_in_dim
 
@@ -404,6 +405,10 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
                 f"{x.aval.str_short()}."
             )
     axis = canonical_axis(axis, len(shape) + 1)
+    aval = xs[0].aval
+    if all([x.aval is aval for x in xs]) and len(xs) * aval.size < LARGE and are_plain(xs):
+        value = np.stack([x._value for x in xs], axis)
+        return ArrayImpl(value, aval.update(shape=value.shape))
     return concatenate([reshape(x, (*shape[:axis], 1, *shape[axis:])) for x in xs], axis)
 
 
@@ -418,7 +423,23 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """
     x = as_array(x)
     axis = canonical_axis(axis, x.aval.ndim)
-    return tuple([squeeze(index_in_dim(x, i, axis), (axis,)) for i in range(x.aval.shape[axis])])
+    if are_plain([x]):
+        return tuple(views(x, axis))
+    return tuple([index_in_dim(x, i, axis, keepdims=False) for i in range(x.aval.shape[axis])])
+
+
+def are_plain(xs: Sequence[Any]) -> bool:
+    """Whether nothing traces and these are NumPy's arrays."""
+    if current_trace() is not EVAL or config.numeric_checks[0]:
+        return False
+    return all([type(x) is ArrayImpl and type(x.aval.dtype) is not dtypes.KeyDType for x in xs])
+
+
+def views(x: ArrayImpl, axis: int = 0) -> Iterator[ArrayImpl]:
+    """The parts of a plain array along an axis, without it: views, made when they are asked for."""
+    value = np.moveaxis(x._value, axis, 0) if axis else x._value
+    part = x.aval.update(shape=value.shape[1:])
+    return (ArrayImpl(value[i, ...], part) for i in range(len(value)))
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:

@@ -11,9 +11,8 @@ from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
 from numjet.api.large import (
-    always as _always,
-    dear_shape as _dear_shape,
-    large_shape as _large_shape,
+    drawn as _drawn,
+    elements as _elements,
     wrap_public as _wrap_public,
 )
 from numjet.api.reshard import laid_out as _laid_out
@@ -146,9 +145,9 @@ for _name in __all__:
     _parameters = list(_inspect.signature(globals()[_name]).parameters) if callable(
         globals()[_name]) else []
     if "shape" in _parameters and _name not in ("random_gamma_p", "split"):
-        _large = _large_shape(_parameters.index("shape"))
-        _often = _always if _name in _BY_REJECTION else _dear_shape(
-            _parameters.index("shape"))
-        _wrap_public(globals(), __name__, [_name], _large, _often)
+        _count = _drawn(_parameters.index("shape"))
+        _wrap_public(globals(), __name__, [_name], _count, _name in _BY_REJECTION)
+    if _name == "permutation":
+        _wrap_public(globals(), __name__, [_name], _elements)
     if "out_sharding" in _parameters:
         globals()[_name] = _keeping_layouts(globals()[_name])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.large import as_program, dear_shape, large_shape
+from numjet.api.large import as_program, drawn
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
@@ -186,7 +186,7 @@ def _split_into(typed: Any, shape: tuple) -> Any:
 
 
 # Of a number of keys that is asked for again.
-_split_into_many = as_program(_split_into, large_shape(1), dear_shape(1))
+_split_into_many = as_program(_split_into, drawn(1))
 
 
 def _index(num: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.custom import custom_jvp
-from numjet.api.large import dear_operands, wrap_public
+from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.nn.normalization import log_softmax as _log_softmax, logsumexp, softmax as _softmax
@@ -569,4 +569,4 @@ def __dir__() -> list[str]:
     return [*__all__]
 
 # Several operations each, which small arrays are too few for: programs, when they are met again.
-wrap_public(globals(), __name__, ("gammasgn", "log_softmax"), is_dear=dear_operands)
+wrap_public(globals(), __name__, __all__)

@@ -444,3 +444,22 @@ def test_an_argument_may_change_its_structure_while_it_is_read(turns: int) -> No
     ones, f = jnp.ones(3), nj.jit(lambda node, y: y + 1)
     for _ in range(5):
         assert f(Node(), 1.0) == 2.0
+
+
+def test_static_arguments_by_name_in_prebuilt_calls() -> None:
+    """Values that are the same object are known at once, equal ones are compared, others traced."""
+    traced = []
+
+    def f(x, *, n, scale=1.0):
+        traced.append(n)
+        return x * scale + (n if isinstance(n, int) else len(n))
+
+    g = nj.jit(f, static_argnames="n")
+    x = jnp.arange(3.0)
+    for k in range(6):
+        np.testing.assert_array_equal(g(x, n=2), np.arange(3.0) + 2)
+        np.testing.assert_array_equal(g(x, scale=2.0, n=(1, 2, 3)), np.arange(3.0) * 2 + 3)
+        np.testing.assert_array_equal(g(x, n=tuple([4] * 2)), np.arange(3.0) + 2)
+        np.testing.assert_array_equal(g(x, n=True), np.arange(3.0) + 1)
+        np.testing.assert_array_equal(g(x, n=1), np.arange(3.0) + 1)
+    assert len(traced) == 5

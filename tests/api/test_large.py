@@ -1,6 +1,7 @@
 """Large operations outside jit: compiled, with the values, dtypes and errors of the small ones."""
 from __future__ import annotations
 
+import importlib
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.api import deferral, dispatch
+from numjet.api.large import OFTEN
 from numjet.base import config
 from numjet.core.evaluate import LARGE
 
@@ -158,20 +160,29 @@ def test_polynomials_and_powers_of_two_of_any_size(n: int, m: int) -> None:
     "numpy.hypot numpy.logaddexp numpy.logaddexp2 numpy.divmod numpy.nanvar numpy.nanstd "
     "numpy.gradient numpy.frexp numpy.modf numpy.i0 numpy.unwrap numpy.sinc nn.softplus "
     "nn.log_sigmoid nn.mish nn.logmeanexp nn.standardize nn.glu nn.hard_sigmoid nn.hard_silu "
-    "nn.log_softmax numpy.diff numpy.nanmean numpy.nanmedian numpy.polyint numpy.spacing"
+    "nn.log_softmax numpy.diff numpy.nanmean numpy.nanmedian numpy.polyint numpy.spacing "
+    "numpy.copysign numpy.logical_and numpy.nanargmax numpy.var numpy.argsort numpy.pow nn.sigmoid "
+    "lax.erf lax.round scipy.special.betaln scipy.special.expn"
 ).split())  # fmt: skip
 def test_small_operands_met_again(name: str) -> None:
-    """The second call on is a program; the first is not."""
-    space, _, function = name.partition(".")
-    f = getattr(getattr(nj, space), function)
+    """From the fifth call on it is a program, from the eighth on prebuilt; the first is neither."""
+    space, _, function = name.rpartition(".")
+    f = getattr(importlib.import_module(f"numjet.{space}"), function)
     x = X[:300].copy()
     x[:4] = [0.0, -0.0, 60.0, -60.0]
     operands = [jnp.asarray(x), jnp.asarray(Y[:300])]
-    if function not in ("hypot", "logaddexp", "logaddexp2", "divmod"):
-        operands = operands[:1]
+    if function == "round":
+        operands[1:] = [nj.lax.RoundingMethod.TO_NEAREST_EVEN]
+    elif function == "expn":
+        operands = [3, jnp.abs(operands[0])]
+    elif function == "betaln":
+        operands[0] = jnp.abs(operands[0]) + 0.5
+    elif function not in ("hypot", "logaddexp", "logaddexp2", "divmod", "copysign", "logical_and"):
+        operands = [operands[1]] if function == "pow" else operands[:1]
+    operands += [2.5] * (function == "pow")
     with config.eager_compile(False):
         want = nj.tree.leaves(f(*operands))
-    for _ in range(3):
+    for _ in range(OFTEN + 4):
         got = nj.tree.leaves(f(*operands))
         for a, b in zip(got, want, strict=True):
             assert a.aval == b.aval
@@ -180,7 +191,7 @@ def test_small_operands_met_again(name: str) -> None:
 
 def test_numbers_that_change_compile_nothing(monkeypatch) -> None:
     x = jnp.asarray(X[:300])
-    for _ in range(2):
+    for _ in range(OFTEN):
         jnp.ldexp(x, jnp.asarray(K[:300]))
     nj.random.binomial(nj.random.key(0), 4, 0.1, (300,))
     compile_program, names = dispatch.cpu.compile, []
@@ -195,8 +206,8 @@ def test_numbers_that_change_compile_nothing(monkeypatch) -> None:
         nj.random.binomial(nj.random.key(i), i, 0.1, (300,))
         jnp.ldexp(x[: 299 - i], jnp.asarray(K[: 299 - i]))  # sizes met once
     assert not names
-    jnp.ldexp(x[:299], jnp.asarray(K[:299]))
-    nj.random.binomial(nj.random.key(0), 4, 0.1, (299,))
+    for _ in range(OFTEN):
+        nj.random.binomial(nj.random.key(0), 4, 0.1, (299,))
     assert names
 
 
@@ -226,7 +237,7 @@ def test_draws_of_a_shape_are_programs_when_it_comes_again() -> None:
         draw = getattr(nj.random, name)
         with config.eager_compile(False):
             want = draw(key, *given)
-        for _ in range(3):
+        for _ in range(OFTEN + 3):
             got = draw(key, *given)
             assert got.aval == want.aval
             np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-6)
@@ -241,3 +252,52 @@ def test_bits_and_largest_numbers_of_a_few_hundred() -> None:
         want = nj.lax.clz(k), *nj.lax.top_k(k, 7)
     for one, two in zip((nj.lax.clz(k), *nj.lax.top_k(k, 7)), want, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_calls_that_come_often_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By avals and other arguments; numbers with a fraction are operands."""
+    compile_program, names = dispatch.cpu.compile, []
+
+    def counted(closed, options):
+        names.append(options["name"])
+        return compile_program(closed, options)
+
+    monkeypatch.setattr(dispatch.cpu, "compile", counted)
+    x = jnp.asarray(X[:330]).reshape(33, 10)
+    for k in range(OFTEN + 6):
+        np.testing.assert_allclose(jnp.std(x, axis=0), X[:330].reshape(33, 10).std(0), rtol=1e-5)
+        np.testing.assert_allclose(jnp.std(x, axis=1), X[:330].reshape(33, 10).std(1), rtol=1e-5)
+        assert jnp.std(x, axis=1, keepdims=True).shape == (33, 1)
+        slope = 0.01 * k
+        np.testing.assert_allclose(
+            nj.nn.leaky_relu(x, slope), np.where(x >= 0, x, slope * x), rtol=1e-6)
+    assert sorted(names) == ["leaky_relu", "std", "std", "std"]
+    with nj.disable_jit(), config.eager_compile(False):
+        want = jnp.std(x, axis=0)
+    np.testing.assert_allclose(jnp.std(x, axis=0), want, rtol=1e-5)
+    assert len(names) == 4
+
+
+def test_what_is_compiled_gives_way_to_flags_and_tracers() -> None:
+    x = jnp.asarray(X[:300]) - 100.0
+    for _ in range(OFTEN + 4):
+        assert np.isnan(jnp.float_power(x, 0.5)).all()
+    with nj.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        jnp.float_power(x, 0.5)
+    with config.no_tracing(True):
+        assert np.isnan(jnp.float_power(x, 0.5)).all()
+    assert jnp.float_power(x, 2).dtype == jnp.float32
+    with config.enable_x64(True):
+        assert jnp.float_power(jnp.asarray(X[:300], "float64"), 2.0).dtype == jnp.float64
+    slope = nj.grad(lambda x: jnp.float_power(x, 2.0).sum())(x)
+    np.testing.assert_allclose(slope, 2 * np.asarray(x), rtol=1e-5)
+    assert np.isnan(jnp.float_power(x, 0.5)).all()
+
+
+def test_arguments_whose_values_are_asked_for() -> None:
+    """Such calls are not compiled, and go on as they were."""
+    x = jnp.asarray(X[:300])
+    for _ in range(OFTEN + 3):
+        assert jnp.linalg.norm(x, 2.0).shape == ()
+        np.testing.assert_allclose(jnp.linalg.norm(x, 1.0), np.abs(X[:300]).sum(), rtol=1e-5)
+        np.testing.assert_allclose(jnp.percentile(x, 50.0), np.percentile(X[:300], 50), rtol=1e-5)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
+import numjet as nj
+import numjet.numpy as jnp
 from numjet import lax
 
 X = sample(3, 4)
@@ -116,3 +118,26 @@ def test_broadcast_shapes() -> None:
 def test_messages(call, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int4", "bfloat16"])
+def test_parts_of_concrete_arrays_are_views(dtype: str) -> None:
+    x = jnp.asarray(np.arange(24).reshape(2, 3, 4) % 5, dtype)
+    for axis in (0, 1, -1):
+        parts = lax.unstack(x, axis)
+        assert type(parts) is tuple and len(parts) == x.shape[axis]
+        for k, part in enumerate(parts):
+            assert part.aval == jnp.take(x, k, axis).aval
+            np.testing.assert_array_equal(part, np.take(np.asarray(x), k, axis), strict=True)
+        again = lax.stack(parts, axis)
+        assert again.aval == x.aval
+        np.testing.assert_array_equal(again, x)
+        np.testing.assert_array_equal(jnp.stack(jnp.unstack(x, axis=axis), axis), x)
+    assert nj.make_jaxpr(lax.unstack)(x).out_avals == [x[0].aval] * 2
+    weak = jnp.unstack(jnp.asarray([1.0, 2.0]) * 0 + 1.5)
+    assert [y.weak_type for y in weak] == [False] * 2
+    keys = nj.random.split(nj.random.key(0), 3)
+    np.testing.assert_array_equal(
+        nj.random.key_data(jnp.stack(lax.unstack(keys))), nj.random.key_data(keys))
+    with nj.debug_nans(True):
+        assert len(lax.unstack(x)) == 2
