@@ -126,7 +126,9 @@ def test_comparisons_of_floats(predicate: str) -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
-@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ugt", "uge"])
+@pytest.mark.parametrize("predicate", [
+    "eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge",
+])
 def test_integers(bits: int, predicate: str) -> None:
     type = f"i{bits}"
     shifts = [] if bits < 32 else [
