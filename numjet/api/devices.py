@@ -711,8 +711,9 @@ def _put_each(x: Any, places: Any) -> Any:
     for place in tree.tree_leaves(places, is_place):
         if not is_place(place):
             raise ValueError(
-                f"device_put: unknown device {place!r}. numjet.devices() lists the devices: "
-                f"{devices()}."
+                "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, "
+                "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid "
+                f"value: {place}. numjet.devices() lists the devices: {devices()}."
             )
     wanted = tree.flatten_axes("device_put: device", treedef, places, is_place)
     put = []

@@ -139,7 +139,10 @@ def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int,
     nums: tuple = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in nums:
         if not isinstance(i, int):
-            raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")
+            raise TypeError(
+                f"{type(argnums).__name__!r} object cannot be interpreted as an integer: the "
+                f"argnums of {what} must be an integer or integers, got {argnums!r}."
+            )
         if not -n_args <= i < n_args:
             mistake = TypeError if i >= 0 and what in ("grad", "value_and_grad") else ValueError
             raise mistake(

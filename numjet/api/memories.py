@@ -18,7 +18,10 @@ MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 def checked_memory(kind: str | None) -> str:
     """The kind of memory named, 'device' by default. Raises ValueError for an unknown one."""
     if kind is not None and kind not in MEMORY_KINDS:
-        raise ValueError(f"unknown memory_kind {kind!r}. Kinds are {MEMORY_KINDS}.")
+        raise ValueError(
+            "Could not find memory addressable by device cpu. Device cpu can address the following "
+            f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}"
+        )
     return kind or "device"
 
 

@@ -133,8 +133,10 @@ class Mesh(_Axes):
         self.devices.flags.writeable = False  # compiled programs are looked up by them
         if self.devices.ndim != len(names):
             raise ValueError(
-                f"Mesh: {len(names)} axis names {names} for an array of devices of shape "
-                f"{self.devices.shape}. Give one name an axis."
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                "its second argument (`axis_names`), but got devices.ndim == "
+                f"{self.devices.ndim} and len(axis_names) == {len(names)}: {names} for the shape "
+                f"{self.devices.shape}."
             )
         if len(set(names)) != len(names):
             raise ValueError(f"Mesh: axis names must differ, got {names}.")

@@ -277,10 +277,14 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             spec.shard_shape(tuple(np.shape(leaf)))
             if name == "reshard":
                 _check_explicit(spec)
+            elif is_check:
+                _check_auto(spec)
             if isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
-                if is_check:
+                if is_check and _is_current(spec.mesh):
                     _check_placed(leaf, spec)
                     spec = None
+                elif is_check:
+                    spec = None if isinstance(leaf, Tracer) else spec
                 else:
                     open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
                     spec = spec.update(spec=spec.spec + open_)
@@ -293,11 +297,7 @@ def _check_explicit(sharding: Sharding) -> None:
     if not isinstance(sharding, NamedSharding):
         return
     kinds = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    if PartitionSpec.UNCONSTRAINED in sharding.spec and not sharding.mesh.auto_axes:
-        raise ValueError(
-            f"{sharding.spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. "
-            f"Got mesh axis_types: {sharding.mesh.axis_types}"
-        )
+    _check_unconstrained(sharding)
     for axis in [a for entry in sharding.spec for a in axes_of(entry)]:
         if kinds[axis] is not AxisType.Explicit:
             raise ValueError(
@@ -305,6 +305,34 @@ def _check_explicit(sharding: Sharding) -> None:
                 f"or Manual. Got PartitionSpec: {sharding.spec} with axis name: {axis} of type: "
                 f"AxisType.{kinds[axis].name}. Use lax.with_sharding_constraint, or device_put."
             )
+
+
+def _is_current(mesh: Any) -> bool:
+    current = context_mesh()
+    return not current.empty and current.abstract_mesh == mesh.abstract_mesh
+
+
+def _check_auto(sharding: Sharding) -> None:
+    """Raise ValueError where a constraint names axes of type Explicit, but those of the current
+    mesh."""
+    if not isinstance(sharding, NamedSharding) or _is_current(sharding.mesh):
+        return
+    _check_unconstrained(sharding)
+    explicit = sharding.mesh.explicit_axes
+    if any(axis in explicit for entry in sharding.spec for axis in axes_of(entry)):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+            f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}. "
+            "You probably meant to use `reshard` API?"
+        )
+
+
+def _check_unconstrained(sharding: NamedSharding) -> None:
+    if PartitionSpec.UNCONSTRAINED in sharding.spec and not sharding.mesh.auto_axes:
+        raise ValueError(
+            f"{sharding.spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. "
+            f"Got mesh axis_types: {sharding.mesh.axis_types}"
+        )
 
 
 def _check_placed(x: Any, sharding: NamedSharding) -> None:

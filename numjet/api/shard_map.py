@@ -220,8 +220,9 @@ def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str
             for name in axes_of(entry):
                 if name not in names:
                     raise ValueError(
-                        f"shard_map: {what} names the axis {name!r} in {spec}; the axes mapped "
-                        f"here are {tuple(names)}."
+                        f"shard_map {what} argument must refer to an axis marked as manual "
+                        f"({tuple(names)}), but: {what} refers to {name!r} in {spec}. Check the "
+                        f"{what} values passed to shard_map."
                     )
 
 

@@ -222,14 +222,15 @@ class NamedSharding(Sharding):
         for name in names:
             if name not in mesh.axis_names:
                 raise ValueError(
-                    f"NamedSharding: {spec} names the axis {name!r}; the mesh has the axes "
+                    f"Resource axis: {name} of {spec} is not found in mesh: "
                     f"{mesh.axis_names}."
                 )
         if len(set(names)) != len(names):
             twice = [name for name in mesh.axis_names if names.count(name) > 1]
             raise DuplicateSpecError(
-                f"A single NamedSharding can cut at most one dimension over each axis of the mesh, "
-                f"but {spec} names {', '.join(map(repr, twice))} twice."
+                "A single NamedSharding spec specification can map every mesh axis to at most one "
+                f"positional dimension, but {spec} has duplicate entries for "
+                f"`{', '.join(map(str, twice))}`."
             )
         self.mesh, self.spec = mesh, spec
         alone = memory_kind is None and isinstance(mesh, AbstractMesh)

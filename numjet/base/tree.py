@@ -154,7 +154,8 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _MISSING:
         if not leaves:
-            raise TypeError("tree_reduce: the tree has no leaves; pass an initializer.")
+            raise TypeError("reduce() of empty iterable with no initial value: the tree has no "
+                            "leaves; pass an initializer.")
         return functools.reduce(function, leaves)
     return functools.reduce(function, leaves, initializer)
 
@@ -230,8 +231,8 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
         inner_treedef = tree_flatten(subtrees[0])[1] if subtrees else LEAF
     expected = outer_treedef.compose(inner_treedef)
     if treedef.num_leaves != expected.num_leaves:
-        raise TypeError(f"Mismatch: tree_transpose expects a tree of structure {expected} (the "
-                        f"outer over the inner), got {treedef}.")
+        raise TypeError(f"Mismatch {treedef} != {expected}: tree_transpose expects a tree of the "
+                        "outer structure over the inner.")
     width = inner_treedef.num_leaves
     columns = [outer_treedef.unflatten(leaves[i::width]) for i in range(width)]
     return inner_treedef.unflatten(columns)

@@ -197,8 +197,9 @@ def sorted_keys(node: dict) -> list:
         return sorted(node)
     except TypeError as error:
         raise ValueError(
-            f"pytree: the keys of a dictionary must be comparable with each other, to have one "
-            f"order; got {list(node)!r}. Use keys of one type, or an OrderedDict.") from error
+            "Comparator raised exception while sorting pytree dictionary keys: they must be "
+            f"comparable with each other; got {list(node)!r}. Use keys of one type, or an "
+            "OrderedDict.") from error
 
 
 def _flatten_dict(node: dict) -> tuple[Iterable[Any], Any]:

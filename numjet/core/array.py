@@ -139,7 +139,7 @@ class ArrayImpl(Array):
             raise AttributeError(
                 "This Array has no aval: it was made by other means than numjet's functions."
             )
-        raise AttributeError(f"Array has no attribute {name!r}")
+        raise AttributeError(f"'ArrayImpl' object has no attribute {name!r}")
 
     # ---------------------------------------------------------------- values out
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -463,9 +463,9 @@ def as_array(x: Any) -> Any:
         if isinstance(x, kind):
             return _CONVERTERS[kind](kind(x))  # type: ignore[arg-type]
     raise TypeError(
-        f"Expected an array or a scalar, got {x!r} of type {type(x).__name__}, which is not a "
-        f"valid JAX type. The problematic value is of type {type(x)}. Lists and tuples must be "
-        "converted with numjet.numpy.array first; other containers are pytrees."
+        f"Argument {x!r} of type {type(x)} is not a valid JAX type: expected an array or a scalar. "
+        f"The problematic value is of type {type(x)}. Lists and tuples must be converted with "
+        "numjet.numpy.array first; other containers are pytrees."
     )
 
 

@@ -99,20 +99,25 @@ def _broadcast_abstract(
 ) -> ShapedArray:
     if len(broadcast_dimensions) != x.ndim:
         raise TypeError(
-            f"broadcast_in_dim: operand {x.str_short()} has {x.ndim} axes, but "
-            "broadcast_dimensions "
-            f"{broadcast_dimensions} names {len(broadcast_dimensions)}. Name one output axis for "
-            "each operand axis."
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
+            f"broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}."
+        )
+    if any(not 0 <= dim < len(shape) for dim in broadcast_dimensions):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
+            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}."
         )
     if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
         raise TypeError(
             f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly."
         )
     for axis, dim in enumerate(broadcast_dimensions):
-        if not 0 <= dim < len(shape) or x.shape[axis] not in (1, shape[dim]):
+        if x.shape[axis] not in (1, shape[dim]):
             raise TypeError(
-                f"broadcast_in_dim: operand axis {axis} of {x.str_short()} cannot become axis "
-                f"{dim} of shape {shape}: sizes must be equal, or the operand's 1."
+                "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
+                "corresponding dimensions in the target broadcast shape; got operand of shape "
+                f"{x.shape}, target broadcast shape {shape}, broadcast_dimensions "
+                f"{tuple(broadcast_dimensions)}: axis {axis} cannot become axis {dim}."
             )
     return ShapedArray(shape, x.dtype, x.weak_type)
 
@@ -321,9 +326,12 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
 def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
     """`x.shape` without `axes`, which must be distinct and in range."""
     if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
-        raise ValueError(
-            f"{name}: axes {axes} must be distinct and within the {x.ndim} axes of {x.str_short()}."
-        )
+        if any(not 0 <= a < x.ndim for a in axes):
+            raise ValueError(
+                f"reduction axes {axes} contains out-of-bounds indices for {x.str_short()} "
+                f"({name})."
+            )
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes} ({name}).")
     return tuple([n for i, n in enumerate(x.shape) if i not in axes])
 
 

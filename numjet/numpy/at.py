@@ -250,8 +250,8 @@ class IndexUpdateRef(AtIndexSlots):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"x.at[index] has no attribute {name!r}. Its methods return a new array: set, add, "
-            "subtract, multiply, divide, power, min, max, apply; get reads."
+            f"'_IndexUpdateRef' object has no attribute {name!r}. Its methods return a new array: "
+            "set, add, subtract, multiply, divide, power, min, max, apply; get reads."
         )
 
     def __call__(self, *args: Any) -> Any:

@@ -215,7 +215,8 @@ def interp(
     x, xp, fp = [cast(v, v.aval.dtype, weak) for v in promote_inexact(*given)]
     if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
         raise ValueError(
-            f"interp: xp and fp must be vectors of one size, got {xp.aval} and {fp.aval}."
+            "xp and fp must be one-dimensional arrays of equal size, got "
+            f"{xp.aval} and {fp.aval} (interp)."
         )
     if period is not None:
         if xp.aval.shape[0] == 0:
@@ -289,7 +290,9 @@ def _convolution(
 ) -> Any:
     x, y = promote_inexact(*as_arrays(name, a, v))
     if x.aval.ndim != 1 or y.aval.ndim != 1:
-        raise ValueError(f"{name} only supports 1-dimensional inputs, got {x.aval} and {y.aval}.")
+        raise ValueError(
+            f"{name}() only support 1-dimensional inputs, got {x.aval} and {y.aval}."
+        )
     if not x.aval.size or not y.aval.size:
         raise ValueError(f"{name}: inputs cannot be empty, got {x.aval} and {y.aval}.")
     swapped = x.aval.size < y.aval.size

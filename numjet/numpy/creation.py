@@ -236,7 +236,7 @@ def _leaves_of(x: Any, out: list) -> None:
             _leaves_of(v, out)
         else:
             if v is None:
-                raise ValueError("array: None is not a valid value within a sequence.")
+                raise ValueError("None is not a valid value for jnp.array, nor in a sequence.")
             if isinstance(v, (str, bytes)):
                 raise TypeError(
                     f"Value {v!r} is not a valid JAX array type: array takes numeric values, "

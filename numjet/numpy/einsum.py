@@ -187,16 +187,15 @@ def _drop_units(
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """Axes of size 1 that another operand has larger are broadcast: their letters go."""
     sizes: dict[str, int] = {}
-    for labels, x in zip(inputs, avals):
+    for place, (labels, x) in enumerate(zip(inputs, avals)):
         for c, n in zip(labels, x.shape):
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
                 raise ValueError(
-                    f"einsum: size of label {c!r} of {subscripts!r} is {n} for one "
-                    f"operand and {sizes[c]} for another: "
-                    f"{[a.str_short() for a in avals]}. Transpose an operand, "
-                    "or give the axes different labels."
+                    f"Size of label {c!r} for operand {place} ({n}) does not match previous terms "
+                    f"({sizes[c]}): einsum {subscripts!r} of {[a.str_short() for a in avals]}. "
+                    "Transpose an operand, or give the axes different labels."
                 )
     squeezed = []
     for i, (labels, x) in enumerate(zip(inputs, avals)):

@@ -268,8 +268,8 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
     for x, core in zip(values, cores):
         if x.aval.ndim < len(core):
             raise ValueError(
-                f"vectorize: an argument of core dimensions {core} has only "
-                f"{x.aval.ndim}: {x.aval}."
+                f"input with shape {x.shape} does not have enough dimensions for all core "
+                f"dimensions {core} (vectorize)."
             )
         split = x.aval.ndim - len(core)
         for name, n in zip(core, x.aval.shape[split:]):

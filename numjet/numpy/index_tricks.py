@@ -140,7 +140,10 @@ def trace(
     refuse("trace", out=out)
     x = one_array("trace", a)
     if x.aval.ndim < 2:
-        raise ValueError(f"trace requires an array of at least two dimensions, got {x.aval}.")
+        raise ValueError(
+            f"axis {x.aval.ndim} is out of bounds for array of dimension {x.aval.ndim}: trace "
+            f"requires an array of at least two dimensions, got {x.aval}."
+        )
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
     if type(offset) is int:
         return sum_(strided_diagonal(x, offset, axis1, axis2), -1, dtype)

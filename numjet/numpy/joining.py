@@ -49,7 +49,8 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
             f"{name}: needs a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}."
         )
     if not len(arrays):
-        raise ValueError(f"{name}: needs at least one array to join.")
+        verb = "concatenate" if name == "concatenate" else "stack"
+        raise ValueError(f"Need at least one array to {verb}.")
     return as_arrays(name, *arrays)
 
 

@@ -143,6 +143,13 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     return out if device is None else device_put(out, device)
 
 
+def _not_whole(x: Any, dtype: Any) -> str:
+    return (
+        "When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+        f"the last axis of the array: {x.aval} as {dtype}."
+    )
+
+
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bytes as elements of `dtype`.
 
@@ -182,9 +189,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
             x = lax.bitcast_convert_type(x, part)
         else:
             if not x.aval.ndim or (x.aval.shape[-1] * old.itemsize) % new.itemsize:
-                raise ValueError(
-                    f"view: the last axis of {x.aval} does not hold whole elements of {new}."
-                )
+                raise ValueError(_not_whole(x, new))
             flat = _view(x, part)
             x = sh.reshape(flat, (*flat.aval.shape[:-1], flat.aval.shape[-1] // 2, 2))
         return lax.complex(getitem(x, (..., 0)), getitem(x, (..., 1)))
@@ -192,7 +197,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if have == want:
         return lax.bitcast_convert_type(x, new)
     if not x.aval.ndim or (x.aval.shape[-1] * have) % want:
-        raise ValueError(f"view: the last axis of {x.aval} does not hold whole elements of {new}.")
+        raise ValueError(_not_whole(x, new))
     size = x.aval.shape[-1] * have // want
     if have > want:
         return sh.reshape(lax.bitcast_convert_type(x, new), (*x.aval.shape[:-1], size))

@@ -108,8 +108,8 @@ def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
         full = np.broadcast_to(widths, (rank, 2))
     except ValueError:
         raise ValueError(
-            f"pad: {what} {value!r} does not broadcast to ({rank}, 2): give one "
-            "number, one pair, or a pair for each axis."
+            f"jnp.pad: {what} with nd={rank} has unsupported shape {np.shape(value)}. Valid shapes "
+            f"are ({rank}, 2), (1, 2), (2,), (1,), or ()."
         ) from None
     return tuple([(int(a), int(b)) for a, b in full])
 

@@ -271,11 +271,11 @@ def matmul(
     if quick is not None:
         return quick
     x, y = as_arrays("matmul", a, b)
-    for operand, which in ((x, "first"), (y, "second")):
+    for which, operand in enumerate((x, y)):
         if not operand.aval.ndim:
             raise ValueError(
-                f"matmul: the {which} operand has no dimensions ({operand.aval}). Use "
-                "multiply for scalars."
+                f"matmul input operand {which} must have ndim at least 1, but it has ndim 0: "
+                f"{operand.aval}. Use multiply for scalars."
             )
     p, q = x.aval.ndim, y.aval.ndim
     i, j = p - 1, max(q - 2, 0)
@@ -355,7 +355,8 @@ def tensordot(
         n = operator.index(axes)
         if n > min(x.aval.ndim, y.aval.ndim):
             raise TypeError(
-                f"Number of tensordot axes ({n}) exceeds input ranks: {x.aval} and {y.aval}."
+                f"Number of tensordot axes (axes {n}) exceeds input ranks ({x.shape} and "
+                f"{y.shape})."
             )
         i = tuple(range(x.aval.ndim - n, x.aval.ndim))
         j = tuple(range(n))

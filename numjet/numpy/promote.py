@@ -45,8 +45,12 @@ def one_array(name: str, x: Any) -> Any:
 
 def not_an_array(name: str, x: Any, position: int = 0) -> str:
     """The message for an argument that is no array."""
+    told = "" if x is None or isinstance(x, list | tuple) else (
+        f": Error interpreting argument to {name} as an abstract array. The problematic value is "
+        f"of type {type(x)}"
+    )  # fmt: skip
     return (
-        f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}. "
+        f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}{told}. "
         "Convert it with numjet.numpy.array first; lists and tuples are not converted by "
         "themselves, because that would hide slow copies."
     )
@@ -185,11 +189,13 @@ def join_shapes(
         for s in shapes:
             if len(s) >= -i and s[i] != 1:
                 if size not in (1, s[i]):
-                    how = f"{name} got incompatible" if error is TypeError else "Incompatible"
+                    of_types = issubclass(error, TypeError)
+                    how = f"{name} got incompatible" if of_types else "Incompatible"
                     raise error(
                         f"{how} shapes for broadcasting: "
-                        f"{', '.join(map(str, shapes))}. Sizes are compared from the last axis on, "
-                        "and must be equal or 1; add axes with x[:, None] or reshape."
+                        f"{', '.join(map(str, shapes))}. Incompatible shapes for broadcasting: "
+                        "sizes, compared from the last axis on, must be equal or 1. Add axes with "
+                        "x[:, None] or reshape."
                     )
                 size = s[i]
         out.append(size)

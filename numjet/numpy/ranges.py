@@ -116,7 +116,7 @@ def arange(
     if step is None:
         step = 1
     if step == 0:
-        raise ZeroDivisionError("arange: step must not be zero.")
+        raise ZeroDivisionError("division by zero: the step of arange must not be zero.")
     size = (
         math.ceil((stop - start) / step)
         if not all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
@@ -181,7 +181,7 @@ def linspace(
     """
     num = index_of(int(num) if isinstance(num, Tracer) else num)
     if num < 0:
-        raise ValueError(f"linspace: the number of samples must not be negative, got {num}.")
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
     dtypes.check_elements(num, "linspace")
     start, stop = one_array("linspace", start), one_array("linspace", stop)
     wanted = canonical_dtype(dtype, "linspace")

@@ -100,13 +100,16 @@ def repeat(
         if counts.dtype.kind not in "iub":
             raise TypeError(f"repeat: repeats must be integers, got dtype {counts.dtype}.")
         if (counts < 0).any():
-            raise TypeError(f"repeat: repeats must not be negative (nonnegative), got {counts}.")
+            raise TypeError(
+                "repeat: repeats must not be negative; broadcast_in_dim shape must have every "
+                f"element be nonnegative, got {counts}."
+            )
         if counts.size == 1:
             return _repeat_each(x, int(counts.reshape(())), axis)
         if counts.shape != (n,):
             raise ValueError(
-                f"repeat: repeats of shape {counts.shape} must have one entry for "
-                f"each of the {n} elements of axis {axis}."
+                "operands could not be broadcast together: repeats of shape "
+                f"{counts.shape} must have one entry for each of the {n} elements of axis {axis}."
             )
         indices = np.repeat(np.arange(n, dtype=np.int32), counts)
         return _rows(x, ArrayImpl(indices, ShapedArray(indices.shape, dtypes.int32)), axis)

@@ -298,7 +298,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     (dtype('float32'), dtype('float16'))
     """
     if not args:
-        raise ValueError("result_type: at least one array, scalar or dtype is needed.")
+        raise ValueError("result_type: at least one array or dtype is required.")
     found, weak = dtypes.promote(*[dtype_and_weak(x) for x in args])
     found = dtypes.canonical(found)
     return (found, weak) if return_weak_type_flag else found

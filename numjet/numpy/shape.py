@@ -470,8 +470,9 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     own = x.aval.shape
     if len(own) > len(wanted) or any(n not in (1, m) for n, m in zip(own[::-1], wanted[::-1])):
         raise ValueError(
-            f"Incompatible shapes for broadcasting: {own} and requested shape "
-            f"{wanted}. broadcast_to: sizes must be equal or 1, from the last axis."
+            f"Incompatible types for broadcasting: input type={x.aval.str_short()} and requested "
+            f"type={x.aval.update(shape=wanted).str_short()}. broadcast_to of {own} to {wanted}: "
+            "sizes must be equal or 1, from the last axis."
         )
     if out_sharding is not None:
         return laid_out(functools.partial(broadcast, x, wanted), out_sharding)

@@ -725,7 +725,10 @@ def where_or_nonzero(
         return where(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
-    raise TypeError("where takes either condition alone, or condition, x and y.")
+    raise TypeError(
+        f"where requires ndarray or scalar arguments, got {type(None)} at position "
+        f"{1 if x is None else 2}. It takes either condition alone, or condition, x and y."
+    )
 
 
 where_or_nonzero.__name__ = where_or_nonzero.__qualname__ = "where"

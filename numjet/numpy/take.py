@@ -410,8 +410,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         functions = [*functions]
     else:
         raise ValueError(
-            f"piecewise: with {len(conditions)} condition(s), funclist must have "
-            f"{len(conditions)} or {len(conditions) + 1} entries."
+            f"with {len(conditions)} condition(s), either {len(conditions)} or "
+            f"{len(conditions) + 1} functions are expected; got {len(functions)} (piecewise)."
         )
 
     def value(f: Any) -> Any:
@@ -565,7 +565,9 @@ def delete(
         gone = np.asarray([operator.index(obj)])
     gone = np.atleast_1d(gone).ravel()
     if gone.size and (gone.min() < -n or gone.max() >= n):
-        raise AxisError(f"delete: index out of bounds for axis {axis} with size {n}.")
+        raise AxisError(
+            f"axis {obj} is out of bounds for array of dimension {n} (delete, axis {axis})."
+        )
     kept = np.delete(np.arange(n, dtype=index_dtype(n)), gone.astype(np.int64))
     index = ArrayImpl(kept, ShapedArray(kept.shape, kept.dtype))
     return getitem(x, (slice(None),) * axis + (index,))

@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks, structural
-from numjet.core.array import ArrayImpl, as_array, is_arraylike
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
@@ -45,8 +45,6 @@ stop_gradient_p = Primitive(
 
 
 def _stop(x: Any) -> Any:
-    if not is_arraylike(x):
-        return x
     x = as_array(x)
     return stop_gradient_p.bind(x) if dtypes.is_inexact(x.aval.dtype) else x
 

@@ -103,8 +103,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     for dtype in (x.dtype, new):
         if dtypes.is_complex(dtype) or dtypes.is_bool(dtype):
             raise TypeError(
-                f"bitcast_convert_type: {dtype.name} has no bits of its own to reinterpret "
-                f"({x.aval.str_short()} as {dtypes.short_name(new)}). Use x.view(...), or lax.real "
-                "and lax.imag, or x != 0."
+                "lax.bitcast_convert_type does not support bool or complex values unless the "
+                f"operand and destination types match. Got operand dtype={x.dtype.name}, "
+                f"new_dtype={new.name}. Consider using the arr.view() method instead."
             )
     return bitcast_convert_type_p.bind(x, new_dtype=new)

@@ -13,7 +13,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import linear_jvp, zeros
-from numjet.ops.families import NUMERIC, align_batched, elementwise, pair, unbroadcast
+from numjet.ops.families import NUMERIC, align_batched, elementwise, pair, refusal, unbroadcast
 
 
 def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
@@ -22,8 +22,8 @@ def _part(name: str, reference: Any, transpose: Any, loops: Any) -> Primitive:
     def abstract(x: ShapedArray) -> ShapedArray:
         if not dtypes.is_complex(x.dtype):
             raise TypeError(
-                f"{name} takes complex operands, got {x.str_short()}. numjet.numpy.{name} takes "
-                "any."
+                refusal(name, x.dtype, "complexfloating")
+                + f" numjet.numpy.{name} takes any dtype."
             )
         return ShapedArray(x.shape, dtypes.real_of(x.dtype), x.weak_type)
 
@@ -52,10 +52,16 @@ imag_p = _part(
 
 
 def _complex_abstract(x: ShapedArray, y: ShapedArray) -> ShapedArray:
-    if x.dtype != y.dtype or x.dtype not in (dtypes.float32, dtypes.float64):
+    for place, z in enumerate((x, y)):
+        if z.dtype not in (dtypes.float32, dtypes.float64):
+            raise TypeError(
+                f"complex does not accept dtype {dtypes.long_name(z.dtype)} at position {place}. "
+                f"Accepted dtypes at position {place} are subtypes of float32, float64."
+            )
+    if x.dtype != y.dtype:
         raise TypeError(
-            f"complex takes two float32 or two float64 operands, got {x.str_short()} and "
-            f"{y.str_short()}."
+            "lax.complex requires arguments to have the same dtypes, got "
+            f"{x.str_short()}, {y.str_short()}."
         )
     if x.shape != y.shape:
         if x.shape and y.shape:

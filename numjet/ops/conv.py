@@ -62,14 +62,14 @@ def _abstract(
     ):
         if len(value) != spatial:
             raise TypeError(
-                f"conv_general_dilated: {name} {value} must have {spatial} entries, one for each "
-                f"spatial axis; got {both}."
+                f"conv_general_dilated window and {name} must have the same number of dimensions, "
+                f"but got {spatial} and {len(value)}, {value}; {both}."
             )
     if lhs.shape[ls[1]] != rhs.shape[rs[1]] * feature_group_count:
         raise ValueError(
-            f"conv_general_dilated: lhs has {lhs.shape[ls[1]]} features (axis {ls[1]}), but rhs "
-            f"takes {rhs.shape[rs[1]]} (axis {rs[1]}) in each of {feature_group_count} groups; got "
-            f"{both}. Check dimension_numbers."
+            "conv_general_dilated lhs feature dimension size divided by feature_group_count must "
+            f"equal the rhs input feature dimension size, but {lhs.shape[ls[1]]} // "
+            f"{feature_group_count} != {rhs.shape[rs[1]]}; got {both}. Check dimension_numbers."
         )
     if rhs.shape[rs[0]] % feature_group_count:
         raise TypeError(

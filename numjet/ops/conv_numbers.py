@@ -70,8 +70,8 @@ def padtype_to_pads(
         return [(0, 0)] * len(window_shape)
     if name not in ("SAME", "SAME_LOWER"):
         raise RuntimeError(
-            f"Unrecognized padding type {padding!r}: use 'SAME', 'SAME_LOWER', 'VALID' or pairs "
-            "of integers."
+            "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got "
+            f"{padding}. Pairs of integers say it for each axis."
         )
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides, strict=True):

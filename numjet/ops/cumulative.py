@@ -15,7 +15,7 @@ from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, div, max, mul, sub
 from numjet.ops.complex_ops import real
-from numjet.ops.families import constant_like
+from numjet.ops.families import REAL_FLOATING, constant_like, refusal
 from numjet.ops.logic import eq, lt
 from numjet.ops.shape import broadcasted_iota, canonical_axis, pad, select_n
 from numjet.ops.sort import take_along
@@ -46,14 +46,11 @@ def _cumulative(
 
     def abstract(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         if not 0 <= axis < x.ndim:
-            raise ValueError(f"{name}: axis {axis} is out of range for {x.str_short()}.")
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape} ({name}).")
         if dtypes.is_bool(x.dtype):
             raise TypeError(f"{name} does not accept booleans. Convert with .astype(int).")
         if floating and not dtypes.is_floating(x.dtype):
-            raise TypeError(
-                f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes real "
-                "floating dtypes. Convert with .astype(float)."
-            )
+            raise TypeError(refusal(name, x.dtype, REAL_FLOATING))
         return x
 
     def forward(primals: tuple, tangents: tuple, **params: Any) -> tuple:

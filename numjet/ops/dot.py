@@ -84,9 +84,8 @@ def canonical_precision(precision: Any) -> Any:
         if None not in found:
             return found
     raise ValueError(
-        f"Unknown precision {precision!r}: pass None, a lax.Precision, one of "
-        f"{sorted(_PRECISIONS)}, "
-        "or a pair of those."
+        f"Precision argument must be one of: None, a string in {sorted(_PRECISIONS)}, a "
+        f"lax.Precision value, or a pair of those; but got {precision!r}."
     )
 
 
@@ -132,12 +131,18 @@ def _abstract(
 def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> NoReturn:
     """Say why the axes do not fit."""
     (lc, rc), (lb, rb) = dimension_numbers
-    for side, aval, axes in (("lhs", lhs, lc + lb), ("rhs", rhs, rc + rb)):
+    for side, aval, contracting, batch in (("lhs", lhs, lc, lb), ("rhs", rhs, rc, rb)):
+        axes = contracting + batch
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
+            told = f"{side}_batch of {batch} and {side}_contracting of {contracting}"
+            want = (
+                "batch dimensions to be disjoint from contracting dimensions"
+                if all(0 <= a < aval.ndim for a in axes)
+                else "dimension numbers to be nonnegative and less than the number of axes of the "
+                f"{side} value"
+            )
             raise TypeError(
-                f"dot_general: the contracting and batch axes {axes} of {side} must be distinct "
-                f"and within its {aval.ndim} axes; got lhs {lhs.str_short()}, rhs "
-                f"{rhs.str_short()}."
+                f"dot_general requires {side} {want}, got {told} for {side} of rank {aval.ndim}."
             )
     if len(lc) != len(rc) or len(lb) != len(rb):
         raise TypeError(
@@ -153,8 +158,11 @@ def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -
                     else ("Broadcast one side first, or vmap over it.")
                 )
                 raise TypeError(
-                    f"dot_general: {what} sizes differ: lhs {lhs.str_short()} axis {i} is "
-                    f"{lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is {rhs.shape[j]}. {remedy}"
+                    f"dot_general requires {what} dimensions to have the same shape, got "
+                    f"{tuple([lhs.shape[a] for a in left])} and "
+                    f"{tuple([rhs.shape[a] for a in right])}: sizes differ, lhs {lhs.str_short()} "
+                    f"axis {i} is {lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is "
+                    f"{rhs.shape[j]}. {remedy}"
                 )
     raise InternalError(f"dot_general refused {dimension_numbers}, which fit")
 
@@ -451,13 +459,17 @@ def dot(
     if dimension_numbers is None:
         if lhs.ndim not in (1, 2) or rhs.ndim not in (1, 2):
             raise ValueError(
-                f"dot: takes vectors and matrices, got {lhs.aval.str_short()} and "
-                f"{rhs.aval.str_short()}. Pass dimension_numbers, or use numjet.numpy.matmul."
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple un-"
+                "batched matrix-matrix, matrix-vector, or vector-vector products; got "
+                f"lhs_shape={lhs.shape} rhs_shape={rhs.shape}. Pass dimension_numbers, or "
+                "use numjet.numpy.matmul."
             )
         if lhs.shape[-1] != rhs.shape[0]:
             raise ValueError(
-                "dot: dimension_numbers must be specified when not performing simple products: the "
-                f"contracting sizes differ: lhs {lhs.aval.str_short()} axis {lhs.ndim - 1} "
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple un-"
+                "batched matrix-matrix, matrix-vector, or vector-vector products; got "
+                f"lhs_shape={lhs.shape} rhs_shape={rhs.shape}: the contracting sizes "
+                f"differ, lhs {lhs.aval.str_short()} axis {lhs.ndim - 1} "
                 f"is {lhs.shape[-1]}, rhs {rhs.aval.str_short()} axis 0 is {rhs.shape[0]}. "
                 "Transpose one side."
             )

@@ -34,6 +34,16 @@ INTEGRAL_OR_BOOL = "integral or boolean"
 ANY = "any"
 ORDERED = "ordered"  # any but PRNG keys
 
+# The kinds of dtypes that messages name.
+_KINDS = {
+    FLOATING: "floating, complexfloating",
+    REAL_FLOATING: "floating",
+    NUMERIC: "integer, floating, complexfloating",
+    REAL: "integer, floating",
+    INTEGRAL: "integer",
+    INTEGRAL_OR_BOOL: "integer, bool",
+    ORDERED: "bool, integer, floating, complexfloating",
+}
 _ACCEPTS: dict[str, Callable[[Any], bool]] = {
     FLOATING: dtypes.is_inexact,
     REAL_FLOATING: dtypes.is_floating,
@@ -44,6 +54,15 @@ _ACCEPTS: dict[str, Callable[[Any], bool]] = {
     ANY: lambda d: True,
     ORDERED: lambda d: not dtypes.is_key(d),
 }
+
+
+def refusal(name: str, dtype: Any, accepts: str, several: bool = False) -> str:
+    """The message for an operand whose dtype an operation does not accept; `several`: of some."""
+    at = " at position 0" if several else ""
+    return (
+        f"{name} does not accept dtype {dtypes.long_name(dtype)}{at}. Accepted dtypes{at} are "
+        f"subtypes of {_KINDS.get(accepts, accepts)}. Convert with .astype()."
+    )
 
 
 def elementwise_abstract(
@@ -76,10 +95,7 @@ def elementwise_abstract(
                     )
             weak = weak and other.weak_type
         if not accept(first.dtype):
-            raise TypeError(
-                f"{name} does not accept dtype {dtypes.short_name(first.dtype)}: it takes "
-                f"{accepts} dtypes. Convert with .astype()."
-            )
+            raise TypeError(refusal(name, first.dtype, accepts, len(avals) > 1))
         return ShapedArray(shape, result(first.dtype) if result else first.dtype, weak)
 
     return abstract

@@ -40,8 +40,8 @@ def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple) -> Shape
     name, count = fft_type.name, len(fft_lengths)
     if not 1 <= count <= 3 or count > x.ndim:
         raise ValueError(
-            f"fft: {name} takes one to three lengths, at most one for each axis of "
-            f"{x.str_short()}, got {fft_lengths}."
+            f"FFT input shape {x.shape} must have at least as many input dimensions as fft_lengths "
+            f"{fft_lengths}, which are one to three ({name} of {x.str_short()})."
         )
     if fft_type is FftType.RFFT:
         if x.dtype not in (dtypes.float32, dtypes.float64):
@@ -144,7 +144,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
         name = fft_type.upper()
         if name not in FftType.__members__:
             raise ValueError(
-                f"fft: unknown fft_type {fft_type!r}: use 'FFT', 'IFFT', 'RFFT' or 'IRFFT'."
+                f"Unknown FFT type {fft_type!r}: use 'FFT', 'IFFT', 'RFFT' or 'IRFFT'."
             )
         fft_type = FftType[name]
     fft_type = FftType(int(fft_type))

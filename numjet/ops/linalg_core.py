@@ -38,7 +38,12 @@ from numjet.transforms.batch import all_to_front
 # ------------------------------------------------------------------ helpers
 def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
     """Raise unless `x` is a batch of (square) float32, float64 or complex matrices."""
-    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+    if x.ndim < 2:
+        raise TypeError(
+            f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}: a batch of "
+            f"{'square ' if square else ''}matrices is expected."
+        )
+    if square and x.shape[-1] != x.shape[-2]:
         raise TypeError(
             f"{name}: expected a batch of {'square ' if square else ''}matrices, got "
             f"{x.str_short()}."
@@ -260,6 +265,11 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 def _triangular_abstract(
     a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any
 ) -> ShapedArray:
+    if a.ndim > 1 and a.shape[-1] != a.shape[-2]:
+        raise ValueError(
+            "The first input to triangular_solve must be a square matrix. Got shape "
+            f"{a.shape}."
+        )
     check_matrix("triangular_solve", a, square=True)
     if a.dtype != b.dtype:
         raise TypeError(

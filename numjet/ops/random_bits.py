@@ -316,10 +316,12 @@ random_seed_p = Primitive(
 # ------------------------------------------------------------------ random_wrap and random_unwrap
 def _wrap_abstract(words: ShapedArray) -> ShapedArray:
     if words.dtype != dtypes.uint32 or not words.ndim or words.shape[-1] != 2:
-        raise TypeError(
-            f"wrap_key_data: expected uint32[..., 2] for implementation threefry2x32, got "
-            f"{words.str_short()}."
+        expected = (
+            f"expected key_data.dtype = uint32; got dtype={words.dtype.name}"
+            if words.dtype != dtypes.uint32
+            else f"expected key_data.shape to end with (2,); got shape={words.shape}"
         )
+        raise TypeError(f"JAX encountered invalid PRNG key data: {expected} for threefry2x32.")
     return ShapedArray(words.shape[:-1], dtypes.key_dtype)
 
 

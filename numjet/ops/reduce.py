@@ -27,7 +27,14 @@ from numjet.core.structural import (
 from numjet.core.trace import concrete_or_none
 from numjet.ops import arithmetic, logic
 from numjet.ops.arithmetic import add, div, mul
-from numjet.ops.families import _ACCEPTS, INTEGRAL_OR_BOOL, NUMERIC, ORDERED, constant_like
+from numjet.ops.families import (
+    _ACCEPTS,
+    INTEGRAL_OR_BOOL,
+    NUMERIC,
+    ORDERED,
+    constant_like,
+    refusal,
+)  # fmt: skip
 from numjet.ops.fold import fold
 from numjet.ops.logic import eq
 from numjet.ops.shape import canonical_axis, cut, pad, reshape
@@ -43,10 +50,7 @@ def _reduction(
 
     def abstract(x: ShapedArray, *, axes: tuple) -> ShapedArray:
         if not _ACCEPTS[accepts](x.dtype):
-            raise TypeError(
-                f"{name} does not accept dtype {dtypes.short_name(x.dtype)}: it takes {accepts} "
-                "dtypes."
-            )
+            raise TypeError(refusal(name, x.dtype, accepts))
         weak = x.weak_type and accepts != INTEGRAL_OR_BOOL  # bits have a dtype
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, weak)
 
@@ -167,7 +171,10 @@ def _arg_reduction(name: str, function: Callable) -> Primitive:
         if dtypes.is_complex(x.dtype):
             raise TypeError(f"{name}: complex numbers have no order, got {x.str_short()}.")
         if x.shape[axes[0]] == 0:
-            raise ValueError(f"{name}: axis {axes[0]} of {x.str_short()} is empty.")
+            raise ValueError(
+                "argmin and argmax require non-empty reduced dimension. "
+                f"operand.shape={x.shape} axis={axes[0]}: {name} of {x.str_short()}."
+            )
         return ShapedArray(reduced_shape(name, x, axes), index_dtype)
 
     primitive = Primitive(
@@ -214,7 +221,10 @@ def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -
             "from the front here. The function of numjet.numpy takes negative ones."
         )
     if not x.shape[axis]:
-        raise ValueError(f"{primitive.name}: axis {axis} of {x.aval.str_short()} is empty.")
+        raise ValueError(
+            "argmin and argmax require non-empty reduced dimension. "
+            f"operand.shape={x.shape} axis={axis}: {primitive.name} of {x.aval.str_short()}."
+        )
     if not dtypes.is_integer(dtype):
         raise TypeError(
             f"{primitive.name}: index_dtype must be an integer type, but got {dtype.name}."

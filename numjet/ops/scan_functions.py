@@ -99,8 +99,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     sizes = [x.aval.shape[a] for x, a in zip(xs, places, strict=True)]
     if len(set(sizes)) != 1:
         raise ValueError(
-            "associative_scan: all arrays must have one size along "
-            f"axis {axis}, got {', '.join(x.aval.str_short() for x in xs)}."
+            "Array inputs to associative_scan must have the same first dimension, the size along "
+            f"axis {axis}. (saw: {[x.shape for x in xs]})"
         )
     place = places[0]
 

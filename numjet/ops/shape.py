@@ -41,7 +41,7 @@ def canonical_axis(axis: int, ndim: int) -> int:
     """A non-negative axis. Raises ValueError when it is out of range."""
     axis = index_of(axis)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for an array with {ndim} axes.")
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}.")
     return axis % ndim
 
 
@@ -525,11 +525,12 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     first = cases[0]
     if not (dtypes.is_bool(which.dtype) or which.dtype == dtypes.int32):
         raise TypeError(
-            f"select_n: the selector must be boolean or int32, got {which.str_short()}."
+            "select `which` must be boolean or integer type (int32), got "
+            f"{which.str_short()}."
         )
     if dtypes.is_bool(which.dtype) and len(cases) > 2:
         raise TypeError(
-            f"select_n: a boolean selector chooses between two cases, got {len(cases)}."
+            f"select with boolean `which` cannot have > 2 cases, got {len(cases)}."
         )
     for c in cases[1:]:
         if c.shape != first.shape or c.dtype != first.dtype:

@@ -43,10 +43,16 @@ def _slice_abstract(
     for axis, (start, limit) in enumerate(zip(start_indices, limit_indices, strict=True)):
         stride = strides[axis] if strides else 1
         if not 0 <= start <= limit <= x.shape[axis] or stride < 1:
+            told = tuple([b - a for a, b in zip(start_indices, limit_indices, strict=True)])
+            bound = (
+                f"greater than or equal to zero, got slice_sizes of {told}" if limit < start else
+                f"less than or equal to operand shape, got slice_sizes {told} for operand shape "
+                f"{x.shape}"
+            )  # fmt: skip
             raise TypeError(
-                f"slice: axis {axis} of {x.str_short()} needs 0 <= start <= limit <= "
-                f"{x.shape[axis]} and "
-                f"stride >= 1, got start {start}, limit {limit}, stride {stride}."
+                f"slice slice_sizes must be {bound}: axis {axis} of {x.str_short()} needs 0 <= "
+                f"start <= limit <= {x.shape[axis]} and stride >= 1, got start {start}, limit "
+                f"{limit}, stride {stride}."
             )
         shape.append((limit - start + stride - 1) // stride)
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
@@ -208,14 +214,14 @@ def _drop(x: Any, axis: int) -> Any:
 def _check_starts(name: str, x: ShapedArray, starts: tuple) -> None:
     if len(starts) != x.ndim:
         raise TypeError(
-            f"{name}: {x.str_short()} has {x.ndim} axes, but {len(starts)} start indices were "
-            "given. Give one for each axis."
+            "Length of slice indices must match number of operand dimensions "
+            f"({len(starts)} vs {x.shape}): {name} takes one for each axis."
         )
     for start in starts:
         if start.shape or not dtypes.is_integer(start.dtype):
             raise TypeError(
-                f"{name}: start indices must be integers without dimensions, got "
-                f"{start.str_short()}."
+                f"index arguments to {name} must be integers of the same type, without "
+                f"dimensions, got: {start.str_short()}."
             )
 
 
@@ -231,8 +237,8 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
         start_indices = [index_in_dim(whole, k, 0, False) for k in range(whole.aval.shape[0])]
     if len(start_indices) != x.aval.ndim:
         raise ValueError(
-            f"{name}: {x.aval.str_short()} has {x.aval.ndim} axes, but {len(start_indices)} start "
-            "indices were given. Give one for each axis."
+            "Length of slice indices must match number of operand dimensions "
+            f"({len(start_indices)} vs {x.aval.shape}): {name} takes one for each axis."
         )
     flags = [bool(negative)] * x.aval.ndim if isinstance(negative, bool) else list(negative)
     dtype = index_dtype(*x.aval.shape)
@@ -466,11 +472,15 @@ def _update_abstract(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) 
     _check_starts("dynamic_update_slice", x, starts)
     if update.dtype != x.dtype:
         raise TypeError(
-            "dynamic_update_slice: the update must have the operand's dtype, got "
-            f"{update.str_short()} for "
-            f"{x.str_short()}. Convert one with lax.convert_element_type."
+            "lax.dynamic_update_slice requires arguments to have the same dtypes, got "
+            f"{x.dtype.name}, {update.dtype.name}. Convert one with lax.convert_element_type."
         )
-    if update.ndim != x.ndim or any(k > n for k, n in zip(update.shape, x.shape, strict=True)):
+    if update.ndim != x.ndim:
+        raise TypeError(
+            "dynamic_update_slice update must have the same rank as operand, got update shape "
+            f"{update.shape} for operand shape {x.shape}."
+        )
+    if any(k > n for k, n in zip(update.shape, x.shape, strict=True)):
         raise TypeError(
             "dynamic_update_slice update shape must be smaller than operand shape: the update "
             f"{update.str_short()} must fit inside the operand {x.str_short()}, axis by axis."

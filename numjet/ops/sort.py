@@ -151,10 +151,12 @@ sort_p = Primitive(
 def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"top_k: axis {axis} is not an axis of {x.str_short()}.")
-    if not 0 <= k <= x.shape[axis]:
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}.")
+    if k > x.shape[axis]:
         raise ValueError(
-            f"top_k: k = {k} must lie between 0 and the size {x.shape[axis]} of axis {axis} of "
-            f"{x.str_short()}."
+            "k argument to top_k must be no larger than size along axis; got "
+            f"k={k} with shape={list(x.shape)} and axis={axis}."
         )
     if dtypes.is_complex(x.dtype) or dtypes.is_key(x.dtype):
         raise TypeError(f"top_k: takes real numbers, got {x.str_short()}.")
@@ -196,7 +198,7 @@ top_k_p = Primitive(
 # ------------------------------------------------------------------ functions
 def _axis(axis: int, ndim: int, name: str) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(f"{name}: dimension {axis} is out of range for an array with {ndim} axes.")
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim} ({name}).")
     return int(axis) % ndim
 
 
@@ -216,7 +218,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     several = isinstance(operand, Sequence)
     operands = [as_array(x) for x in operand] if several else [as_array(operand)]
     if not operands:
-        raise TypeError("sort: needs at least one operand.")
+        raise TypeError("Sort requires at least one operand.")
     outs = sort_p.bind(
         *operands,
         dimension=_axis(dimension, operands[0].ndim, "sort"),

@@ -411,6 +411,11 @@ def fori_loop(
         raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r}.")
     lower, upper = as_array(lower), as_array(upper)
     floats = dtypes.is_floating(lower.dtype) and lower.dtype == upper.dtype
+    if lower.dtype != upper.dtype and not (floats or lower.weak_type or upper.weak_type):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{lower.dtype.name} and {upper.dtype.name}."
+        )
     for name, x in (("lower", lower), ("upper", upper)):
         if x.shape or not (floats or dtypes.is_integer(x.dtype)):
             raise TypeError(
@@ -426,11 +431,6 @@ def fori_loop(
             number = as_array(i if lower.weak_type else np.asarray(i, lower.dtype))
             init_val = body_fun(number, init_val)
         return init_val
-    if lower.dtype != upper.dtype and not (lower.weak_type or upper.weak_type):
-        raise TypeError(
-            "lower and upper arguments to fori_loop must have equal types, got "
-            f"{lower.dtype.name} and {upper.dtype.name}."
-        )
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
     form = "while_loop" if low is None or high is None else "scan"

@@ -389,8 +389,8 @@ def _options(
     )
     if len(window) != x.ndim:
         raise TypeError(
-            f"reduce_window: window_dimensions {window} must have one entry for each axis of "
-            f"{x.aval.str_short()}."
+            "reduce_window got the wrong number of window_dimensions for operand: got operand "
+            f"shape {x.shape} with window_dimensions {window}."
         )
     if isinstance(padding, str) or hasattr(padding, "name"):
         padding = padtype_to_pads(

@@ -51,9 +51,8 @@ def _dtype(impl: Any, dtype: Any = None) -> Any:
 def _seed(seed: Any, name: str) -> Any:
     if isinstance(seed, Array) and dtypes.is_key(seed.dtype):
         raise TypeError(
-            f"{name}: the seed must be an integer, got a PRNG key. Use random.split or "
-            f"random.fold_in to "
-            "make a key from a key."
+            f"{name.removeprefix('random.')} accepts a scalar seed, but was given a PRNG key. Use "
+            "random.split or random.fold_in to make a key from a key."
         )
     if isinstance(seed, bool):
         seed = int(seed)
@@ -66,11 +65,11 @@ def _seed(seed: Any, name: str) -> Any:
     seed = as_array(seed)
     if seed.ndim:
         raise TypeError(
-            f"{name}: takes one seed, got an array of shape {seed.shape}. Use vmap for several "
-            f"keys."
+            f"{name.removeprefix('random.')} accepts a scalar seed, but was given an array of "
+            f"shape {seed.shape} != (). Use jax.vmap for batching."
         )
     if not dtypes.is_integer(seed.dtype):
-        raise TypeError(f"{name}: the seed must be an integer, got {seed.aval.str_short()}.")
+        raise TypeError(f"PRNG key seed must be an integer; got {seed.aval.str_short()} ({name}).")
     return seed
 
 
@@ -231,7 +230,8 @@ def fold_in(key: Any, data: Any) -> Any:
     if isinstance(data, int):
         if not 0 <= data < 1 << 32:
             raise OverflowError(
-                f"random.fold_in: the integer {data} does not fit uint32. Take it modulo 2**32."
+                f"Python integer {data} out of bounds for uint32 (random.fold_in). Take it modulo "
+                "2**32."
             )
         data = np.uint32(data)
     data = as_array(data)

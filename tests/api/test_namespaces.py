@@ -132,15 +132,15 @@ def test_named_sharding_labels_parts(eight):
 
 def test_shardings_that_do_not_fit_are_refused(eight):
     mesh = Mesh(np.array(nj.devices()), ("x",))
-    with pytest.raises(ValueError, match="names the axis 'z'"):
+    with pytest.raises(ValueError, match="Resource axis: z of"):
         NamedSharding(mesh, P("z"))
-    with pytest.raises(DuplicateSpecError, match="twice"):
+    with pytest.raises(DuplicateSpecError, match="duplicate entries"):
         NamedSharding(mesh, P("x", "x"))
     with pytest.raises(ValueError, match="multiple of 8"):
         nj.device_put(np.ones(9), NamedSharding(mesh, P("x")))
     with pytest.raises(ValueError, match="needs 16 devices"):
         nj.make_mesh((16,), ("x",))
-    with pytest.raises(ValueError, match="axis names"):
+    with pytest.raises(ValueError, match="ndim of its first argument"):
         Mesh(np.array(nj.devices()), ("x", "y"))
 
 

@@ -87,13 +87,13 @@ def test_equality_errors_and_their_text():
 
 
 def test_other_messages():
-    with pytest.raises(ValueError, match=r"must be comparable.*got \[1, 'a'\].*OrderedDict"):
+    with pytest.raises(ValueError, match=r"must be.*comparable.*got \[1, 'a'\].*OrderedDict"):
         tree_flatten({1: 0, "a": 0})
     with pytest.raises(TypeError, match="no leaves; pass an initializer"):
         tree.tree_reduce(operator.add, [])
     with pytest.raises(TypeError, match="no leaves; pass identity="):
         tree.tree_reduce_associative(operator.add, [])
-    with pytest.raises(TypeError, match="Mismatch: tree_transpose expects a tree of structure"):
+    with pytest.raises(TypeError, match="Mismatch .* tree_transpose expects a tree"):
         tree.tree_transpose(tree_structure([0, 0]), tree_structure((0, 0)), [(1, 2, 3), (4, 5, 6)])
     pair, pairs = tree_structure((0, 0)), tree_structure([0, 0])
     turned = tree.tree_transpose(pair, pairs, {"a": [1, 2, 3, 4]})

@@ -176,7 +176,7 @@ def test_einsum_plans_do_not_leak_between_shapes():
         np.testing.assert_array_equal(jnp.einsum("...j,j->...", wide, unit[0]), [8, 8, 8])
         got = jnp.einsum("ij,jk,kl->il", wide, wide.T, unit.T[:3])
         np.testing.assert_array_equal(got, np.full((3, 1), 24))
-        with pytest.raises(ValueError, match="size of label 'j'"):
+        with pytest.raises(ValueError, match="Size of label 'j'"):
             jnp.einsum("ij,ij->i", wide, wide[:, :3])
 
 

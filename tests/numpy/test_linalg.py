@@ -104,7 +104,7 @@ def test_einsum(subscripts):
 
 def test_einsum_with_axis_numbers_and_errors():
     close(jnp.einsum(F, [0, 1], G, [2, 1], [0, 2]), F @ G.T)
-    with pytest.raises(ValueError, match="size of label"):
+    with pytest.raises(ValueError, match="Size of label"):
         jnp.einsum("ij,jk", jnp.ones((2, 3)), jnp.ones((2, 3)))
     with pytest.raises(ValueError, match="must be equal to the number of operands"):
         jnp.einsum("ij,jk", jnp.ones((2, 3)))

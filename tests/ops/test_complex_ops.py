@@ -25,7 +25,7 @@ test_against_jax, test_laws = checks_of(CASES)
 
 
 def test_messages() -> None:
-    with pytest.raises(TypeError, match=r"real takes complex operands, got float32\[3,2\]"):
+    with pytest.raises(TypeError, match=r"real does not accept dtype float32.*complexfloating"):
         lax.real(X)
-    with pytest.raises(TypeError, match="complex takes two float32 or two float64"):
+    with pytest.raises(TypeError, match="complex does not accept dtype"):
         lax.complex(np.arange(3), np.arange(3))

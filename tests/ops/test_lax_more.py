@@ -183,7 +183,7 @@ D = lax.RaggedDotDimensionNumbers
     (lambda: nj.vmap(lambda x: lax.all_gather(x, "i", to="foo"), axis_name="i")(A), ValueError,
      "`to`"),
     (lambda: lax.dot(A, A.T, precision="ANY_F8_ANY_F8_F32"), ValueError, "not supported"),
-    (lambda: lax.dot(A, A.T, precision="foo"), ValueError, "precision"),
+    (lambda: lax.dot(A, A.T, precision="foo"), ValueError, "Precision argument"),
     (lambda: lax.scaled_dot(A, A.T, lhs_scale=A[:, :3]), TypeError, "divisible"),
     (lambda: nj.jit(lax.composite(lambda x, k: x * k, "f"))(3.0, k=2.0),
      nj.errors.UnexpectedTracerError, "attribute 'k'"),

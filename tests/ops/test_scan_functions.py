@@ -79,7 +79,7 @@ def test_platform_dependent() -> None:
 
 
 def test_messages() -> None:
-    with pytest.raises(ValueError, match="associative_scan: all arrays must have one size"):
+    with pytest.raises(ValueError, match="associative_scan must have the same first dim"):
         lax.associative_scan(lambda a, b: a, (sample(3), sample(4)))
     with pytest.raises(TypeError, match="fn must return the structure it takes"):
         lax.associative_scan(lambda a, b: (a, b), sample(4))

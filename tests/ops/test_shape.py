@@ -106,7 +106,7 @@ def test_broadcast_shapes() -> None:
         (lambda: lax.pad(X, np.int32(0), ((0, 1, 0),) * 2), "padding_value must be same dtype"),
         (lambda: lax.pad(X, np.float32(0), ((0, 1, 0),)), "must equal the number of axes"),
         (lambda: lax.select_n(W, X, A), "select cases must have the same shapes"),
-        (lambda: lax.select_n(X, X, X), "select_n: the selector must be boolean or int32"),
+        (lambda: lax.select_n(X, X, X), "select `which` must be boolean or integer type"),
         (lambda: lax.squeeze(X, (0,)), "cannot select an axis to squeeze out"),
         (lambda: lax.rev(X, (2,)), "rev dimensions must all be less than operand ndim"),
         (lambda: lax.split(X, (1, 1)), r"split: sizes \(1, 1\) add up to 2"),

@@ -87,7 +87,7 @@ def test_third_derivative(name: str) -> None:
 
 
 def test_messages() -> None:
-    with pytest.raises(TypeError, match="exp does not accept dtype i32.*floating"):
+    with pytest.raises(TypeError, match="exp does not accept dtype int32.*floating"):
         lax.exp(np.arange(3, dtype=np.int32))
 
 
