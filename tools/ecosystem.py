@@ -52,7 +52,8 @@ class Library:
     are run.
 
     tests: paths below site-packages ("wheel"), below the source distribution ("sdist"), or names of
-    programs in tools/ecosystem_programs ("program"). quick: the paths of the quick part.
+    programs in tools/ecosystem_programs ("program"). quick: the paths of the quick part. part: what
+    tells this part of a release's tests from another.
     """
 
     release: str
@@ -61,10 +62,15 @@ class Library:
     options: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    part: str = ""
+
+    @property
+    def project(self) -> str:
+        return self.release.partition("==")[0]
 
     @property
     def name(self) -> str:
-        return self.release.partition("==")[0]
+        return f"{self.project}-{self.part}" if self.part else self.project
 
 
 LIBRARIES = (
@@ -74,7 +80,8 @@ LIBRARIES = (
     Library("chex==0.1.92", "wheel", ("chex",), quick=("chex/_src/dataclass_test.py",
                                                      "chex/_src/warnings_test.py",
                                                      "chex/_src/dimensions_test.py")),
-    Library("flax==0.12.8", "sdist", ("tests/linen", "tests/core", "tests/nnx"),
+    Library("flax==0.12.8", "sdist", ("tests/nnx",), needs=("einops", "cloudpickle"), part="nnx"),
+    Library("flax==0.12.8", "sdist", ("tests/linen", "tests/core"),
             quick=("tests/linen/linen_activation_test.py", "tests/linen/initializers_test.py",
                    "tests/core/core_scope_test.py"), needs=("einops", "cloudpickle")),
     Library("equinox==0.13.8", "program", ("equinox_examples.py",),
@@ -195,10 +202,10 @@ def source(library: Library) -> Path:
     """The unpacked source distribution of `library`."""
     folder = VENVS / "ecosystem-sources"
     folder.mkdir(parents=True, exist_ok=True)
-    stem = library.release.replace("==", "-").replace("-", "_", library.name.count("-"))
+    stem = library.release.replace("==", "-").replace("-", "_", library.project.count("-"))
     if not (folder / stem).exists():
         call(python("numjet"), "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-             "--no-deps", "--no-binary", library.name, "--dest", folder, library.release)
+             "--no-deps", "--no-binary", library.project, "--dest", folder, library.release)
         with tarfile.open(next(folder.glob(f"{stem}*.tar.gz"))) as archive:
             archive.extractall(folder, filter="data")
     return folder / stem
@@ -336,7 +343,8 @@ def page(libraries: tuple[Library, ...]) -> str:
         times = f"{seconds[0]:.1f} | {seconds[1]:.1f}" if seconds else " | "
         if not theirs:
             times = f"{sum(ours[t][1] for t in passed):.1f} | "
-        rows.append(f"| {library.release.replace('==', ' ')} | {kind} | {told} | {times} |")
+        version = library.release.removeprefix(library.project).replace("==", " ")
+        rows.append(f"| {library.name}{version} | {kind} | {told} | {times} |")
         groups: dict[str, list[str]] = {}
         for test in counted if theirs else failed:
             why = reason(library.name, test) or f"open: {ours[test][2][:110]}"

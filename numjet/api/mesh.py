@@ -73,6 +73,11 @@ class _Axes:
         """The names of the axes of type Manual."""
         return self._of_type(AxisType.Manual)
 
+    @property
+    def _any_axis_explicit(self) -> bool:
+        """Whether an axis is of type Explicit; jaxns asks by this name."""
+        return bool(self.explicit_axes)
+
     def _all(self, kind: AxisType) -> bool:
         return bool(self.axis_types) and all(t is kind for t in self.axis_types)
 

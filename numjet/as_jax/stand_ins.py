@@ -11,6 +11,8 @@ import numpy as np
 
 from numjet import random
 from numjet.api import devices as device_module
+from numjet.api.mesh import get_abstract_mesh
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.base.tree_registry import KINDS
 from numjet.core import trace
@@ -83,6 +85,48 @@ def infer_argnums_and_argnames(
     elif names is None:
         names = tuple([named[i] for i in nums if 0 <= i < len(named) and named[i] in by_name])
     return nums, names or ()
+
+
+def canonicalize_sharding(
+    sharding: Any, api_name: str, check_mesh_consistency: bool = True
+) -> NamedSharding | None:
+    """`sharding` over the axes of its mesh; a PartitionSpec is one of the current mesh.
+
+    None, and a sharding over no axes, give None. Raises ValueError for a PartitionSpec where no mesh
+    is current or that names an axis of type Auto or Manual, and, with `check_mesh_consistency`, for
+    a sharding over other axes than the current mesh's; TypeError for what is neither.
+    """
+    if sharding is None:
+        return None
+    current = get_abstract_mesh()
+    if isinstance(sharding, PartitionSpec):
+        if not current.axis_names:
+            raise ValueError(
+                "Using PartitionSpec when you are not under a mesh context is not allowed. Please "
+                "pass a NamedSharding instance or enter into a mesh context via `jax.set_mesh`. "
+                f"Got {sharding}"
+            )
+        sharding = NamedSharding(current, sharding)
+    elif not isinstance(sharding, NamedSharding):
+        raise TypeError(
+            f"`out_sharding` argument of {api_name} only supports instances of `NamedSharding` or "
+            f"`PartitionSpec`. Got {sharding} of type: {type(sharding)}"
+        )
+    if not sharding.mesh.axis_names:
+        return None
+    mesh = sharding.mesh.abstract_mesh
+    if check_mesh_consistency and current.axis_names and current != mesh:
+        raise ValueError(
+            f"Context mesh {current} should match the mesh of sharding {mesh} passed to {api_name}."
+        )
+    named = [n for part in sharding.spec for n in (part if isinstance(part, tuple) else (part,))]
+    hidden = [n for n in named if n in mesh.axis_names and n not in mesh.explicit_axes]
+    if hidden:
+        raise ValueError(
+            f"PartitionSpec passed to {api_name} cannot contain axis names that are of type Auto or "
+            f"Manual. Got PartitionSpec: {sharding.spec} with axis name: {hidden[0]}."
+        )
+    return NamedSharding(mesh, sharding.spec)
 
 
 # ------------------------------------------------------------------ the state of the process

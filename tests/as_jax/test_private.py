@@ -206,3 +206,33 @@ print("done")
 def test_stand_ins_do_what_their_names_say():
     done = run("-c", STAND_INS)
     assert done.stdout == "done\n", done.stderr
+
+
+SHARDINGS = """
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from jax._src.sharding_impls import canonicalize_sharding as canonical
+
+def told(sharding):
+    try:
+        found = canonical(sharding, "asker")
+    except (TypeError, ValueError) as error:
+        return type(error).__name__
+    return f"{found and (found.mesh.axis_names, found.mesh._any_axis_explicit, found.spec)}"
+
+answers = [told(None), told(P("x")), told(jax.typeof(jax.numpy.ones(2)).sharding)]
+for kind in (AxisType.Explicit, AxisType.Auto):
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(kind,))
+    other = jax.make_mesh((1,), ("y",), axis_types=(AxisType.Explicit,))
+    answers.append(told(NamedSharding(mesh, P(None))))
+    with jax.set_mesh(mesh):
+        asked = (P("x"), P(("x",)), P(), NamedSharding(mesh, P("x")), NamedSharding(other, P("y")),
+                 jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+        answers += [told(s) for s in asked]
+"""
+
+
+@pytest.mark.oracle
+def test_canonicalize_sharding_agrees_with_jax():
+    ours = run("-c", f"import numjet.as_jax, jax\n{SHARDINGS}\nprint(answers)")
+    theirs = run_in_oracle(f"import jax\n{SHARDINGS}\nout['told'] = np.array(answers)")
+    assert ast.literal_eval(ours.stdout) == theirs["told"].tolist(), ours.stderr
