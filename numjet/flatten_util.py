@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +13,6 @@ import numpy as np
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.avals import ShapedArray
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import zeros
 from numjet.numpy.promote import cast, one_array
@@ -31,43 +32,61 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     [0. 0. 1.] 1.0
     """
     leaves, structure = tree.tree_flatten(pytree)
-    flat, unravel = _ravel_leaves(leaves)
-    return flat, lambda vector: tree.tree_unflatten(structure, unravel(vector))
-
-
-def _ravel_leaves(leaves: list[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
     if not leaves:
-        return zeros(0), lambda vector: []
+        return zeros(0), Unravel(structure, (), ())
     arrays = [as_array(x) for x in leaves]
     avals = [x.aval for x in arrays]
     dtype, _ = dtypes.promote(*[(a.dtype, a.weak_type) for a in avals])
     flat = [ravel(x if x.aval.dtype == dtype else cast(x, dtype)) for x in arrays]
     vector = flat[0] if len(flat) == 1 else lax.concatenate(flat, 0)
-    return vector, lambda v: _unravel(avals, dtype, v)
+    kinds = tuple([a.dtype for a in avals])
+    kinds = (dtype, *kinds) if set(kinds) != {dtype} else ()
+    return vector, Unravel(structure, tuple([a.shape for a in avals]), kinds)
 
 
-def _unravel(avals: list[ShapedArray], dtype: Any, vector: Any) -> list[Any]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unravel:
+    """Turns a vector back into the tree that it came of.
+
+    Two are equal where structures, shapes and dtypes are, so that pytrees can hold one as static
+    data. dtypes: that of the vector, then those of the leaves; none where all are one: then the
+    leaves get the dtype of the vector that is given.
+    """
+
+    structure: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[Any, ...]
+
+    def __call__(self, vector: Any) -> Any:
+        leaves = _unravel(self.shapes, self.dtypes, vector) if self.shapes else []
+        return tree.tree_unflatten(self.structure, leaves)
+
+
+def _unravel(
+    shapes: tuple[tuple[int, ...], ...], kinds: tuple[Any, ...], vector: Any
+) -> list[Any]:
+    sizes = [math.prod(shape) for shape in shapes]
     vector = one_array("unravel", vector)
-    total = sum(a.size for a in avals)
+    total = sum(sizes)
     if vector.aval.shape != (total,):
         raise ValueError(
             f"The unraveling function expected an array of shape ({total},), got shape "
             f"{vector.aval.shape}."
         )
-    mixed = any([a.dtype != dtype for a in avals])
-    if vector.aval.dtype != dtype and mixed:
+    if kinds and vector.aval.dtype != kinds[0]:
         raise TypeError(
-            f"The unraveling function expected dtype {dtype}, got dtype "
+            f"The unraveling function expected dtype {kinds[0]}, got dtype "
             f"{vector.aval.dtype}. Convert with .astype()."
         )
-    ends = np.cumsum([a.size for a in avals]).tolist()
+    ends = np.cumsum(sizes).tolist()
+    each = kinds[1:] or [vector.aval.dtype] * len(shapes)
     out = []
-    for aval, end in zip(avals, ends):
-        part = lax.slice_in_dim(vector, end - aval.size, end, axis=0)
+    for shape, kind, size, end in zip(shapes, each, sizes, ends):
+        part = lax.slice_in_dim(vector, end - size, end, axis=0)
         with warnings.catch_warnings():
             # Complex to real only happens when the pytree itself mixed them.
             warnings.simplefilter("ignore")
-            out.append(cast(reshape(part, aval.shape), aval.dtype if mixed else part.aval.dtype))
+            out.append(cast(reshape(part, shape), kind))
     return out
 
 

@@ -92,9 +92,10 @@ def canonicalize_sharding(
 ) -> NamedSharding | None:
     """`sharding` over the axes of its mesh; a PartitionSpec is one of the current mesh.
 
-    None, and a sharding over no axes, give None. Raises ValueError for a PartitionSpec where no mesh
-    is current or that names an axis of type Auto or Manual, and, with `check_mesh_consistency`, for
-    a sharding over other axes than the current mesh's; TypeError for what is neither.
+    None, and a sharding over no axes, give None. Raises ValueError for a PartitionSpec where no
+    mesh is current or that names an axis of type Auto or Manual, and, with
+    `check_mesh_consistency`, for a sharding over other axes than the current mesh's; TypeError for
+    what is neither.
     """
     if sharding is None:
         return None
@@ -123,8 +124,8 @@ def canonicalize_sharding(
     hidden = [n for n in named if n in mesh.axis_names and n not in mesh.explicit_axes]
     if hidden:
         raise ValueError(
-            f"PartitionSpec passed to {api_name} cannot contain axis names that are of type Auto or "
-            f"Manual. Got PartitionSpec: {sharding.spec} with axis name: {hidden[0]}."
+            f"PartitionSpec passed to {api_name} cannot contain axis names that are of type Auto "
+            f"or Manual. Got PartitionSpec: {sharding.spec} with axis name: {hidden[0]}."
         )
     return NamedSharding(mesh, sharding.spec)
 

@@ -126,6 +126,22 @@ def test_unraveling_asks_for_the_dtype() -> None:
     assert ravel_pytree(3.0)[0].weak_type
 
 
+def test_unraveling_functions_of_equal_trees_are_equal() -> None:
+    def unravel(*tree: Any) -> Any:
+        return ravel_pytree(tree)[1]
+
+    one = unravel(jnp.ones(2), {"a": jnp.arange(2)})
+    other = unravel(jnp.zeros(2), {"a": np.ones(2, np.int32)})
+    assert one == other and hash(one) == hash(other)
+    assert nj.jit(lambda x: unravel(x, {"a": jnp.arange(2)}) == one)(jnp.ones(2))
+    assert one != unravel(jnp.ones(2), {"b": jnp.arange(2)})
+    assert one != unravel(jnp.ones(2), jnp.arange(2))
+    assert one != unravel(jnp.ones((2, 1)), {"a": jnp.arange(2)})
+    assert one != unravel(jnp.ones(2, jnp.float16), {"a": jnp.arange(2)})
+    # Of one dtype for all, the vector that is given says which.
+    assert unravel(jnp.ones(2)) == unravel(jnp.arange(2)) and unravel() == unravel()
+
+
 def test_printed_containers_hold_arrays(capsys: Any) -> None:
     nj.debug.print("{x} {y!r}", x={"a": jnp.ones(2)}, y=jnp.float32(2))
     assert capsys.readouterr().out == (
