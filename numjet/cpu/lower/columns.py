@@ -400,4 +400,6 @@ class _Running:
             body.extend(e.store(self.places, (at,), place))
             body.extend(e.store(self.values, (at,), value))
             return
-        body.extend(e.store(self.values, (at,), self.combine(held, pairwise(self.combine, values))))
+        # The accumulator last: of `maximum`, LLVM chooses its first operand where that is NaN, and
+        # would write one in memory back by masked stores, which loads behind them wait for.
+        body.extend(e.store(self.values, (at,), self.combine(pairwise(self.combine, values), held)))
