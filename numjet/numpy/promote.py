@@ -122,6 +122,12 @@ def strong(x: Any) -> Any:
     return cast(x, x.aval.dtype) if x.aval.weak_type else x
 
 
+def weak_alone(x: Any) -> Any:
+    """`x`, strong where it has axes: what meets constants of x's dtype in JAX is weak for a number
+    alone."""
+    return strong(x) if x.aval.shape else x
+
+
 def promoted(*xs: Any) -> tuple[Any, bool]:
     """The dtype and weak type that the arrays join to."""
     return dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in xs])

@@ -31,6 +31,7 @@ from numjet.numpy.promote import (
     one_inexact,
     promote_inexact,
     promote_shapes,
+    weak_alone,
 )
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import expand_dims
@@ -235,7 +236,7 @@ def logit(x: Any) -> Any:
     >>> special.logit(jnp.array([0.5, 1.0])).round(4)
     Array([ 0., inf], dtype=float32)
     """
-    return _logit(one_inexact("logit", x))
+    return _logit(weak_alone(one_inexact("logit", x)))
 
 
 @custom_jvp
@@ -334,7 +335,8 @@ def rel_entr(p: Any, q: Any) -> Any:
     >>> special.rel_entr(jnp.array([0.0, 1.0]), 2.0).round(4)
     Array([ 0.    , -0.6931], dtype=float32)
     """
-    p, q = _floats("rel_entr", p, q)
+    p, q = promote_inexact(*as_arrays("rel_entr", p, q))
+    p, q = _floats("rel_entr", weak_alone(p), q)
     both = logical_and(greater(p, 0), greater(q, 0))
     zero = logical_and(equal(p, 0), lax.ge(q, broadcast_like(zeros_like(q), q)))
     sp, sq = where(both, p, constant(1, p)), where(both, q, constant(1, q))
@@ -353,8 +355,9 @@ def kl_div(p: Any, q: Any) -> Any:
     >>> special.kl_div(jnp.array([0.0, 1.0]), 2.0).round(4)
     Array([2.    , 0.3069], dtype=float32)
     """
+    entropy = rel_entr(p, q)
     p, q = _floats("kl_div", p, q)
-    return add(subtract(rel_entr(p, q), p), q)
+    return add(subtract(entropy, p), q)
 
 
 def boxcox(x: Any, lmbda: Any) -> Any:

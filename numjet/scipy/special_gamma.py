@@ -16,7 +16,7 @@ from numjet import lax, numpy as jnp
 from numjet.api.jit import jit
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
-from numjet.numpy.promote import as_arrays, promote_inexact, strong
+from numjet.numpy.promote import as_arrays, cast, promote_inexact, strong
 from numjet.ops import special_tables as tables
 from numjet.ops.special import lgamma
 from numjet.ops.special_series import chebyshev, polynomial
@@ -70,7 +70,7 @@ def _choose(which: Any, yes: Any, no: Any) -> Any:
 @jit
 def _ways(n: Any, k: Any) -> Any:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)) for 0 <= k <= n, to single precision."""
-    dtype = n.dtype
+    dtype, weak = n.dtype, n.aval.weak_type
     n, k = convert(n, dtypes.float64), convert(k, dtypes.float64)
     less = lax.min(k, n - k)  # the same ways, and Γ(less + 1) is the smaller one
     small, large, whole = less + 1, n - less + 1, n + 1
@@ -79,7 +79,7 @@ def _ways(n: Any, k: Any) -> Any:
     fall = less * lax.log((whole + SHIFT) / (small + SHIFT))
     (ps, qs), (pl, ql), (pw, qw) = _scaled(small), _scaled(large), _scaled(whole)
     factor = pw * qs * ql / (qw * ps * pl * lax.sqrt(small + SHIFT))
-    return convert(factor * exp(rise + fall + (1 + SHIFT)), dtype)
+    return cast(factor * exp(rise + fall + (1 + SHIFT)), dtype, weak)
 
 
 # sin πx / x in powers of x², |x| <= ½, to 6e-12.

@@ -242,18 +242,17 @@ def _owens_t_rule(primals: tuple, tangents: tuple) -> tuple:
 def owens_t(h: Any, a: Any) -> Any:
     """Owen's T: the integral of exp(-h² (1 + x²) / 2) / (1 + x²) / 2π from 0 to a.
 
-    h, a: real floats that broadcast. By quadrature for |a| <= 1, by Owen's relation for others.
-    Differentiable in both. Source: Owen, Tables for computing bivariate normal probabilities, Ann.
-    Math. Statist. 27 (1956).
+    h, a: real floats that broadcast; of 16 bits they give float32. By quadrature for |a| <= 1, by
+    Owen's relation for others. Differentiable in both. Source: Owen, Tables for computing bivariate
+    normal probabilities, Ann. Math. Statist. 27 (1956).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
     >>> special.owens_t(1.0, jnp.array([2.0])).round(5)
     Array([0.07847], dtype=float32)
     """
-    (h, a), dtype = wide("owens_t", h, a)
-    h, a = jnp.broadcast_arrays(h, a)
-    return _owens_t(h, a).astype(dtype)
+    (h, a), _ = wide("owens_t", h, a)
+    return _owens_t(*jnp.broadcast_arrays(h, a))
 
 
 # ------------------------------------------------------------------ exponential integrals

@@ -53,7 +53,8 @@ def cdf(k: Any, p: Any) -> Any:
     Array([1.], dtype=float32)
     """
     k, p = floats("bernoulli.cdf", k, p)
-    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
+    none = jnp.zeros_like(k)
+    value = jnp.where(k < 0, none, jnp.where(k < 1, 1 - p, none + 1))
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), jnp.nan, value)
 
 

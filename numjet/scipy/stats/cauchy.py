@@ -38,6 +38,12 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    """`cdf` of arrays of one dtype."""
+    # Exact in the lower tail, too: the angle of a point right of the axis.
+    return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / jnp.pi
+
+
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: Cauchy distribution.
 
@@ -49,9 +55,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cauchy.cdf(jnp.array([1.0])).round(4)
     Array([0.75], dtype=float32)
     """
-    x, loc, scale = floats("cauchy.cdf", x, loc, scale)
-    # Exact in the lower tail, too: the angle of a point right of the axis.
-    return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / jnp.pi
+    return _cdf(*floats("cauchy.cdf", x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -80,7 +84,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.25], dtype=float32)
     """
     x, loc, scale = floats("cauchy.sf", x, loc, scale)
-    return cdf(2 * loc - x, loc, scale)
+    return _cdf(2 * loc - x, loc, scale)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.numpy.promote import as_arrays, promote_inexact, strong
-
-
-def floats(name: str, *args: Any) -> list[Any]:
-    """The arguments as arrays of one floating dtype, weak where all are Python numbers. TypeError
-    naming the function `name` where one is no array."""
-    arrays = as_arrays(name, *args)
-    out = promote_inexact(*arrays)
-    # An array of integers beside Python floats makes strong floats.
-    return out if all(x.weak_type for x in arrays) else [strong(x) for x in out]
+from numjet.numpy.promote import as_arrays, promote_inexact, weak_alone
 
 
 def weakly(name: str, *args: Any) -> list[Any]:
-    """`floats` of functions whose results are weak, too, where integers meet Python floats."""
+    """The arguments as arrays of one floating dtype, weak where they join to a weak type, as
+    integers beside Python floats do. TypeError naming the function `name` where one is no array."""
     return promote_inexact(*as_arrays(name, *args))
+
+
+def floats(name: str, x: Any, *parameters: Any) -> list[Any]:
+    """`weakly` of functions whose results are weak for a single `x` alone: one with axes meets
+    constants of its dtype in JAX, and is strong."""
+    x, *rest = weakly(name, x, *parameters)
+    return [weak_alone(x), *rest]
 
 
 def logarithm(p: Any) -> Any:
@@ -30,7 +29,7 @@ def logarithm(p: Any) -> Any:
 
 def standard(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
     """Where `x` is in the distribution at 0 of scale 1; the scale."""
-    x, loc, scale = floats(name, x, loc, scale)
+    x, loc, scale = weakly(name, x, loc, scale)
     return (x - loc) / scale, scale
 
 

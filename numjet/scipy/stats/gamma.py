@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside, logarithm
+from numjet.scipy.stats.common import floats, inside, logarithm, weakly
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -48,7 +48,7 @@ def _part(function: Any, x: Any, a: Any, loc: Any, scale: Any, before: float) ->
     """`function(a, (x - loc) / scale)`; `before` the support, where its derivatives are zero."""
     z = (x - loc) / scale
     good = ~(z <= 0)
-    outside = jnp.where(a > 0, before, jnp.nan).astype(z.dtype)
+    outside = jnp.where(a > 0, before, jnp.nan)
     return jnp.where(good, function(a, inside(good, z, 1.0)), outside)
 
 
@@ -95,7 +95,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gamma.sf(jnp.array([1.0]), 2.0).round(4)
     Array([0.7358], dtype=float32)
     """
-    x, a, loc, scale = floats("gamma.sf", x, a, loc, scale)
+    x, a, loc, scale = weakly("gamma.sf", x, a, loc, scale)
     return _part(special.gammaincc, x, a, loc, scale, 1.0)
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy.stats import gumbel_r
+from numjet.scipy.stats.common import weakly
 
 
-def _turned(x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
-    return jnp.negative(x), jnp.negative(loc), scale
+def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
+    x, loc, scale = weakly(f"gumbel_l.{name}", x, loc, scale)
+    return -x, -loc, scale
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -24,7 +26,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.logpdf(jnp.array([0.5])).round(4)
     Array([-1.1487], dtype=float32)
     """
-    return gumbel_r.logpdf(*_turned(x, loc, scale))
+    return gumbel_r.logpdf(*_turned("logpdf", x, loc, scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -38,7 +40,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.pdf(jnp.array([0.5])).round(4)
     Array([0.317], dtype=float32)
     """
-    return gumbel_r.pdf(*_turned(x, loc, scale))
+    return gumbel_r.pdf(*_turned("pdf", x, loc, scale))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -52,7 +54,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.logcdf(jnp.array([0.5])).round(4)
     Array([-0.2136], dtype=float32)
     """
-    return gumbel_r.logsf(*_turned(x, loc, scale))
+    return gumbel_r.logsf(*_turned("logcdf", x, loc, scale))
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -66,7 +68,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.cdf(jnp.array([0.5])).round(4)
     Array([0.8077], dtype=float32)
     """
-    return gumbel_r.sf(*_turned(x, loc, scale))
+    return -jnp.expm1(gumbel_r.logcdf(*_turned("cdf", x, loc, scale)))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -80,7 +82,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.sf(jnp.array([0.5])).round(4)
     Array([0.1923], dtype=float32)
     """
-    return gumbel_r.cdf(*_turned(x, loc, scale))
+    return gumbel_r.cdf(*_turned("sf", x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -94,7 +96,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.logsf(jnp.array([0.5])).round(4)
     Array([-1.6487], dtype=float32)
     """
-    return gumbel_r.logcdf(*_turned(x, loc, scale))
+    return gumbel_r.logcdf(*_turned("logsf", x, loc, scale))
 
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -109,7 +111,8 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.ppf(jnp.array([0.25, 0.875])).round(4)
     Array([-1.2459,  0.7321], dtype=float32)
     """
-    return -gumbel_r.isf(p, jnp.negative(loc), scale)
+    p, loc, scale = weakly("gumbel_l.ppf", p, loc, scale)
+    return -gumbel_r.isf(p, -loc, scale)
 
 
 def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -124,7 +127,8 @@ def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.isf(jnp.array([0.25, 0.875])).round(4)
     Array([ 0.3266, -2.0134], dtype=float32)
     """
-    return -gumbel_r.ppf(p, jnp.negative(loc), scale)
+    p, loc, scale = weakly("gumbel_l.isf", p, loc, scale)
+    return -gumbel_r.ppf(p, -loc, scale)
 
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside, standard
+from numjet.scipy.stats.common import floats, inside, standard, weakly
 
 # From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
 _TAIL = 15
@@ -85,7 +85,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_r.sf(jnp.array([0.5])).round(4)
     Array([0.4548], dtype=float32)
     """
-    return -jnp.expm1(logcdf(x, loc, scale))
+    return -jnp.expm1(logcdf(*floats("gumbel_r.sf", x, loc, scale)))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -125,7 +125,7 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_r.ppf(jnp.array([0.25, 0.875])).round(4)
     Array([-0.3266,  2.0134], dtype=float32)
     """
-    p, loc, scale = floats("gumbel_r.ppf", p, loc, scale)
+    p, loc, scale = weakly("gumbel_r.ppf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log(p))
 
 
@@ -141,7 +141,7 @@ def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_r.isf(jnp.array([0.25, 0.875])).round(4)
     Array([ 1.2459, -0.7321], dtype=float32)
     """
-    p, loc, scale = floats("gumbel_r.isf", p, loc, scale)
+    p, loc, scale = weakly("gumbel_r.isf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log1p(-p))
 
 

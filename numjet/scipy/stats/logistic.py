@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.numpy.promote import strong
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.common import floats, weakly
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -20,7 +21,9 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> logistic.logpdf(jnp.array([1.0])).round(4)
     Array([-1.6265], dtype=float32)
     """
-    x, loc, scale = floats("logistic.logpdf", x, loc, scale)
+    x, loc, scale = weakly("logistic.logpdf", x, loc, scale)
+    if x.ndim or loc.ndim or scale.ndim:
+        x = strong(x)  # weak numbers make a weak density, weak arrays none
     z = jnp.abs(x - loc) / scale
     return -z - jnp.log(scale) - 2 * jnp.log1p(jnp.exp(-z))
 
@@ -50,7 +53,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> logistic.cdf(jnp.array([1.0])).round(4)
     Array([0.7311], dtype=float32)
     """
-    x, loc, scale = floats("logistic.cdf", x, loc, scale)
+    x, loc, scale = weakly("logistic.cdf", x, loc, scale)
     return special.expit((x - loc) / scale)
 
 
@@ -65,7 +68,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> logistic.sf(jnp.array([1.0])).round(4)
     Array([0.2689], dtype=float32)
     """
-    x, loc, scale = floats("logistic.sf", x, loc, scale)
+    x, loc, scale = weakly("logistic.sf", x, loc, scale)
     return special.expit((loc - x) / scale)
 
 

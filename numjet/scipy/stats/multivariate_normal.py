@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.common import weakly
 
 
 def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
@@ -26,7 +26,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
         raise NotImplementedError(
             "multivariate_normal.logpdf: allow_singular is not supported. Leave it out."
         )
-    x, mean, cov = floats("multivariate_normal.logpdf", x, mean, cov)
+    x, mean, cov = weakly("multivariate_normal.logpdf", x, mean, cov)
     difference = x - mean
     if not mean.ndim:
         return -0.5 * (difference * difference / cov + jnp.log(2 * math.pi * cov))

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside, logarithm
+from numjet.scipy.stats.common import floats, inside, logarithm, weakly
+
+
+def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """`logsf` of arrays of one dtype."""
+    z = (x - loc) / scale
+    return -b * jnp.log(inside(~(z < 1), z, 1.0))
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -69,7 +75,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
     Array([-0.2877], dtype=float32)
     """
-    return logarithm(cdf(x, b, loc, scale))
+    return logarithm(-jnp.expm1(_logsf(*weakly("pareto.logcdf", x, b, loc, scale))))
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -99,9 +105,7 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.logsf(jnp.array([2.0]), 2.0).round(4)
     Array([-1.3863], dtype=float32)
     """
-    x, b, loc, scale = floats("pareto.logsf", x, b, loc, scale)
-    z = (x - loc) / scale
-    return -b * jnp.log(inside(~(z < 1), z, 1.0))
+    return _logsf(*floats("pareto.logsf", x, b, loc, scale))
 
 
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
