@@ -392,7 +392,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     >>> nn.squareplus(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([0.4142, 1.    , 2.4142], dtype=float32)
     """
-    x = one_array("squareplus", x)
+    x = one_inexact("squareplus", x)
     return divide(add(x, sqrt(add(square(x), b))), 2)
 
 
@@ -450,8 +450,15 @@ def log1mexp(x: Any) -> Any:
     >>> nn.log1mexp(jnp.array([0.0, 1e-8, 1.0])).round(4)
     Array([    -inf, -18.4207,  -0.4587], dtype=float32)
     """
-    x = _number("log1mexp", x)
+    return _log1mexp(_number("log1mexp", x))
+
+
+@custom_jvp
+def _log1mexp(x: Any) -> Any:
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))
     far = log1p(negative(exp(negative(where(small, 1.0, x)))))
     return where(small, near, far)
+
+
+_log1mexp.defjvps(lambda t, out, x: divide(t, expm1(x)))

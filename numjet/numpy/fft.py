@@ -63,8 +63,6 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         return cast(x, dtypes.complex_of(x.aval.dtype)) if kind in ("FFT", "IFFT") else x
     if x.aval.dtype.itemsize < 4:
         x = cast(x, dtypes.float32)
-    if kind in ("FFT", "IFFT", "IRFFT") and not dtypes.is_complex(x.aval.dtype):
-        x = cast(x, dtypes.complex_of(x.aval.dtype))
     if kind == "RFFT" and dtypes.is_complex(x.aval.dtype):
         raise ValueError(
             f"only real valued inputs supported for {name}, got {x.aval.dtype}. Take .real or use "
@@ -82,12 +80,15 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     if s is None and 0 in sizes and kind != "RFFT":
         whole = enumerate(x.aval.shape)
         shape = tuple([sizes[axes.index(i)] if i in axes else n for i, n in whole])
-        return lax.full(shape, 0, dtypes.real_of(x.aval.dtype) if kind == "IRFFT" else x.aval.dtype)
+        of = dtypes.real_of if kind == "IRFFT" else dtypes.complex_of
+        return lax.full(shape, 0, of(dtypes.real_of(x.aval.dtype)))
     if any(n <= 0 for n in sizes):
         raise ValueError(f"{name}: Shape should be positive, got {tuple(sizes)}.")
     for i, (axis, n) in enumerate(zip(axes, sizes)):
         last = i == len(axes) - 1
         x = _sized(x, axis, n // 2 + 1 if kind == "IRFFT" and last else n)
+    if kind != "RFFT" and not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
     tail = tuple(range(rank - len(axes), rank))
     if axes != tail:
         x = moveaxis(x, axes, tail)

@@ -89,7 +89,8 @@ def _abstract(
             lhs_dilation[i],
             rhs_dilation[i],
         )
-    return ShapedArray(tuple(shape), preferred_element_type or lhs.dtype)
+    weak = lhs.weak_type and rhs.weak_type
+    return ShapedArray(tuple(shape), preferred_element_type or lhs.dtype, weak)
 
 
 def _reference(
@@ -269,10 +270,12 @@ def _transpose(ct: Any, lhs: Any, rhs: Any, *, preferred_element_type: Any, **pa
     side, other = (lhs, rhs) if type(lhs) is Linear else (rhs, lhs)
     params["preferred_element_type"] = None
     if ct.aval.dtype != other.aval.dtype:
-        ct = convert(ct, other.aval.dtype)
-    if type(lhs) is Linear:
-        return [convert(_to_lhs(ct, side.aval, rhs, **params), side.aval.dtype), None]
-    return [None, convert(_to_rhs(ct, lhs, side.aval, **params), side.aval.dtype)]
+        ct = convert(ct, other.aval.dtype, ct.aval.weak_type)
+    to_lhs = type(lhs) is Linear
+    out = _to_lhs(ct, side.aval, rhs, **params) if to_lhs else _to_rhs(
+        ct, lhs, side.aval, **params)
+    out = convert(out, side.aval.dtype, out.aval.weak_type)
+    return [out, None] if to_lhs else [None, out]
 
 
 def _batch(

@@ -84,10 +84,15 @@ def _reference(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple) -> np.nd
 
 
 def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple) -> list:
-    if fft_type in (FftType.FFT, FftType.IFFT):
-        return [
-            fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)
-        ]  # the matrix is symmetric
+    aval = x.aval
+    out = _transposed(ct, fft_type, fft_lengths)
+    return [convert(out, aval.dtype, aval.weak_type)]
+
+
+def _transposed(ct: Any, fft_type: FftType, fft_lengths: tuple) -> Any:
+    """The transposed transform of `ct`."""
+    if fft_type in (FftType.FFT, FftType.IFFT):  # the matrix is symmetric
+        return fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)
     n = fft_lengths[-1]
     if fft_type is FftType.RFFT:
         # The missing half of the spectrum has no cotangent; the operand is real.
@@ -97,7 +102,7 @@ def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple) -> lis
             zeros(ShapedArray((), ct.aval.dtype)),
             [(0, 0, 0)] * (ct.aval.ndim - 1) + [(0, missing, 0)],
         )
-        return [real(fft_p.bind(full, fft_type=FftType.FFT, fft_lengths=fft_lengths))]
+        return real(fft_p.bind(full, fft_type=FftType.FFT, fft_lengths=fft_lengths))
     # Every coefficient counts twice, except those that are their own mirror image.
     half = n // 2 + 1
     weight = np.full(half, 2.0)
@@ -107,7 +112,7 @@ def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple) -> lis
     weight = (weight / math.prod(fft_lengths)).astype(ct.aval.dtype)
     spectrum = conj(fft_p.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths))
     factor = convert(as_array(weight), spectrum.aval.dtype)
-    return [mul(spectrum, broadcast_in_dim(factor, spectrum.aval.shape, (spectrum.aval.ndim - 1,)))]
+    return mul(spectrum, broadcast_in_dim(factor, spectrum.aval.shape, (spectrum.aval.ndim - 1,)))
 
 
 def _batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tuple:

@@ -199,18 +199,19 @@ def _qr_jvp(
         return outs, [Zero(y.aval.tangent()) for y in outs]
     outs = qr_p.bind(x, pivoting=pivoting, full_matrices=full_matrices, compute_q=True)
     m, n = x.aval.shape[-2:]
-    if full_matrices and m > n:
-        raise NotImplementedError(
-            "qr: with full_matrices=True there is no derivative of tall matrices, got "
-            f"{x.aval.str_short()}."
-        )
     q, r = outs[:2]
     da = tangents[0]
     if pivoting:
         da = columns_in(da, outs[2])
     # The first columns alone decide Q.
-    scaled = triangular_solve(slice_in_dim(r, 0, smallest(m, n), axis=-1),
-                              slice_in_dim(da, 0, smallest(m, n), axis=-1))
+    square = slice_in_dim(r, 0, smallest(m, n), axis=-1)
+    if full_matrices and m > n:
+        square = slice_in_dim(square, 0, n, axis=-2)
+    scaled = triangular_solve(square, slice_in_dim(da, 0, smallest(m, n), axis=-1))
+    if full_matrices and m > n:
+        # Q's other columns are any basis of the rest: they turn with the first ones alone.
+        nothing = zeros(ShapedArray((), x.aval.dtype))
+        scaled = pad(scaled, nothing, [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, m - n, 0)])
     inner = batch_matmul(adjoint(q), scaled)
     below = lower_part(inner, -1)
     omega = sub(below, adjoint(below))

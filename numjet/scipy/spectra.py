@@ -105,7 +105,7 @@ def _pieces(x: Any, cut: _Cut, trend: Callable, window: Any, one_sided: bool) ->
     step = cut.length - cut.overlap
     starts = np.arange(0, x.shape[-1] - cut.length + 1, step)
     pieces = x[..., starts[:, None] + np.arange(cut.length)]
-    weighted = trend(pieces) * window
+    weighted = trend(pieces) * window.astype(x.dtype)
     transform = jnp.fft.rfft if one_sided else jnp.fft.fft
     return transform(weighted, cut.size)
 
@@ -190,12 +190,13 @@ def _spectra(
     trend = _detrended(detrend)
     transforms = [_pieces(v, cut, trend, values, one_sided) for v in parts]
     frequencies = (jnp.fft.rfftfreq if one_sided else jnp.fft.fftfreq)(cut.size, 1 / fs)
-    out = transforms[0] * jnp.sqrt(scale) if not products else None
+    kind = transforms[0].dtype
+    out = transforms[0] * jnp.sqrt(scale).astype(kind) if not products else None
     if products:
         if same:
             out = jnp.square(jnp.abs(transforms[0])) * scale
         else:
-            out = jnp.conj(transforms[0]) * transforms[1] * scale
+            out = jnp.conj(transforms[0]) * transforms[1] * scale.astype(kind)
         if one_sided:
             # Both signs of a frequency count, but for those that are their own opposites.
             stop = out.shape[-1] - (cut.size % 2 == 0)

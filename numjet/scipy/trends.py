@@ -10,8 +10,7 @@ import numpy as np
 
 from numjet import numpy as jnp
 from numjet.base import config
-from numjet.core import dtypes
-from numjet.numpy.promote import as_arrays, promote_inexact
+from numjet.numpy.promote import as_arrays, cast, promote_inexact
 
 
 def broadcasting(function: Callable) -> Callable:
@@ -69,7 +68,7 @@ def _without_line(x: Any) -> Any:
     n = x.shape[-1]
     # About the middle the constant and the slope do not depend on each other.
     t = np.arange(n) - (n - 1) / 2
-    steps = jnp.asarray(t.astype(dtypes.real_of(x.dtype)))
+    steps = jnp.asarray(t.astype(x.dtype))
     centered = x - x.mean(-1, keepdims=True)
-    slope = (centered @ steps.astype(x.dtype)) / (float(t @ t) if n > 1 else 1.0)
-    return centered - slope[..., None] * steps
+    slope = (centered @ steps) / (float(t @ t) if n > 1 else 1.0)
+    return cast(centered - slope[..., None] * steps, x.dtype, x.aval.weak_type)

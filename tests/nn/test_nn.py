@@ -248,3 +248,17 @@ def test_curvature_where_the_terms_of_logaddexp_are_equal(function, curvature):
     forward = numjet.jacfwd(numjet.jacfwd(numjet.jit(function)))(0.0)
     assert float(forward) == pytest.approx(curvature, rel=1e-6)
     assert abs(float(numjet.grad(numjet.grad(numjet.grad(function)))(0.0))) < 1e-6
+
+
+def test_log1mexp_has_its_derivative_everywhere():
+    """1 / (exp(x) - 1), also where the function is NaN or its parts overflow; as in JAX."""
+    x = jnp.array([-100.0, 1e-3, 0.5, 2.0, 200.0])
+    got = numjet.vmap(numjet.grad(nn.log1mexp))(x)
+    np.testing.assert_allclose(got, 1 / np.expm1(np.asarray(x, np.float64)), rtol=1e-5, atol=1e-40)
+
+
+def test_squareplus_of_booleans_is_single():
+    """Booleans become float32 under 64 bits too, as among activations of JAX."""
+    with numjet.enable_x64(True):
+        assert nn.squareplus(jnp.array([True])).dtype == jnp.float32
+        assert nn.squareplus(jnp.array([1])).dtype == jnp.float64

@@ -142,3 +142,13 @@ def test_edges_and_weak_types_as_in_jax() -> None:
             # JAX's own single precision is off where it subtracts logarithms of large gammas.
             if all(np.all(np.abs(a) < 1e4) for a in args):
                 np.testing.assert_allclose(got, want[f"{name}{i}"], rtol=1e-4, err_msg=label)
+
+
+def test_small_tails_of_pareto() -> None:
+    """The logarithm of a probability near 1 keeps the digits of what is missing."""
+    x, b = np.array([1.0, 1.5, 50.0, 1e4], np.float32), np.float32(2.5)
+    with np.errstate(divide="ignore"):
+        want = np.log1p(-x.astype(float) ** -float(b))
+    got = stats.pareto.logcdf(x, b)
+    np.testing.assert_allclose(got, want, rtol=5e-6)  # x^-b rounds as b log x does
+    assert nj.grad(stats.pareto.logcdf)(x[0], b) == 0

@@ -72,6 +72,50 @@ def test_weak_types(name: str, count: int, group: str) -> None:
         assert got.dtype == np.float32
 
 
+def test_weak_transforms_and_trends() -> None:
+    """Gradients of Fourier transforms are as weak as the operand, convolutions as both operands."""
+    array, weak = KINDS["array"], KINDS["weak array"]
+
+    def gradient(function, x):
+        return nj.eval_shape(nj.grad(lambda x: jnp.abs(function(x)).sum()), x).weak_type
+
+    for function in (jnp.fft.fft, jnp.fft.rfft, jnp.fft.irfft):
+        assert gradient(function, weak) and not gradient(function, array)
+        # Padding comes before the numbers become complex; its gradient is strong.
+        assert not gradient(lambda x, f=function: f(x, n=8), weak)
+    signal = nj.scipy.signal
+    for x, y in product((array, weak), repeat=2):
+        for function in (signal.convolve, signal.correlate):
+            assert nj.eval_shape(function, x, y).weak_type == (x is y is weak)
+    assert nj.eval_shape(signal.detrend, weak).weak_type
+    assert not nj.eval_shape(signal.detrend, array).weak_type
+
+
+def test_quantiles_are_of_the_default_dtype() -> None:
+    with nj.enable_x64(True):
+        q = jnp.array([0.25], "float32")
+        assert nj.scipy.stats.norm.ppf(q).dtype == nj.scipy.stats.norm.isf(q).dtype == np.float64
+
+
+def test_strict_promotion_sees_no_constants() -> None:
+    """What is made of one dtype's numbers alone needs no promotion of the user's."""
+    x = np.sin(np.arange(16, dtype=np.float32))
+    signal, ways = nj.scipy.signal, nj.scipy.stats.multinomial.pmf
+    calls = [
+        lambda: signal.csd(x, x[::-1], nperseg=8)[1],
+        lambda: signal.stft(x, nperseg=8)[2],
+        lambda: signal.welch(x * np.complex64(1 + 2j), nperseg=8)[1],
+        lambda: signal.detrend(x.astype(np.complex64)),
+        lambda: ways(np.array([1, 1], np.int32), np.int32(2), np.array([0.5, 0.5], np.float32)),
+    ]
+    for call in calls:
+        want = call()
+        with nj.numpy_dtype_promotion("strict"):
+            got = call()
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_allclose(calls[-1](), 0.5)
+
+
 def test_booleans_are_numbers() -> None:
     """The left Gumbel distribution is the right one at the other sign, of floats."""
     got = nj.scipy.stats.gumbel_l.logpdf(np.array([True, False]))

@@ -85,6 +85,19 @@ def outside_support(case: Case, kind: str, text: str) -> bool:
     return found and plain(kind) == "NaN" and "nan" in theirs and "nan" not in ours
 
 
+def weak_gradient(case: Case, kind: str, text: str) -> bool:
+    """Gradients of weak arguments: whether JAX's are weak depends on how a formula joins them."""
+    return (case.name.startswith(("scipy.stats.", "scipy.special.")) and kind.startswith("grad")
+            and plain(kind) in ("weak type", "no weak type"))
+
+
+def nan_within(case: Case, kind: str, text: str) -> bool:
+    """With debug_nans JAX raises for a NaN among what it computes on the way to other values."""
+    ours = text.partition("; JAX")[0]
+    return (case.mode == "nans" and plain(kind) == "does not raise FloatingPointError"
+            and case.name.startswith("scipy.") and "nan" not in ours)
+
+
 def wrapped(case: Case, kind: str, text: str) -> bool:
     """Functions of the negative argument, of unsigned integers."""
     return "'uint" in str(case) and plain(kind) in ("value", "NaN") and case.name in (
@@ -124,7 +137,30 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (sixteen_bits, "matrices of 16-bit floats: JAX traces them, and cannot compile them"),
     (more_dtypes, "integers and 16-bit floats are taken where JAX takes wide floats alone"),
     (named("scipy.special.bessel_jn", "NaN"), "JAX's recurrence overflows in float32"),
-    (named("scipy.stats.cauchy. scipy.stats.gumbel_l.ppf scipy.stats.binom."),
+    (weak_gradient, "gradients of weak arguments are weak"),
+    (nan_within, "JAX meets NaN where the result has none"),
+    (lambda case, kind, text: "Called multiply with a float0 array" in text,
+     "JAX's derivative multiplies tangents of integers"),
+    (lambda case, kind, text: case.name == "scipy.linalg.expm" and plain(kind) == "value"
+     and "upper_triangular=True" in str(case),
+     "what stands below the diagonal of a matrix that is said to be triangular"),
+    (lambda case, kind, text: case.name == "scipy.special.hyp1f1" and kind.startswith("grad")
+     and "'float32'" in str(case), "JAX rounds series in doubles to an argument's float32"),
+    (lambda case, kind, text: case.name == "random.weibull_min" and "float16'" in str(case)
+     and plain(kind) == "value", "JAX divides by 16-bit concentrations in 16 bits"),
+    (lambda case, kind, text: case.mode == "strict" and case.name in (
+        "nn.log1mexp", "nn.mish", "nn.log_softmax", "nn.standardize", "scipy.special.log_softmax",
+        "scipy.special.hyp1f1") and plain(kind) == "does not raise TypePromotionError",
+     "constants within JAX's functions do not join integers"),
+    (named("scipy.stats.chi2.sf scipy.stats.chi2.logsf scipy.stats.gamma.sf"
+           " scipy.stats.gamma.logsf", "value"),
+     "JAX takes 1 - P of small a in single precision; held to mpmath by the tests"),
+    (named("scipy.stats.gumbel_l.logcdf", "value"), "JAX's 1 - exp(-exp(x)) cancels"),
+    (lambda case, kind, text: case.name == "nn.logsumexp" and plain(kind) in ("NaN", "value")
+     and ("b=-" in str(case) or "b=" in str(case) and "inf" in str(case)),
+     "negative sums have no logarithm; XLA makes zeros of small terms before infinite weights"),
+    (named("scipy.stats.cauchy. scipy.stats.gumbel_l.ppf scipy.stats.gumbel_r.ppf"
+           " scipy.stats.binom."),
      "outside of their domain these are what SciPy gives"),
     (named("scipy.linalg.pascal scipy.linalg.invpascal", "dtype", "value"),
      "JAX computes them in float32 and by logarithms"),
@@ -153,7 +189,8 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (named("numpy.logaddexp2", "value"), "JAX loses digits beside the zeros"),
     (named("scipy.special.bernoulli", "value"), "JAX's are of six digits"),
     (named("scipy.special.expi", "NaN"), "JAX's is NaN at 0 and at infinity"),
-    (named("scipy.stats.beta.logcdf", "NaN"), "parameters that are no beta distribution's"),
+    (named("scipy.stats.beta.logcdf scipy.stats.beta.cdf scipy.stats.beta.sf"
+           " scipy.stats.beta.logsf", "NaN"), "parameters that are no beta distribution's"),
     (named("lax.cumlogsumexp", "raises TypeError"), "JAX overflows on integers, or gives none"),
     (named("lax.rng_bit_generator", "raises TypeError"),
      "JAX has keys of two words under jit alone, and an assertion otherwise"),
@@ -171,7 +208,8 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
      "assume_unique with repeated elements, or no place for the result"),
     (named("scipy.special.expn", "NaN"), "negative orders"),
     (named("scipy.special.factorial", "NaN"), "JAX's derivative is NaN at the poles"),
-    (named("numpy.linalg.slogdet numpy.linalg.det", "raises UnsupportedDtypeError"),
+    (named("numpy.linalg.slogdet numpy.linalg.det scipy.linalg.det",
+           "raises UnsupportedDtypeError"),
      "JAX has those of 16 bits of at most three rows alone"),
     (named("numpy.place", "does not raise TypePromotionError"),
      "the array's dtype holds, whatever the values'"),

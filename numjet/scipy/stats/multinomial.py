@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.numpy.promote import as_arrays, promote_dtypes, promote_inexact
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.common import inside
 
 
 def logpmf(x: Any, n: Any, p: Any) -> Any:
@@ -21,13 +22,17 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     >>> multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])).round(4)
     Array(-0.6931, dtype=float32)
     """
+    x, n, p = as_arrays("multinomial.logpmf", x, n, p)
     for what, value in (("x", x), ("n", n)):
-        if not jnp.issubdtype(jnp.result_type(value), jnp.integer):
+        if not jnp.issubdtype(value.dtype, jnp.integer):
+            promote_dtypes(x, n)  # strict promotion has its own error
             raise ValueError(
                 "multinomial.logpmf: x and n must be of integer type; got "
-                f"{what}.dtype={jnp.result_type(value)}."
+                f"{what}.dtype={value.dtype}."
             )
-    x, n, p = floats("multinomial.logpmf", x, n, p)
+    # Counts become probabilities' floats, also under strict promotion.
+    (p,) = promote_inexact(p)
+    x, n = x.astype(p.dtype), n.astype(p.dtype)
     good = jnp.all((x >= 0) & (x == jnp.floor(x)), axis=-1) & (jnp.sum(x, axis=-1) == n)
     x = inside(good[..., None], x, 0.0)
     value = jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), axis=-1)

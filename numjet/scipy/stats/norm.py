@@ -17,6 +17,11 @@ def _standard(name: str, x: Any, loc: Any, scale: Any) -> Any:
     return (x - loc) / scale
 
 
+def _quantile(q: Any) -> Any:
+    """The standard distribution's quantiles, in the default float dtype."""
+    return special.ndtri(q).astype(float)
+
+
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the normal distribution.
 
@@ -106,8 +111,8 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies below, the inverse of cdf: normal distribution.
 
     q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
-    floats.
+    X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -115,15 +120,15 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-0.6745,  1.1503], dtype=float32)
     """
     q, loc, scale = floats("norm.ppf", q, loc, scale)
-    return special.ndtri(q) * scale + loc
+    return _quantile(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies above, the inverse of sf: normal distribution.
 
     q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
-    floats.
+    X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -131,7 +136,7 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([ 0.6745, -1.1503], dtype=float32)
     """
     q, loc, scale = floats("norm.isf", q, loc, scale)
-    return loc - special.ndtri(q) * scale
+    return loc - _quantile(q) * scale
 
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside, logarithm, weakly
+from numjet import nn, numpy as jnp
+from numjet.scipy.stats.common import floats, inside, weakly
 
 
 def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
@@ -75,7 +75,9 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
     Array([-0.2877], dtype=float32)
     """
-    return logarithm(-jnp.expm1(_logsf(*weakly("pareto.logcdf", x, b, loc, scale))))
+    above = _logsf(*weakly("pareto.logcdf", x, b, loc, scale))
+    good = ~(above >= 0)
+    return jnp.where(good, nn.log1mexp(-inside(good, above, -1.0)), -jnp.inf)
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
