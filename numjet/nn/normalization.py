@@ -135,9 +135,11 @@ def logsumexp(
     high = stop_gradient(max_(stop_gradient(real), axes, keepdims=True, initial=-np.inf))
     high = _where(isfinite(high), high, 0)
     high = cast(high, real.aval.dtype)
-    grown = exp(subtract(x, cast(high, x.aval.dtype)))
+    # The difference is not weakly typed, whatever x is.
+    grown = exp(lax.sub(x, broadcast(cast(high, x.aval.dtype), x.aval.shape)))
     if b is not None:
-        grown = multiply(grown, b)
+        shape = join_shapes("logsumexp", [grown.aval.shape, b.aval.shape])
+        grown = lax.mul(broadcast(grown, shape), broadcast(b, shape))
     total = sum_(grown, axes, keepdims=True)
     if return_sign:
         signs = sign(total)

@@ -202,17 +202,21 @@ def interp(
 ) -> Any:
     """The values at x of the polygon through the points (xp, fp).
 
-    x: real numbers of any shape. xp: a vector that rises; fp: one of its length (ValueError).
-    Integers count as floats. left, right: the values outside, by default those at the ends; or
-    'extrapolate'. period: xp repeats with this period, and may be in any order. At xp the
-    derivative is that on the right; it flows to x, xp and fp.
+    x: real numbers of any shape. xp: a vector of real numbers that rises; fp: one of its length,
+    whose numbers may be complex (ValueError otherwise). Integers count as floats. left, right: the
+    values outside, by default those at the ends; or 'extrapolate'. period: xp repeats with this
+    period, and may be in any order. At xp the derivative is that on the right; it flows to x, xp
+    and fp.
 
     >>> jnp.interp(jnp.array([1.5, 9.0]), jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 10.0, 30.0]))
     Array([ 5., 30.], dtype=float32)
     """
     given = as_arrays("interp", x, xp, fp)
+    if any([dtypes.is_complex(v.aval.dtype) for v in given[:2]]):
+        raise ValueError("interp: complex x values are not supported; those of fp may be complex.")
     weak = all([v.aval.weak_type for v in given])
-    x, xp, fp = [cast(v, v.aval.dtype, weak) for v in promote_inexact(*given)]
+    given = [*promote_inexact(*given[:2]), *promote_inexact(given[2])]
+    x, xp, fp = [cast(v, v.aval.dtype, weak) for v in given]
     if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
         raise ValueError(
             "xp and fp must be one-dimensional arrays of equal size, got "
@@ -221,7 +225,7 @@ def interp(
     if period is not None:
         if xp.aval.shape[0] == 0:
             raise ValueError("interp: xp is empty.")
-        p = lax.abs(cast(one_array("interp", period), x.aval.dtype))
+        p = cast(lax.abs(one_array("interp", period)), x.aval.dtype)
         x, xp = remainder(x, p), remainder(xp, p)
         order = argsort(xp)
         xp, fp = getitem(xp, order), getitem(fp, order)
@@ -279,8 +283,9 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     correction = where(greater_equal(absolute(steps), limit), correction, 0)
     rest = cumsum(correction, axis)
     k = axis % x.aval.ndim
-    head = lax.slice_in_dim(x, 0, 1, axis=k)
-    tail = lax.slice_in_dim(x, 1, x.aval.shape[k], axis=k)
+    first = min(1, x.aval.shape[k])
+    head = lax.slice_in_dim(x, 0, first, axis=k)
+    tail = lax.slice_in_dim(x, first, x.aval.shape[k], axis=k)
     return lax.concatenate([cast(head, rest.aval.dtype), cast(add(tail, rest), rest.aval.dtype)], k)
 
 

@@ -36,7 +36,8 @@ def _without_nans(name: str, a: Any, fill: Callable[[Any], Any]) -> tuple[Any, A
     if not dtypes.is_inexact(x.aval.dtype):
         return x, None
     nans = isnan_of(x)
-    return where(nans, scalar(fill(x.aval.dtype), x.aval.dtype), x), nans
+    filler = cast(scalar(fill(x.aval.dtype), x.aval.dtype), x.aval.dtype, x.aval.weak_type)
+    return where(nans, filler, x), nans
 
 
 def _valid(x: Any, mask: Any) -> Any:

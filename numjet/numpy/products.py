@@ -49,7 +49,7 @@ def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any
     weak = (x.aval.weak_type or y.aval.weak_type) and promoted(x, y)[1]
     if x.aval.dtype is not y.aval.dtype and (isinstance(x, Tracer) or isinstance(y, Tracer)):
         wanted = wanted or promoted(x, y)[0]  # one equation, which converts
-    else:
+    elif x.aval.dtype is not y.aval.dtype:
         x, y = promote_dtypes(x, y)
     out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
     return cast(out, out.aval.dtype, weak and preferred is None)
@@ -233,7 +233,8 @@ def dot(
         return quick
     x, y = as_arrays("dot", a, b)
     if not x.aval.ndim or not y.aval.ndim:
-        out = multiply(x, y)
+        same = x.aval.dtype == y.aval.dtype and dtypes.is_inexact(x.aval.dtype)
+        out = lax.mul(x, y) if same else multiply(x, y)
         return (
             out
             if preferred_element_type is None

@@ -46,7 +46,7 @@ def _quantile(
     (x,) = promote_inexact(x)
     result = x.aval.dtype  # whatever the dtype of q
     wider = dtypes.float32 if result.itemsize < 4 else result
-    x, q = cast(x, wider), cast(q, wider)
+    x, q = [_converted(v, wider) for v in (x, q)]
     if q.aval.ndim > 1:
         raise ValueError(f"{name}: q must have rank <= 1, got shape {q.aval.shape}.")
     axes = canonical_axes(axis, x.aval.ndim, name)
@@ -66,6 +66,13 @@ def _quantile(
         shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
         out = reshape(out, q.aval.shape + shape)
     return cast(out, result)
+
+
+def _converted(x: Any, dtype: Any) -> Any:
+    """`x` as `dtype`, not weakly typed. Its gradient is not either where that is its own dtype."""
+    if x.aval.dtype != dtype or not x.aval.weak_type:
+        return cast(x, dtype)
+    return lax.mul(x, scalar(1, dtype))
 
 
 def _of_known_rows(rows: ArrayImpl, q: ArrayImpl, method: str) -> Any:

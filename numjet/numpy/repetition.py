@@ -119,7 +119,13 @@ def repeat(
             "repeat: the result's size depends on `repeats`",
             "Give total_repeat_length.",
         )
-    counts = broadcast(cast(one_array("repeat", repeats), dtypes.int32), (n,))
+    counts = cast(one_array("repeat", repeats), dtypes.int32)
+    if counts.aval.shape not in ((), (1,), (n,)):
+        raise ValueError(
+            "repeat: Incompatible types for broadcasting: repeats of shape "
+            f"{counts.aval.shape} must have one entry for each of the {n} elements of axis {axis}."
+        )
+    counts = broadcast(counts, (n,))
     length = index_of(total_repeat_length)  # type: ignore[arg-type]
     if not n:      # nothing to fill up with
         return x

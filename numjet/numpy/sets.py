@@ -268,13 +268,15 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(concatenate(list(_pair("union1d", ar1, ar2))), size=size, fill_value=fill_value)
 
 
-def _chosen(name: str, values: Any, keep: Any, size: int | None, fill_value: Any) -> Any:
+def _chosen(
+    name: str, values: Any, keep: Any, size: int | None, fill_value: Any, weak: bool = False
+) -> Any:
     index, valid = true_positions(name, keep, size)
     chosen = getitem(values, index)
     if valid is None:
         return chosen
     fill = 0 if fill_value is None else fill_value
-    return where(valid, chosen, cast(one_array(name, fill), values.aval.dtype))
+    return where(valid, chosen, cast(one_array(name, fill), values.aval.dtype, weak))
 
 
 def _begins(x: Any) -> Any:
@@ -308,7 +310,7 @@ def setdiff1d(
     keep = isin(x, y, invert=True)
     if not assume_unique and size is not None:
         keep = logical_and(keep, _begins(x))
-    return _chosen("setdiff1d", x, keep, size, fill_value)
+    return _chosen("setdiff1d", x, keep, size, fill_value, x.aval.weak_type)
 
 
 def intersect1d(

@@ -206,7 +206,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """The positions in `a` from which `partition` would take the elements.
 
-    a: an array of any dtype. kth: a Python integer. axis: along which. Returns the default integer.
+    a: an array of any dtype. kth: a Python integer. axis: along which. Returns int32.
 
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(3, dtype=int32)
@@ -214,8 +214,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     x = one_array("argpartition", a)
     axis = canonical_axis(axis, x.aval.ndim, "argpartition")
     canonical_axis(index_of(kth), x.aval.shape[axis], "argpartition: kth")
-    places = argsort(x, axis)
-    return cast(places, places.aval.dtype, x.aval.weak_type)
+    return cast(argsort(x, axis), dtypes.int32, x.aval.weak_type)
 
 
 # ------------------------------------------------------------------ searching

@@ -334,8 +334,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index = one_array("choose", a)
     if not dtypes.is_integer(index.aval.dtype):
         raise ValueError("choose: `a` array must be integer typed.")
-    arrays = promote_dtypes(*as_arrays("choose", *list(choices)))
-    shape = join_shapes("choose", [index.aval.shape, *[c.aval.shape for c in arrays]], ValueError)
+    arrays = as_arrays("choose", *list(choices))
     n = len(arrays)
     if mode == "raise":
         known = concrete_or_none(index)
@@ -355,6 +354,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         )
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
+    arrays = promote_dtypes(*arrays)
+    shape = join_shapes("choose", [index.aval.shape, *[c.aval.shape for c in arrays]], ValueError)
     index = broadcast(index, shape)
     arrays = [strong(broadcast(c, shape)) for c in arrays]
     out_ = arrays[-1]
@@ -478,6 +479,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     total = n + len(at)
     old, dtype = np.setdiff1d(np.arange(total), target), index_dtype(total)
     out = lax.full(x.aval.shape[:axis] + (total,) + x.aval.shape[axis + 1 :], 0, x.aval.dtype)
+    out = cast(out, x.aval.dtype, x.aval.weak_type)
     lead = (slice(None),) * axis
     out = out.at[(*lead, as_array(old.astype(dtype)))].set(x, unique_indices=True)
     return out.at[(*lead, as_array(target.astype(dtype)))].set(y, unique_indices=True)
@@ -531,11 +533,11 @@ def delete(
     Array([2, 4], dtype=int32)
     """
     x = one_array("delete", arr)
-    if isinstance(obj, (list, tuple)):
-        raise TypeError(not_an_array("delete", obj, 1))
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "delete")
+    if isinstance(obj, (list, tuple)):
+        raise TypeError(not_an_array("delete", obj, 1))
     n = x.aval.shape[axis]
     if type(n) is DimExpr:
         if isinstance(obj, slice):

@@ -518,8 +518,8 @@ def deg2rad(x: Any, /) -> Any:
     >>> jnp.deg2rad(jnp.array([0, 90])).round(4)
     Array([0.    , 1.5708], dtype=float32)
     """
-    x = _weak_of_numbers(promote_inexact(one_array("deg2rad", x))[0])
-    return lax.mul(x, constant(math.pi / 180, x))
+    (x,) = promote_inexact(one_array("deg2rad", x))
+    return lax.mul(x, _weak_of_scalars(math.pi / 180, x))
 
 
 def rad2deg(x: Any, /) -> Any:
@@ -530,17 +530,16 @@ def rad2deg(x: Any, /) -> Any:
     >>> jnp.rad2deg(jnp.array([0, jnp.pi])).round(4)
     Array([  0., 180.], dtype=float32)
     """
-    x = _weak_of_numbers(promote_inexact(one_array("rad2deg", x))[0])
-    return lax.mul(x, constant(180 / math.pi, x))
+    (x,) = promote_inexact(one_array("rad2deg", x))
+    return lax.mul(x, _weak_of_scalars(180 / math.pi, x))
 
 
 radians, degrees = deg2rad, rad2deg
 
 
-def _inexact_of_numbers(*xs: Any) -> list[Any]:
-    """`promote_inexact`, weakly typed only of numbers (no axes), as in JAX."""
-    out = promote_inexact(*xs)
-    return [strong(x) for x in out] if any([x.aval.ndim for x in xs]) else out
+def _weak_of_scalars(value: Any, x: Any) -> Any:
+    """A scalar of x's dtype, weakly typed only beside numbers (no axes), as in JAX."""
+    return strong(constant(value, x)) if x.aval.ndim else constant(value, x)
 
 
 def hypot(x1: Any, x2: Any, /) -> Any:
@@ -553,7 +552,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     >>> jnp.hypot(3.0, jnp.array([4.0, 0.0]))
     Array([5., 3.], dtype=float32)
     """
-    x, y = prepared("hypot", _inexact_of_numbers, x1, x2)
+    x, y = prepared("hypot", promote_inexact, x1, x2)
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError("hypot does not support complex numbers.")
     x, y = lax.abs(x), lax.abs(y)
@@ -561,7 +560,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     zero = lax.eq(large, zeros_like(large))
     safe = select(zero, broadcast_like(constant(1, large), large), large)
     ratio = lax.div(small, safe)
-    out = lax.mul(large, lax.sqrt(lax.add(constant(1, ratio), lax.square(ratio))))
+    out = lax.mul(large, lax.sqrt(lax.add(_weak_of_scalars(1, ratio), lax.square(ratio))))
     out = select(zero, large, out)
     infinite = lax.bitwise_or(lax.eq(x, constant(np.inf, x)), lax.eq(y, constant(np.inf, y)))
     return select(infinite, broadcast_like(constant(np.inf, out), out), out)
@@ -611,7 +610,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
     x1, x2: numbers, broadcast to one shape and dtype; integers and booleans count as floats; for
     complex ones the principal value. The derivatives are the two shares of the sum, which add up to
-    1.
+    1 (NaN of -∞ and -∞).
 
     >>> jnp.logaddexp(1000.0, jnp.array([0.0, 1000.0])).round(2)
     Array([1000.  , 1000.69], dtype=float32)
@@ -624,12 +623,12 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2), without overflow.
 
     x1, x2: numbers, broadcast to one shape and dtype; integers and booleans count as floats. The
-    derivatives are the two shares of the sum, which add up to 1.
+    derivatives are the two shares of the sum, which add up to 1 (NaN of -∞ and -∞).
 
     >>> jnp.logaddexp2(3.0, jnp.array([3.0, 1000.0]))
     Array([   4., 1000.], dtype=float32)
     """
-    x, y = prepared("logaddexp2", _inexact_of_numbers, x1, x2)
+    x, y = prepared("logaddexp2", promote_inexact, x1, x2)
     return _logaddexp(x, y, math.log(2))
 
 
@@ -651,20 +650,24 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     larger = lax.ge(x, y)
     high = select(larger, x, y)
     gap = lax.sub(x, y)
-    # Equal infinities have no difference; their sum is the answer, and its derivative is finite.
-    same = lax.bitwise_or(lax.ne(gap, gap), _infinite(high))
-    safe = select(same, full_scalar(zeros_like(gap), gap.aval.shape), gap)
+    # Infinity and infinity have no difference; their sum is the answer, and its derivative is 1.
+    nothing = lax.eq(high, constant(-np.inf, high))
+    infinite = lax.bitwise_or(lax.ne(gap, gap), _infinite(high))
+    safe = select(infinite, full_scalar(zeros_like(gap), gap.aval.shape), gap)
     falling = select(larger, lax.neg(safe), safe)
     if unit != 1.0:
-        falling = lax.mul(falling, constant(unit, falling))
-    rest = lax.log1p(lax.exp(falling))
+        falling = lax.mul(falling, _weak_of_scalars(unit, falling))
+    # The logarithm of no terms is log 0, which has no derivative.
+    terms = lax.exp(select(nothing, lax.add(x, y), falling))
+    rest = lax.log1p(select(nothing, lax.sub(terms, constant(1, terms)), terms))
     if unit != 1.0:
-        rest = lax.div(rest, constant(unit, rest))
+        rest = lax.div(rest, _weak_of_scalars(unit, rest))
     # Where the sum is NaN so is its derivative: it is multiplied by what made it NaN.
     one = full_scalar(constant(1, gap), gap.aval.shape)
     sick = select(lax.ne(x, x), x, select(lax.ne(y, y), y, one))
     plain = select(lax.ne(gap, gap), lax.mul(lax.add(x, y), sick), high)
-    return select(same, plain, lax.add(high, rest))
+    known = lax.bitwise_and(infinite, lax.bitwise_not(nothing))
+    return select(known, plain, lax.add(high, rest))
 
 
 def _infinite(x: Any) -> Any:

@@ -121,7 +121,8 @@ def _abstract(
         dtype = dtypes.float32  # most are; the first promotion of a process takes 30 us
     else:
         _refuse_keys(lhs, rhs)
-        dtype, weak = dtypes.join((lhs.dtype, lhs.weak_type), (rhs.dtype, rhs.weak_type))
+        dtype, _ = dtypes.join((lhs.dtype, False), (rhs.dtype, False))
+        weak = lhs.weak_type and rhs.weak_type
     sizes = (*[shape[a] for a in lb + tuple(left)], *[across[a] for a in right])
     if preferred_element_type is None:
         return ShapedArray(sizes, dtype, weak)
@@ -299,7 +300,7 @@ def _transpose(
         ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=result
     )
     out = transpose(out, order)
-    if out.aval is not aval:
+    if out.aval.dtype != aval.dtype:
         if dtypes.is_complex(out.aval.dtype) and not dtypes.is_complex(aval.dtype):
             out = convert(out, dtypes.real_of(out.aval.dtype))
         out = convert(out, aval.dtype, aval.weak_type)

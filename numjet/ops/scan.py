@@ -486,5 +486,5 @@ def _scan_in_python(
 
 def _stack(*parts: Any) -> Any:
     rows = [expand_dims(as_array(x), (0,)) for x in parts]
-    dtype, _ = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in rows])
-    return concatenate([convert(x, dtype) for x in rows], 0)
+    dtype, weak = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in rows])
+    return concatenate([convert(x, dtype, weak) for x in rows], 0)

@@ -138,11 +138,25 @@ def _computed(
         name,
         abstract=elementwise_abstract(name, REAL_FLOATING),
         reference=evaluated or reference(formula),
-        jvp=elementwise_jvp(lambda: primitive, rules),
+        jvp=_strong(elementwise_jvp(lambda: primitive, rules)),
         batch=elementwise_batch(lambda: primitive),
         loops=Expand(lowering(_Functions, formula)),
     )
     return primitive
+
+
+def _strong(jvp: Callable) -> Callable:
+    """A forward rule before which tangents are converted to what the operands have in common, so
+    that cotangents are converted back: those of weakly typed operands are weakly typed."""
+
+    def rule(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+        if not all([x.aval.weak_type for x in primals]):
+            tangents = tuple([
+                t if type(t) is Zero else convert(t, t.aval.dtype) for t in tangents
+            ])
+        return jvp(primals, tangents, **params)
+
+    return rule
 
 
 def _through(formula: Callable, which: int) -> Callable:

@@ -172,7 +172,8 @@ def _pow_first(t: Any, out: Any, x: Any, y: Any) -> Any:
 def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:
     # x^y log x, with log 0 taken as 0 (x^y is 0 there).
     safe = _choose(eq(x, constant_like(x, 0)), 1, x, x.aval.shape)
-    return mul(convert(t, t.aval.dtype), mul(out, log(safe)))
+    slope = mul(out, log(safe))
+    return mul(convert(t, t.aval.dtype) if t.aval.shape == slope.aval.shape else t, slope)
 
 
 def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -108,6 +108,33 @@ def test_fmax_and_fmin_choose_one():
             assert got == [wanted, 1 - wanted], (function.__name__, a, b)
 
 
+def test_the_logarithm_of_no_terms_has_no_derivative():
+    for function in (jnp.logaddexp, jnp.logaddexp2):
+        for run in (function, nj.jit(function)):
+            assert float(run(-INF, -INF)) == -INF and float(run(INF, INF)) == INF
+            assert np.isnan(grad(run, (0, 1))(-INF, -INF)).all()
+            assert np.isnan(run(NAN, -INF)) and np.isnan(run(-INF, NAN))
+            assert [float(g) for g in grad(run, (0, 1))(INF, INF)] == [1, 1]
+            assert [float(g) for g in grad(run, (0, 1))(-INF, 1.0)] == [0, 1]
+            assert [float(g) for g in grad(run, (0, 1))(0.5, 0.5)] == [0.5, 0.5]
+
+
+def test_what_is_refused_first():
+    index, choices = jnp.array([0, 1]), [jnp.ones(2), jnp.ones(2, jnp.int32)]
+    with nj.numpy_dtype_promotion("strict"), pytest.raises(nj.errors.ConcretizationTypeError):
+        nj.jit(jnp.choose)(index, choices)
+    with pytest.raises(ValueError, match="axis 1"):
+        jnp.delete(jnp.ones(3), [0, 1], axis=1)
+    for repeats in (np.array([1, 2]), np.array([], int)):
+        with pytest.raises(ValueError, match="one entry for each of the 3"):
+            jnp.repeat(jnp.ones(3), repeats, total_repeat_length=6)
+
+
+def test_unwrap_of_nothing():
+    for shape, axis in (((0,), -1), ((3, 0), -1), ((0, 3), 0)):
+        assert jnp.unwrap(jnp.zeros(shape), axis=axis).shape == shape
+
+
 def test_maxima_of_scatters_leave_others_to_themselves():
     x = jnp.array([1.0, NAN, 0.0])
     index, ones = jnp.array([0, 0]), jnp.ones(2)

@@ -5,6 +5,7 @@ Of numbers (no axes) and of arrays it is not always the same.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import numjet as nj
@@ -67,6 +68,8 @@ MIXED = {  # of weak operands beside others: whether the result is weak
     "diagonal": (lambda: jnp.diagonal(MATRIX), False),
     "diagonal of nothing": (lambda: jnp.diagonal(MATRIX, 2), True),
     "diag of a vector": (lambda: jnp.diag(FLOATS), True),
+    "insert": (lambda: jnp.insert(FLOATS, 0, jnp.float32(2)), True),
+    "insert into others": (lambda: jnp.insert(INT16, 0, 2.0), False),
     "argpartition": (lambda: jnp.argpartition(FLOATS, 0), True),
     "argpartition of others": (lambda: jnp.argpartition(INT16, 0), False),
     "unravel_index": (lambda: jnp.unravel_index(jnp.array(3, "int8"), (2, 2))[0], False),
@@ -88,6 +91,80 @@ MIXED = {  # of weak operands beside others: whether the result is weak
 def test_weak_types_beside_others(name):
     function, weak = MIXED[name]
     assert function().weak_type is nj.eval_shape(function).weak_type is weak
+
+
+def two(x):
+    return lax.broadcast(x, (2,))
+
+
+ONES = jnp.ones(2)
+GRADIENTS = {  # of a number, whose result is pulled back by a strong one: whether they are weak
+    "igamma in a": (lambda x: lax.igamma(x, ONES), True),
+    "igammac in x": (lambda x: lax.igammac(ONES, x), True),
+    "betainc": (lambda x: lax.betainc(ONES, ONES, x), True),
+    "polygamma": (lambda x: lax.polygamma(ONES, x), True),
+    "pow of an array": (lambda x: lax.pow(ONES, x), False),
+    "mul": (lambda x: lax.mul(x, ONES), False),
+    "dot of a number": (lambda x: jnp.dot(x, ONES), False),
+    "dot": (lambda x: jnp.dot(two(x), ONES), False),
+    "dot of weak ones": (lambda x: lax.dot(two(x), two(0.5)), False),
+    "dot of two dtypes": (lambda x: jnp.dot(two(x), HALVES), True),
+    "dot of a given dtype": (lambda x: lax.dot(
+        two(x), HALVES, preferred_element_type=jnp.float32), False),
+    "tensordot": (lambda x: jnp.tensordot(x, ONES, 0), False),
+    "logsumexp": (lambda x: nj.nn.logsumexp(two(x)), False),
+    "logsumexp in b": (lambda x: nj.nn.logsumexp(0.5, b=x), False),
+    "logsumexp in b beside others": (lambda x: nj.nn.logsumexp(ONES, b=x), True),
+    "median": (lambda x: jnp.median(two(x)), False),
+    "quantile": (lambda x: jnp.quantile(two(x), 0.3, method="lower"), False),
+    "quantile in q": (lambda x: jnp.quantile(ONES, x), False),
+    "nanpercentile": (lambda x: jnp.nanpercentile(two(x), 30), False),
+    "nansum": (lambda x: jnp.nansum(two(x)), True),
+    "hypot": (lambda x: jnp.hypot(x, jnp.array([1, 2])), False),
+    "logaddexp2": (lambda x: jnp.logaddexp2(x, jnp.array([True, False])), False),
+    "deg2rad": (lambda x: jnp.deg2rad(two(x)), False),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_weak_types_of_gradients(name):
+    function, weak = GRADIENTS[name]
+
+    def pulled(x):
+        out, pull = nj.vjp(function, x)
+        return pull(jnp.ones(out.shape, out.dtype))[0]
+
+    assert pulled(0.5).weak_type is nj.jit(pulled)(0.5).weak_type is weak
+
+
+def test_products_join_strong_types():
+    for x, y, dtype, weak in (
+        (two(0.5), HALVES, "float32", False), (two(1), HALVES, "float16", False),
+        (jnp.ones(2, "int8"), two(1), "int32", False), (two(0.5), two(0.5), "float32", True),
+    ):
+        for out in (lax.dot(x, y), nj.jit(lax.dot)(x, y)):
+            assert (out.dtype, out.weak_type) == (dtype, weak)
+
+
+def test_weak_types_of_running_sums_and_sets():
+    assert jnp.nancumsum(2.0, axis=0).tolist() == [2] and jnp.nancumprod(2.0, -1).tolist() == [2]
+    some = jnp.setdiff1d(INTEGERS, lax.full((2,), 3), size=3)
+    assert some.weak_type and some.tolist() == [1, 0, 0]
+    with nj.disable_jit():
+        assert lax.scan(lambda c, x: (c, 2.0), 1.0, ONES)[1].weak_type
+
+
+def test_dtypes_of_places_and_polygons():
+    with nj.enable_x64(True):
+        assert jnp.argpartition(jnp.array([2.0, 1.0]), 0).dtype == "int32"
+    assert jnp.interp(2, np.array([1, 3]), HALVES).dtype == "float32"
+    assert jnp.interp(HALVES, HALVES, jnp.ones(2)).dtype == "float32"
+    x, points = jnp.array([0.5, 7.0]), jnp.array([0.0, 1.0, 2.0])
+    got = jnp.interp(x, points, jnp.array([0, 2j, 1.0]), right=3.0, period=6.0)
+    np.testing.assert_allclose(got, [1j, 2j], rtol=1e-6)
+    for arguments in ((x + 1j, points, points), (x, points * 1j, points)):
+        with pytest.raises(ValueError, match="complex x"):
+            jnp.interp(*arguments)
 
 
 def test_dtypes_of_bins():

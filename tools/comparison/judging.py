@@ -115,7 +115,7 @@ def leaf(case: Case, phase: str, want: Any, got: Any, values: Any) -> Iterator[D
     if theirs.shape != ours.shape:
         return
     dtype = str(want[1])
-    kind = unequal(theirs, ours, dtype, *tolerance(case, phase, dtype), floor(case, dtype))
+    kind = unequal(theirs, ours, dtype, *tolerance(case, phase, dtype), floor(case, phase, dtype))
     if kind:
         yield kind, shown_pair
 
