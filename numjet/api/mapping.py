@@ -21,6 +21,7 @@ from numjet.api.mesh import Mesh
 from numjet.api.reshard import constrained
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
+from numjet.base.errors import IndivisibleError
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
@@ -465,7 +466,7 @@ def _check_devices(
     )
     size = _mapped_size(fun, leaves, dims, in_tree, given)
     if size > have:
-        raise ValueError(
+        raise IndivisibleError(
             f"pmap of {name_of(fun)}: the mapped axis has size {size}, but there are only {have} "
             "devices. Use vmap inside pmap for more than one example a device, or set "
             "NUMJET_NUM_CPU_DEVICES."

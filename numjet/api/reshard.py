@@ -219,9 +219,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     x: a pytree of arrays. shardings: a sharding, a PartitionSpec of the current mesh, or a pytree
     of them. Inside a traced function it is a constraint that the partitioner keeps to. Derivative:
-    the identity, with the same constraint. Over a mesh whose axes are all of type Explicit it only
-    checks that x lies so, and raises AssertionError. Raises ValueError for a layout that does not
-    fit the shape, RuntimeError for a PartitionSpec where there is no mesh.
+    the identity, with the same constraint. Where all axes of the current mesh are of type Explicit
+    it only checks that x lies so, and raises AssertionError. Raises ValueError for a layout that
+    does not fit the shape or that names axes of other types than Auto, RuntimeError for a
+    PartitionSpec where there is no mesh.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -272,22 +273,18 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                     f"{name}: expected a Sharding, a PartitionSpec or None for each array, got "
                     f"{spec!r} of type {type(spec).__name__}. Pass NamedSharding(mesh, spec)."
                 )
-            if is_check and isinstance(leaf, Tracer) and isinstance(spec, NamedSharding):
-                spec = spec.dividing(np.shape(leaf))
+            if is_check and isinstance(spec, NamedSharding):
+                _check_auto(spec)
+                if isinstance(leaf, Tracer):
+                    spec = spec.dividing(np.shape(leaf))
             spec.shard_shape(tuple(np.shape(leaf)))
             if name == "reshard":
                 _check_explicit(spec)
-            elif is_check:
-                _check_auto(spec)
-            if isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
-                if is_check and _is_current(spec.mesh):
-                    _check_placed(leaf, spec)
-                    spec = None
-                elif is_check:
-                    spec = None if isinstance(leaf, Tracer) else spec
-                else:
-                    open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
-                    spec = spec.update(spec=spec.spec + open_)
+            if is_check and isinstance(spec, NamedSharding):
+                spec = _constraint(leaf, spec)
+            elif isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
+                open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
+                spec = spec.update(spec=spec.spec + open_)
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
 
@@ -307,32 +304,51 @@ def _check_explicit(sharding: Sharding) -> None:
             )
 
 
-def _is_current(mesh: Any) -> bool:
-    current = context_mesh()
-    return not current.empty and current.abstract_mesh == mesh.abstract_mesh
-
-
-def _check_auto(sharding: Sharding) -> None:
-    """Raise ValueError where a constraint names axes of type Explicit, but those of the current
-    mesh."""
-    if not isinstance(sharding, NamedSharding) or _is_current(sharding.mesh):
-        return
-    _check_unconstrained(sharding)
-    explicit = sharding.mesh.explicit_axes
-    if any(axis in explicit for entry in sharding.spec for axis in axes_of(entry)):
-        raise ValueError(
-            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
-            f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}. "
-            "You probably meant to use `reshard` API?"
-        )
-
-
 def _check_unconstrained(sharding: NamedSharding) -> None:
     if PartitionSpec.UNCONSTRAINED in sharding.spec and not sharding.mesh.auto_axes:
         raise ValueError(
             f"{sharding.spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. "
             f"Got mesh axis_types: {sharding.mesh.axis_types}"
         )
+
+
+def _asserts(mesh: Any) -> bool:
+    """Whether a constraint over the mesh only looks at the type: here all axes are Explicit."""
+    chosen = chosen_axes.get()
+    here = mesh_of_constraints() if chosen is None else chosen
+    return here.are_all_axes_explicit and mesh.are_all_axes_explicit
+
+
+def _check_auto(sharding: NamedSharding) -> None:
+    """Raise ValueError where a constraint names axes that are a part of types, or mapped here."""
+    mesh = sharding.mesh
+    if _asserts(mesh):
+        return
+    _check_unconstrained(sharding)
+    named = {axis for entry in sharding.spec for axis in axes_of(entry)}
+    if not named <= set(mesh.auto_axes):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+            f"axes of the mesh. Got spec={sharding.spec} and mesh={mesh.abstract_mesh}. You "
+            "probably meant to use `reshard` API?"
+        )
+
+
+def _constraint(x: Any, sharding: NamedSharding) -> NamedSharding | None:
+    """What a constraint asks for: of a traced value the Explicit axes that its type shows, and
+    then its own; None where it was to be tested only, and holds."""
+    if _asserts(sharding.mesh):
+        _check_placed(x, sharding)
+        return None
+    placed = x.aval.placed if isinstance(x, Tracer) else None
+    if placed is None or not sharding.mesh.explicit_axes:
+        return sharding
+    entries: list[Any] = []
+    own = [*sharding.spec, *[None] * (x.ndim - len(sharding.spec))]
+    for shown, entry in zip(placed.layout(x.ndim), own, strict=True):
+        axes = (*shown, *axes_of(entry))
+        entries.append(axes if len(axes) > 1 else axes[0] if axes else entry)
+    return sharding.update(spec=PartitionSpec(*entries))
 
 
 def _check_placed(x: Any, sharding: NamedSharding) -> None:

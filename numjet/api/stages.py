@@ -91,11 +91,14 @@ class Traced(Described):
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the result."""
-        return tree.tree_unflatten(
-            self._entry.out_tree,
-            [ShapeDtypeStruct.like(a) for a in self._own_avals()],
-        )
+        """Shapes and dtypes of the result, and the shardings that it was asked for."""
+        found = [ShapeDtypeStruct.like(a) for a in self._own_avals()]
+        if self._fun.layouts[1] is not None:
+            layouts = importlib.import_module("numjet.api.jit_layouts")
+            told = layouts.of_results(self._fun, self._entry.out_tree)
+            found = [x if s is None else x.update(sharding=s)
+                     for x, s in zip(found, told, strict=True)]  # fmt: skip
+        return tree.tree_unflatten(self._entry.out_tree, found)
 
     @property
     def out_avals(self) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 import numjet as nj
 from numjet import lax, numpy as jnp, random
-from numjet.base.errors import ShardingTypeError
+from numjet.base.errors import IndivisibleError, ShardingTypeError
 from numjet.scipy import signal
 from numjet.sharding import AxisType, auto_axes, explicit_axes, get_abstract_mesh
 
@@ -394,3 +394,33 @@ def test_in_shardings_are_a_part_of_types() -> None:
         y = f(x)
         assert y.sharding == sharding and str(nj.typeof(y)) == "float32[8@x,8@y]"
     assert seen == ["float32[8@x,8@y]"]
+
+
+def test_constraints_name_auto_axes_and_keep_types() -> None:
+    constrain = lax.with_sharding_constraint
+    both = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    x = put((8, 4), "x")
+    for spec, over in ((("x",), mesh()), (("x", "y"), both)):
+        layout = nj.NamedSharding(over, nj.P(*spec))
+        for f in (constrain, nj.jit(constrain, static_argnums=1)):
+            with pytest.raises(ValueError, match="can only refer to Auto axes"):
+                f(x, layout)
+    with nj.set_mesh(both):
+        x = nj.device_put(np.ones((8, 4), np.float32), nj.P("x"))
+        for spec, want in ((nj.P("y"), nj.P(("x", "y"))), (nj.P(None, "y"), nj.P("x", "y"))):
+            y = nj.jit(lambda x, spec=spec: constrain(x * 2, spec))(x)
+            assert typed(y) == "[8@x,4]" and y.sharding.spec == want
+        assert typed(constrain(x, nj.P(None, "y"))) == "[8,4]"  # of arrays it is device_put
+
+
+def test_shapes_of_results_have_the_shardings_asked_for() -> None:
+    layout = nj.NamedSharding(mesh(), nj.P("x"))
+    f = nj.jit(lambda x: (x * 2, x), out_shardings=(layout, None))
+    x = np.ones((8, 4), np.float32)
+    for info in (f.eval_shape(x), nj.eval_shape(f, x), f.trace(x).out_info, f.lower(x).out_info):
+        assert [s.sharding for s in info] == [layout, None]
+
+
+def test_pmap_of_more_examples_than_devices() -> None:
+    with pytest.raises(IndivisibleError, match="size 9, but there are only 8 devices"):
+        nj.pmap(lambda x: x)(np.ones((9, 2)))
