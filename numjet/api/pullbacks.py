@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from numjet.api.flat import Flat, array_leaves, check_callable, leaf_path
-from numjet.api.gradient_places import NotNeeded, placed
+from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import convert, instantiate, placed_like
 from numjet.core.trace import aval_of
@@ -41,7 +41,7 @@ class VJP:
 
     __slots__ = (
         "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
-        "sharing", "_argument_ids", "_args_res", "_argument_of", "__weakref__",
+        "sharing", "_argument_ids", "_args_res", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
@@ -75,14 +75,17 @@ class VJP:
         4.0 6.0
         """
         if self._args_res is None:
-            residuals, _ = _flatten_pullback(self)
-            ids = self._argument_ids
-            self._argument_of = [ids.index(id(r)) if id(r) in ids else None for r in residuals]
-            held = dict(zip(self._argument_of, residuals, strict=True))
-            self._args_res = list(tree.tree_unflatten(
-                self.in_tree, [held.get(i, NotNeeded()) for i in range(len(self.in_avals))]))
-            self.record, self.jaxpr = None, self.parts.jaxpr
+            parts = _parts_of(self)
+            leaves = [
+                NotNeeded() if k is None else self.residuals[k] for k in parts.from_arguments
+            ]
+            self._args_res = list(tree.tree_unflatten(self.in_tree, leaves))
+            self.record, self.jaxpr = None, parts.jaxpr
         return self._args_res
+
+    @args_res.setter
+    def args_res(self, value: Any) -> None:
+        self._args_res, self.record, self.jaxpr = value, None, _parts_of(self).jaxpr
 
     @property
     def opaque_residuals(self) -> list:
@@ -92,22 +95,36 @@ class VJP:
         >>> nj.vjp(jnp.sin, jnp.zeros(2))[1].opaque_residuals
         [Array([1., 1.], dtype=float32)]
         """
-        self.args_res  # noqa: B018 - tells which residuals are arguments
-        return [r for r, i in zip(self.residuals, self._argument_of, strict=True) if i is None]
+        parts = _parts_of(self)
+        return [x for k, x in enumerate(self.residuals) if k not in parts.from_arguments]
 
     def _kept(self) -> list:
         """The residuals, with what stands in the places of arguments now."""
         if self._args_res is None:
             return self.residuals
         held = tree.tree_leaves(self._args_res, is_leaf=lambda x: type(x) is NotNeeded)
-        found = [r if i is None else held[i]
-                 for r, i in zip(self.residuals, self._argument_of, strict=True)]  # fmt: skip
-        if any(type(x) is NotNeeded for x in found):
+        if len(held) != len(self.in_avals):
             raise ValueError(
-                "vjp: args_res has NotNeeded() in the place of an argument that the pullback "
-                "reads. Put its value there before calling it."
+                f"vjp: args_res has {len(held)} leaves, but the function was given "
+                f"{len(self.in_avals)}. Put a value for each argument, or NotNeeded()."
             )
-        return [as_array(x) for x in found]
+        kept = list(self.residuals)
+        for i, (k, x) in enumerate(zip(self.parts.from_arguments, held, strict=True)):
+            if k is None or x is self.residuals[k]:
+                continue
+            if type(x) is NotNeeded:
+                raise ValueError(
+                    "vjp: args_res has NotNeeded() in the place of an argument that the pullback "
+                    "reads. Put its value there before calling it."
+                )
+            have, want = as_array(x), self.in_avals[i]
+            if have.shape != want.shape:
+                raise ValueError(
+                    f"vjp: args_res{leaf_path(self.in_tree, i)} must be an array of type "
+                    f"{want.str_short()}, which the backward pass needs, got {x!r}."
+                )
+            kept[k] = convert(have, want.dtype, want.weak_type)
+        return kept
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
         """The pullback that leaves gradients in places, one for each array of the arguments: adds
@@ -120,11 +137,13 @@ class VJP:
         >>> pullback.with_refs(total)(1.0), total[...]
         ((GradRef(),), Array([2., 4.], dtype=float32))
         """
+        places = tree.tree_leaves(maybe_ct_refs, is_leaf=lambda x: x is None)
+        wanted = [not isinstance(place, DontWant) for place in places]
         return lambda cotangents: placed(
-            self.in_tree, self._gradients(cotangents), maybe_ct_refs
+            self.in_tree, self._gradients(cotangents, wanted), maybe_ct_refs
         )
 
-    def _gradients(self, cotangents: Any) -> list:
+    def _gradients(self, cotangents: Any, wanted: list[bool] | None = None) -> list:
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
         if treedef != self.out_tree:
             raise ValueError(
@@ -137,10 +156,10 @@ class VJP:
             _check_cotangent(self.out_tree, i, aval, ct)
             for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
         ]
-        return self.pull(cts)
+        return self.pull(cts, wanted)
 
-    def pull(self, cts: Sequence[Any]) -> list[Any]:
-        """Flat cotangents of the arguments, dense."""
+    def pull(self, cts: Sequence[Any], wanted: list[bool] | None = None) -> list[Any]:
+        """Flat cotangents of the arguments, dense. Those that are not `wanted` may be anything."""
         if Placed.active:
             cts = [
                 placed_like(ct, a) if isinstance(ct, Array) else ct
@@ -151,7 +170,10 @@ class VJP:
         record = self.record
         if record is not None:
             out_tangents = record.out_tangents[: len(self.out_avals)]
-            found = transpose_tape(record.tape, record.in_vars, out_tangents, cts)
+            tape = record.tape
+            if wanted is not None and not all(wanted) and len(wanted) == len(record.in_vars):
+                tape = _reached(tape, [v for v, w in zip(record.in_vars, wanted, strict=True) if w])
+            found = transpose_tape(tape, record.in_vars, out_tangents, cts)
         else:
             args = [*self._kept(), *[Linear(a.tangent()) for a in self.in_avals]]
             given = [ct for ct, out in zip(cts, self.parts.given, strict=True) if out]
@@ -163,17 +185,22 @@ class VJP:
 
 class _PulledBack:
     """The static part of a pullback as a pytree; compared by identity. `given` says which outputs
-    have a tangent in the jaxpr."""
+    have a tangent in the jaxpr, `from_arguments` which residual each argument is, or None."""
 
-    __slots__ = ("in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given", "sharing")
+    __slots__ = (
+        "in_tree", "in_avals", "out_tree", "out_avals", "jaxpr", "given", "sharing",
+        "from_arguments",
+    )  # fmt: skip
 
     def __init__(self, pullback: VJP, jaxpr: ClosedJaxpr, given: list[bool]) -> None:
+        places = {id(x): k for k, x in enumerate(pullback.residuals)}
+        self.from_arguments = [places.get(i) for i in pullback._argument_ids]
         self.in_tree, self.in_avals = pullback.in_tree, pullback.in_avals
         self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
         self.jaxpr, self.given, self.sharing = jaxpr, given, pullback.sharing
 
 
-def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
+def _parts_of(pullback: VJP) -> _PulledBack:
     if pullback.parts is None:
         record = pullback.record
         tangents = record.out_tangents[: len(pullback.out_avals)]
@@ -183,7 +210,22 @@ def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
             pullback._argument_ids,
         )
         pullback.parts = _PulledBack(pullback, ClosedJaxpr(jaxpr, []), given)
-    return pullback._kept(), pullback.parts
+    return pullback.parts
+
+
+def _flatten_pullback(pullback: VJP) -> tuple[list, _PulledBack]:
+    parts = _parts_of(pullback)
+    return pullback._kept(), parts
+
+
+def _reached(tape: Sequence[Any], variables: Sequence[Any]) -> list:
+    """The equations of `tape` whose results depend on `variables`."""
+    live, kept = set(variables), []
+    for entry in tape:
+        if not live.isdisjoint([x for x in entry.invars if type(x) is Var]):
+            live.update(entry.outvars)
+            kept.append(entry)
+    return kept
 
 
 def _unflatten_pullback(parts: _PulledBack, residuals: Sequence[Any]) -> VJP:

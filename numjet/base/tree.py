@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .tree_paths import (
@@ -355,21 +355,21 @@ def is_tree_node(typ: type) -> bool:
     return kind_of(typ) is not None
 
 
-def flatten_one_level(tree: Any) -> tuple[list, Any]:
+def flatten_one_level(tree: Any) -> tuple[Sequence, Any]:
     """The children of the outermost node, and its static data.
 
-    tree: a pytree that is no leaf (ValueError). Result: (list, data); of a dictionary the data are
-    its keys.
+    tree: a pytree that is no leaf (ValueError). Result: (children, data); children is a list where
+    the node is one, else a tuple; of a dictionary the data are its keys.
 
     >>> from numjet import tree_util
     >>> tree_util.flatten_one_level({"a": 1, "b": [2]})
-    ([1, [2]], ('a', 'b'))
+    ((1, [2]), ('a', 'b'))
     """
     kind = kind_of(type(tree))
     if kind is None:
         raise ValueError(f"flatten_one_level: {type(tree).__name__} is a leaf, not a pytree node.")
     children, data = kind.flatten(tree)
-    return list(children), data
+    return list(children) if type(tree) is list else tuple(children), data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:

@@ -22,6 +22,7 @@ from numjet.base.tree import register_pytree_node, tree_flatten, tree_map
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import AbstractValue, ShapedArray
+from numjet.core.structural import convert
 from numjet.core.trace import Trace, Tracer, current_trace, set_trace
 
 
@@ -182,6 +183,9 @@ class Ref:
     def get(self, idx: Any = None) -> Any:
         """The value, or a part of it."""
         value = self.value()
+        weak = self.aval.weak_type and not isinstance(value, Tracer)
+        if value.weak_type != weak:
+            value = convert(value, value.dtype, weak)
         return value if _whole(idx) else value[self._index(idx)]
 
     def set(self, value: Any, idx: Any = None) -> None:
@@ -209,11 +213,11 @@ class Ref:
 
     def _fitting(self, what: str, value: Any, old: Any) -> Any:
         value = as_array(value)
-        if value.dtype != self.dtype and what == "swap" and value.weak_type:
+        if value.weak_type and what == "swap":
             # A Python number takes the reference's width, and keeps its kind.
             kinds = (dtypes.is_floating, dtypes.is_integer, dtypes.is_complex)
             if any(of(value.dtype) and of(self.dtype) for of in kinds):
-                value = value.astype(self.dtype)
+                value = convert(value, self.dtype)
         if value.dtype != self.dtype:
             raise ValueError(
                 f"Invalid dtype for `{what}`. Ref dtype: {self.dtype}. Value dtype: {value.dtype}. "

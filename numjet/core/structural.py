@@ -109,7 +109,8 @@ def _broadcast_abstract(
         )
     if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
         raise TypeError(
-            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly."
+            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly "
+            "and must not contain duplicates."
         )
     for axis, dim in enumerate(broadcast_dimensions):
         if x.shape[axis] not in (1, shape[dim]):

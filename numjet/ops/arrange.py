@@ -218,7 +218,8 @@ def broadcast_in_dim(
 
     operand: an array; its axis i becomes axis broadcast_dimensions[i], whose size it must have, or
     1. shape: of the result. out_sharding: the layout of the result. Derivative: the sum over what
-    was repeated. Raises TypeError for sizes that do not fit, and dimensions that do not ascend.
+    was repeated. Raises TypeError for sizes that do not fit, dimensions named twice, and where it
+    would only exchange axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
@@ -234,8 +235,11 @@ def broadcast_in_dim(
         # The layers below take equal shapes for an operand that stays as it is.
         raise TypeError(
             f"broadcast_in_dim: broadcast_dimensions {places} must name, in ascending order, an "
-            f"axis of shape {sizes} for each axis of {x.aval.str_short()}."
+            f"axis of shape {sizes} for each axis of {x.aval.str_short()}. Use lax.transpose."
         )
+    order = sorted(range(len(places)), key=places.__getitem__)
+    if order != [*range(x.aval.ndim)] and len({*places}) == x.aval.ndim:
+        x, places = transpose(x, order), tuple(sorted(places))
     return structural.broadcast_in_dim(x, sizes, places)
 
 

@@ -277,3 +277,14 @@ def test_eval_shape_of_references():
     np.testing.assert_array_equal(r[...], np.zeros(3))
     with pytest.raises(ValueError, match="references cannot be returned"):
         nj.eval_shape(lambda q: (q[0], q), r)
+
+
+def test_weak_types_of_what_is_written():
+    ref = nj.new_ref(jnp.float32(0))
+    ref[...] = 4.0
+    assert repr(ref) == "Ref(4., dtype=float32)" and not ref[...].weak_type
+    assert not ref.swap(5.0).weak_type and not nj.freeze(ref).weak_type
+    number = nj.new_ref(0.0)  # a Python number stays weak to who reads it
+    number[...] = jnp.float32(3)
+    assert number[...].weak_type
+    assert not nj.jit(lambda: (number.set(2.0), number[...]))()[1].weak_type

@@ -85,6 +85,18 @@ def test_stop_gradient_takes_pytrees() -> None:
     assert float(out["a"]) == 1.0 and out["b"][0].tolist() == [0, 1]
 
 
+def test_broadcast_in_dim_of_axes_in_another_order() -> None:
+    x = jnp.arange(6.0).reshape(3, 2, 1)
+    want = np.broadcast_to(np.transpose(x, (1, 0, 2)), (2, 3, 4))
+    put = lambda x: lax.broadcast_in_dim(x, (2, 3, 4), (1, 0, 2))  # noqa: E731
+    np.testing.assert_array_equal(put(x), want)
+    np.testing.assert_array_equal(nj.jit(nj.vmap(put))(x[None]), want[None])
+    ct = nj.grad(lambda x: (put(x) * want).sum())(x)
+    np.testing.assert_array_equal(ct, 4 * x)
+    with pytest.raises(TypeError, match="must not contain duplicates"):
+        lax.broadcast_in_dim(x, (3, 3, 4), (1, 1, 2))
+
+
 def test_broadcast_shapes() -> None:
     assert lax.broadcast_shapes((3, 1), (2,)) == (3, 2)
     with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
