@@ -54,9 +54,9 @@ from numjet.numpy.promote import (
     promote_dtypes,
     promote_inexact,
 )
-from numjet.numpy.ranges import vander
-from numjet.numpy.reductions import sum as sum_
-from numjet.numpy.shape import moveaxis, ravel, reshape
+from numjet.numpy.ranges import arange, vander
+from numjet.numpy.reductions import argmax, sum as sum_
+from numjet.numpy.shape import broadcast_to, moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort, searchsorted
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.scan import scan
@@ -404,21 +404,26 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return out
 
 
-def _front_padded(x: Any, n: int) -> Any:
-    return lax.pad(x, lax.full((), 0, x.aval.dtype), [(n - x.aval.shape[0], 0, 0)])
+def _sum_of_polynomials(x: Any, y: Any) -> Any:
+    """The longer of two with the other added to its end; coefficients may be arrays."""
+    if y.aval.shape[0] > x.aval.shape[0]:
+        x, y = y, x
+    start = x.aval.shape[0] - y.aval.shape[0]
+    end = add(getitem(x, slice(start, None)), broadcast_to(y, (y.aval.shape[0], *x.aval.shape[1:])))
+    return concatenate([getitem(x, slice(0, start)), end]) if start else end
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials.
 
     a1, a2: vectors of coefficients, the highest power first, which promote. Leading zeros stay.
+    Arrays have a coefficient in each row, and the shorter's broadcast to the longer's.
 
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([1, 0, 0]))
     Array([1, 1, 2], dtype=int32)
     """
     x, y = promote_dtypes(*as_arrays("polyadd", a1, a2))
-    n = max(x.aval.shape[0], y.aval.shape[0])
-    return add(_front_padded(x, n), _front_padded(y, n))
+    return _sum_of_polynomials(x, y)
 
 
 def polysub(a1: Any, a2: Any) -> Any:
@@ -576,14 +581,14 @@ def poly(seq_of_zeros: Any) -> Any:
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     """The roots of a polynomial, complex: the eigenvalues of its companion matrix.
 
-    p: a vector of coefficients, the highest power first. strip_zeros: leave out leading and
-    trailing zeros first, which needs known values (TypeError); without it leading ones give NaN.
+    p: a vector of coefficients, the highest power first. strip_zeros: leave out leading zeros
+    first, which needs known values (TypeError); without it they give NaN at the end, and roots that
+    are 0 stand before these.
 
     >>> jnp.roots(jnp.array([1, -3, 2])).round(3)
     Array([2.+0.j, 1.+0.j], dtype=complex64)
     """
     (p,) = promote_inexact(one_array("roots", p))
-    tail = 0
     if strip_zeros and p.aval.size > 1:
         known = concrete_or_none(p)
         if known is None:
@@ -595,16 +600,23 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         used = np.flatnonzero(known._value)
         if not used.size:
             return lax.full((0,), 0, dtypes.complex_of(p.aval.dtype))
-        tail = p.aval.shape[0] - 1 - int(used[-1])
-        p = getitem(p, slice(int(used[0]), int(used[-1]) + 1))
+        p = getitem(p, slice(int(used[0]), None))
     n = p.aval.shape[0] - 1
     if n < 1:
-        found = lax.full((0,), 0, dtypes.complex_of(p.aval.dtype))
-    else:
-        first = divide(negative(getitem(p, slice(1, None))), getitem(p, 0))
-        below = array(np.eye(n - 1, n), dtype=p.aval.dtype)
-        found = linalg.eigvals(concatenate([reshape(first, (1, n)), below], 0))
-    return concatenate([found, lax.full((tail,), 0, found.aval.dtype)]) if tail else found
+        return lax.full((0,), 0, dtypes.complex_of(p.aval.dtype))
+    places, leading = arange(n), 0
+    if not strip_zeros:
+        # Leading zeros go to the end, where each is a root 0, which takes the place of a NaN.
+        leading = argmax(not_equal(p, 0))
+        p = getitem(p, remainder(add(arange(n + 1), leading), n + 1))
+    first = divide(negative(getitem(p, slice(1, None))), getitem(p, 0))
+    below = array(np.eye(n - 1, n), dtype=p.aval.dtype)
+    found = linalg.eigvals(concatenate([reshape(first, (1, n)), below], 0))
+    if strip_zeros:
+        return found
+    found = getitem(found, argsort(equal(found, 0)))
+    nan = array(complex(np.nan, np.nan), dtype=found.aval.dtype)
+    return where(less(places, subtract(n, leading)), found, nan)
 
 
 def polyfit(

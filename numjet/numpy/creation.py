@@ -8,6 +8,7 @@ type.
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import numpy as np
 
 from numjet.api import interchange
 from numjet.api.devices import at_default, device_put
+from numjet.api.mapping import vmap
 from numjet.api.reshard import over_no_mesh
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
@@ -341,8 +343,8 @@ def _plain_dtype(dtype: Any) -> Any:
 def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
     """function(i, j, ..., **kwargs) of the positions of an array of `shape`.
 
-    function: called once, with an array of positions along each axis, of `shape` and `dtype`; so it
-    must work on arrays. kwargs: are handed on.
+    function: mapped over all positions: it is called once, with traced numbers of `dtype`, one for
+    each axis; what it returns has the axes of `shape` in front. kwargs: are handed on.
 
     >>> jnp.fromfunction(lambda i, j: i + 10 * j, (2, 3), dtype=int)
     Array([[ 0, 10, 20],
@@ -350,8 +352,10 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     """
     shape = canonical_shape(shape, "fromfunction")
     dtype = canonical_dtype(dtype, "fromfunction")
-    grids = [lax.broadcasted_iota(dtype, shape, i) for i in range(len(shape))]
-    return function(*grids, **kwargs)
+    rank, mapped = len(shape), functools.partial(function, **kwargs)
+    for i in reversed(range(rank)):
+        mapped = vmap(mapped, in_axes=tuple([0 if k == i else None for k in range(rank)]))
+    return mapped(*[lax.iota(dtype, n) for n in shape])
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -408,6 +412,8 @@ def load(file: IO[bytes] | str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
     Array([0, 1, 2], dtype=int32)
     """
     out = np.load(file, *args, **kwargs)
+    if isinstance(out, np.ndarray) and out.dtype == "V2":
+        out = out.view(dtypes.bfloat16)  # NumPy does not know the dtype that `save` wrote
     return array(out) if isinstance(out, np.ndarray) else out
 
 

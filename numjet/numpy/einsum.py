@@ -111,16 +111,12 @@ def _explicit(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]
         return subscripts.replace(" ", ""), as_arrays("einsum", *operands)
     every = [subscripts, *operands]
     pairs, rest = every[: len(every) // 2 * 2], every[len(every) // 2 * 2 :]
-    letters: dict[Any, str] = {}
+    # Letters in the order of the labels, which an implicit result is in.
+    used = {v for part in [*pairs[1::2], *rest] for v in part if v is not Ellipsis}
+    letters = dict(zip(sorted(used), sorted(string.ascii_letters), strict=False))
 
     def text(labels: Any) -> str:
-        out = []
-        for label in labels:
-            if label is Ellipsis:
-                out.append("...")
-            else:
-                out.append(letters.setdefault(label, string.ascii_letters[len(letters)]))
-        return "".join(out)
+        return "".join(["..." if label is Ellipsis else letters[label] for label in labels])
 
     labels = [text(p) for p in pairs[1::2]]
     written = ",".join(labels)

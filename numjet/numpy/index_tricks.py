@@ -507,11 +507,18 @@ class _AxisConcatenator:
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
         axis, least, place = self.axis, self.least, self.place
+        matrix = None
         if keys and isinstance(keys[0], str):
             directive, keys = keys[0], keys[1:]
             if directive in ("r", "c"):
-                raise NotImplementedError(f"r_[{directive!r}]: matrices are not supported.")
-            numbers = [int(v) for v in directive.split(",")]
+                matrix, directive = directive, f"{axis}"
+            try:
+                numbers = [int(v) for v in directive.split(",")]
+            except ValueError:
+                raise ValueError(
+                    f"could not understand directive {directive!r}. Write the axis, the least rank "
+                    "and the place of new axes, as in '0,2,1', or 'r' or 'c' for a matrix."
+                ) from None
             axis = numbers[0]
             least = numbers[1] if len(numbers) > 1 else least
             place = numbers[2] if len(numbers) > 2 else place
@@ -529,7 +536,10 @@ class _AxisConcatenator:
             else:
                 x = array(k)
                 parts.append(self._widen(reshape(x, (1,)) if not x.aval.ndim else x, least, place))
-        return concatenate(parts, axis)
+        out = concatenate(parts, axis)
+        if matrix is not None and out.aval.ndim == 1:
+            out = reshape(out, (1, -1) if matrix == "r" else (-1, 1))
+        return out
 
     @staticmethod
     def _widen(x: Any, least: int, place: int) -> Any:
@@ -547,7 +557,7 @@ class _R(_AxisConcatenator):
     """`r_[1:3, 0, x]`: slices, numbers and arrays joined along the first axis.
 
     Text first in the brackets, such as '0,2', gives the axis, the least rank and where new axes go,
-    as in NumPy; 'r' and 'c', which make matrices, raise NotImplementedError.
+    as in NumPy; 'r' makes a row of a vector, 'c' a column. Other text raises ValueError.
 
     >>> jnp.r_[1:3, 0, jnp.array([7, 8])]
     Array([1, 2, 0, 7, 8], dtype=int32)

@@ -12,9 +12,11 @@ from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import ones_like
+from numjet.numpy.cumulative import cumsum
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, subtract
 from numjet.numpy.fast import eager
-from numjet.numpy.logic import equal, isnan_of, less, logical_and, where
+from numjet.numpy.logic import isnan_of, less, less_equal, logical_or, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -24,19 +26,26 @@ from numjet.numpy.promote import (
     promote_inexact,
     refuse,
 )
-from numjet.numpy.reductions import any as any_, sum as sum_
+from numjet.numpy.reductions import all as all_, any as any_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, reshape
-from numjet.numpy.sorting import as_constant
+from numjet.numpy.sorting import argsort, as_constant
 from numjet.numpy.take import take_along_axis
 
 # So many positions of so many elements NumPy finds sooner than all are sorted: 10^4 elements take
 # 200 us instead of 400, but 10^5 take 1200 instead of 700.
 _FEW, _SMALL = 8, 20_000
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _quantile(
-    name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nans: bool
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    method: str,
+    keepdims: bool,
+    skip_nans: bool,
+    weights: Any = None,
 ) -> Any:
     x, q = as_arrays(name, a, q)
     if method not in _METHODS:
@@ -50,12 +59,19 @@ def _quantile(
     if q.aval.ndim > 1:
         raise ValueError(f"{name}: q must have rank <= 1, got shape {q.aval.shape}.")
     axes = canonical_axes(axis, x.aval.ndim, name)
-    kept = [i for i in range(x.aval.ndim) if i not in axes]
-    rows = moveaxis(x, tuple(kept), tuple(range(len(kept)))) if kept else x
-    rows = reshape(
-        rows, tuple([x.aval.shape[i] for i in kept]) + (math.prod([x.aval.shape[i] for i in axes]),)
-    )
-    if rows.aval.shape[-1]:
+    rows = _as_rows(x, axes)
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(
+            f"{name}: {method} doesn't support weights. Only method 'inverted_cdf' supports "
+            "weights."
+        )
+    if rows.aval.shape[-1] and method == "inverted_cdf":
+        if weights is None:
+            mass = ones_like(rows)
+        else:
+            mass = cast(_as_rows(_weights_of(name, weights, x, axis, axes), axes), wider)
+        out = _of_weighted_rows(rows, mass, q, skip_nans)
+    elif rows.aval.shape[-1]:
         known = not skip_nans and type(rows) is type(q) is ArrayImpl and eager()
         out = _of_known_rows(rows, q, method) if known else None
         if out is None:
@@ -73,6 +89,57 @@ def _converted(x: Any, dtype: Any) -> Any:
     if x.aval.dtype != dtype or not x.aval.weak_type:
         return cast(x, dtype)
     return lax.mul(x, scalar(1, dtype))
+
+
+def _as_rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """`x` with `axes` as its one last axis."""
+    kept = [i for i in range(x.aval.ndim) if i not in axes]
+    rows = moveaxis(x, tuple(kept), tuple(range(len(kept)))) if kept else x
+    return reshape(
+        rows, tuple([x.aval.shape[i] for i in kept]) + (math.prod([x.aval.shape[i] for i in axes]),)
+    )
+
+
+def _weights_of(name: str, weights: Any, x: Any, axis: Any, axes: tuple[int, ...]) -> Any:
+    """A weight for each element of `x`, from one for each or for each place along `axes`."""
+    weights = one_array(name, weights)
+    if dtypes.is_complex(weights.aval.dtype):
+        raise ValueError(f"{name}: Weights cannot be complex types.")
+    if weights.aval.shape == x.aval.shape:
+        return weights
+    if axis is None:
+        raise ValueError(
+            f"{name}: Weights shape must match 'a' shape when axis is None: got "
+            f"{weights.aval.shape} and {x.aval.shape}."
+        )
+    want = tuple([x.aval.shape[i] for i in axes])
+    if weights.aval.shape != want:
+        raise ValueError(
+            f"{name}: Weights shape {weights.aval.shape} must match reduction axes {want}, or the "
+            f"array's shape {x.aval.shape}."
+        )
+    return lax.broadcast_in_dim(weights, x.aval.shape, axes)
+
+
+def _of_weighted_rows(rows: Any, mass: Any, q: Any, skip_nans: bool) -> Any:
+    """The first element of each row up to which at least the part `q` of the row's weight lies."""
+    lead, n = rows.aval.shape[:-1], rows.aval.shape[-1]
+    nans = isnan_of(rows)
+    if skip_nans:
+        mass = where(nans, 0, mass)
+    order = argsort(rows, -1)
+    below = cumsum(take_along_axis(mass, order, -1), -1)
+    share = divide(below, lax.slice_in_dim(below, n - 1, n, axis=len(lead)))
+    wide = (*q.aval.shape, *lead, n)
+    level = lax.broadcast_in_dim(q, wide, tuple(range(q.aval.ndim)))
+    before = sum_(cast(less(broadcast(share, wide), level), dtypes.int32), -1)
+    index = minimum(before, n - 1)
+    flat = moveaxis(index, 0, -1) if q.aval.ndim else expand_dims(index, -1)
+    found = take_along_axis(take_along_axis(rows, order, -1), flat, -1)
+    out = moveaxis(found, -1, 0) if q.aval.ndim else reshape(found, lead)
+    bad = any_(less(mass, 0), -1)
+    bad = logical_or(bad, all_(nans, -1) if skip_nans else any_(nans, -1))
+    return where(broadcast(bad, out.aval.shape), scalar(np.nan, out.aval.dtype), out)
 
 
 def _of_known_rows(rows: ArrayImpl, q: ArrayImpl, method: str) -> Any:
@@ -146,9 +213,7 @@ def _between(method: str, below: Any, above: Any, low: Any, weight: Any) -> Any:
         return above
     if method == "midpoint":
         return multiply(add(below, above), 0.5)
-    even = equal(lax.rem(low, scalar(2, low.aval.dtype)), 0)
-    half = where(logical_and(equal(weight, 0.5), even), below, above)
-    return where(less(weight, 0.5), below, half)
+    return where(less_equal(weight, 0.5), below, above)  # nearest
 
 
 def quantile(
@@ -167,16 +232,18 @@ def quantile(
     a: real numbers of any shape; integers count as floats, whose dtype the result has. q: a number
     in [0, 1] or a vector of them, which then is the first axis of the result. axis: an integer, a
     tuple of them, or None for all. method: what stands between two elements: 'linear', 'lower',
-    'higher', 'midpoint' or 'nearest' (ValueError for NumPy's others). keepdims: reduced axes stay
-    with size 1. NaN where an element is. The derivative goes to the elements that were
-    interpolated. ValueError for complex numbers; out, overwrite_input and weights raise
-    NotImplementedError.
+    'higher', 'midpoint', 'nearest' (the lower of two as near) or 'inverted_cdf' (the first element
+    up to which the part q lies); ValueError for NumPy's others. keepdims: reduced axes stay with
+    size 1. weights: for 'inverted_cdf' (NotImplementedError for others), how much each element
+    counts, of `a`'s shape or that of `axis`; NaN where one is negative. NaN where an element is.
+    The derivative goes to the elements that were interpolated. ValueError for complex numbers and
+    weights of another shape; out and overwrite_input raise NotImplementedError.
 
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0, 8.0]), jnp.array([0.0, 0.5]))
     Array([1., 3.], dtype=float32)
     """
-    refuse("quantile", out=out, overwrite_input=overwrite_input, weights=weights)
-    return _quantile("quantile", a, q, axis, method, keepdims, False)
+    refuse("quantile", out=out, overwrite_input=overwrite_input)
+    return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
 
 
 def nanquantile(
@@ -197,8 +264,8 @@ def nanquantile(
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
     Array(2.5, dtype=float32)
     """
-    refuse("nanquantile", out=out, overwrite_input=overwrite_input, weights=weights)
-    return _quantile("nanquantile", a, q, axis, method, keepdims, True)
+    refuse("nanquantile", out=out, overwrite_input=overwrite_input)
+    return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
 
 
 def percentile(

@@ -197,11 +197,13 @@ def linspace(
     step = divide(subtract(stop, start), gaps) if gaps > 0 else lax.full((), np.nan, computed)
     lanes = (num,) + (1,) * len(shape)
     if num > 1:
-        # The fraction is taken of both ends, so that the last value is exactly `stop`.
-        t = divide(lax.reshape(cast(arange(num), real), lanes), scalar(gaps, real))
-        t = broadcast(cast(t, computed), (num, *shape))
-        low, high = (broadcast(x, (num, *shape)) for x in (start, stop))
-        out = add(multiply(low, subtract(1, t)), multiply(high, t))
+        # Both ends have their part in each value. `stop` is divided first: from 0 to 25 in five
+        # steps all values are whole, where the third would be 25 * float32(0.6) > 15.
+        part = cast(divide(scalar(1, real), scalar(gaps, real)), computed)
+        at = cast(lax.reshape(cast(arange(num), real), lanes), computed)
+        at = broadcast(at, (num, *shape))
+        low, high = (broadcast(x, (num, *shape)) for x in (start, multiply(stop, part)))
+        out = add(multiply(low, subtract(1, multiply(at, part))), multiply(high, at))
         if endpoint:
             last = broadcast(lax.reshape(stop, (1, *shape)), (1, *shape))
             out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)

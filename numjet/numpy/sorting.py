@@ -191,30 +191,39 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """`a` rearranged along `axis`: what is before `kth` is not larger, what is behind it not
     smaller.
 
-    a: an array of any dtype. kth: a Python integer. Here the result is sorted throughout, which
-    fulfils that. ValueError for a position out of range.
+    a: an array of any dtype. kth: a Python integer. What is before `kth` ascends here, what is
+    behind it descends. ValueError for a position out of range.
 
     >>> jnp.partition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(2, dtype=int32)
     """
     x = one_array("partition", a)
     axis = canonical_axis(axis, x.aval.ndim, "partition")
-    canonical_axis(index_of(kth), x.aval.shape[axis], "partition: kth")
-    return sort(x, axis)
+    kth = canonical_axis(index_of(kth), x.aval.shape[axis], "partition: kth")
+    below, above = _halves(sort(x, axis), kth, axis)
+    return lax.concatenate([below, lax.rev(above, (axis,))], axis)
+
+
+def _halves(x: Any, kth: int, axis: int) -> tuple[Any, Any]:
+    n = x.aval.shape[axis]
+    return lax.slice_in_dim(x, 0, kth + 1, axis=axis), lax.slice_in_dim(x, kth + 1, n, axis=axis)
 
 
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
-    """The positions in `a` from which `partition` would take the elements.
+    """Positions that part `a`: of the smallest elements, ascending, up to place `kth`; then others.
 
-    a: an array of any dtype. kth: a Python integer. axis: along which. Returns int32.
+    a: an array of any dtype. kth: a Python integer. axis: along which. Returns int32; the positions
+    behind `kth` ascend themselves.
 
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(3, dtype=int32)
     """
     x = one_array("argpartition", a)
     axis = canonical_axis(axis, x.aval.ndim, "argpartition")
-    canonical_axis(index_of(kth), x.aval.shape[axis], "argpartition: kth")
-    return cast(argsort(x, axis), dtypes.int32, x.aval.weak_type)
+    kth = canonical_axis(index_of(kth), x.aval.shape[axis], "argpartition: kth")
+    below, above = _halves(argsort(x, axis), kth, axis)
+    places = lax.concatenate([below, sort(above, axis)], axis)
+    return cast(places, dtypes.int32, x.aval.weak_type)
 
 
 # ------------------------------------------------------------------ searching

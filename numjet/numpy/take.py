@@ -392,17 +392,16 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     """Functions by conditions, element by element: the value of that of the last condition that
     holds.
 
-    x: an array, whose dtype the result has. condlist: arrays of booleans. funclist: as many
-    functions, called as f(x, *args, **kw) on all of x, or numbers; one more (0 by default) is for
-    the elements where none holds. ValueError for another number of them.
+    x: an array, whose dtype the result has. condlist: arrays of booleans, or numbers that hold for
+    all; an array is a list of its rows. funclist: as many functions, called as f(x, *args, **kw) on
+    all of x, or numbers; one more (0 by default) is for the elements where none holds. ValueError
+    for another number of them.
 
     >>> x = jnp.array([-2.0, 0.5, 3.0])
     >>> jnp.piecewise(x, [x < 0, x > 1], [lambda v: -v, jnp.square, 0.0])
     Array([2., 0., 9.], dtype=float32)
     """
     x = one_array("piecewise", x)
-    if isinstance(condlist, (Array, np.ndarray)) and condlist.ndim == x.aval.ndim:
-        condlist = [condlist]
     conditions = [as_bool(one_array("piecewise", c)) for c in condlist]
     functions = list(funclist)
     if len(functions) == len(conditions):

@@ -120,6 +120,7 @@ def test_a_layout_as_text(capsys) -> None:
 def test_names_of_the_registry() -> None:
     registry = nj.tree_util.default_registry
     assert registry.flatten_one_level([1, 2])[0] == [1, 2]
+    assert registry.flatten_one_level({"b": 3, "a": [1]}) == (([1], 3), ("a", "b"))
     assert registry.flatten_one_level(1) is None and registry.is_node(dict)
     assert registry.flatten({"a": 1})[0] == [1]
 

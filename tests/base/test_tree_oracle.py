@@ -64,7 +64,7 @@ def facts(node, other):
         structure.num_leaves and outcome(lambda: tu.tree_transpose(
             structure, tu.tree_structure(other), tu.tree_map(lambda _: other, node))),
         outcome(lambda: tu.treedef_tuple([structure, tu.tree_structure(other)])),
-        outcome(lambda: tu.flatten_one_level(node)[0]),
+        outcome(lambda: list(tu.flatten_one_level(node)[0])),
         outcome(lambda: tu.all_leaves([node, other])),
     ]
 

@@ -1,0 +1,135 @@
+"""Cases that JAX's reference describes, beyond what NumPy's functions of the same names do."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+
+
+def test_einsum_with_numbers_has_an_implicit_result_in_their_order() -> None:
+    x = jnp.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(jnp.einsum(x, (1, 0)), np.transpose(x))
+    np.testing.assert_array_equal(jnp.einsum(x, (7, 3)), np.transpose(x))
+    np.testing.assert_array_equal(jnp.einsum(x, (5, 1), x, (5, 2)), np.transpose(x) @ x)
+    np.testing.assert_array_equal(jnp.einsum(x, (30, 1), (30, 1)), x)
+
+
+def test_fromfunction_is_mapped_over_places() -> None:
+    shapes = []
+
+    def row(i):
+        shapes.append(i.shape)
+        return (i + 2) * jnp.arange(3)
+
+    np.testing.assert_array_equal(jnp.fromfunction(row, (2,)), [[0, 2, 4], [0, 3, 6]])
+    assert shapes == [()]
+    both = jnp.fromfunction(lambda i, j, k: (i - j, k), (2, 3), k=7, dtype=int)
+    np.testing.assert_array_equal(both[0], [[0, -1, -2], [1, 0, -1]])
+    assert both[1].shape == (2, 3) and int(both[1][1, 1]) == 7
+
+
+def test_polynomials_of_arrays() -> None:
+    one, two = jnp.array([[1, 2, 3]]), jnp.array([[4, 0, 1], [2, 2, 5]])
+    np.testing.assert_array_equal(jnp.polyadd(one, two), [[4, 0, 1], [3, 4, 8]])
+    np.testing.assert_array_equal(jnp.polysub(one, two), [[-4, 0, -1], [-1, 0, -2]])
+    np.testing.assert_array_equal(jnp.polyadd(two, jnp.array([3])), [[4, 0, 1], [5, 5, 8]])
+    with pytest.raises(ValueError, match="roadcast"):
+        jnp.polyadd(jnp.arange(3), two)
+
+
+def test_matrices_of_r_and_c() -> None:
+    a, b = [4, 5], [6, 7]
+    np.testing.assert_array_equal(jnp.r_["r", a, b], [[4, 5, 6, 7]])
+    np.testing.assert_array_equal(jnp.r_["c", a, b], [[4], [5], [6], [7]])
+    np.testing.assert_array_equal(jnp.c_["r", a, b], [[4, 6], [5, 7]])
+    square = jnp.eye(2)
+    np.testing.assert_array_equal(jnp.r_["r", square, square], np.r_[np.eye(2), np.eye(2)])
+    with pytest.raises(ValueError, match="could not understand directive 'x'"):
+        jnp.r_["x", a]
+
+
+def test_partition_descends_behind_the_pivot() -> None:
+    x = jnp.array([6, 2, 9, 4, 2, 7])
+    np.testing.assert_array_equal(jnp.partition(x, 2), [2, 2, 4, 9, 7, 6])
+    np.testing.assert_array_equal(jnp.argpartition(x, 2), [1, 4, 3, 0, 2, 5])
+    np.testing.assert_array_equal(jnp.partition(x.reshape(3, 2), -2, axis=0)[1], [6, 4])
+
+
+def test_steps_of_linspace_that_are_whole() -> None:
+    np.testing.assert_array_equal(jnp.linspace(0, 25, 6), [0, 5, 10, 15, 20, 25])
+    counts, _ = jnp.histogram(jnp.array([1, 4, 15, 15, 19]), range=(0, 25), bins=5)
+    np.testing.assert_array_equal(counts, [2, 0, 0, 3, 0])
+
+
+def test_files_of_bfloat16() -> None:
+    file = io.BytesIO()
+    jnp.save(file, jnp.array([1.5, -2.0], dtype="bfloat16"))
+    file.seek(0)
+    got = jnp.load(file)
+    assert got.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(got.astype("float32"), [1.5, -2.0])
+
+
+X = jnp.array([30.0, 10.0, 20.0, 50.0, 40.0])
+MASS = jnp.array([1, 2, 0, 1, 3])
+
+
+@pytest.mark.parametrize("part, want", [(0.1, 10), (1 / 3, 30), (0.5, 40), (0.8, 40), (1.0, 50)])
+def test_quantiles_by_weight(part: float, want: float) -> None:
+    got = jnp.quantile(X, part, weights=MASS, method="inverted_cdf")
+    assert float(got) == want
+    assert float(jnp.percentile(X, 100 * part, weights=MASS, method="inverted_cdf")) == want
+
+
+def test_quantiles_by_weight_of_axes() -> None:
+    x = jnp.arange(12.0).reshape(3, 4)
+    by = {"weights": jnp.array([1, 2, 3]), "method": "inverted_cdf"}
+    want = [[4, 5, 6, 7], [8, 9, 10, 11]]
+    np.testing.assert_array_equal(jnp.quantile(x, jnp.array([0.4, 0.6]), axis=0, **by), want)
+    holed = x.at[2, 0].set(jnp.nan)
+    assert np.isnan(jnp.quantile(holed, 0.6, axis=0, **by)[0])
+    np.testing.assert_array_equal(jnp.nanquantile(holed, 0.6, axis=0, **by), [4, 9, 10, 11])
+    shape = jnp.quantile(x[None], 0.5, axis=(0, 2), weights=x[None], method="inverted_cdf").shape
+    assert shape == (3,)
+    assert np.isnan(jnp.quantile(X, 0.5, weights=-MASS, method="inverted_cdf"))
+    assert float(jnp.quantile(X, 0.5, method="inverted_cdf")) == 30
+
+
+def test_weights_of_quantiles_that_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="Only method 'inverted_cdf' supports weights"):
+        jnp.quantile(X, 0.5, weights=MASS)
+    with pytest.raises(ValueError, match=r"Weights shape \(2,\) must match reduction axes \(5,\)"):
+        jnp.quantile(X, 0.5, axis=0, weights=MASS[:2], method="inverted_cdf")
+    with pytest.raises(ValueError, match="when axis is None"):
+        jnp.quantile(X, 0.5, weights=MASS[:2], method="inverted_cdf")
+    with pytest.raises(ValueError, match="cannot be complex"):
+        jnp.quantile(X, 0.5, weights=MASS * 1j, method="inverted_cdf")
+
+
+def test_the_nearer_element_is_the_lower_of_two() -> None:
+    parts = jnp.array([0.125, 0.25, 0.375, 0.5, 0.625, 0.875])
+    got = jnp.quantile(jnp.arange(5), parts, method="nearest")
+    np.testing.assert_array_equal(got, [0, 1, 1, 2, 2, 3])
+
+
+def test_conditions_of_piecewise_that_are_numbers() -> None:
+    x = jnp.arange(4)
+    chosen = jnp.piecewise(x, jnp.array([False, True]), [1, lambda x: 2 * x])
+    np.testing.assert_array_equal(chosen, [0, 2, 4, 6])
+    np.testing.assert_array_equal(jnp.piecewise(x, [True, False, True], [5, 6, 7, 8]), [7] * 4)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_roots_of_leading_zeros_are_nan(jitted: bool) -> None:
+    roots = lambda p: jnp.roots(p, strip_zeros=False)  # noqa: E731
+    roots = nj.jit(roots) if jitted else roots
+    got = roots(jnp.array([0, 0, 2, 4, 0]))
+    np.testing.assert_allclose(got[:2], [-2, 0], atol=1e-6)
+    assert np.isnan(got[2:].real).all() and np.isnan(got[2:].imag).all()
+    assert np.isnan(roots(jnp.zeros(3))).all()
+    np.testing.assert_allclose(jnp.roots(jnp.array([0, 2, 4, 0])), [0, -2], atol=1e-6)
