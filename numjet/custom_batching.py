@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.api.custom import RULES
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
 from numjet.core.jaxpr import ClosedJaxpr
@@ -39,6 +40,12 @@ class custom_vmap:  # noqa: N801 - a decorator
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         self.vmap_rule: Callable | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        fun = self.__dict__.get("fun")
+        if name in RULES and hasattr(fun, name):
+            return getattr(fun, name)
+        raise AttributeError(f"'custom_vmap' object has no attribute {name!r}")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

@@ -129,8 +129,20 @@ def _traced(x: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves(x))
 
 
+# Methods that set a rule: decorators hand those they lack on to the function they decorate.
+RULES = frozenset({"def_vmap", "defjvp", "defjvps", "defvjp"})
+
+
 class _CustomRule:
     """What both decorators share."""
+
+    def __getattr__(self, name: str) -> Any:
+        # Rules of decorators below this one are set through it.
+        if name in RULES:
+            fun = self.__dict__.get("fun")
+            if hasattr(fun, name):
+                return getattr(fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __init__(
         self, fun: Callable, nondiff_argnums: Sequence[int] | int = (), nondiff_argnames: Any = ()

@@ -451,3 +451,24 @@ def test_values_that_a_function_closes_over_have_no_derivative(name: str) -> Non
 def test_a_rule_that_uses_such_a_value_is_refused(name: str, rule: Callable) -> None:
     with pytest.raises(nj.errors.UnexpectedTracerError):
         OF_CLOSURES[name][0](lambda c: scaled_by(c, rule))(2.0)
+
+
+def test_rules_of_a_decorator_are_set_through_another():
+    @nj.custom_vjp
+    @nj.custom_batching.custom_vmap
+    def f(x, y):
+        return x * y
+
+    @f.def_vmap
+    def mapped(axis_size, in_batched, xs, ys):
+        return xs + ys, True
+
+    f.defvjp(lambda x, y: (f(x, y), y), lambda y, ct: (3 * ct * y, ct))
+    np.testing.assert_array_equal(nj.vmap(f)(jnp.arange(3.0), jnp.ones(3)), [1, 2, 3])
+    assert float(nj.grad(f)(2.0, 5.0)) == 15
+    assert not hasattr(nj.custom_vjp(lambda x: x), "def_vmap")
+    assert not hasattr(nj.custom_batching.custom_vmap(lambda x: x), "defjvp")
+
+    g = nj.custom_batching.custom_vmap(nj.custom_jvp(jnp.sin))
+    g.defjvp(lambda primals, tangents: (g(*primals), 7 * tangents[0]))
+    assert float(nj.jvp(g.fun, (1.0,), (1.0,))[1]) == 7
