@@ -352,7 +352,8 @@ def fromfunction(function: Callable, shape: Any, *, dtype: Any = float, **kwargs
     """
     shape = canonical_shape(shape, "fromfunction")
     dtype = canonical_dtype(dtype, "fromfunction")
-    rank, mapped = len(shape), functools.partial(function, **kwargs)
+    rank = len(shape)
+    mapped: Callable = functools.partial(function, **kwargs)
     for i in reversed(range(rank)):
         mapped = vmap(mapped, in_axes=tuple([0 if k == i else None for k in range(rank)]))
     return mapped(*[lax.iota(dtype, n) for n in shape])
