@@ -58,17 +58,17 @@ class _Axes:
     def _of_type(self, kind: AxisType) -> tuple:
         return tuple([n for n, t in zip(self.axis_names, self.axis_types) if t is kind])
 
-    @property
+    @functools.cached_property
     def auto_axes(self) -> tuple:
         """The names of the axes of type Auto."""
         return self._of_type(AxisType.Auto)
 
-    @property
+    @functools.cached_property
     def explicit_axes(self) -> tuple:
         """The names of the axes of type Explicit."""
         return self._of_type(AxisType.Explicit)
 
-    @property
+    @functools.cached_property
     def manual_axes(self) -> tuple:
         """The names of the axes of type Manual."""
         return self._of_type(AxisType.Manual)
@@ -81,17 +81,17 @@ class _Axes:
     def _all(self, kind: AxisType) -> bool:
         return bool(self.axis_types) and all(t is kind for t in self.axis_types)
 
-    @property
+    @functools.cached_property
     def are_all_axes_auto(self) -> bool:
         """Whether there are axes and each is of type Auto."""
         return self._all(AxisType.Auto)
 
-    @property
+    @functools.cached_property
     def are_all_axes_explicit(self) -> bool:
         """Whether there are axes and each is of type Explicit."""
         return self._all(AxisType.Explicit)
 
-    @property
+    @functools.cached_property
     def are_all_axes_manual(self) -> bool:
         """Whether there are axes and each is of type Manual."""
         return self._all(AxisType.Manual)

@@ -321,6 +321,18 @@ class NamedSharding(Sharding):
     def layout(self, ndim: int, have: Any = None, alone: bool = False) -> tuple:
         """For each of `ndim` dimensions the axes of the mesh that cut it; UNCONSTRAINED ones are
         cut as `have` says. alone: with axes of the mesh of length 1."""
+        if have is not None or alone:
+            return self._axes_by_dimension(ndim, have, alone)
+        found = self._layouts.get(ndim)
+        if found is None:
+            found = self._layouts[ndim] = self._axes_by_dimension(ndim, None, False)
+        return found
+
+    @functools.cached_property
+    def _layouts(self) -> dict:
+        return {}  # what `layout` said, by the number of dimensions
+
+    def _axes_by_dimension(self, ndim: int, have: Any, alone: bool) -> tuple:
         out = []
         for i in range(ndim):
             entry = self.spec[i] if i < len(self.spec) else None
