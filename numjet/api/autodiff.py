@@ -32,6 +32,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
+from numjet.core.names import transformation
 from numjet.core.primitive import Zero
 from numjet.core.refs import RefUse, hold
 from numjet.core.structural import convert, instantiate
@@ -80,7 +81,8 @@ def jvp(
         for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))
     ]
     flat = Flat("jvp", fun, in_tree, has_aux)
-    outs, out_tangents, _ = jvp_call(flat, leaves, checked)
+    with transformation("jvp"):
+        outs, out_tangents, _ = jvp_call(flat, leaves, checked)
     n = flat.n_out
     result = flat.unflatten(outs[:n]), flat.unflatten(
         [_dense_tangent(t) for t in out_tangents[:n]]

@@ -25,6 +25,7 @@ from numjet.base.errors import IndivisibleError
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
+from numjet.core.names import transformation
 from numjet.core.refs import AbstractRef, Ref, refuse_returned
 from numjet.core.remote import RemoteArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
@@ -102,7 +103,8 @@ def vmap(
         axis = Axis(size, axis_name, spmd_axis_name)
         if Placed.active:
             axis.placed = _placed_axis(leaves, dims)
-        outs, out_dims = batch_call(flat, axis, leaves, dims)
+        with transformation("vmap"):
+            outs, out_dims = batch_call(flat, axis, leaves, dims)
         for i in reversed(refs):
             refs[i].put(_place(outs.pop(), out_dims.pop(), dims[i], size))
 

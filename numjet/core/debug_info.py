@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NamedTuple
 
+from numjet.base.name_stack import NameStack
+
 
 class DebugInfo(NamedTuple):
     """What is known of a traced function: what traces it, its name and place, the names of its
@@ -64,11 +66,14 @@ class DebugInfo(NamedTuple):
         return tuple(known) if fits else ("",) * expected_count
 
 
+NO_NAMES = NameStack()
+
+
 class SourceInfo(NamedTuple):
-    """Where an equation comes from: the user's line, and the names around it (not kept here)."""
+    """Where an equation comes from: the user's line, and the names of the scopes around it."""
 
     traceback: Any
-    name_stack: Any = ""
+    name_stack: Any = NO_NAMES
 
     def replace(self, **changes: Any) -> SourceInfo:
         """This with other fields."""

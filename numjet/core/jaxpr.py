@@ -82,7 +82,8 @@ class Eqn:
     @property
     def source_info(self) -> Any:
         """The user's line, as programs that rewrite jaxprs hand it on: a `SourceInfo`."""
-        return _told().SourceInfo(self.source)
+        told = _told()
+        return told.SourceInfo(self.source, getattr(self.source, "names", told.NO_NAMES))
 
     @property
     def ctx(self) -> Any:
@@ -259,7 +260,12 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
-        out = eqn.primitive.bind(*values, **eqn.params)
+        entered = getattr(eqn.source, "entered", None)
+        if entered is not None:  # a line with the names of scopes (`core.names`)
+            with entered():
+                out = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            out = eqn.primitive.bind(*values, **eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:

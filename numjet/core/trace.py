@@ -39,6 +39,8 @@ class Source:
     """The user's line that made an equation: file, line and function."""
 
     __slots__ = ("code", "line", "at")
+    # Of lines with the names of scopes (`core.names`): a context within these names.
+    entered: Any = None
 
     def __init__(self, code: Any, line: int, at: int) -> None:
         self.code, self.line, self.at = code, line, at

@@ -1,52 +1,14 @@
-"""Where equations come from: lines, and the names of scopes around them.
-
-Names of scopes are kept for who asks for the current ones; equations do not hold them.
-"""
+"""Where equations come from: lines, and the names of scopes around them."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
-from numjet.core import trace
+from numjet.base.name_stack import NameStack as NameStack
+from numjet.core import names, trace
 from numjet.core.debug_info import SourceInfo as SourceInfo
-
-
-class NameStack:
-    """Names of scopes, the outermost first; `str()` joins them with slashes."""
-
-    __slots__ = ("stack",)
-
-    def __init__(self, stack: tuple[str, ...] = ()) -> None:
-        self.stack = stack
-
-    def extend(self, name: str) -> NameStack:
-        """This with a scope inside."""
-        return NameStack((*self.stack, name))
-
-    def transform(self, transform_name: str) -> NameStack:
-        """This inside a transformation."""
-        return NameStack((f"{transform_name}({self})",))
-
-    def __add__(self, other: NameStack) -> NameStack:
-        return NameStack(self.stack + other.stack)
-
-    def __len__(self) -> int:
-        return len(self.stack)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NameStack) and self.stack == other.stack
-
-    def __hash__(self) -> int:
-        return hash(self.stack)
-
-    def __str__(self) -> str:
-        return "/".join(self.stack)
-
-
-_names: ContextVar[NameStack] = ContextVar("numjet.name_stack", default=NameStack())  # noqa: B039
 
 
 def current() -> SourceInfo:
@@ -77,7 +39,7 @@ def current_name_stack() -> NameStack:
     ...     print(source_info_util.current_name_stack())
     layer
     """
-    return _names.get()
+    return names.current_names.get()
 
 
 def new_name_stack(name: str = "") -> NameStack:
@@ -103,11 +65,8 @@ def set_name_stack(name_stack: NameStack) -> Iterator[None]:
     ...     print(source_info_util.current_name_stack())
     a/b
     """
-    token = _names.set(name_stack)
-    try:
+    with names.names_set(name_stack):
         yield
-    finally:
-        _names.reset(token)
 
 
 @contextlib.contextmanager
@@ -135,7 +94,7 @@ def transform_name_stack(name: str) -> Any:
     >>> with source_info_util.extend_name_stack("layer"):
     ...     with source_info_util.transform_name_stack("jvp"):
     ...         print(source_info_util.current_name_stack())
-    jvp(layer)
+    layer/jvp()
     """
     return set_name_stack(current_name_stack().transform(name))
 

@@ -13,6 +13,7 @@ from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.avals import Placed, ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.names import named as named_line
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate, placed_like
 from numjet.core.trace import (
@@ -95,7 +96,7 @@ class JVPTrace(Trace):
             and not primitive.higher_order
         )
         if named:
-            staging.source = hooks.user_line()
+            staging.source = named_line(hooks.user_line())
         try:
             if not active or primitive.jvp is None:
                 return parent.process(primitive, tuple(primals), params)

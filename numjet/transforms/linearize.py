@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from numjet.core.lowering import Host
+from numjet.core.names import current_names, named, transformation
 from numjet.core.primitive import Primitive
 from numjet.core.trace import (
     EVAL,
@@ -100,7 +101,11 @@ class PartialTrace(Trace):
         effects = primitive.effects
         if effects is not NO_EFFECTS:
             effects = primitive.effects_of(params, tuple(avals))
-        source = None if self.staging is None else self.staging.source
+        source = None
+        if self.staging is not None:
+            source = self.staging.source
+            if source is None and current_names.get().scoped:
+                source = named(hooks.user_line())
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out]
             self.tape.append(Eqn(inputs, outvars, primitive, params, effects, source))
@@ -195,7 +200,7 @@ def linearize(
         tangent = partial.new_unknown(x.aval.tangent())
         in_vars.append(tangent.jaxpr_var)
         ins.append(x if tangent.aval.dtype == dtypes.float0 else JVPTracer(trace, x, tangent))
-    with set_trace(trace):
+    with set_trace(trace), transformation("jvp"):
         outs = fun(*ins)
     primal_outs, tangents = split_outputs(trace, outs)
     out_tangents = [

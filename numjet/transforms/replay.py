@@ -22,6 +22,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo
+from numjet.core.names import named as named_line
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.transforms.jvp import JVPTrace, JVPTracer
 from numjet.transforms.linearize import PartialTrace, PartialTracer
@@ -152,7 +153,7 @@ class ReplayTrace(JVPTrace):
             return out
         line = stage.source
         if line is None:
-            stage.source = hooks.user_line()
+            stage.source = named_line(hooks.user_line())
         try:
             source = stage.source
             values.extend(variables)

@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, errors
+from numjet.base.name_stack import NameStack
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
+from numjet.core.names import current_names, name_equations, names_set
 from numjet.core.primitive import Primitive
 from numjet.core.refs import Cell, Ref, RefUse, read_under
 from numjet.core.shared import Flow
@@ -57,7 +59,7 @@ class StageTrace(Trace):
 
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
-        "_const_of", "effects", "source", "done", "refs", "forms", "own", "flows",
+        "_const_of", "effects", "source", "done", "refs", "forms", "own", "flows", "marks",
     )  # fmt: skip
     name = "staging"
 
@@ -84,6 +86,8 @@ class StageTrace(Trace):
         self.own: dict[int, Any] = {}
         # What varies along axes of `shard_map`; None: nobody knows (`transforms.varying`).
         self.flows = flows
+        # Where the names of scopes changed: how many equations there were, and the names.
+        self.marks: list[tuple[int, NameStack]] = []
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
         var = Var(aval)
@@ -221,6 +225,8 @@ class StageTrace(Trace):
         if self.refs is not None:
             outs = self._close_refs(outs, use)
         outvars = [self.atom(x) for x in outs]
+        if self.marks:
+            name_equations(self.eqns, self.marks)
         count, last, name = len(self.consts), len(self.eqns), self.fun_name or None
         jaxpr = Jaxpr(self.constvars, self.invars, outvars, self.eqns, self.effects, name)
         consts = self.consts
@@ -288,6 +294,9 @@ def stage(
     Returns the jaxpr and the values of its constvars (Arrays, or tracers of enclosing traces).
     `use` says how references from outside are handed on, `flows` what is known of the arguments.
     """
+    if current_names.get().stack:  # a function begins without names
+        with names_set(NameStack()):
+            return stage(fun, in_avals, fun_name, names, use, flows)
     trace = StageTrace(fun_name, names, flows)
     with set_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])

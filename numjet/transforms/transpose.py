@@ -14,6 +14,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
+from numjet.core.names import NamedSource, names_set
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_any, placed_like
 from numjet.core.trace import EVAL, current_trace
@@ -91,7 +92,8 @@ def _backward(
             )
         if staging is not None:
             # What a rule binds comes from the line of its equation, a user's function from its own.
-            staging.source = line if primitive.higher_order else eqn.source or line
+            told = eqn.source.transposed() if type(eqn.source) is NamedSource else eqn.source
+            staging.source = line if primitive.higher_order else told or line
         results: Any = None
         placed = Placed.active and any_placed([v.aval for v in (*eqn.invars, *eqn.outvars)])
         if patterns is not None and several is None and not placed:
@@ -100,6 +102,9 @@ def _backward(
             cts = single if several is None else several
             if placed:
                 results = _as_operands(eqn, cts, env, linear)
+            elif primitive.higher_order and type(eqn.source) is NamedSource:
+                with names_set(eqn.source.transposed().names):
+                    results = _by_rule(eqn, cts, env, linear)
             else:
                 results = _by_rule(eqn, cts, env, linear)
         for x, ct in zip(eqn.invars, results, strict=True):

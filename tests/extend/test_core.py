@@ -479,7 +479,7 @@ def test_lines_and_names_of_scopes():
         with source_info_util.reset_name_stack():
             assert str(source_info_util.current_name_stack()) == ""
         with source_info_util.transform_name_stack("jvp"):
-            assert str(source_info_util.current_name_stack()) == "jvp(a/b)"
+            assert str(source_info_util.current_name_stack()) == "a/b/jvp()"
     with source_info_util.user_context(None, name_stack=stack):
         assert source_info_util.current().name_stack == stack
     assert lu.wrap_init(lambda: 0).debug_info is None
