@@ -3,8 +3,9 @@ where such calls come often.
 
 `as_program(function)` wraps a public function: called on concrete arrays of `LARGE` elements or
 more while nothing traces, it runs compiled, so that what it is made of passes memory once and runs
-on all cores; on those of `DEAR` elements or more it does so from the `OFTEN`th call of a kind on,
-by native code that knows these calls (`native.calls`); else it is the function itself. Applied by
+on all cores; on those of `DEAR` elements or more it runs compiled for its first kinds of calls, and
+for later kinds from the `OFTEN`th call on, by native code that knows these calls (`native.calls`);
+else it is the function itself. Applied by
 the public namespaces to functions whose results' shapes do not depend on values. What would break
 it: a function that reads values without asking for them, or whose results are not unique
 (eigenvectors), which may then be others from one call to the next.
@@ -38,8 +39,10 @@ from numjet.transforms.stage import hoist_consts, stage
 _MAX_PROGRAMS = 64
 # So many kinds of calls with small operands are counted, for each function.
 _MAX_MET = 512
-# Small operands are compiled for when a call of their kind (avals, other arguments) comes for so
-# many times: compiling takes as long as a thousand calls, and sizes may change with each call.
+# Small operands are compiled for at once, so that equal calls give equal bits, for so many kinds of
+# calls (avals, other arguments); later kinds when a call comes for the `OFTEN`th time, as sizes may
+# change with each call and compiling takes as long as a thousand calls.
+AT_ONCE = 10
 OFTEN = 5
 
 _OPERANDS = (ArrayImpl, DeferredArray, float)
@@ -77,7 +80,7 @@ def as_program(
     large: bool = True,
 ) -> Callable:
     """`function`, compiled for large concrete operands (by `count` of the arguments), and for
-    smaller ones, from `DEAR` elements on, when such a call comes for the `OFTEN`th time.
+    smaller ones, from `DEAR` elements on, if there are few kinds of them or they come often.
 
     always: every concrete call is compiled for; large: False where the function itself sees to
     large operands."""
@@ -175,10 +178,8 @@ class _Small:
             times = self.met.get(key, 0)
         except TypeError:  # not hashable: lists, arrays of others, what waits
             return self.function(*args, **kwargs)
-        if times < OFTEN - 1:
-            self.met[key] = times + 1
-            return self.function(*args, **kwargs)
-        if times < OFTEN and self.made >= _MAX_PROGRAMS:
+        if times < OFTEN and self.made >= (AT_ONCE if times < OFTEN - 1 else _MAX_PROGRAMS):
+            self.met[key] = min(times + 1, OFTEN - 1)
             return self.function(*args, **kwargs)
         places = tuple([i for i, x in enumerate(args) if type(x) not in _OPERANDS])
         names = tuple([name for name, x in kwargs.items() if type(x) is not ArrayImpl])
