@@ -4,6 +4,7 @@ Their bar is one for the group, a geometric mean (registry.GROUP_BARS)."""
 
 import numpy as np
 from registry import row
+from scalar_loops import loop
 
 COEFFICIENTS = [float(c) for c in np.random.default_rng(7).uniform(-1, 1, 100)]
 LONGITUDES, LATITUDES, DEPTHS = 204, 204, 26
@@ -60,15 +61,19 @@ def array_state_gradient(s):
     return s.jit(s.grad(lambda *fields: s.np.mean(state(s.np, *fields)), argnums=(0, 1, 2)))
 
 
+def loops_state(bits, gradient):
+    return loop(state, ["i, j, k", "i, j, k", "0, 0, k"], 3, gradient, f"float{bits}")
+
+
 for bits in (32, 64):
     options = {"inputs": ocean(f"float{bits}"), "x64": bits == 64, "tolerance": 1e-3}
     row(
         f"ocean_state_{bits}", f"equation of state, {bits} bits", "long",
-        array=array_state, **options,
+        array=array_state, others={"numba": loops_state(bits, False)}, **options,
     )  # fmt: skip
     row(
         f"ocean_state_gradient_{bits}", f"gradient of an equation of state, {bits} bits", "long",
-        array=array_state_gradient, **options,
+        array=array_state_gradient, others={"numba": loops_state(bits, True)}, **options,
     )  # fmt: skip
 
 
@@ -116,12 +121,18 @@ def array_random(count, window, gradient):
     return make
 
 
+def loops_random(count, window, gradient):
+    operations = random_operations(count, window)
+    return loop(lambda np, *xs: random_program(np, operations, xs), ["i"] * 3, 1, gradient)
+
+
 for count, window, gradient in ((300, 8, False), (500, 40, False), (200, 20, True)):
     of = "gradient of " if gradient else ""
     row(
         f"random_{count}{'_gradient' if gradient else ''}",
         f"{of}{count} random operations, 10⁶", "long",
-        inputs=three_vectors, array=array_random(count, window, gradient), tolerance=1e-3,
+        inputs=three_vectors, array=array_random(count, window, gradient),
+        others={"numba": loops_random(count, window, gradient)}, tolerance=1e-3,
     )  # fmt: skip
 
 SPECIES, REACTIONS, CELLS = 9, 24, 100_000
@@ -131,33 +142,33 @@ def flame(rng):
     return rng.random((SPECIES, CELLS), dtype=np.float32), 1 + rng.random(CELLS, dtype=np.float32)
 
 
-def array_chemistry(s):
-    """Rates of a chain of reactions by Arrhenius' law, and what they do to each species."""
+def reactions():
     rng = np.random.default_rng(3)
-    table = [
+    return [
         (*rng.permutation(SPECIES)[:4].tolist(), *rng.uniform(0.5, 2, 3).tolist())
         for _ in range(REACTIONS)
     ]
 
-    def run(amounts, temperature):
-        inverse, logarithm = 1.0 / temperature, s.np.log(temperature)
-        change = [0.0] * SPECIES
-        for a, b, c, d, factor, power, energy in table:
-            forward = factor * s.np.exp(power * logarithm - energy * inverse)
-            backward = forward * s.np.exp(-energy * 0.3 * inverse)
-            rate = forward * amounts[a] * amounts[b] - backward * amounts[c] * amounts[d]
-            change[a] = change[a] - rate
-            change[b] = change[b] - rate
-            change[c] = change[c] + rate
-            change[d] = change[d] + rate
-        return s.np.stack([x + s.np.zeros_like(temperature) for x in change])
 
-    return s.jit(run)
+def chemistry(np, amounts, temperature):
+    """Rates of a chain of reactions by Arrhenius' law, and what they do to each species."""
+    inverse, logarithm = 1.0 / temperature, np.log(temperature)
+    change = [0.0] * SPECIES
+    for a, b, c, d, factor, power, energy in reactions():
+        forward = factor * np.exp(power * logarithm - energy * inverse)
+        backward = forward * np.exp(-energy * 0.3 * inverse)
+        rate = forward * amounts[a] * amounts[b] - backward * amounts[c] * amounts[d]
+        change[a] = change[a] - rate
+        change[b] = change[b] - rate
+        change[c] = change[c] + rate
+        change[d] = change[d] + rate
+    return np.stack([x + np.zeros_like(temperature) for x in change])
 
 
 row(
     "chemistry", "24 reactions of 9 species, 10⁵ cells", "long",
-    inputs=flame, array=array_chemistry, tolerance=1e-3,
+    inputs=flame, array=lambda s: s.jit(lambda *fields: chemistry(s.np, *fields)),
+    others={"numba": loop(chemistry, [[f"{n}, i" for n in range(SPECIES)], "i"])}, tolerance=1e-3,
 )  # fmt: skip
 
 
@@ -202,7 +213,39 @@ def array_mixing(s):
     return s.jit(run)
 
 
+def numba_mixing(numba):
+    c = np.float32
+
+    @numba.njit(parallel=True, fastmath=True)
+    def run(tracer, velocity):
+        depth, rows, width = tracer.shape
+        out = np.empty_like(tracer)
+        for i in numba.prange(rows):
+            mixing = np.zeros((depth + 1, width), c)
+            uppers, rights = np.zeros((depth + 1, width), c), np.zeros((depth + 1, width), c)
+            for k in range(1, depth):
+                for j in range(width):
+                    shear = velocity[k, i, j] - velocity[k - 1, i, j]
+                    difference = max(tracer[k, i, j] - tracer[k - 1, i, j], c(0))
+                    slowed = c(1) + c(5) * difference / (shear * shear + c(1e-3))
+                    mixing[k, j] = c(1e-2) + c(0.5) / (slowed * slowed)
+            for k in range(depth):
+                for j in range(width):
+                    above, below = mixing[k, j], mixing[k + 1, j]
+                    scale = c(1) / (c(1) + above + below + above * uppers[k, j])
+                    uppers[k + 1, j] = -below * scale
+                    rights[k + 1, j] = (tracer[k, i, j] + above * rights[k, j]) * scale
+            for j in range(width):
+                out[depth - 1, i, j] = rights[depth, j]
+            for k in range(depth - 2, -1, -1):
+                for j in range(width):
+                    out[k, i, j] = rights[k + 1, j] - uppers[k + 1, j] * out[k + 1, i, j]
+        return out
+
+    return run
+
+
 row(
     "mixing", "vertical mixing, 32 levels of 128²", "long",
-    inputs=columns, array=array_mixing, tolerance=1e-3,
+    inputs=columns, array=array_mixing, others={"numba": numba_mixing}, tolerance=1e-3,
 )  # fmt: skip
