@@ -7,6 +7,7 @@ sequences.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -264,23 +265,26 @@ def _convert_reference(x: np.ndarray, *, new_dtype: Any, weak_type: bool) -> np.
     return x.astype(new_dtype)
 
 
+@functools.cache
+def _bounds(dtype: np.dtype) -> tuple[float, float, int]:
+    """The least and the largest integer, as floats not beyond them, and the bits."""
+    info = dtypes.iinfo(dtype)
+    high = float(info.max)
+    return float(info.min), float(np.nextafter(high, 0)) if info.bits == 64 else high, info.bits
+
+
 def _to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Float to integer: truncates, saturates, NaN gives 0."""
     if x.dtype.kind == "c":
         x = x.real
-    x = x.astype(np.float64)
-    info = dtypes.iinfo(dtype)
-    inside = np.where(
-        np.isnan(x),
-        0.0,
-        np.clip(
-            x,
-            float(info.min),
-            np.nextafter(float(info.max), 0) if info.bits == 64 else float(info.max),
-        ),
-    )
-    out = inside.astype(dtype)
-    return np.where(x >= float(info.max), np.asarray(info.max, dtype), out)
+    low, high, bits = _bounds(dtype)
+    if x.dtype != np.float32 or bits > 16:  # whose largest integers single precision has
+        x = x.astype(np.float64)
+    inside = np.minimum(np.maximum(x, low), high)
+    out = np.where(np.isnan(x), 0.0, inside).astype(dtype)
+    if bits < 64:
+        return out
+    return np.where(x > high, np.asarray(dtypes.iinfo(dtype).max, dtype), out)
 
 
 def _convert_loops(e: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> Any:

@@ -21,7 +21,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
-from numjet.core.evaluate import LARGE, evaluate
+from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
 from numjet.core.trace import EVAL, Tracer, current_trace
 
@@ -96,8 +96,11 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     params = {"new_dtype": dtype, "weak_type": weak_type}
     small = type(x) is ArrayImpl and aval.size < LARGE
     if small and current_trace() is EVAL and _plain(aval.dtype, dtype):
-        with np.errstate(all="ignore"):
+        token = _enter(_QUIET)
+        try:
             value = x._value.astype(dtype)
+        finally:
+            _leave(token)
         return ArrayImpl(value, ShapedArray(aval.shape, dtype, weak_type))
     if type(x) is ArrayImpl and not aval.shape:
         return evaluate(convert_element_type_p, (x,), params)
