@@ -76,19 +76,11 @@ for name, (f, la, lb) in programs.items():
     for x, y in zip(nj.tree.leaves(mu.process_allgather(out)), nj.tree.leaves(want)):
         np.testing.assert_allclose(np.asarray(x, np.float32), np.asarray(y, np.float32), rtol=2e-2
                                    if name == "halves" else 2e-5, atol=2e-5, err_msg=name)
-print(f"rank {nj.process_index()} agrees on {len(programs)}")
+assert len(programs) == 18
 """
 
-
-@pytest.mark.parametrize("processes, devices", [(2, 1), (4, 1), (2, 2)])
-def test_programs_compute_what_one_process_does(processes: int, devices: int) -> None:
-    out = run(PROGRAMS, processes, devices)
-    for rank in range(processes):
-        assert f"rank {rank} agrees on 18" in out
-
-
-def test_arrays_are_global_and_parts_are_local() -> None:
-    out = run("""
+# Arrays are global, their parts are local; the last script of a launch.
+ARRAYS = """
 from numjet.experimental import multihost_utils as mu
 me, count = nj.process_index(), nj.process_count()
 assert [d.process_index for d in nj.devices()] == [0, 0, 1, 1] and count == 2
@@ -122,9 +114,127 @@ np.testing.assert_array_equal(mu.process_allgather(again), X)
 assert np.asarray(nj.device_put(x, NamedSharding(mesh, P()))).tolist() == X.tolist()
 assert nj.process_indices() == [0, 1] and mesh.local_mesh.size == 2 and mesh.is_multi_process
 nj.distributed.shutdown()
-print("done", me)
-""", 2, 2)
-    assert "done 0" in out and "done 1" in out
+"""
+
+# Collectives, those along other axes than the first too, run without Python; types that MPI has no
+# reduction of, and what fails, go through it.
+NATIVELY = """
+from numjet.core.cluster import Cluster
+transport = Cluster.transport
+n, me = nj.device_count(), nj.process_index()
+mesh = nj.make_mesh((n,), ("x",))
+ring = [(i, (i + 1) % n) for i in range(n - 1)]
+X = np.random.default_rng(0).normal(size=(8 * n, 8, 12)).astype(np.float32)
+x = nj.device_put(X, NamedSharding(mesh, P("x")))
+def all_of_them(a):
+    return (lax.psum(a, "x"), lax.pmax(a, "x"), lax.pmin(a, "x"),
+            lax.all_gather(a, "x", axis=1), lax.all_gather(a, "x", axis=3, tiled=False),
+            lax.all_to_all(a, "x", 1, 2, tiled=True), lax.all_to_all(a, "x", 0, 1, tiled=True),
+            lax.psum_scatter(a, "x", tiled=True),
+            lax.psum_scatter(a, "x", scatter_dimension=2, tiled=True),
+            lax.ppermute(a, "x", ring), lax.ppermute(a, "x", [(0, 0)]), lax.pmean(a, "x"))
+def member(a):
+    return tuple([v[None] for v in all_of_them(a)])
+f = nj.jit(nj.shard_map(member, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+def refuse(*args): raise SystemExit("a collective ran in Python")
+kept, transport.run = transport.run, refuse
+begun = transport.library.state.begun
+outs = f(x)
+assert transport.library.state.begun >= begun + 12
+wanted = nj.vmap(all_of_them, axis_name="x", out_axes=0)(X.reshape(n, 8, 8, 12))
+for k, (out, want) in enumerate(zip(outs, wanted)):
+    mine = np.asarray(out.addressable_shards[0].data)[0]
+    np.testing.assert_allclose(mine, np.asarray(want)[me], atol=1e-5, err_msg=str(k))
+odd = nj.device_put(np.array([[1, np.nan], [np.nan, 2], [3, 4], [-0.5, 1]], np.float32),
+                    NamedSharding(mesh, P("x")))
+g = nj.jit(lambda v: (v.max(0), v.min(0)))
+most, least = g(odd)
+assert np.isnan(np.asarray([most, least])).all()
+transport.run = kept
+half = nj.jit(lambda v: v.astype(jnp.bfloat16).sum(0))(x)
+np.testing.assert_allclose(np.asarray(half, np.float32), X.sum(0), atol=0.3)
+"""
+
+# What is longer than a part is reduced part by part.
+PARTS = """
+from numjet.cpu.runtime import collectives
+collectives.PART = 64
+n, me = nj.device_count(), nj.process_index()
+mesh = nj.make_mesh((n,), ("x",))
+X = np.random.default_rng(0).integers(-99, 99, size=(n, 1000)).astype(np.float64)
+for dtype in (np.float32, np.int32, np.int8):
+    x = nj.device_put(X.astype(dtype), NamedSharding(mesh, P("x")))
+    for reduce, want in ((lax.psum, X.sum(0)), (lax.pmax, X.max(0)), (lax.pmin, X.min(0))):
+        f = nj.jit(nj.shard_map(lambda v: reduce(v, "x"), mesh=mesh, in_specs=P("x"),
+                                out_specs=P("x"), check_vma=False))
+        got = np.asarray(f(x).addressable_shards[0].data)
+        np.testing.assert_array_equal(got[0], want.astype(dtype), err_msg=str(dtype))
+"""
+
+# pmap takes and gives the slices of a process.
+MAPPED = """
+me, count, n = nj.process_index(), nj.local_device_count(), nj.device_count()
+X = np.arange(3.0 * n, dtype=np.float32).reshape(n, 3)
+mine = slice(me * count, (me + 1) * count)
+def f(x, c, d):
+    return x / lax.psum(x, "i") + c + d, {"i": lax.axis_index("i"), "s": lax.psum(x, "i")}
+f = nj.pmap(f, axis_name="i", in_axes=(0, None, None), out_axes=(-1, {"i": 0, "s": None}),
+            static_broadcasted_argnums=2)
+for c, d in ((1.0, 2), (2.0, 2), (2.0, 3)):
+    a, rest = f(X[mine], c, d)
+    np.testing.assert_allclose(a, (X / X.sum(0) + c + d)[mine].T, rtol=1e-6)
+    assert rest["i"].tolist() == list(range(n))[mine] and rest["i"].shape == (count,)
+    np.testing.assert_allclose(rest["s"], X.sum(0))
+    assert len(a.addressable_shards) == count and a.is_fully_addressable
+rows = nj.make_array_from_process_local_data(
+    NamedSharding(nj.make_mesh((n,), ("i",)), P("i")), X[mine])
+np.testing.assert_allclose(nj.pmap(lambda x: 2 * x, axis_name="i")(rows), 2 * X[mine])
+step = nj.pmap(lambda w, x: w - lax.pmean(nj.grad(lambda w: ((x * w) ** 2).sum())(w), "i"),
+               axis_name="i", in_axes=(None, 0), out_axes=None)
+np.testing.assert_allclose(step(np.ones(3), X[mine]), 1 - 2 * (X**2).mean(0), rtol=1e-5)
+"""
+
+REFUSED = """
+def says(f, kind, text):
+    try: f()
+    except kind as e: assert text in str(e), str(e)
+    else: raise SystemExit(f"no {kind} {text}")
+mesh = nj.make_mesh((4,), ("x",))
+rows = NamedSharding(mesh, P("x"))
+turned = nj.sharding.Mesh(np.array(nj.devices())[[0, 2, 1, 3]], ("x",))
+says(lambda: nj.distributed.initialize(), RuntimeError, "only be called once")
+says(lambda: nj.device_put(np.ones(8), NamedSharding(turned, P("x"))), NotImplementedError,
+     "must be a block of the mesh")
+says(lambda: nj.pmap(lambda x: x)(np.ones((4, 2))), ValueError, "slices as it has devices, 2")
+says(lambda: nj.jit(nj.pmap(lambda x: x))(np.ones((2, 2))), NotImplementedError, "shard_map")
+says(lambda: nj.make_mesh((8,), ("x",)), ValueError, "4")
+x = nj.device_put(np.ones(8), rows)
+says(lambda: x + nj.device_put(np.ones(8), nj.local_devices()[1]), ValueError, "incompatible")
+says(lambda: nj.make_array_from_process_local_data(rows, np.ones(3)), ValueError, "multiple")
+"""
+
+BITS = """
+import zlib
+mesh = nj.make_mesh((nj.device_count(),), ("x",))
+X = np.random.default_rng(nj.process_index()).normal(size=(4, 10001)).astype(np.float32)
+x = nj.make_array_from_process_local_data(NamedSharding(mesh, P("x")), X)
+total = np.asarray(nj.jit(lambda x: jnp.exp(x).sum(0))(x))
+print(f"bits<{zlib.crc32(total.tobytes())}>")
+"""
+
+
+@pytest.mark.parametrize("processes, devices, names", [
+    (2, 1, ["PROGRAMS", "PARTS"]),
+    (4, 1, ["PROGRAMS", "NATIVELY"]),
+    (2, 2, ["PROGRAMS", "MAPPED", "REFUSED", "ARRAYS"]),
+])
+def test_scripts_run_on_processes(processes: int, devices: int, names: list[str]) -> None:
+    """One launch for several scripts, which have names of their own."""
+    parts = [f"exec(compile({globals()[name]!r}, '<{name}>', 'exec'), dict(globals()))\n"
+             f"print('<{name}> is right')\n" for name in names]
+    out = run("".join(parts), processes, devices)
+    for name in names:
+        assert out.count(f"<{name}> is right") == processes, out
 
 
 SAVED = """
@@ -191,126 +301,7 @@ def test_a_hang_inside_a_program_is_seen() -> None:
     assert "Missing: rank 1" in out and "rank 0: waits in psum[float32[3]] for" in out, out
 
 
-def test_programs_call_mpi_themselves() -> None:
-    """Collectives, those along other axes than the first too, run without Python; types that MPI
-    has no reduction of, and what fails, go through it."""
-    out = run("""
-from numjet.core.cluster import Cluster
-transport = Cluster.transport
-n, me = nj.device_count(), nj.process_index()
-mesh = nj.make_mesh((n,), ("x",))
-ring = [(i, (i + 1) % n) for i in range(n - 1)]
-X = np.random.default_rng(0).normal(size=(8 * n, 8, 12)).astype(np.float32)
-x = nj.device_put(X, NamedSharding(mesh, P("x")))
-def all_of_them(a):
-    return (lax.psum(a, "x"), lax.pmax(a, "x"), lax.pmin(a, "x"),
-            lax.all_gather(a, "x", axis=1), lax.all_gather(a, "x", axis=3, tiled=False),
-            lax.all_to_all(a, "x", 1, 2, tiled=True), lax.all_to_all(a, "x", 0, 1, tiled=True),
-            lax.psum_scatter(a, "x", tiled=True),
-            lax.psum_scatter(a, "x", scatter_dimension=2, tiled=True),
-            lax.ppermute(a, "x", ring), lax.ppermute(a, "x", [(0, 0)]), lax.pmean(a, "x"))
-def member(a):
-    return tuple([v[None] for v in all_of_them(a)])
-f = nj.jit(nj.shard_map(member, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
-def refuse(*args): raise SystemExit("a collective ran in Python")
-kept, transport.run = transport.run, refuse
-begun = transport.library.state.begun
-outs = f(x)
-assert transport.library.state.begun >= begun + 12
-wanted = nj.vmap(all_of_them, axis_name="x", out_axes=0)(X.reshape(n, 8, 8, 12))
-for k, (out, want) in enumerate(zip(outs, wanted)):
-    mine = np.asarray(out.addressable_shards[0].data)[0]
-    np.testing.assert_allclose(mine, np.asarray(want)[me], atol=1e-5, err_msg=str(k))
-odd = nj.device_put(np.array([[1, np.nan], [np.nan, 2], [3, 4], [-0.5, 1]], np.float32),
-                    NamedSharding(mesh, P("x")))
-g = nj.jit(lambda v: (v.max(0), v.min(0)))
-most, least = g(odd)
-assert np.isnan(np.asarray([most, least])).all()
-transport.run = kept
-half = nj.jit(lambda v: v.astype(jnp.bfloat16).sum(0))(x)
-np.testing.assert_allclose(np.asarray(half, np.float32), X.sum(0), atol=0.3)
-print("natively", me)
-""", 4)
-    assert out.count("natively") == 4
-
-
-def test_reductions_in_parts() -> None:
-    """What is longer than a part is reduced part by part."""
-    out = run("""
-from numjet.cpu.runtime import collectives
-collectives.PART = 64
-n, me = nj.device_count(), nj.process_index()
-mesh = nj.make_mesh((n,), ("x",))
-X = np.random.default_rng(0).integers(-99, 99, size=(n, 1000)).astype(np.float64)
-for dtype in (np.float32, np.int32, np.int8):
-    x = nj.device_put(X.astype(dtype), NamedSharding(mesh, P("x")))
-    for reduce, want in ((lax.psum, X.sum(0)), (lax.pmax, X.max(0)), (lax.pmin, X.min(0))):
-        f = nj.jit(nj.shard_map(lambda v: reduce(v, "x"), mesh=mesh, in_specs=P("x"),
-                                out_specs=P("x"), check_vma=False))
-        got = np.asarray(f(x).addressable_shards[0].data)
-        np.testing.assert_array_equal(got[0], want.astype(dtype), err_msg=str(dtype))
-print("in parts", me)
-""", 2)
-    assert out.count("in parts") == 2
-
-
-def test_pmap_takes_and_gives_the_slices_of_a_process() -> None:
-    out = run("""
-me, count, n = nj.process_index(), nj.local_device_count(), nj.device_count()
-X = np.arange(3.0 * n, dtype=np.float32).reshape(n, 3)
-mine = slice(me * count, (me + 1) * count)
-def f(x, c, d):
-    return x / lax.psum(x, "i") + c + d, {"i": lax.axis_index("i"), "s": lax.psum(x, "i")}
-f = nj.pmap(f, axis_name="i", in_axes=(0, None, None), out_axes=(-1, {"i": 0, "s": None}),
-            static_broadcasted_argnums=2)
-for c, d in ((1.0, 2), (2.0, 2), (2.0, 3)):
-    a, rest = f(X[mine], c, d)
-    np.testing.assert_allclose(a, (X / X.sum(0) + c + d)[mine].T, rtol=1e-6)
-    assert rest["i"].tolist() == list(range(n))[mine] and rest["i"].shape == (count,)
-    np.testing.assert_allclose(rest["s"], X.sum(0))
-    assert len(a.addressable_shards) == count and a.is_fully_addressable
-rows = nj.make_array_from_process_local_data(
-    NamedSharding(nj.make_mesh((n,), ("i",)), P("i")), X[mine])
-np.testing.assert_allclose(nj.pmap(lambda x: 2 * x, axis_name="i")(rows), 2 * X[mine])
-step = nj.pmap(lambda w, x: w - lax.pmean(nj.grad(lambda w: ((x * w) ** 2).sum())(w), "i"),
-               axis_name="i", in_axes=(None, 0), out_axes=None)
-np.testing.assert_allclose(step(np.ones(3), X[mine]), 1 - 2 * (X**2).mean(0), rtol=1e-5)
-print("mapped", me)
-""", 2, 2)
-    assert out.count("mapped") == 2
-
-
-def test_wrong_use_is_refused() -> None:
-    out = run("""
-def says(f, kind, text):
-    try: f()
-    except kind as e: assert text in str(e), str(e)
-    else: raise SystemExit(f"no {kind} {text}")
-mesh = nj.make_mesh((4,), ("x",))
-rows = NamedSharding(mesh, P("x"))
-turned = nj.sharding.Mesh(np.array(nj.devices())[[0, 2, 1, 3]], ("x",))
-says(lambda: nj.distributed.initialize(), RuntimeError, "only be called once")
-says(lambda: nj.device_put(np.ones(8), NamedSharding(turned, P("x"))), NotImplementedError,
-     "must be a block of the mesh")
-says(lambda: nj.pmap(lambda x: x)(np.ones((4, 2))), ValueError, "slices as it has devices, 2")
-says(lambda: nj.jit(nj.pmap(lambda x: x))(np.ones((2, 2))), NotImplementedError, "shard_map")
-says(lambda: nj.make_mesh((8,), ("x",)), ValueError, "4")
-x = nj.device_put(np.ones(8), rows)
-says(lambda: x + nj.device_put(np.ones(8), nj.local_devices()[1]), ValueError, "incompatible")
-says(lambda: nj.make_array_from_process_local_data(rows, np.ones(3)), ValueError, "multiple")
-print("refused")
-""", 2, 2)
-    assert out.count("refused") == 2
-
-
 def test_sums_have_the_same_bits_in_every_run() -> None:
-    script = """
-mesh = nj.make_mesh((nj.device_count(),), ("x",))
-X = np.random.default_rng(nj.process_index()).normal(size=(4, 10001)).astype(np.float32)
-x = nj.make_array_from_process_local_data(NamedSharding(mesh, P("x")), X)
-total = np.asarray(nj.jit(lambda x: jnp.exp(x).sum(0))(x))
-print(f"bits<{hash(total.tobytes())}>")
-"""
-    outs = [run(script, 4, PYTHONHASHSEED="0") for _ in range(2)]
+    outs = [run(BITS, 4) for _ in range(2)]
     bits = [b for out in outs for b in re.findall(r"bits<(-?\d+)>", out)]
     assert len(bits) == 8 and len(set(bits)) == 1, outs
