@@ -132,6 +132,18 @@ def asarray(
     return placed(_convert(a, wanted, bool(copy)), device if device is not None else out_sharding)
 
 
+def taking_lists(function: Callable) -> Callable:
+    """`function`, which takes lists and tuples of numbers for arrays among its positional
+    arguments, as a few of JAX's functions do where others refuse them."""
+
+    @functools.wraps(function)
+    def taken(*args: Any, **options: Any) -> Any:
+        args = tuple([asarray(x) if isinstance(x, (list, tuple)) else x for x in args])
+        return function(*args, **options)
+
+    return taken
+
+
 def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
     if isinstance(x, Array):
         out = x if dtype is None else cast(x, dtype)

@@ -16,7 +16,7 @@ from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import DimExpr, index_of, is_symbolic
 from numjet.numpy import lax_names as lax
-from numjet.numpy.creation import array, placed
+from numjet.numpy.creation import array, placed, taking_lists
 from numjet.numpy.elementwise import multiply
 from numjet.numpy.indexing import getitem
 from numjet.numpy.promote import (
@@ -193,6 +193,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _one("hfft", "IRFFT", conjugate(one_array("hfft", a)), n, axis, _swapped(norm))
 
 
+@taking_lists
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: half of the hermitian signal whose transform is real.
 

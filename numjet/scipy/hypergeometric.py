@@ -19,6 +19,7 @@ from numjet import lax, numpy as jnp
 from numjet.api.autodiff import jvp
 from numjet.api.custom import custom_jvp
 from numjet.api.jit import jit
+from numjet.numpy.creation import taking_lists
 from numjet.scipy.special_gamma import gammasgn
 from numjet.scipy.special_integrals import wide
 
@@ -135,6 +136,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
 _confluent = jit(_with_derivatives(_hyp1f1, lambda f, a, b, x: a / b * f(a + 1, b + 1, x), 2))
 
 
+@taking_lists
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     """Kummer's function: Σ (a)_k / (b)_k x^k / k!, real.
 

@@ -10,6 +10,7 @@ from typing import Any
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
+from numjet.numpy.creation import taking_lists
 from numjet.numpy.elementwise import add, multiply
 from numjet.numpy.factorizations import adjoint, along, matrices
 from numjet.numpy.index_tricks import diag
@@ -45,6 +46,7 @@ from numjet.scipy.special_matrices import (
 
 
 # ------------------------------------------------------------------ factorizations
+@taking_lists
 def cholesky(
     a: Any,
     lower: bool = False,
@@ -70,6 +72,7 @@ def cholesky(
     return factor if lower else adjoint(factor)
 
 
+@taking_lists
 def cho_factor(
     a: Any,
     lower: bool = False,
@@ -112,6 +115,7 @@ def cho_solve(
     return solve_triangular(c, first, trans="C" if lower else 0, lower=lower)
 
 
+@taking_lists
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
     """The LU factors of matrices in one, with the row exchanges, for `lu_solve`.
 
@@ -177,6 +181,7 @@ def _rows(x: Any, order: Any) -> Any:
     return getitem(x, (..., order, slice(None))) if order.aval.ndim == 1 else along(x, order)
 
 
+@taking_lists
 def lu(
     a: Any,
     permute_l: bool = False,
@@ -210,6 +215,7 @@ def lu(
     return (matmul(p, low), up) if permute_l else (p, low, up)
 
 
+@taking_lists
 def qr(
     a: Any,
     overwrite_a: bool = False,
@@ -239,6 +245,7 @@ def qr(
     return tuple(parts[1:]) if mode == "r" else tuple(parts)
 
 
+@taking_lists
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -263,6 +270,7 @@ def svd(
     return tuple(out) if compute_uv else out
 
 
+@taking_lists
 def eigh(
     a: Any,
     b: Any = None,
@@ -328,6 +336,7 @@ def hessenberg(
 
 
 # ------------------------------------------------------------------ systems
+@taking_lists
 def solve_triangular(
     a: Any,
     b: Any,
@@ -444,6 +453,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 # ------------------------------------------------------------------ functions of matrices
 
 
+@taking_lists
 def polar(
     a: Any,
     side: str = "right",
@@ -478,6 +488,7 @@ def polar(
     return matmul(u, vh), matmul(multiply(u, s), adjoint(u))
 
 
+@taking_lists
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """The X with A X + X B = C, as one linear system for the elements of X.
 
@@ -547,6 +558,7 @@ def eigh_tridiagonal(
     return w if eigvals_only else (w, v)
 
 
+@taking_lists
 def qr_multiply(
     a: Any,
     c: Any,

@@ -14,6 +14,7 @@ import numpy as np
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, linalg
+from numjet.numpy.creation import taking_lists
 from numjet.numpy.elementwise import add, divide, maximum, multiply, negative, subtract
 from numjet.numpy.factorizations import adjoint, matrices
 from numjet.numpy.indexing import getitem
@@ -134,6 +135,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     )
 
 
+@taking_lists
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of expm at A in the direction E.
 
@@ -265,6 +267,7 @@ def _triangular_root(t: Any) -> Any:
     return fori_loop(1, n, column, diagonal)
 
 
+@taking_lists
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """A real Schur form made complex, so that T is triangular.
 
@@ -279,6 +282,8 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """
     t, z = promote_inexact(*as_arrays("rsf2csf", T, Z))
     kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
+    if t.shape[-1] < 2:
+        return cast(t, kind), cast(z, kind)
     # T itself is factored once more: T = w s w^H, so Z T Z^H = (Z w) s (Z w)^H.
     s, w = schur(cast(t, kind), output="complex")
     return s, matmul(cast(z, kind), w)

@@ -7,6 +7,7 @@ their digits (DiDonato & Morris, "Algorithm 708", ACM TOMS 18, 1992), in derivat
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from numjet import lax, numpy as jnp
 from numjet.api.jit import jit
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
 from numjet.numpy.promote import as_arrays, cast, promote_inexact, strong
@@ -60,6 +62,7 @@ def _scaled(z: Any) -> tuple[Any, Any]:
 
 
 # Doubles stay doubles where these are traced, whatever `enable_x64` says, in functions of lax.
+# Under `disable_jit` they are evaluated, and operators would make float32 of doubles.
 def _choose(which: Any, yes: Any, no: Any) -> Any:
     def whole(x: Any) -> Any:
         return full(which.shape, x, dtypes.float64) if isinstance(x, float) else x
@@ -67,7 +70,18 @@ def _choose(which: Any, yes: Any, no: Any) -> Any:
     return lax.select(which, whole(yes), whole(no))
 
 
-@jit
+def _in_doubles(function: Any) -> Any:
+    """`function` jitted, with 64 bits on while it is traced or evaluated."""
+
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        with config.enable_x64(True):
+            return function(*args)
+
+    return jit(called)
+
+
+@_in_doubles
 def _ways(n: Any, k: Any) -> Any:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)) for 0 <= k <= n, to single precision."""
     dtype, weak = n.dtype, n.aval.weak_type
@@ -93,7 +107,7 @@ def _sine(x: Any) -> Any:
     return rest * polynomial(_SINE, rest * rest) * (1 - 4 * (half - lax.floor(half)))
 
 
-@jit
+@_in_doubles
 def _rising(z: Any, m: Any) -> Any:
     """Γ(z + m) / Γ(z) in single precision, computed in double. Below ½ Γ(x) is
     π / (sin πx Γ(1 - x))."""

@@ -15,6 +15,7 @@ import numpy as np
 from numjet import lax, numpy as jnp
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
+from numjet.numpy.creation import taking_lists
 from numjet.numpy.promote import as_arrays, promote_inexact
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev, polynomial
@@ -80,7 +81,7 @@ def _sici(x: Any) -> tuple[Any, Any]:
     si = jnp.where(small, si_near, np.pi / 2 - f * cos - g * sin) * jnp.sign(x)
     si = jnp.where(x == 0, x, si)
     ci = jnp.where(small, ci_near, f * sin - g * cos)
-    return si, ci
+    return si, jnp.where(x == -jnp.inf, jnp.nan, ci)
 
 
 @_sici.defjvp
@@ -295,6 +296,7 @@ def _expn_rule(t: Any, out: Any, n: Any, x: Any) -> Any:
 _expn.defjvps(None, _expn_rule)
 
 
+@taking_lists
 def expn(n: Any, x: Any) -> Any:
     """The generalized exponential integral E_n(x), the integral of exp(-x t) / tⁿ from 1 on.
 
@@ -379,6 +381,7 @@ _DILOGARITHM = [
 ]
 
 
+@taking_lists
 def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 

@@ -8,6 +8,7 @@ from typing import Any
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
+from numjet.numpy.creation import taking_lists
 from numjet.numpy.elementwise import (
     add,
     divide,
@@ -73,6 +74,7 @@ def erfinv(x: Any) -> Any:
     return lax.erf_inv(one_inexact("erfinv", x))
 
 
+@taking_lists
 def ndtr(x: Any) -> Any:
     """The normal distribution function, the integral of its density up to x.
 
@@ -123,6 +125,7 @@ _quantile.defjvps(
 )
 
 
+@taking_lists
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log of ndtr, exact in the lower tail.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from numjet import numpy as jnp
 from numjet.base import config
+from numjet.numpy.creation import taking_lists
 from numjet.numpy.promote import as_arrays, cast, promote_inexact
 
 
@@ -25,6 +26,7 @@ def broadcasting(function: Callable) -> Callable:
     return called
 
 
+@taking_lists
 @broadcasting
 def detrend(
     data: Any,

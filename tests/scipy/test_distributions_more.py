@@ -152,3 +152,16 @@ def test_small_tails_of_pareto() -> None:
     got = stats.pareto.logcdf(x, b)
     np.testing.assert_allclose(got, want, rtol=5e-6)  # x^-b rounds as b log x does
     assert nj.grad(stats.pareto.logcdf)(x[0], b) == 0
+
+
+@pytest.mark.parametrize("bounds", [(-2.5, 0.99), (-np.inf, 1.0), (-1.0, np.inf), (40.0, 42.0)])
+def test_derivatives_of_truncated_normals(bounds: tuple) -> None:
+    """Outside of the bounds the distribution is constant; inside its slope is the density."""
+    x = jnp.array([-3.0, -2.5, -1.0, 0.3, 0.98, 0.99, 4.0, 41.0, 43.0])
+    for name, sign in (("cdf", 1), ("sf", -1)):
+        got = nj.vmap(nj.grad(getattr(stats.truncnorm, name)), (0, None, None))(x, *bounds)
+        inside = (x > bounds[0]) & (x < bounds[1])
+        want = np.where(inside, sign * scipy.stats.truncnorm.pdf(x, *bounds), 0)
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-7)
+        slope = nj.vmap(nj.grad(getattr(stats.truncnorm, "log" + name)), (0, None, None))
+        assert np.isfinite(slope(x, *bounds)).all()

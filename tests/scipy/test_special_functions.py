@@ -296,3 +296,38 @@ def test_bad_legendre_functions():
                             ((-1, 2, jnp.ones(3)), IndexError), ((2.0, 2, jnp.ones(3)), TypeError)):
         with pytest.raises(kind):
             special.lpmn(*arguments)
+
+
+def test_gamma_quotients_without_compilation() -> None:
+    """`disable_jit` evaluates what is computed in doubles, whatever `enable_x64` says."""
+    n, k = jnp.array([6.0, 4.0, 2.5]), jnp.array([1.0, 2.0, 0.75])
+    for function in (special.comb, special.poch):
+        with nj.disable_jit():
+            got = function(n, k)
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, function(n, k), rtol=2e-7)
+
+
+def test_cosine_integral_at_both_infinities() -> None:
+    si, ci = special.sici(jnp.array([-np.inf, np.inf]))
+    np.testing.assert_allclose(si, [-np.pi / 2, np.pi / 2], rtol=1e-6)
+    np.testing.assert_array_equal(ci, [np.nan, 0])
+
+
+def test_lists_where_jax_takes_them() -> None:
+    matrix = [[4.0, 1.0], [1.0, 3.0]]
+    linalg = nj.scipy.linalg
+    for function in (linalg.cholesky, linalg.eigh, linalg.svd, linalg.qr, linalg.lu, linalg.polar):
+        for got, want in zip(function(matrix), function(jnp.array(matrix)), strict=True):
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+        linalg.inv(matrix)
+    for function in (special.ndtr, special.log_ndtr, special.spence, nj.scipy.signal.detrend):
+        np.testing.assert_array_equal(function([1.0, 2.0]), function(jnp.array([1.0, 2.0])))
+
+
+def test_a_schur_form_of_one_number_differentiates() -> None:
+    t, z = nj.scipy.linalg.rsf2csf(jnp.array([[2.0]]), jnp.array([[-1.0]]))
+    assert t.dtype == z.dtype == np.complex64 and t == 2 and z == -1
+    real = lambda x: nj.scipy.linalg.rsf2csf(x, jnp.eye(1))[0].real.sum()  # noqa: E731
+    assert nj.grad(real)(jnp.array([[2.0]])) == 1

@@ -89,8 +89,8 @@ def outside_support(case: Case, kind: str, text: str) -> bool:
 
 def weak_gradient(case: Case, kind: str, text: str) -> bool:
     """Gradients of weak arguments: whether JAX's are weak depends on how a formula joins them."""
-    return (case.name.startswith(("scipy.stats.", "scipy.special.")) and kind.startswith("grad")
-            and plain(kind) in ("weak type", "no weak type"))
+    return (case.name.startswith(("scipy.stats.", "scipy.special.", "scipy.linalg."))
+            and kind.startswith("grad") and plain(kind) in ("weak type", "no weak type"))
 
 
 def nan_within(case: Case, kind: str, text: str) -> bool:
@@ -118,7 +118,7 @@ def narrow(case: Case, kind: str, text: str) -> bool:
 
 
 NARROW = """numpy.percentile numpy.quantile numpy.nanpercentile numpy.nanquantile numpy.cov
-    scipy.fft.dct scipy.fft.idct scipy.fft.dctn scipy.fft.idctn""".split()
+    scipy.fft.dct scipy.fft.idct scipy.fft.dctn scipy.fft.idctn scipy.special.owens_t""".split()
 
 
 def summed_in_16_bits(case: Case, kind: str, text: str) -> bool:
@@ -181,6 +181,18 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (named("scipy.special.bessel_jn", "NaN"), "JAX's recurrence overflows in float32"),
     (weak_gradient, "gradients of weak arguments are weak"),
     (nan_within, "JAX meets NaN where the result has none"),
+    (lambda case, kind, text: case.name == "scipy.special.factorial" and "float64[" in text
+     and plain(kind) == "value", "exponentials of logarithms, up to 700, in doubles"),
+    (lambda case, kind, text: case.name == "nn.soft_sign" and "'int" in str(case)
+     and plain(kind) == "value", "JAX's absolute value of the least integer is negative"),
+    (lambda case, kind, text: case.name == "nn.logsumexp" and case.mode == "nans"
+     and "NaN" not in text.partition("; JAX")[2] and "nan" in text.partition("; JAX")[2],
+     "a logarithm of a negative sum is a NaN under debug_nans, too"),
+    (lambda case, kind, text: case.name == "nn.standardize" and plain(kind) == "value"
+     and bool(re.search(r"\d{3}\.", text)),
+     "variances of nearly equal numbers, the mean of squares less the square of the mean"),
+    (lambda case, kind, text: "is not supported by dot_general on CPU" in text,
+     "JAX has no such product of 16-bit floats on CPUs"),
     (lambda case, kind, text: "Called multiply with a float0 array" in text,
      "JAX's derivative multiplies tangents of integers"),
     (lambda case, kind, text: case.name == "scipy.linalg.expm" and plain(kind) == "value"
@@ -221,7 +233,7 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (outside_support, "outside of their support densities are constant"),
     (derivative_there, "derivatives that JAX does not have"),
     (lambda case, kind, text: narrow(case, kind, text) and case.name in NARROW,
-     "JAX computes places among the sorted, and cosines, in an argument's 16 bits"),
+     "JAX computes places among the sorted, cosines and the like in an argument's 16 bits"),
     (lambda case, kind, text: case.name == "scipy.optimize.minimize" and (
         "[2, 2]" in text or text.startswith("int")),
      "counts and the estimate of the inverse Hessian depend on the last steps' roundings"),
@@ -249,6 +261,11 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (named("numpy.setxor1d", "shape", "value", "does not raise"),
      "assume_unique with repeated elements, or no place for the result"),
     (named("scipy.special.expn", "NaN"), "negative orders"),
+    (lambda case, kind, text: case.name == "scipy.special.zeta" and kind.startswith("grad")
+     and plain(kind) == "NaN", "where the function is NaN, JAX has derivatives"),
+    (lambda case, kind, text: case.name == "numpy.linalg.multi_dot" and plain(kind) == "value"
+     and "float64[" in text and ("'float32'" in str(case) or "float16'" in str(case)),
+     "the first product is one of narrow floats, rounded"),
     (named("scipy.special.factorial", "NaN"), "JAX's derivative is NaN at the poles"),
     (named("numpy.linalg.slogdet numpy.linalg.det scipy.linalg.det",
            "raises UnsupportedDtypeError"),

@@ -30,8 +30,9 @@ def _log_mass(a: Any, b: Any) -> Any:
     turned = a > 0
     low, high = jnp.where(turned, -b, a), jnp.where(turned, -a, b)
     tails = _log_difference(special.log_ndtr(high), special.log_ndtr(low))
-    around = jnp.log1p(-special.ndtr(low) - special.ndtr(-high))
-    return jnp.where(high <= 0, tails, around)
+    tail = high <= 0
+    low, high = jnp.where(tail, -1, low), jnp.where(tail, 1, high)
+    return jnp.where(tail, tails, jnp.log1p(-special.ndtr(low) - special.ndtr(-high)))
 
 
 def _standard(name: str, x: Any, a: Any, b: Any, loc: Any, scale: Any) -> tuple:
@@ -86,11 +87,14 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-0.2479], dtype=float32)
     """
     z, a, b, scale = _standard("truncnorm.logcdf", x, a, b, loc, scale)
-    inner = jnp.clip(z, a, b)
+    # Elsewhere a place within, so that derivatives are finite before they count for nothing.
+    middle = jnp.where(jnp.isfinite(a + b), 0.5 * (a + b), jnp.clip(0, a + 1, b - 1))
+    inner = jnp.where((z > a) & (z < b), z, middle)
     below = _log_mass(a, inner) - _log_mass(a, b)
     # Near the upper end the logarithm is minus the small rest.
-    above = jnp.log1p(-jnp.exp(jnp.minimum(_log_mass(inner, b) - _log_mass(a, b), 0)))
-    value = jnp.where(below > -0.1, above, below)
+    high = below > -0.1
+    rest = jnp.minimum(_log_mass(inner, b) - _log_mass(a, b), 0)
+    value = jnp.where(high, jnp.log1p(-jnp.exp(jnp.where(high, rest, -1))), below)
     value = jnp.where(z <= a, -jnp.inf, jnp.where(z >= b, 0, value))
     return jnp.where((a >= b) | jnp.isnan(z), jnp.nan, value)
 
