@@ -36,8 +36,8 @@ def checkpoint_name(x: Any, name: str) -> Any:
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     """Print what the derivative of a function keeps from the forward pass.
 
-    f: a function of pytrees of arrays; args, kwargs: its arguments. A line for each array: its
-    shape, and the argument it is or the operation and line it comes from.
+    f: a function of pytrees of arrays; args, kwargs: its arguments. A line for each array, those
+    of arguments first: its shape, and the argument it is or the operation and line it comes from.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.ad_checkpoint import print_saved_residuals
@@ -54,7 +54,10 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
 
     jaxpr, _ = _stage(residuals, [x.aval for x in leaves], _name_of(f))
     paths, _ = _tree.tree_flatten_with_path((args, kwargs))
-    for var in jaxpr.outvars:
+    # Arguments first, then what is computed, in the order of the program.
+    made = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
+    order = {id(v): i for i, v in enumerate(made)}
+    for var in sorted(jaxpr.outvars, key=lambda v: order.get(id(v), -1)):
         print(var.aval.str_short(True), _origin(f, jaxpr, var, [path for path, _ in paths]))
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from numjet.api.custom import custom_vjp as _custom_vjp
 from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
 from numjet.api.pullbacks import vjp as _vjp
+from numjet.api.sharding import NamedSharding as _NamedSharding
 from numjet.api.symbolic_shapes import (
     Solver as _Solver,
     symbolic_args_specs as symbolic_args_specs,
@@ -51,7 +52,7 @@ _MAGIC = b"numjet-export 1\n"
 
 
 class DisabledSafetyCheck:
-    """A check of JAX's export that is not made. numjet makes none of them."""
+    """A check of JAX's export that is not made. numjet makes that of the platform alone."""
 
     def __init__(self, _impl: str) -> None:
         self._impl = _impl
@@ -80,8 +81,9 @@ class DisabledSafetyCheck:
 class Exported:
     """A function staged for arguments of given shapes and dtypes: `call` runs it.
 
-    fun_name; in_tree and in_avals of (args, kwargs); out_tree and out_avals; platforms: ("cpu",).
-    Sizes of avals may be symbolic.
+    fun_name; in_tree and in_avals of (args, kwargs); out_tree and out_avals; platforms: where it
+    may be called; nr_devices: how many devices its arguments lay over. Sizes of avals may be
+    symbolic.
     """
 
     fun_name: str
@@ -132,6 +134,13 @@ class Exported:
         >>> exported.call(jnp.ones(2))
         Array([2., 2.], dtype=float32)
         """
+        skipped = DisabledSafetyCheck.platform() in self.disabled_safety_checks
+        if "cpu" not in self.platforms and not skipped:
+            raise ValueError(
+                f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it "
+                "is used on '('cpu',)'. Export it for 'cpu', too, or with disabled_checks="
+                "[DisabledSafetyCheck.platform()]."
+            )
         leaves, treedef = _tree.tree_flatten((args, kwargs))
         if treedef != self.in_tree:
             raise ValueError(
@@ -369,6 +378,15 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
 
 
+_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+
+def _devices_of(leaves: Sequence[Any]) -> int:
+    """How many devices arguments lie over, for a program exported for them."""
+    found = [getattr(x, "sharding", None) for x in leaves]
+    return max([s.mesh.size for s in found if isinstance(s, _NamedSharding)], default=1)
+
+
 def export(
     fun_jit: Any,
     *,
@@ -378,9 +396,10 @@ def export(
 ) -> Callable[..., Exported]:
     """`fun_jit`, staged for arguments of given shapes and dtypes, so that it can be stored.
 
-    fun_jit: what `jit` made (ValueError for other functions). platforms: ("cpu",) or None;
-    NotImplementedError for others. disabled_checks is taken for JAX's sake. Result: a function of
-    arguments, or of ShapeDtypeStructs, that gives an Exported.
+    fun_jit: what `jit` made (ValueError for other functions). platforms: where the result may be
+    called, by default the CPU: `call` raises ValueError on others unless disabled_checks has
+    `DisabledSafetyCheck.platform()`. Result: a function of arguments, or of ShapeDtypeStructs, that
+    gives an Exported. It is the same program for all platforms.
 
     >>> import numjet as nj
     >>> from numjet import export, numpy as jnp
@@ -396,11 +415,8 @@ def export(
     if _override_lowering_rules is not None:
         raise NotImplementedError("export: there is no MLIR whose lowerings could be replaced.")
     for platform in platforms or ():
-        if platform != "cpu":
-            raise NotImplementedError(
-                f"export: platform {platform!r} is not there; programs are exported for the CPU. "
-                "Leave platforms away."
-            )
+        if platform not in _PLATFORMS:
+            raise ValueError(f"export: platform {platform!r} is not one of {_PLATFORMS}.")
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         traced = fun_jit.trace(*args, **kwargs)
@@ -418,9 +434,10 @@ def export(
             tuple([a.strong() for a in closed.in_avals]),
             out_tree,
             tuple(closed.out_avals),
-            ("cpu",),
+            tuple(platforms or ("cpu",)),
             tuple(disabled_checks),
             closed,
+            nr_devices=_devices_of(avals),
         )
         if any([_any_symbolic(a.shape) for a in made.in_avals]):
             made._programs["solver"] = _solver(made._where(), made.in_avals)

@@ -74,7 +74,7 @@ EXPORTED = export.export(nj.jit(jnp.sin))(jnp.zeros(3))
     (lambda: EXPORTED.call(jnp.zeros(3, int)), ValueError, "Dtype mismatch for args.0."),
     (lambda: EXPORTED.call(jnp.zeros(3), 1), ValueError, "same pytree structure"),
     (lambda: export.export(jnp.sin), ValueError, "result of `jit`"),
-    (lambda: export.export(nj.jit(jnp.sin), platforms=["tpu"]), NotImplementedError, "tpu"),
+    (lambda: export.export(nj.jit(jnp.sin), platforms=["abacus"]), ValueError, "abacus"),
     (lambda: export.deserialize(b"something else"), ValueError, "Exported.serialize"),
     (lambda: export.deserialize(EXPORTED.serialize()[:90]), ValueError, "damaged"),
     (lambda: export.export(nj.jit(lambda x: nj.pure_callback(np.sin, x, x)))(
@@ -96,3 +96,23 @@ def test_bytes_that_name_other_classes_are_not_read():
     head = bytes(EXPORTED.serialize()).split(b"\n")[:2]
     with pytest.raises(ValueError, match="builtins.print"):
         export.deserialize(b"\n".join([*head, pickle.dumps(Other())]))
+
+
+def test_platforms_that_a_program_is_for() -> None:
+    function = nj.jit(jnp.cos)
+    both = export.export(function, platforms=["tpu", "cpu"])(1.0)
+    assert both.platforms == ("tpu", "cpu") and float(both.call(0.0)) == 1
+    other = export.export(function, platforms=["cuda"])(1.0)
+    with pytest.raises(ValueError, match=r"exported for platforms '\('cuda',\)' but it is used on"):
+        other.call(0.0)
+    unchecked = [export.DisabledSafetyCheck.platform()]
+    other = export.export(function, platforms=["cuda"], disabled_checks=unchecked)(1.0)
+    assert float(export.deserialize(other.serialize()).call(0.0)) == 1
+
+
+def test_how_many_devices_a_program_is_for() -> None:
+    mesh = nj.sharding.AbstractMesh((4,), ("a",))
+    layout = nj.sharding.NamedSharding(mesh, nj.P("a"))
+    function = export.export(nj.jit(lambda x: x + 1))
+    assert function(nj.ShapeDtypeStruct((8,), "int32", sharding=layout)).nr_devices == 4
+    assert function(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 1

@@ -1,0 +1,35 @@
+"""What `print_saved_residuals` prints: arguments first, then what is computed."""
+
+from __future__ import annotations
+
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.ad_checkpoint import checkpoint_name, print_saved_residuals
+
+
+def layer(w: nj.Array, x: nj.Array) -> nj.Array:
+    return jnp.sin(jnp.dot(w, x))
+
+
+def network(w1: nj.Array, w2: nj.Array, x: nj.Array) -> nj.Array:
+    first = checkpoint_name(layer(w1, x), "first")
+    return layer(w2, first)
+
+
+ARGUMENTS = jnp.ones((3, 2)), jnp.ones((2, 3)), jnp.ones(2)
+
+
+def test_arguments_come_first(capsys: pytest.CaptureFixture) -> None:
+    print_saved_residuals(network, *ARGUMENTS)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        "f32[3,2] from the argument w1",
+        "f32[2,3] from the argument w2",
+        "f32[2] from the argument x",
+    ]
+    assert [line.split(" from ")[0] for line in lines[3:]] == [
+        "f32[3] output of cos", "f32[3] named 'first'", "f32[2] output of cos",
+    ]  # fmt: skip
+    assert lines[3].endswith("(layer)") and lines[4].endswith("(network)")
