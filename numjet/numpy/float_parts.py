@@ -158,7 +158,8 @@ def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
 
 
 def spacing(x: Any, /) -> Any:
-    """The distance from x to the next float away from 0, with the sign of x.
+    """The distance from x to the next float away from 0, with the sign of x; of float16 to the
+    next larger one, as in NumPy and JAX.
 
     x: real numbers of any shape; integers and booleans count as floats. NaN for infinities
     and NaN. The derivative is zero.
@@ -170,7 +171,9 @@ def spacing(x: Any, /) -> Any:
     x = lax.stop_gradient(x)
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError(f"spacing is not well-defined for complex numbers, got {x.aval.dtype}.")
-    direction = copysign(constant(np.inf, x), x)
+    direction = constant(np.inf, x)
+    if x.aval.dtype != dtypes.float16:
+        direction = copysign(direction, x)
     return where(
         isfinite(x),
         subtract(

@@ -169,7 +169,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     flat = ravel(a)
     total, n = math.prod(new), flat.aval.size
     if not n or not total:
-        return lax.full(new, 0, flat.aval.dtype)
+        return cast(lax.full(new, 0, flat.aval.dtype), flat.aval.dtype, flat.aval.weak_type)
     if n == 1:
         return broadcast(flat, new) if new else reshaped(flat, new)
     return reshaped(lax.slice_in_dim(tile(flat, -(-total // n)), 0, total, axis=0), new)

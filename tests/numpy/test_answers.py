@@ -130,6 +130,13 @@ def test_what_is_refused_first():
             jnp.repeat(jnp.ones(3), repeats, total_repeat_length=6)
 
 
+def test_spacing_of_half_precision_is_that_to_the_next_larger():
+    x = np.array([-1, -0.5, 0.5, -0.0, -65504, 6e-8, -1e-5, INF, -INF], np.float16)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
+    assert jnp.spacing(np.float32(-1)) == np.spacing(np.float32(-1)) < 0
+
+
 def test_unwrap_of_nothing():
     for shape, axis in (((0,), -1), ((3, 0), -1), ((0, 3), 0)):
         assert jnp.unwrap(jnp.zeros(shape), axis=axis).shape == shape

@@ -69,6 +69,8 @@ MIXED = {  # of weak operands beside others: whether the result is weak
     "diagonal of nothing": (lambda: jnp.diagonal(MATRIX, 2), True),
     "diag of a vector": (lambda: jnp.diag(FLOATS), True),
     "insert": (lambda: jnp.insert(FLOATS, 0, jnp.float32(2)), True),
+    "resize to nothing": (lambda: jnp.resize(FLOATS, (0,)), True),
+    "resize of others": (lambda: jnp.resize(INT16, (0,)), False),
     "insert into others": (lambda: jnp.insert(INT16, 0, 2.0), False),
     "argpartition": (lambda: jnp.argpartition(FLOATS, 0), True),
     "argpartition of others": (lambda: jnp.argpartition(INT16, 0), False),

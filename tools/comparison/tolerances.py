@@ -22,6 +22,7 @@ RULES: tuple[tuple[str, float, float, str], ...] = (
     ("numpy.linalg.", 200, 200, "LAPACK's rounding, which conditioning multiplies"),
     ("lax.linalg.", 200, 200, "LAPACK's rounding, which conditioning multiplies"),
     ("scipy.linalg.", 200, 200, "LAPACK's rounding, which conditioning multiplies"),
+    ("numpy.polyfit", 1000, 200, "LAPACK's rounding, which conditioning multiplies"),
     ("numpy.fft.", 20, 20, "sums in another order"),
     ("scipy.fft.", 20, 20, "sums in another order"),
     ("scipy.stats.", 100, 2, "differences of special functions"),
