@@ -27,6 +27,7 @@ from numjet.numpy.promote import (
     broadcast,
     canonical_axis,
     cast,
+    check_loop_ranks,
     join_shapes,
     one_array,
 )
@@ -80,10 +81,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     """
     x, y = (_sequence_too("array_equiv", a) for a in (a1, a2))
     try:
-        join_shapes("array_equiv", [x.aval.shape, y.aval.shape])
+        shape = join_shapes("array_equiv", [x.aval.shape, y.aval.shape])
     except TypeError:
         return scalar(False, dtypes.bool_)
-    return all_(equal(x, y))
+    return all_(equal(broadcast(x, shape), broadcast(y, shape)))
 
 
 def isscalar(element: Any) -> bool:
@@ -279,6 +280,7 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
                     f"and {sizes[name]}."
                 )
         leads.append(x.aval.shape[:split])
+    check_loop_ranks("vectorize", signature, values, [len(core) for core in cores])
     lead = join_shapes("vectorize", leads, ValueError)
     squeezed = []
     maps: list[list[Any]] = []

@@ -32,6 +32,7 @@ from numjet.numpy.promote import (
     canonical_axis,
     canonical_dtype,
     cast,
+    check_loop_ranks,
     join_shapes,
     promote_dtypes,
     promoted,
@@ -445,6 +446,7 @@ def vecdot(
     x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ValueError(f"vecdot: sizes along the axis differ: {x.aval} and {y.aval}.")
+    check_loop_ranks("vecdot", "(n),(n)->()", (x, y), [1, 1])
     shape = join_shapes("vecdot", [x.aval.shape, y.aval.shape])
     x, y = broadcast(conjugate(x), shape), broadcast(y, shape)
     lead = tuple(range(len(shape) - 1))
@@ -470,6 +472,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     if x.aval.ndim < 2 or not y.aval.ndim:
         raise ValueError(f"matvec: needs a matrix and a vector, got {x.aval} and {y.aval}.")
     _same_length("matvec", x.aval.shape[-1], y.aval.shape[-1])
+    check_loop_ranks("matvec", "(n,m),(m)->(n)", (x, y), [2, 1])
     out = matmul(x, expand_dims(y, -1))
     return lax.squeeze(out, (out.aval.ndim - 1,))
 
@@ -487,6 +490,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     if y.aval.ndim < 2 or not x.aval.ndim:
         raise ValueError(f"vecmat: needs a vector and a matrix, got {x.aval} and {y.aval}.")
     _same_length("vecmat", x.aval.shape[-1], y.aval.shape[-2])
+    check_loop_ranks("vecmat", "(n),(n,m)->(m)", (x, y), [1, 2])
     out = matmul(expand_dims(conjugate(x), -2), y)
     return lax.squeeze(out, (out.aval.ndim - 2,))
 

@@ -256,6 +256,24 @@ def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     )
 
 
+def check_loop_ranks(name: str, signature: str | None, xs: Sequence[Any], cores: list[int]) -> None:
+    """What `numpy_rank_promotion` says of operands with different numbers of axes beside those at
+    the end, so many as `cores` has for each, that are a function's own."""
+    if config.numpy_rank_promotion.value == "allow":
+        return
+    shapes = [x.aval.shape for x in xs]
+    if len({len(s) - core for s, core in zip(shapes, cores) if s}) < 2:
+        return
+    told = (
+        f"operands with shapes {shapes} require rank promotion for {name} with signature "
+        f"{signature}. Set the config option jax_numpy_rank_promotion='allow' to disable this "
+        "message, or add the missing axes with x[None] or reshape."
+    )
+    if config.numpy_rank_promotion.value == "raise":
+        raise ValueError(told)
+    warnings.warn(told, UserWarning, stacklevel=4)
+
+
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """`axis` counted from the front; ValueError when there is no such axis."""
     try:

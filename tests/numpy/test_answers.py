@@ -130,6 +130,26 @@ def test_what_is_refused_first():
             jnp.repeat(jnp.ones(3), repeats, total_repeat_length=6)
 
 
+def test_ranks_of_loops_are_refused_where_they_differ():
+    stack, matrix, vector = jnp.ones((2, 3, 3)), jnp.ones((3, 3)), jnp.ones(3)
+    total = jnp.vectorize(lambda x, y: x.sum() + y, signature="(n),()->()")
+    refused = [
+        lambda: jnp.vecdot(matrix, vector), lambda: jnp.matvec(stack, vector),
+        lambda: jnp.vecmat(vector, stack), lambda: total(vector, vector),
+        lambda: total(stack, vector), lambda: jnp.vectorize(jnp.add)(matrix, vector),
+    ]
+    for call in refused:
+        with nj.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="require rank"):
+            call()
+        with nj.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="require rank"):
+            call()
+        call()
+    with nj.numpy_rank_promotion("raise"):
+        assert jnp.array_equiv(matrix, vector) and not jnp.array_equiv(stack, 2 * vector)
+        assert jnp.vecdot(vector, vector) == 3 and total(matrix, vector).shape == (3,)
+        assert total(matrix, vector[0]).shape == jnp.matvec(matrix, vector).shape == (3,)
+
+
 def test_spacing_of_half_precision_is_that_to_the_next_larger():
     x = np.array([-1, -0.5, 0.5, -0.0, -65504, 6e-8, -1e-5, INF, -INF], np.float16)
     with np.errstate(all="ignore"):

@@ -149,7 +149,7 @@ def no_gradient(case: Case, kind: str, text: str) -> bool:
     """JAX's gradients are zeros throughout."""
     sets = "unique", "union1d", "intersect1d", "setdiff1d", "setxor1d"
     numbers = text.partition("; JAX")[2].partition("] ")[2]
-    return (kind.startswith("grad") and plain(kind) == "value"
+    return (kind.startswith("grad") and plain(kind) in ("value", "no weak type")
             and any(word in case.name for word in sets) and not re.search("[1-9]", numbers))
 
 
@@ -264,6 +264,11 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
      and plain(kind) == "NaN", "JAX's derivatives beside NaN are NaN eagerly, and 0 jitted"),
     (lambda case, kind, text: case.name == "numpy.spacing" and text.startswith("float16")
      and plain(kind) == "NaN" and "inf" in str(case), "NaN of infinities as NumPy has it"),
+    (lambda case, kind, text: case.name == "numpy.trapezoid" and plain(kind) == "NaN"
+     and "inf" in str(case), "JAX subtracts the ends of its sum: infinity less infinity"),
+    (lambda case, kind, text: case.name in ("lax.linalg.qr", "numpy.linalg.qr", "scipy.linalg.qr")
+     and kind.startswith("grad") and "complex" in text and "full_matrices=True" in str(case),
+     "phases of the columns of Q beyond those of the matrix are free, and move with it"),
     (named("lax.sign numpy.sign", "sign of zero"), "+0 as the Array API standard has it"),
     (named("numpy.modf", "sign of zero"), "signs of zeros as NumPy has them"),
     (named("numpy.setxor1d", "shape", "value", "does not raise"),
