@@ -10,6 +10,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.ad_checkpoint import print_saved_residuals
 
 
 def _names(f: Callable, *args: Any) -> list[str]:
@@ -78,3 +79,15 @@ def test_scopes_end_where_an_exception_passes() -> None:
     scope = nj.named_scope("again")
     with scope, scope:
         assert _names(f, 1.0) == ["sin a/b"]  # what is staged begins without names
+
+
+def test_saved_residuals_are_told_in_order(capsys: pytest.CaptureFixture) -> None:
+    def product(x: Any, y: Any) -> Any:
+        return jnp.sin(x) * jnp.cos(y) * x
+
+    print_saved_residuals(product, 1.0, 2.0)
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.split(" from ")[0] for line in lines]
+    sin, cos = "f32[] output of sin", "f32[] output of cos"
+    assert told == ["f32[]", sin, cos, cos, sin, "f32[] output of mul"]
+    assert lines[0] == "f32[] from the argument x"
