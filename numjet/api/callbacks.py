@@ -115,8 +115,8 @@ def pure_callback(
         )
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ValueError(
-            f"pure_callback: vmap_method must be None or one of {', '.join(VMAP_METHODS)}; got "
-            f"{vmap_method!r}."
+            "vmap_method must be one of the allowed methods "
+            f"{[*VMAP_METHODS, None]}, but got: {vmap_method} (pure_callback)."
         )
     avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
     leaves, in_tree = array_leaves("pure_callback", (args, kwargs))

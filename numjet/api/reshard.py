@@ -344,9 +344,12 @@ def _constraint(x: Any, sharding: NamedSharding) -> NamedSharding | None:
     if placed is None or not sharding.mesh.explicit_axes:
         return sharding
     entries: list[Any] = []
-    own = [*sharding.spec, *[None] * (x.ndim - len(sharding.spec))]
-    for shown, entry in zip(placed.layout(x.ndim), own, strict=True):
-        axes = (*shown, *axes_of(entry))
+    # The type's own spec: a layout leaves axes of one device out, which types show.
+    typed, own = (
+        [*spec, *[None] * (x.ndim - len(spec))] for spec in (x.aval.sharding.spec, sharding.spec)
+    )
+    for shown, entry in zip(typed, own, strict=True):
+        axes = (*axes_of(shown), *axes_of(entry))
         entries.append(axes if len(axes) > 1 else axes[0] if axes else entry)
     return sharding.update(spec=PartitionSpec(*entries))
 

@@ -366,9 +366,9 @@ def _gelu_jvp(primals: tuple, tangents: tuple) -> tuple:
 def glu(x: Any, axis: int = -1) -> Any:
     """The first half of x along an axis times the sigmoid of the second.
 
-    x: a floating array. axis: an integer, whose size must be even (ValueError). Result: x's shape
-    with the axis half as long. Source: Dauphin, Fan, Auli and Grangier, Language modeling with
-    gated convolutional networks (2016).
+    x: a floating array. axis: an integer, whose size must be even (AssertionError). Result: x's
+    shape with the axis half as long. Source: Dauphin, Fan, Auli and Grangier, Language modeling
+    with gated convolutional networks (2016).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0]))
@@ -376,7 +376,9 @@ def glu(x: Any, axis: int = -1) -> Any:
     """
     x = one_array("glu", x)
     if x.aval.shape[axis] % 2:
-        raise ValueError(f"glu: axis {axis} of {x.aval} must have an even size.")
+        raise AssertionError(
+            f"axis size must be divisible by 2: glu along axis {axis} of {x.aval}."
+        )
     first, second = split(x, 2, axis)
     return multiply(first, sigmoid(second))
 

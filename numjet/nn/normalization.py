@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -238,6 +239,12 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         raise ValueError(f"one_hot: axis {axis} is out of range for a result of {rank} dimensions.")
     shape = index.aval.shape[:axis] + (num_classes,) + index.aval.shape[axis:]
     kind = index.aval.dtype
+    if dtypes.is_inexact(kind):
+        warnings.warn(
+            f"jax.nn.one_hot input should be integer-typed; got dtype={kind}",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     counted = dtypes.int32 if kind == dtypes.bool_ else kind
     classes = lax.broadcasted_iota(counted, shape, axis)
     return cast(equal(expand_dims(cast(index, counted), axis), classes), wanted)

@@ -119,7 +119,8 @@ def _pure_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
     method = params["vmap_method"]
     if method is None:
         raise NotImplementedError(
-            "pure_callback: vmap needs to be told how the callback takes a batch. Pass "
+            "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+            f"{', '.join(map(repr, VMAP_METHODS))}. Got vmap_method=None. Pass "
             "pure_callback(..., vmap_method='sequential') to call it once an example, or "
             "'expand_dims' or 'broadcast_all' when it takes arrays with leading batch axes."
         )

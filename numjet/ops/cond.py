@@ -349,6 +349,8 @@ def cond(
             "lax.cond: true_fun and false_fun arguments should be callable: cond(pred, true_fun, "
             "false_fun, *operands)."
         )
+    if pred is None:
+        raise TypeError("cond predicate is None: pass a boolean.")
     if not is_arraylike(pred):
         raise TypeError(f"Pred must be a scalar, got {pred!r} of type {type(pred)}.")
     pred = as_array(pred)

@@ -96,6 +96,10 @@ _CASES: list[tuple[type[Exception], Callable, str]] = [
     (ValueError, lambda: Mesh(np.array(nj.devices()[:1]), ("x", "y")), "to equal the length of its "
      "second argument (`axis_names`), but got devices.ndim == 1 and len(axis_names) == 2"),
     (ValueError, lambda: nj.device_put(x3, "cpu"), "Received invalid value: cpu"),
+    (TypeError, lambda: lax.cond(None, lambda: 1, lambda: 2), "cond predicate is None"),
+    (TypeError, lambda: nj.named_scope(3), "named_scope name argument must be a string"),  # type: ignore[arg-type]
+    (NotImplementedError, lambda: nj.vmap(lambda x: nj.pure_callback(np.sin, x, x))(x3), "vmap is "
+     "only supported for the pure_callback primitive when vmap_method is one of 'sequential'"),
     (ValueError, lambda: lax.with_sharding_constraint(x3, _over(P("x"), AxisType.Explicit)),
      "can only refer to Auto axes of the mesh"),
 ]  # fmt: skip

@@ -141,7 +141,7 @@ def test_infinities_do_not_become_nan():
     ("call", "error", "match"),
     [
         (lambda: nn.relu([1.0]), TypeError, "relu requires"),
-        (lambda: nn.glu(jnp.ones(3)), ValueError, "even size"),
+        (lambda: nn.glu(jnp.ones(3)), AssertionError, "divisible by 2"),
         (lambda: nn.one_hot(jnp.arange(3), 4, axis=3), ValueError, "out of range"),
         (
             lambda: nn.dot_product_attention(
@@ -262,3 +262,8 @@ def test_squareplus_of_booleans_is_single():
     with numjet.enable_x64(True):
         assert nn.squareplus(jnp.array([True])).dtype == jnp.float32
         assert nn.squareplus(jnp.array([1])).dtype == jnp.float64
+
+
+def test_one_hot_warns_of_floats() -> None:
+    with pytest.warns(DeprecationWarning, match="one_hot input should be integer-typed; got dtype"):
+        nn.one_hot(1.0, 3)
