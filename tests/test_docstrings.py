@@ -77,8 +77,9 @@ def missing(name: str, value: Any) -> list[str]:
         made = text.startswith(f"{value.__name__}(") or text == inspect.getdoc(enum.Enum)
         return [] if text and not made else ["summary"]
     found = [] if text.split("\n\n")[0].rstrip().endswith((".", ":", ")", ";")) else ["summary"]
+    told = re.sub(r"^ *(>>>|\.\.\.).*$", "", text, flags=re.M)  # an example explains nothing
     for parameter in inspect.signature(value).parameters:
-        if not parameter.startswith("_") and not re.search(rf"\b{parameter}\b", text):
+        if not parameter.startswith("_") and not re.search(rf"\b{parameter}\b", told):
             found.append(parameter)
     return found + ([] if ">>>" in text else ["example"])
 

@@ -65,7 +65,8 @@ def check(primitive: Any, operand: np.ndarray, indices: np.ndarray, updates: np.
 def test_cases(case: int, primitive: Any, mode: GatherScatterMode) -> None:
     rng = np.random.default_rng(case)
     shape, positions, windows, numbers = CASES[case]
-    indices = rng.integers(-3, 12, positions).astype(np.int32)
+    ends = max(shape[axis] for axis in numbers.scatter_dims_to_operand_dims)  # both are met
+    indices = rng.integers(-3, ends + 3, positions).astype(np.int32)
     operand = rng.standard_normal(shape).astype(np.float32)
     check(
         primitive, operand, indices, rng.standard_normal(windows).astype(np.float32), numbers, mode
