@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.flat import array_leaves, check_callable, checked_leaves, name_of
+from numjet.api.shared_gradients import note_rule, rule_sharing, run_rule
 from numjet.base import tree
 from numjet.base.errors import UnexpectedTracerError
 from numjet.core import dtypes
@@ -19,6 +20,7 @@ from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
+from numjet.core.shared import Shared
 from numjet.core.structural import convert, zeros
 from numjet.core.trace import Tracer, aval_of
 from numjet.ops.arrange import stop_gradient
@@ -378,6 +380,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
         out_tree: list = []
         res_tree: list = []
+        note_rule()
         outs = custom_vjp_p.bind(
             *leaves,
             call_jaxpr=self._caller(nondiff, in_tree, out_tree),
@@ -398,11 +401,11 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         )
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
+            leaves = primals
             if symbolic:
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
-            result = fwd(
-                *_merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
-            )  # type: ignore[misc]
+            args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
+            result = run_rule(lambda: fwd(*args), name)  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair "
@@ -414,9 +417,9 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             out_tree.append(treedef)
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
-            res_tree.append(
-                (structure, arrays, [x for x, a in zip(residuals, arrays, strict=True) if not a])
-            )
+            others = [x for x, a in zip(residuals, arrays, strict=True) if not a]
+            shared = rule_sharing(leaves, outs) if Shared.axes.get() else None
+            res_tree.append((structure, arrays, others, shared))
             return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]
 
         flat.__name__ = _named(fwd)
@@ -426,12 +429,18 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         bwd, symbolic, name = self.bwd, self.symbolic_zeros, name_of(self.fun)
 
         def flat(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-            structure, arrays, others = res_tree[-1]
+            structure, arrays, others, shared = res_tree[-1]
             given, rest = iter(residuals), iter(others)
             res = tree.tree_unflatten(structure, [next(given) if a else next(rest) for a in arrays])
+            if shared is not None:
+                return shared.run(back, res, cts)
+            return back(res, cts)
+
+        def back(res: Any, cts: Sequence[Any]) -> list[Any]:
             if symbolic:
                 cts = [SymbolicZero(ct.aval) if type(ct) is Zero else ct for ct in cts]
-            result = bwd(*nondiff, res, tree.tree_unflatten(out_tree[-1], cts))  # type: ignore[misc]
+            given_cts = tree.tree_unflatten(out_tree[-1], cts)
+            result = run_rule(lambda: bwd(*nondiff, res, given_cts), name)  # type: ignore[misc]
             return _cotangents(name, in_tree, result)
 
         flat.__name__ = _named(bwd)

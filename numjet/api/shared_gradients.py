@@ -10,7 +10,7 @@ such functions in place, others are refused.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base.record import record
@@ -21,7 +21,8 @@ from numjet.core.primitive import Zero
 from numjet.core.shared import Shared
 from numjet.core.structural import convert
 from numjet.ops.arithmetic import div, mul
-from numjet.ops.collective import psum
+from numjet.ops.collective import psum, pvary_p
+from numjet.transforms.batch import AxisEffect
 from numjet.transforms.varying import along, results, unknown, varies
 
 
@@ -113,3 +114,85 @@ def sharing_of(closed: ClosedJaxpr, leaves: Sequence[Any]) -> Sharing | None:
         outs = results(flow, name, closed.jaxpr, closed.consts)
         found.add(name, dict(Shared.axes.get())[name], flow.given, outs)
     return found if found.ins else None
+
+
+@record(frozen=True)
+class RuleSharing:
+    """What of a custom_vjp function's arguments and results does not vary: for each axis of
+    `shard_map` its name and size, and a flag for each argument and each result.
+
+    A rule by the user gets cotangents, and gives them, as JAX has them: of what does not vary the
+    whole, which is one value for all members, where transposition has each member's share."""
+
+    around: tuple
+    axes: list[tuple[Any, int, list[bool], list[bool]]]
+
+    def run(self, back: Callable, residuals: Any, cts: Sequence[Any]) -> list[Any]:
+        """The rule's shares, from each member's cotangents. It may run when shard_map has ended,
+        where the gradient is taken outside of it: `around` are the axes that were tested."""
+        before = Shared.axes.set(self.around)
+        try:
+            for name, _, _, outs in self.axes:
+                cts = [psum(ct, name) if s and _flows(ct) else ct for ct, s in zip(cts, outs)]
+            return self._shares(back(residuals, cts))
+        finally:
+            Shared.axes.reset(before)
+
+    def _shares(self, cts: Sequence[Any]) -> list[Any]:
+        """Each member's cotangents of the arguments, from the rule's. What varies for an argument
+        that does not is taken for shares already."""
+        found = list(cts)
+        for name, size, ins, _ in self.axes:
+            found = [
+                pvary_p.bind(_scaled(ct, size, div), axis_name=name)
+                if s and _flows(ct) and not varies(ct, name) else ct
+                for ct, s in zip(found, ins, strict=True)
+            ]
+        return found
+
+
+def _flows(ct: Any) -> bool:
+    return ct is not None and type(ct) is not Zero and ct.aval.dtype != dtypes.float0
+
+
+def rule_sharing(leaves: Sequence[Any], outs: Sequence[Any]) -> RuleSharing | None:
+    """`sharing` for the rule of a custom_vjp function; None where there is nothing to tell."""
+    found = []
+    for name, size in Shared.axes.get():
+        if unknown(name) is None:
+            flags = [[not varies(x, name) for x in values] for values in (leaves, outs)]
+            found.append((name, size, *flags))
+    return RuleSharing(Shared.axes.get(), found) if found else None
+
+
+def note_rule() -> None:
+    """A function with a rule by the user is called: where a `jit` around it knows nothing of its
+    arguments, it runs in place."""
+    for name, _ in Shared.axes.get():
+        trace = unknown(name)
+        if trace is not None and trace.flows is not None:
+            Shared.note()
+
+
+def run_rule(call: Callable[[], Any], what: str) -> Any:
+    """What a rule by the user gives. Raises NotImplementedError where it has collectives and nobody
+    will know what varies: its cotangents might be the whole or a share."""
+    traces = [(name, unknown(name)) for name, _ in Shared.axes.get()]
+    apart = [(name, trace) for name, trace in traces if trace is not None and trace.flows is None]
+    if not apart:
+        return call()
+    trace = apart[0][1]
+    before, trace.effects = trace.effects, frozenset()
+    try:
+        found = call()
+        used = trace.effects
+    finally:
+        trace.effects = before | trace.effects
+    if any([AxisEffect(name) in used for name, _ in apart]):
+        raise NotImplementedError(
+            f"{what}: a custom_vjp rule with collectives in a loop, a branch or a checkpointed "
+            "function that is differentiated inside of shard_map. Take the gradient inside of the "
+            "loop, or pass check_vma=False to shard_map, where each device's value is one of its "
+            "own."
+        )
+    return found

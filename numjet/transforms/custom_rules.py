@@ -17,7 +17,7 @@ from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
-from numjet.transforms.batch import Axis, BatchTrace, all_to_front, batch_again, to_front
+from numjet.transforms.batch import Axis, BatchTrace, batch_again, mapped_to_front, to_front
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import RUN_ON_ZEROS
 from numjet.transforms.varying import along
@@ -297,6 +297,7 @@ def _custom_vjp_batch(
 ) -> tuple:
     inner = dims[params["num_consts"] :]
     trace, mapped = axis.trace, _Mapped(params["name"], axis.size)
+    res_dims: list[int | None] = []  # where the residuals of the last forward rule are mapped
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
         count = []
@@ -309,17 +310,19 @@ def _custom_vjp_batch(
         outs, out_dims = batch_again(flat, trace, primals, inner)
         n = count[0]
         # Where the rule is the first to tell, all its outputs are mapped: which of them depend on
-        # the mapped axis through their tangents alone is not known.
-        known = mapped.flags is not None
+        # the mapped axis through their tangents alone is not known. None does without operands that
+        # are mapped.
+        known = mapped.flags is not None or all([d is None for d in inner])
         flags = [d is not None for d in out_dims[:n]] if known else [True] * n
         first = mapped.arrange(outs[:n], flags, out_dims[:n])
-        return first, all_to_front([as_array(x) for x in outs[n:]], out_dims[n:], axis.size)
+        res_dims[:] = [None if d is None else 0 for d in out_dims[n:]]
+        return first, mapped_to_front([as_array(x) for x in outs[n:]], out_dims[n:])
 
     outs = custom_vjp_p.bind(
         *args,
         call_jaxpr=_batched_call(call_jaxpr, trace, dims, mapped),
         fwd=batched_fwd,
-        bwd=_batched_bwd(bwd, trace, None, inner, mapped),
+        bwd=_batched_bwd(bwd, trace, res_dims, inner, mapped),
         **params,
     )
     return outs, _out_dims(mapped)

@@ -202,3 +202,48 @@ def test_where_nobody_knows_it_is_refused() -> None:
 
     with pytest.raises(NotImplementedError, match="check_vma=False"):
         mapped(apart, (ALL, CUT), ALL)(2.0, X)
+
+
+def rules(style: str) -> Callable:
+    """psum of sin(w x) with a rule of its own."""
+    value = lambda w, x: lax.psum(jnp.sum(jnp.sin(w * x)), "x")  # noqa: E731
+    f = nj.custom_vjp(value)
+    if style == "pullback":
+        f.defvjp(lambda w, x: nj.vjp(value, w, x), lambda pullback, ct: pullback(ct))
+    elif style == "vjp":
+        f.defvjp(lambda w, x: (value(w, x), (w, x)), lambda res, ct: nj.vjp(value, *res)[1](ct))
+    else:
+
+        def backward(res: tuple, ct: Any) -> tuple:
+            w, x = res
+            return lax.psum(jnp.sum(ct * jnp.cos(w * x) * x), "x"), ct * jnp.cos(w * x) * w
+
+        f.defvjp(lambda w, x: (value(w, x), (w, x)), backward)
+    return f
+
+
+@pytest.mark.parametrize("style", ["pullback", "vjp", "psum"])
+def test_rules_get_and_give_whole_cotangents(style: str) -> None:
+    f = rules(style)
+    slopes = np.cos(0.5 * X)
+    for g in (f, nj.jit(f)):
+        w, x = mapped(nj.grad(g, (0, 1)), (ALL, CUT), (ALL, CUT))(0.5, X)
+        np.testing.assert_allclose(w, np.sum(slopes * X), rtol=1e-4)
+        np.testing.assert_allclose(x, 0.5 * slopes, rtol=1e-4, atol=1e-6)
+    # Where what is made of it varies, each member has its part in the cotangent.
+    parts = mapped(nj.grad(lambda w, x: f(w, x) * jnp.sum(x)), (ALL, CUT), ALL)(0.5, X)
+    np.testing.assert_allclose(parts, np.sum(slopes * X) * X.sum(), rtol=1e-4)
+    # And from outside, over a mesh with an axis that nothing is cut over.
+    outer = nj.grad(lambda w, x: jnp.sum(mapped(lambda w, x: f(w, x) * x, (ALL, CUT), CUT)(w, x)))
+    np.testing.assert_allclose(outer(0.5, X), np.sum(slopes * X) * X.sum(), rtol=1e-4)
+
+
+def test_rules_with_collectives_in_loops_that_are_differentiated() -> None:
+    f = rules("psum")
+    steps = lambda w, x: lax.fori_loop(0, 2, lambda i, c: c + f(w, x), 0.0)  # noqa: E731
+    with pytest.raises(NotImplementedError, match="custom_vjp rule with collectives in a loop"):
+        mapped(nj.grad(steps), (ALL, CUT), ALL)(0.5, X)
+    cube = nj.custom_vjp(lambda x: x**3)
+    cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x**2 * ct,))
+    plain = lambda x: lax.fori_loop(0, 2, lambda i, c: c + jnp.sum(cube(x)), 0.0 * x[0])  # noqa: E731
+    np.testing.assert_allclose(mapped(nj.grad(plain), CUT, CUT)(X), 6 * X**2)
