@@ -396,10 +396,10 @@ def export(
 ) -> Callable[..., Exported]:
     """`fun_jit`, staged for arguments of given shapes and dtypes, so that it can be stored.
 
-    fun_jit: what `jit` made (ValueError for other functions). platforms: where the result may be
-    called, by default the CPU: `call` raises ValueError on others unless disabled_checks has
-    `DisabledSafetyCheck.platform()`. Result: a function of arguments, or of ShapeDtypeStructs, that
-    gives an Exported. It is the same program for all platforms.
+    fun_jit: what `jit` made, or a function of `numpy` (ValueError for others). platforms: where the
+    result may be called, by default the CPU: `call` raises ValueError on others unless
+    disabled_checks has `DisabledSafetyCheck.platform()`. Result: a function of arguments, or of
+    ShapeDtypeStructs, that gives an Exported. It is the same program for all platforms.
 
     >>> import numjet as nj
     >>> from numjet import export, numpy as jnp
@@ -407,6 +407,8 @@ def export(
     >>> exported.call(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
+    if str(getattr(fun_jit, "__module__", "")).startswith("numjet.numpy"):
+        fun_jit = _jit(fun_jit)  # many of JAX's are jitted
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise ValueError(
             f"Function to be exported must be the result of `jit` but is: {fun_jit}. Pass "

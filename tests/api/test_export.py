@@ -73,7 +73,7 @@ EXPORTED = export.export(nj.jit(jnp.sin))(jnp.zeros(3))
     (lambda: EXPORTED.call(jnp.zeros(4)), ValueError, "Shape mismatch for args.0."),
     (lambda: EXPORTED.call(jnp.zeros(3, int)), ValueError, "Dtype mismatch for args.0."),
     (lambda: EXPORTED.call(jnp.zeros(3), 1), ValueError, "same pytree structure"),
-    (lambda: export.export(jnp.sin), ValueError, "result of `jit`"),
+    (lambda: export.export(lambda x: x), ValueError, "result of `jit`"),
     (lambda: export.export(nj.jit(jnp.sin), platforms=["abacus"]), ValueError, "abacus"),
     (lambda: export.deserialize(b"something else"), ValueError, "Exported.serialize"),
     (lambda: export.deserialize(EXPORTED.serialize()[:90]), ValueError, "damaged"),
@@ -116,3 +116,9 @@ def test_how_many_devices_a_program_is_for() -> None:
     function = export.export(nj.jit(lambda x: x + 1))
     assert function(nj.ShapeDtypeStruct((8,), "int32", sharding=layout)).nr_devices == 4
     assert function(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 1
+
+
+def test_functions_of_numpy_need_no_jit() -> None:
+    made = export.export(jnp.sin)(jnp.zeros(3))
+    assert made.fun_name == "sin" and made.in_avals[0].shape == (3,)
+    np.testing.assert_array_equal(made.call(jnp.zeros(3)), np.zeros(3))
