@@ -688,7 +688,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     """
     x, y = as_arrays("heaviside", x1, x2)
     number = not x.aval.ndim
-    x, y = promote_shapes("heaviside", *promote_inexact(x, y))
+    x, y = promote_shapes("heaviside", *promote_inexact(x, y), any_rank=True)
     if dtypes.is_complex(x.aval.dtype):
         raise TypeError(f"heaviside: lt does not accept dtype {x.aval.dtype}: it has no order.")
     if not number:
@@ -735,7 +735,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     >>> jnp.gcd(jnp.array([12, -18, 0]), 8)
     Array([4, 2, 8], dtype=int32)
     """
-    x, y = _integers("gcd", x1, x2)
+    x, y = _integers("gcd", x1, x2, any_rank=True)
     if type(x) is type(y) is ArrayImpl and eager():
         return ArrayImpl(np.asarray(np.gcd(x._value, y._value)), x.aval)
 
@@ -766,12 +766,12 @@ def lcm(x1: Any, x2: Any) -> Any:
     return where(as_bool(divisor), multiply(x, lax.div(y, safe)), constant(0, x))
 
 
-def _integers(name: str, x1: Any, x2: Any) -> list[Any]:
+def _integers(name: str, x1: Any, x2: Any, any_rank: bool = False) -> list[Any]:
     x, y = promote_dtypes(*as_arrays(name, x1, x2))
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: arguments must be integers, got {x.aval.dtype}.")
     shape = broadcast_shapes(x.aval.shape, y.aval.shape)
     if shape:
         x, y = strong(x), strong(y)  # weak of numbers alone, as in JAX
-    x, y = promote_shapes(name, x, y)
+    x, y = promote_shapes(name, x, y, any_rank=any_rank)
     return [v if v.aval.shape == shape else full_scalar(v, shape) for v in (x, y)]

@@ -145,6 +145,8 @@ def test_ranks_of_loops_are_refused_where_they_differ():
             call()
         call()
     with nj.numpy_rank_promotion("raise"):
+        whole = jnp.ones((3, 3), jnp.int32)
+        assert jnp.gcd(whole, whole[0]).shape == jnp.heaviside(matrix, vector).shape == (3, 3)
         assert jnp.array_equiv(matrix, vector) and not jnp.array_equiv(stack, 2 * vector)
         assert jnp.vecdot(vector, vector) == 3 and total(matrix, vector).shape == (3,)
         assert total(matrix, vector[0]).shape == jnp.matvec(matrix, vector).shape == (3,)
