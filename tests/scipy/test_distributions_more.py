@@ -165,3 +165,11 @@ def test_derivatives_of_truncated_normals(bounds: tuple) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-7)
         slope = nj.vmap(nj.grad(getattr(stats.truncnorm, "log" + name)), (0, None, None))
         assert np.isfinite(slope(x, *bounds)).all()
+
+
+def test_no_nan_of_no_elements() -> None:
+    """Under debug_nans a parameter that means nothing raises where there is a result."""
+    with nj.debug_nans(True):
+        assert stats.gamma.logcdf(jnp.zeros((0, 3)), -4.0).shape == (0, 3)
+        with pytest.raises(FloatingPointError):
+            stats.gamma.logcdf(jnp.ones(3), -4.0)

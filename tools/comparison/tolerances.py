@@ -47,6 +47,7 @@ FLOORS = {
     "scipy.signal.detrend": 30,
     "numpy.blackman": 1,
     "scipy.stats.dirichlet.logpdf": 30,  # logarithms of gamma functions add up to about 0
+    "scipy.stats.beta.logpdf": 30,      # the same
     "scipy.optimize.minimize": 30,      # iterates end at different roundings of the minimum
 }
 # The same of gradients: 1 - tanh², and what does not change when its operand grows.

@@ -46,7 +46,7 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def _part(function: Any, x: Any, a: Any, loc: Any, scale: Any, before: float) -> Any:
     """`function(a, (x - loc) / scale)`; `before` the support, where its derivatives are zero."""
-    z = (x - loc) / scale
+    z, a = jnp.broadcast_arrays((x - loc) / scale, a)
     good = ~(z <= 0)
     outside = jnp.where(a > 0, before, jnp.nan)
     return jnp.where(good, function(a, inside(good, z, 1.0)), outside)
