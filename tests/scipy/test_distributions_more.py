@@ -173,3 +173,12 @@ def test_no_nan_of_no_elements() -> None:
         assert stats.gamma.logcdf(jnp.zeros((0, 3)), -4.0).shape == (0, 3)
         with pytest.raises(FloatingPointError):
             stats.gamma.logcdf(jnp.ones(3), -4.0)
+
+
+def test_mode_is_the_first_of_equal_ones() -> None:
+    """Its derivative is there, as in JAX; ranks of its own arrays are no concern of the user's."""
+    got = nj.grad(lambda x: stats.mode(x).mode)(jnp.array([3.0, -3.0, 3.0]))
+    np.testing.assert_array_equal(got, [1, 0, 0])
+    with nj.numpy_rank_promotion("raise"):
+        found = stats.mode(jnp.array([[6, 7, 5], [0, 6, -1], [0, 7, 7]]))
+    np.testing.assert_array_equal(found, [[0, 7, -1], [2, 2, 1]])

@@ -93,11 +93,13 @@ def mode(
     if jnp.issubdtype(x.dtype, jnp.inexact):
         new &= ~(jnp.isnan(rows[..., 1:]) & jnp.isnan(rows[..., :-1]))
     new = jnp.concatenate([jnp.ones((*new.shape[:-1], 1), bool), new], -1)
-    places = jnp.arange(n)
+    places = jnp.broadcast_to(jnp.arange(n), rows.shape)
     lengths = places - lax.cummax(jnp.where(new, places, 0), new.ndim - 1) + 1
     best = jnp.argmax(lengths, -1, keepdims=True)
-    found = (jnp.take_along_axis(v, best, -1).reshape(shape) for v in (rows, lengths))
-    return ModeResult(*found)
+    count = jnp.take_along_axis(lengths, best, -1)
+    # The first of the equal ones has the derivative.
+    value = jnp.take_along_axis(rows, best - count + 1, -1)
+    return ModeResult(value.reshape(shape), count.reshape(shape))
 
 
 def rankdata(
