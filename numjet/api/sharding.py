@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import logging
 import math
 import types
 from collections.abc import Iterator, Sequence
@@ -50,8 +51,8 @@ class P:
 
     partitions: a name, a tuple of names (split over the first, each part over the second), or None.
     Trailing dimensions left out are not split. unreduced, reduced: sets of axes whose parts are
-    still to be added up, or have been, kept for programs that ask. It is a sequence of its entries,
-    a leaf of pytrees, and equal to no tuple.
+    still to be added up, or have been, kept for programs that ask: here sums never wait. It is a
+    sequence of its entries, a leaf of pytrees, and equal to no tuple.
 
     >>> import numjet as nj
     >>> nj.P("x", None, ("y", "z"))
@@ -176,6 +177,15 @@ def axes_of(entry: Any) -> tuple:
     return tuple(entry) if isinstance(entry, tuple | list) else (entry,)
 
 
+@functools.cache
+def _sums_do_not_wait() -> None:
+    """Say so, once."""
+    logging.getLogger("numjet").warning(
+        "PartitionSpec(unreduced=..., reduced=...): values are added up over these axes where they "
+        "are made, so that the spec changes neither them nor their types."
+    )
+
+
 class NamedSharding(Sharding):
     """Dimensions of an array split over named axes of a mesh.
 
@@ -218,6 +228,8 @@ class NamedSharding(Sharding):
                 "Unreduced axes can only refer to mesh axes that is of type `Explicit`. Got "
                 f"unreduced axes: {spec.unreduced} and mesh: {mesh}."
             )
+        if spec.unreduced or spec.reduced:
+            _sums_do_not_wait()
         names = [name for entry in spec for name in axes_of(entry)]
         for name in names:
             if name not in mesh.axis_names:
