@@ -354,9 +354,8 @@ def tril(m: Any, k: int = 0) -> Any:
     x = one_array("tril", m)
     if x.aval.ndim < 2:
         raise ValueError(f"Argument to tril must be at least 2D, got shape {x.aval.shape}.")
-    return where(
-        broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, scalar(0, x.aval.dtype)
-    )
+    zero = cast(scalar(0, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
+    return where(broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, zero)
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -372,11 +371,8 @@ def triu(m: Any, k: int = 0) -> Any:
     x = one_array("triu", m)
     if x.aval.ndim < 2:
         raise ValueError(f"Argument to triu must be at least 2D, got shape {x.aval.shape}.")
-    return where(
-        broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape),
-        scalar(0, x.aval.dtype),
-        x,
-    )
+    zero = cast(scalar(0, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
+    return where(broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape), zero, x)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
