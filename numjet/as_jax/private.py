@@ -73,6 +73,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.mesh", "AxisType", "numjet.sharding:AxisType", "pickles"),
     ("jax._src.named_sharding", "_unpickle_named_sharding", _PICKLE + "unpickle_named_sharding",
      "pickles"),
+    ("jax._src.numpy.ufuncs", "ufunc", "numjet.numpy:ufunc", "esquilax, jumanji"),
     ("jax._src.pjit", "auto_axes", "numjet.sharding:auto_axes", "jaxns"),
     ("jax._src.pjit", "jit_p", "numjet.ops.jit_call:jit_p", "quax"),
     ("jax._src.public_test_util", "check_close", _HERE + "check_close", "tinygp"),

@@ -27,7 +27,7 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     (core.structural). Array: operators and methods (numpy.operators), some as programs
     (numpy), those about devices (api.devices). ArrayImpl, the classes of `x.at` (AtSlots,
     AtIndexSlots), StageTrace and StageTracer: native methods (native.operators, native.record).
-    LinearizeTrace: `process` (native.deferral).
+    LinearizeTrace: `process` (native.deferral). ScalarMeta: `convert` (numpy.creation).
     """
     for name, value in methods.items():
         setattr(owner, name, value)

@@ -41,7 +41,7 @@ from numjet.numpy.promote import (
     promote_dtypes,
     strong,
 )
-from numjet.numpy.scalar_types import dtype_and_weak
+from numjet.numpy.scalar_types import ScalarMeta, dtype_and_weak
 
 _default, _platforms = config.default_device, config.platforms
 
@@ -180,6 +180,9 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         return _from_numpy(np.from_dlpack(x), dtype, copy)
     value = np.asarray(x)
     return _from_numpy(value, dtype, False)
+
+
+hooks.install(ScalarMeta, {"convert": staticmethod(_convert)})
 
 
 def _from_scalar(x: Any, dtype: Any) -> ArrayImpl:

@@ -128,9 +128,12 @@ def _one(name: str, kind: str, a: Any, n: int | None, axis: int, norm: str | Non
         raise ValueError(
             f"{name} does not support multiple axes. Please use jnp.fft.{name}n, got axis = {axis}."
         )
-    if n is not None and operator.index(n) < 1:
+    if n is None:
+        return _transform(name, kind, a, None, (axis,), norm)
+    n = operator.index(n)
+    if n < 1:
         raise ValueError(f"{name}: Shape should be positive, got n={n}.")
-    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+    return _transform(name, kind, a, (n,), (axis,), norm)
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:

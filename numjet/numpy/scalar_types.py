@@ -7,6 +7,7 @@ Scalar types compare and hash like NumPy's and work wherever a dtype is wanted. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -20,8 +21,11 @@ from numjet.core.dims import DimExpr
 from numjet.numpy.promote import canonical_dtype, cast, keeps_imaginary
 
 
-class _ScalarMeta(type):
+class ScalarMeta(type):
+    """The type of the scalar types; `convert` makes an Array of a container (numpy.creation)."""
+
     dtype: np.dtype
+    convert: Callable[[Any, np.dtype, bool], Any]
 
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
@@ -42,17 +46,15 @@ class _ScalarMeta(type):
             return cast(x, dtype)
         if type(x) is DimExpr:
             return cast(as_array(x), dtype)
+        if x is None:
+            raise ValueError(f"{cls.__name__}(): None is not a valid value. Pass a number.")
+        of_numpy = isinstance(x, (np.generic, np.ndarray)) and x.dtype.kind != "O"
+        if not of_numpy and type(x) not in (bool, int, float, complex, str):
+            return ScalarMeta.convert(x, dtype, True)
         if hooks.guards is not None:
             hooks.guards.made("__call__")
-        if type(x) in (bool, int, float, complex, str):
-            value = _scalar(x, dtype)
-        else:
-            value = np.asarray(x)
-            if x is None:
-                raise ValueError(f"{cls.__name__}(): None is not a valid value. Pass a number.")
-            if value.dtype.kind == "O":
-                value = np.asarray([np.asarray(v) for v in x])
-            value = value.astype(dtype)
+        value = x.astype(dtype) if of_numpy else _scalar(x, dtype)
+        value = np.asarray(value)
         return ArrayImpl(value, ShapedArray(value.shape, dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -64,7 +66,7 @@ def _scalar(x: Any, dtype: np.dtype) -> np.ndarray:
         if dtype.kind == "V":  # ml_dtypes' own reading of text that is no number ends the process
             return np.asarray(float(x)).astype(dtype)
         return np.asarray(dtype.type(x))
-    if type(x) is complex and dtype.kind != "c":
+    if type(x) is complex and dtype.kind not in "bc":
         raise TypeError(f"{dtype.name}(): {x!r} is complex. Take .real first.")
     if type(x) in (float, complex):
         with np.errstate(all="ignore"):
@@ -86,7 +88,7 @@ def _scalar_type(scalar: Any, name: str | None = None) -> Any:
     complex numbers as other dtypes.{half}
     """
     body = {"dtype": dtype, "__module__": "numjet.numpy", "__doc__": doc}
-    made = _ScalarMeta(name or dtype.name, (), body)
+    made = ScalarMeta(name or dtype.name, (), body)
     _MADE.setdefault(dtype, made)
     return made
 
@@ -160,7 +162,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 
 def _as_type(x: Any) -> Any:
     """A dtype-like as np.dtype, abstract NumPy classes and key dtypes as they are."""
-    if type(x) is _ScalarMeta or isinstance(x, _ScalarMeta):
+    if type(x) is ScalarMeta or isinstance(x, ScalarMeta):
         return x.dtype
     if dtypes.is_extended(x):
         return x

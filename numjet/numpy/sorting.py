@@ -535,7 +535,7 @@ builtin_range = range
 # ------------------------------------------------------------------ positions of non-zeros
 def first_true(mask: Any, size: int, rest: int | None = None) -> Any:
     """The positions of the first `size` true elements, then `rest` (the last position)."""
-    n = mask.aval.shape[0]
+    n, size = mask.aval.shape[0], index_of(size)
     rest = max(n - 1, 0) if rest is None else rest
     known = concrete_or_none(mask)
     if known is not None:

@@ -336,3 +336,29 @@ let f = { lambda ; c:f32[]. let d:f32[] = sin c in (d,) } in
 def test_names_after_z() -> None:
     assert "    ba:f32[] = sin z\n    bb:f32[] = sin ba\n" in str(nj.make_jaxpr(_sines(30))(1.0))
     assert repr(nj.make_jaxpr(lambda x: x * 2)(1.0).eqns[0].invars[1]) == "Literal(2.0)"
+
+
+def test_scalar_types_take_what_asarray_takes() -> None:
+    x = jnp.float32(2)
+    made = nj.jit(lambda a: jnp.bool_([[a != 2, True], [a, 0]]))(x)
+    assert made.dtype == bool and made.tolist() == [[False, True], [True, False]]
+    assert nj.jit(lambda a: jnp.int8((a, 1.5)))(x).tolist() == [2, 1]
+    assert nj.grad(lambda a: jnp.float32([a, 3 * a]).sum())(1.0) == 4
+    assert jnp.bool_(1j) and jnp.int32([x, 5]).tolist() == [2, 5]
+    given = np.arange(3)
+    made = jnp.int32(given)
+    given[0] = 9
+    assert made.tolist() == [0, 1, 2]
+    for wrong, error in ([300, -1], OverflowError), ([1j], TypeError), ([None], ValueError):
+        with pytest.raises(error):
+            jnp.int8(wrong)
+
+
+def test_sizes_may_be_arrays_that_are_known() -> None:
+    three, x = jnp.int32(3), jnp.array([0, 1, 2, 0, 5])
+    places = nj.jit(lambda z: jnp.nonzero(z, size=three)[0])(x)
+    assert places.tolist() == [1, 2, 4]
+    assert nj.jit(lambda: jnp.setdiff1d(x, places[:1], size=three))().tolist() == [0, 2, 5]
+    assert nj.jit(lambda z: jnp.fft.fft(z, n=three))(x).shape == (3,)
+    split = nj.jit(lambda key: nj.random.key_data(nj.random.split(key, three)))(nj.random.key(0))
+    assert split.tolist() == nj.random.key_data(nj.random.split(nj.random.key(0), 3)).tolist()
