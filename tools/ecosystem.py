@@ -382,8 +382,8 @@ def page(libraries: tuple[Library, ...]) -> str:
         "(`tools/ecosystem.py --sample`): on numjet with an empty disk cache, again with what that "
         "run left there, and on JAX. An empty cache lacks numjet's own runtime as well, which the "
         "first test waits for;",
-        "orbax-checkpoint's time goes into files and its own threads on both sides (of 0.2 s, 0.01 is "
-        "numjet's).",
+        "orbax-checkpoint's time goes into files and its own threads on both sides (of 0.2 s, "
+        "0.01 is numjet's).",
         "",
         "| library | tests | fail here alone | first run | again | JAX | first / JAX "
         "| again / JAX |",
