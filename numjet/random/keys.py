@@ -351,7 +351,7 @@ def bits(
 
 def shape_of(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of ints; a bare integer, or an array that is one, is one axis."""
-    several = isinstance(shape, Iterable) and getattr(shape, "ndim", 1)
+    several = isinstance(shape, Iterable) and getattr(shape, "ndim", 1) != 0
     out = tuple([_index(n) for n in (shape if several else (shape,))])
     if any(n < 0 for n in out) or math.prod(out) < 0:
         raise ValueError(f"random: shapes have no negative sizes, got {out}.")
