@@ -408,7 +408,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
             )
     axis = canonical_axis(axis, len(shape) + 1)
     aval = xs[0].aval
-    if all([x.aval is aval for x in xs]) and len(xs) * aval.size < LARGE and are_plain(xs):
+    if all([x.aval is aval for x in xs]) and are_plain(xs) and len(xs) * aval.size < LARGE:
         value = np.stack([x._value for x in xs], axis)
         return ArrayImpl(value, aval.update(shape=value.shape))
     return concatenate([reshape(x, (*shape[:axis], 1, *shape[axis:])) for x in xs], axis)

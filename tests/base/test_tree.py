@@ -546,7 +546,8 @@ def test_reduce_all_transpose_and_build():
     assert tree.build_tree(tree_structure(node), [4, (5, 6)]) == {"a": 4, "b": [5, 6]}
     assert tu.treedef_tuple([outer, inner]) == tree_structure(([0, 0], {"x": 0, "y": 0}))
     assert tu.treedef_children(outer) == [tree_structure(0)] * 2
-    assert tu.flatten_one_level({"b": [1], "a": 2}) == ([2, [1]], ("a", "b"))
+    assert tu.flatten_one_level({"b": [1], "a": 2}) == ((2, [1]), ("a", "b"))
+    assert tu.flatten_one_level([1, [2]]) == ([1, [2]], None)
     assert tu.flatten_one_level_with_keys([7]) == ([(tu.SequenceKey(0), 7)], None)
 
 

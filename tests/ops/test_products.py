@@ -108,12 +108,12 @@ def test_mistakes_are_explained(call, text) -> None:
 @pytest.mark.parametrize(
     ("numbers", "text"),
     [
-        (((2,), (0,)), "axes (2,) of lhs must be distinct"),
-        (((-1,), (0,)), "axes (-1,) of lhs must be distinct"),
-        (((0, 0), (0, 1)), "axes (0, 0) of lhs must be distinct"),
-        (((0, 1), (1, 1)), "axes (1, 1) of rhs must be distinct"),
+        (((2,), (0,)), "nonnegative and less than the number of axes of the lhs value"),
+        (((-1,), (0,)), "requires lhs dimension numbers to be nonnegative"),
+        (((0, 0), (0, 1)), "lhs batch dimensions to be disjoint from contracting dimensions"),
+        (((0, 1), (1, 1)), "rhs batch dimensions to be disjoint from contracting dimensions"),
         (((0,), (0, 1)), "must name equally many"),
-        (((0,), (1,)), "contracting sizes differ"),
+        (((0,), (1,)), "contracting dimensions to have the same shape, got (2,) and (3,)"),
     ],
 )
 def test_axes_that_do_not_fit_are_explained(numbers, text) -> None:

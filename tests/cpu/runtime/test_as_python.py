@@ -138,7 +138,7 @@ def test_collectives_tell_where_they_are_and_what_failed(native: bool) -> None:
     else:
         run = collectives.collective
     for count, status in ((4, 0), (5, 1)):
-        call.count = count
+        call.count = call.part = count
         assert run(ctypes.addressof(table)) == status
         assert state.call == 0
     assert errors == [7]
