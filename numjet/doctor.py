@@ -40,7 +40,7 @@ def report() -> Iterator[str]:
             stats = device.memory_stats() or {}
             limit = stats.get("bytes_limit")
             memory = "" if limit is None else f", {limit / 2**30:.1f} GiB"
-            yield f"  {device}: {device.device_kind}{memory}"
+            yield f"  {device!r}: {device.device_kind}{memory}"
 
 
 def _remedy(name: str, error: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api import memories
+from numjet.api import memories, platforms
 from numjet.api.memories import checked_memory as checked_memory
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks
@@ -77,6 +77,11 @@ class CpuDevice(Device):
     def client(self) -> Client:
         return CLIENT
 
+    @property
+    def computes_anyway(self) -> bool:
+        """Whether it is where computations run that name no device."""
+        return self is first_device()
+
     def memory_stats(self) -> dict | None:
         """The CPU has no memory of its own to report."""
         return None
@@ -121,15 +126,17 @@ before_first_use: list[Callable[[], None]] = []
 
 
 def default_backend() -> str:
-    """The platform of computations that name none: "cpu" unless the flag `platforms` names another
-    first.
+    """The platform of computations that name none, as devices tell it: "cpu" unless the flag
+    `platforms` names others; of these the first that is installed, "gpu" where that is cuda.
+
+    Raises RuntimeError for a platform that is not there.
 
     >>> import numjet as nj
     >>> nj.default_backend()
     'cpu'
     """
-    named = config.platforms.value
-    return named.partition(",")[0].strip() if named else "cpu"
+    platform = platforms.chosen()
+    return platform if platform == "cpu" else devices(platform)[0].platform
 
 
 def _xla() -> Any:
@@ -140,7 +147,7 @@ def _xla() -> Any:
 def devices(backend: str | None = None) -> list[Device]:
     """All devices of a platform, those of other processes among them.
 
-    backend: "cpu", "gpu", "cuda", "tpu" or "xla_cpu"; by default the first of the flag `platforms`.
+    backend: "cpu", "gpu", "cuda", "tpu" or "xla_cpu"; by default that of `default_backend`.
     `NUMJET_NUM_CPU_DEVICES` or config `num_cpu_devices`, before the first use, sets how many
     virtual ones the CPU has. Raises RuntimeError, with what to install, where the platform is not
     there.
@@ -151,7 +158,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     while before_first_use:
         before_first_use.pop()()
-    platform = backend or default_backend()
+    platform = backend or platforms.chosen()
     if platform != "cpu":
         return list(_xla().devices(platform))
     return [_device(i) for i in range(Cluster.count * _per_process())]
@@ -585,7 +592,7 @@ def chosen_device() -> Device | None:
     chosen = config.default_device.value
     if isinstance(chosen, str):
         return devices(chosen)[0]
-    if chosen is None and config.platforms.value:
+    if chosen is None and config.platforms.value not in config.NATIVE:
         return devices()[0]
     if chosen is not None and not isinstance(chosen, Device):
         raise ValueError(
@@ -601,8 +608,8 @@ def _computing_device() -> Device | None:
 
 
 Remote.choose, Remote.single = _computing_device, SingleDeviceSharding
-if config.platforms.value and default_backend() != "cpu":
-    _xla().devices(default_backend())  # so that the first computation finds it
+if platforms.chosen() != "cpu":
+    devices()  # so that the first computation finds it
 
 
 def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
@@ -645,6 +652,8 @@ def at_default(x: Any) -> Any:
     device = chosen_device()
     if device is None or isinstance(x, Tracer):
         return x
+    if device is first_device() and type(x) is not RemoteArray:
+        return x
     if isinstance(device, CpuDevice):
         return device_put(x, device)
     return Remote.put(as_array(x), SingleDeviceSharding(device), False)
@@ -675,7 +684,7 @@ def device_put(
         return tree.tree_map(another, device_put(x, device))
     if not (device is None or isinstance(device, Device | Sharding)):
         return _put_each(x, device)
-    if device is None and (_default.uses or _default._global or config.platforms._global):
+    if device is None and (_default.uses or _default.asks or config.platforms.asks):
         return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
     axes_alone = False
     if isinstance(device, SingleDeviceSharding):

@@ -17,7 +17,7 @@ from numjet.core.remote import Device
 _CPU = 1
 # Kinds of devices in DLPack's numbers, and their platform here.
 _PLATFORMS = {2: "cuda", 13: "cuda"}
-_HERE = {"cuda": (2, 13), "xla_cpu": (_CPU,)}
+_HERE = {"gpu": (2, 13), "xla_cpu": (_CPU,)}
 # Whether NumPy tells the other library what is wanted.
 _TELLS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 

@@ -1,9 +1,11 @@
 """JAX's environment variables, read when the alias is switched on.
 
 `JAX_ENABLE_X64=1` and the others of that form set the flag of the same name;
-`XLA_FLAGS=--xla_force_host_platform_device_count=8` asks for that many virtual devices, and is read
-when they are first listed. A variable of numjet's own (`NUMJET_ENABLE_X64`) has the last word.
-Called by `numjet.as_jax` alone.
+`XLA_FLAGS=--xla_force_host_platform_device_count=8` asks for that many virtual devices, and
+`XLA_PYTHON_CLIENT_PREALLOCATE`, `XLA_CLIENT_MEM_FRACTION` (or `XLA_PYTHON_CLIENT_MEM_FRACTION`) and
+`XLA_PYTHON_CLIENT_ALLOCATOR` say how a GPU's memory is taken; these are read when devices are first
+listed. A variable of numjet's own (`NUMJET_ENABLE_X64`) has the last word. Called by
+`numjet.as_jax` alone.
 """
 
 from __future__ import annotations
@@ -19,11 +21,26 @@ def read() -> None:
     """Set the flags that JAX's environment variables name."""
     if any(name.startswith("JAX_") for name in os.environ):
         _read_flags()
-    devices.before_first_use.append(_read_device_count)
+    devices.before_first_use.append(_read_late)
 
 
-def _read_device_count() -> None:
-    """The number of devices, when they are first asked for: programs set it after importing JAX."""
+# The flags of variables about a GPU's memory. The second name of a flag is the older one.
+_MEMORY = (
+    ("XLA_PYTHON_CLIENT_PREALLOCATE", "gpu_preallocate"),
+    ("XLA_PYTHON_CLIENT_MEM_FRACTION", "gpu_memory_fraction"),
+    ("XLA_CLIENT_MEM_FRACTION", "gpu_memory_fraction"),
+    ("XLA_PYTHON_CLIENT_ALLOCATOR", "gpu_allocator"),
+)
+
+
+def _read_late() -> None:
+    """What is told when devices are first asked for: programs set it after importing JAX."""
+    from numjet.base import jax_flags
+
+    for name, flag in _MEMORY:
+        raw = os.environ.get(name)
+        if raw and f"NUMJET_{flag.upper()}" not in os.environ:
+            config.config.update(flag, jax_flags.parse(name, raw, config.FLAGS[flag].value))
     found = re.search(
         r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
     )

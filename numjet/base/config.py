@@ -36,8 +36,9 @@ def changed(blocks: int = 0) -> None:
 
 # Flags that ask for checks, with the values that ask for none; operations that may belong to
 # another backend's device are looked at in the same place.
+NATIVE = (None, "", "cpu")  # values of `platforms` that name the native backend alone
 _UNCHECKED: dict[str, tuple] = {
-    "platforms": (None,),
+    "platforms": NATIVE,
     "default_device": (None,),
     "debug_nans": (False,),
     "debug_infs": (False,),
@@ -68,7 +69,7 @@ class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
     __slots__ = (
-        "name", "kind", "doc", "traced", "choices", "uses", "_global", "_local", "_hooks",
+        "name", "kind", "doc", "traced", "choices", "uses", "asks", "_global", "_local", "_hooks",
         "_begins", "_fixed", "_around",
         "__dict__",  # holds the flag's own __doc__
     )  # fmt: skip
@@ -96,6 +97,8 @@ class Flag:
         if raw is not None:
             self._global = self._parse(raw)
             numeric_checks[0] += self._checks(self._global)
+        # Whether the process's value asks for checks.
+        self.asks = self._checks(self._global)
         FLAGS[name] = self
         self.__doc__ = self._documentation(default)
 
@@ -147,7 +150,9 @@ class Flag:
         return self.kind(value) if value is not None and self.kind is bool else value
 
     def _checks(self, value: Any) -> bool:
-        return self.name in _UNCHECKED and value not in _UNCHECKED[self.name]
+        if self.name not in _UNCHECKED or value in _UNCHECKED[self.name]:
+            return False
+        return not getattr(value, "computes_anyway", False)
 
     @property
     def value(self) -> Any:
@@ -173,7 +178,8 @@ class Flag:
         before, self._global = self._global, self._check(value)
         for begin in self._begins:
             begin()
-        numeric_checks[0] += self._checks(self._global) - self._checks(before)
+        self.asks = self._checks(self._global)
+        numeric_checks[0] += self.asks - self._checks(before)
         _refresh_key()
         changed()
         for hook in self._hooks:
@@ -301,11 +307,22 @@ explain_cache_misses = Flag(
     "explain_cache_misses", False, bool, "log why a compiled function is traced"
 )
 gpu_preallocate = Flag(
-    "gpu_preallocate", False, bool, "take three quarters of a GPU's memory at once"
+    "gpu_preallocate", False, bool, "take all of a GPU's memory that may be used at once"
+)
+gpu_memory_fraction = Flag(
+    "gpu_memory_fraction", 0.75, float, "how much of a GPU's memory may be used"
+)
+gpu_allocator = Flag(
+    "gpu_allocator", "bfc", str, "whose memory a GPU's arrays are: a pool's (bfc), the driver's "
+    "(platform), or that of the driver's pool (cuda_async)",
+    choices=("default", "bfc", "platform", "cuda_async"),
+)
+cuda_visible_devices = Flag(
+    "cuda_visible_devices", "all", str, "the numbers of the GPUs to use, by commas, or all"
 )
 platforms = Flag(
-    "platforms", None, str, "platforms to use, by commas, the first by default: cpu, cuda, tpu, "
-    "xla_cpu"
+    "platforms", None, str, "platforms to use, by commas, by default the first that is installed: "
+    "cpu, cuda, tpu, xla_cpu"
 )
 default_device = Flag("default_device", None, object, "the device of arrays that name none")
 default_prng_impl = Flag(

@@ -21,6 +21,8 @@ SAME = {
     "jax_cpu_enable_async_dispatch": "async_dispatch",
     "jax_enable_compilation_cache": "disk_cache",
     "jax_compilation_cache_dir": "cache_dir",
+    # Other platforms can be asked for by name all the same, as in JAX.
+    "jax_platform_name": "platforms",
 }
 
 DEFAULTS: dict[str, Any] = {
@@ -204,11 +206,7 @@ class SilentFlag:
                 f"{self.name}: new enum value must be None or in "
                 f"{[c for c in choices if c is not None]}, got {value!r}."
             )
-        harmless = value == DEFAULTS[self.name] or (
-            self.name in ("jax_platforms", "jax_platform_name")
-            and str(value).partition(",")[0] in ("", "cpu", "None")
-        )
-        if not harmless and not self._said:
+        if value != DEFAULTS[self.name] and not self._said:
             self._said = True
             import logging
 

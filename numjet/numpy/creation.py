@@ -50,7 +50,7 @@ def placed(x: Any, device: Any) -> Any:
     """`x` on `device` (or with that sharding)."""
     if device is None or over_no_mesh(device):
         # Read without looking the flag up in the context, which would cost every creation.
-        if not (_default.uses or _default._global or _platforms._global):
+        if not (_default.uses or _default.asks or _platforms.asks):
             return x
         return at_default(x)
     return device_put(x, device)

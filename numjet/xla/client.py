@@ -57,8 +57,8 @@ class XlaDevice(Device):
 
     @property
     def platform(self) -> str:  # type: ignore[override]
-        """The name by which `devices` finds it."""
-        return self.client.platform
+        """What kind of hardware it is: "gpu" for one of cuda's, else the client's name."""
+        return "gpu" if self.client.platform == "cuda" else self.client.platform
 
     @property
     def host_id(self) -> int:
@@ -81,7 +81,10 @@ class XlaDevice(Device):
         return out
 
     def __repr__(self) -> str:
-        return f"{self.platform.title().replace('_', '')}Device(id={self.id})"
+        return f"{self.client.platform.title().replace('_', '')}Device(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"{self.client.platform}:{self.id}"
 
 
 class Client:
@@ -249,24 +252,36 @@ def client(platform: str) -> Client:
         if found is None:
             entry = plugins.known(platform)
             if entry is None:
-                raise RuntimeError(f"Unknown backend {platform!r}. Available: 'cpu', "
-                                   + ", ".join(repr(k.platform) for k in plugins.KNOWN) + ".")
+                raise RuntimeError(
+                    f"Unknown backend {asked}. Available backends are {_present()}. numjet knows "
+                    f"{', '.join(['cpu', *[k.platform for k in plugins.KNOWN]])}."
+                )
             path = plugins.library(platform)
             if path is None:
+                missing = (
+                    f"Unknown backend {asked}. Available backends are {_present()}."
+                    if asked == platform else
+                    f"Unknown backend: {asked!r} requested, but no platforms that are instances of "
+                    f"{asked} are present. Platforms present are: {','.join(_present())}."
+                )
                 raise RuntimeError(
-                    f"Unknown backend {asked!r}: it needs a PJRT plugin that is not installed: "
-                    f"pip install {entry.extra}. There is 'cpu'. "
-                    "`python -m numjet.doctor` shows what is there."
+                    f"{missing} It needs a PJRT plugin that is not installed: pip install "
+                    f"{entry.extra}. `python -m numjet.doctor` shows what is there."
                 )
             try:
                 found = Client(platform, path)
             except (XlaError, OSError) as error:
                 raise RuntimeError(
-                    f"Backend {platform!r} cannot be used: {error} "
+                    f"Unable to initialize backend {platform!r}: {error} "
                     "`python -m numjet.doctor` says more."
                 ) from error
             _clients[platform] = found
     return found
+
+
+def _present() -> list[str]:
+    """The platforms whose plugins are installed, and the CPU."""
+    return ["cpu", *[k.platform for k in plugins.KNOWN if plugins.library(k.platform)]]
 
 
 def _found(platform: str, number: int) -> XlaDevice:
@@ -277,7 +292,7 @@ def _found(platform: str, number: int) -> XlaDevice:
 @functools.cache
 def options_for(devices: tuple[XlaDevice, ...]) -> bytes:
     """Compile options for devices: one, or partitions of one program."""
-    entry = plugins.known(devices[0].platform)
+    entry = plugins.known(devices[0].client.platform)
     return compile_options(
         partitions=len(devices), devices=[d.id for d in devices], shardy=len(devices) > 1,
         flags=entry.compiling if entry else None,

@@ -91,7 +91,7 @@ def device_of(x: RemoteArray) -> tuple[int, int]:
         raise BufferError("__dlpack__: the array lies on several devices. Take a shard "
                           "(x.addressable_shards[i].data), or move it to one device.")
     (device,) = x._buffer.devices
-    kind = _DEVICES.get(device.platform)
+    kind = _DEVICES.get(device.client.platform)
     if kind is None:
         raise BufferError(f"__dlpack__: DLPack has no number for {device}. Move the array to the "
                           "CPU (numjet.device_put).")

@@ -85,6 +85,19 @@ def create_options(platform: str) -> dict[str, Any]:
     if platform == "xla_cpu":
         return {"cpu_device_count": max(1, config.num_cpu_devices.value)}
     if platform == "cuda":
-        return {"allocator": "bfc", "preallocate": config.gpu_preallocate.value,
-                "memory_fraction": 0.75}
+        return {"allocator": config.gpu_allocator.value,
+                "preallocate": config.gpu_preallocate.value,
+                "memory_fraction": float(config.gpu_memory_fraction.value), **_visible()}
     return {}
+
+
+def _visible() -> dict[str, list[int]]:
+    named = config.cuda_visible_devices.value
+    if named in (None, "", "all"):
+        return {}
+    try:
+        return {"visible_devices": [int(number) for number in named.split(",")]}
+    except ValueError:
+        raise ValueError(
+            f"cuda_visible_devices: expected numbers by commas, or 'all', got {named!r}."
+        ) from None

@@ -145,6 +145,19 @@ def test_flags_of_jax():
     assert "config flag 'jax_traceback_filtering' = 'off' has no effect" in seen["stderr"]
 
 
+def test_variables_about_the_memory_of_gpus():
+    seen = report("""
+        import numjet.as_jax
+        import os, jax
+        os.environ["XLA_PYTHON_CLIENT_ALLOCATOR"] = "platform"
+        jax.devices()
+        names = "gpu_preallocate", "gpu_memory_fraction", "gpu_allocator", "cuda_visible_devices"
+        out["flags"] = [jax.config.read(name) for name in names]
+    """, XLA_PYTHON_CLIENT_PREALLOCATE="true", XLA_PYTHON_CLIENT_MEM_FRACTION=".9",
+        XLA_CLIENT_MEM_FRACTION=".5", JAX_CUDA_VISIBLE_DEVICES="1")
+    assert seen["flags"] == [True, 0.5, "platform", "1"]
+
+
 def test_environment_variables_that_make_no_sense_are_refused():
     done = run("-c", "import numjet.as_jax", JAX_ENABLE_X64="perhaps")
     assert "ValueError: jax_enable_x64='perhaps': expected 1 or 0." in done.stderr

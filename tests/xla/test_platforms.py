@@ -1,0 +1,60 @@
+"""Which platform computations belong to, by the flags; what a client of a GPU is created with."""
+from __future__ import annotations
+
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.api import platforms as chosen_platforms
+from numjet.base import config
+from numjet.xla import plugins
+
+
+@pytest.fixture
+def platforms():
+    """The flag, which has its value again afterwards."""
+    before = config.platforms._global
+    yield config.platforms.set
+    config.platforms.set(before)
+
+
+@pytest.mark.skipif(config.platforms.value is not None, reason="another platform is the default")
+@pytest.mark.parametrize("named", ["cpu", "", None])
+def test_naming_the_cpu_changes_nothing(platforms, named):
+    checks = config.numeric_checks[0]
+    platforms(named)
+    assert config.numeric_checks[0] == checks and nj.default_backend() == "cpu"
+    assert not jnp.ones(2).committed and not (jnp.ones(2) + 1).committed
+    with nj.default_device(nj.devices("cpu")[0]):
+        assert config.numeric_checks[0] == checks and not jnp.ones(2).committed
+
+
+def test_the_first_platform_that_is_installed(platforms, monkeypatch):
+    monkeypatch.setattr(plugins, "library", lambda platform: None)
+    chosen_platforms._first_installed.cache_clear()
+    platforms("cuda, cpu")
+    assert nj.default_backend() == "cpu" == (jnp.ones(2) + 1).device.platform
+    platforms("tpu")
+    with pytest.raises(RuntimeError, match="backend tpu. Available backends are .'cpu'.*pip"):
+        nj.default_backend()
+    platforms("cpu,abacus")
+    with pytest.raises(RuntimeError, match="initialize backend 'abacus'.*not in the list of known"):
+        nj.devices()
+    chosen_platforms._first_installed.cache_clear()
+
+
+def test_jaxs_flag_of_the_default_platform(platforms):
+    nj.config.update("jax_platform_name", "cpu")
+    assert nj.config.platforms == "cpu"
+
+
+def test_memory_of_gpus_is_taken_as_it_is_needed():
+    assert plugins.create_options("cuda") == {
+        "allocator": "bfc", "preallocate": False, "memory_fraction": 0.75}
+    with config.gpu_memory_fraction(0.5), config.gpu_allocator("platform"), (
+            config.gpu_preallocate(True)), config.cuda_visible_devices("0,2"):
+        assert plugins.create_options("cuda") == {
+            "allocator": "platform", "preallocate": True, "memory_fraction": 0.5,
+            "visible_devices": [0, 2]}
+    with config.cuda_visible_devices("first"), pytest.raises(ValueError, match="by commas"):
+        plugins.create_options("cuda")
