@@ -294,12 +294,17 @@ def wrap_public(
         namespace[name] = made
 
 
-def _defer(*operation: Any) -> Any:
-    """`api.deferral.defer`; that module is loaded when it is first wanted."""
-    if not config.eager_fusion.value:
-        return None
-    importlib.import_module("numjet.api.deferral")
-    return hooks.defer(*operation)
+def _wanted(name: str) -> Callable:
+    """The hook of this name by `api.deferral`; that module is loaded when it is first wanted."""
+
+    def load(*args: Any) -> Any:
+        if not config.eager_fusion.value:
+            return None
+        importlib.import_module("numjet.api.deferral")
+        return getattr(hooks, name)(*args)
+
+    return load
 
 
-hooks.defer = _defer
+hooks.defer, hooks.defer_plan = _wanted("defer"), _wanted("defer_plan")
+hooks.planned = _wanted("planned")

@@ -21,6 +21,10 @@ from numjet.native.tables import Entry, Read
 
 # Above this size what a call costs beside its work does not count, and Python lets others run.
 MAX_BYTES = 1 << 15
+# Nor does it above this for reductions, but to long rows: NumPy's own takes 20 ns and more for each
+# of many short sweeps.
+MAX_REDUCED = 1 << 18
+_LONG = 256
 _SCALARS: dict[tuple, int] = {
     (float, "f4"): Read.FLOAT_F32,
     (float, "f8"): Read.FLOAT_F64,
@@ -290,7 +294,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, Any]] = {
 def _reduction_entry(name: str, x: ShapedArray, axes: tuple, out: ShapedArray) -> Any:
     function, start = _REDUCTIONS[name]
     dtype = x.dtype
-    if x.nbytes > MAX_BYTES or not out.size or dtype.itemsize > 8:
+    if x.nbytes > MAX_REDUCED or not out.size or dtype.itemsize > 8:
         return None
     # Sums of half floats are added up in single precision.
     if dtype.itemsize == 2 and dtype.kind == "f" or start is None and not x.size:
@@ -300,6 +304,8 @@ def _reduction_entry(name: str, x: ShapedArray, axes: tuple, out: ShapedArray) -
     walk = _nest(x.shape, [to, _strides(x.shape, dtype.itemsize), to])
     words = walk and _words(function, (dtype, dtype, dtype), out)
     if walk is None or not words:
+        return None
+    if x.nbytes > MAX_BYTES and walk[1] > _LONG and walk[2][0][1]:
         return None
     words |= {"out_place": 2, "fill": out.size, "fill_size": dtype.itemsize}
     if start is not None:

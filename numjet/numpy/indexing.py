@@ -315,8 +315,8 @@ def getitem(x: Any, index: Any, /) -> Any:
         if -aval.shape[0] <= index < aval.shape[0]:
             return ArrayImpl(x._value[index, ...], row)
         return _complete(x, index)
-    plain = index if type(index) is slice else numpy_index(index)
-    if plain is None or many_places(plain):
+    plain = index if type(index) is slice or index is None else numpy_index(index)
+    if plain is None and index is not None or many_places(plain):
         return _complete(x, index)
     try:
         value = x._value[plain]

@@ -16,7 +16,7 @@ from numjet.base import config
 from numjet.core import evaluate
 from numjet.core.array import ArrayImpl
 from numjet.core.deferred import DeferredArray, Piece, pieces
-from tests import eager_programs
+from tests import eager_programs, python_process
 
 N = evaluate.LARGE + 5
 RNG = np.random.default_rng(0)
@@ -501,3 +501,15 @@ def test_gradients_of_indexing_are_written_down():
         assert waits(got)
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
     assert last().operations.count("scatter-add") == 2
+
+
+def test_a_product_larger_than_its_operands_waits_though_it_is_the_first_operation():
+    program = (
+        "import numjet as nj, numjet.numpy as jnp\n"
+        "x = jnp.ones((300, 4)); y = jnp.ones((4, 300))\n"
+        "z = x @ y\n"
+        "z.block_until_ready()\n"
+        "print([p.operations for p in nj.debug.eager()])"
+    )
+    done = python_process.run("-c", program)
+    assert done.stdout.strip() == "[('dot_general',)]", done.stderr

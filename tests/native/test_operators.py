@@ -15,9 +15,11 @@ import pytest
 import numjet.numpy as jnp
 from numjet.base.errors import InternalError
 from numjet.core import memo
+from numjet.core.avals import ShapedArray
+from numjet.core.primitive import REGISTRY
 from numjet.cpu.builder import sources
 from numjet.cpu.link import freestanding, link
-from numjet.native import operators
+from numjet.native import entries, operators
 
 SCRIPT = r"""
 import hashlib, json, operator, pickle, sys, time, weakref
@@ -312,3 +314,17 @@ def test_an_action_that_waits_when_the_code_has_come_is_done(
     operators._arrive()
     operators.when_ready(lambda: done.append(2))
     assert done == [1, 2]
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_reductions_of_many_short_rows_are_numpys_inner_loops(axis):
+    x = np.random.default_rng(3).normal(size=(1700, 16)).astype(np.float32)  # above 64 KiB
+    aval = ShapedArray(x.shape, x.dtype)
+    axes = (0, 1) if axis is None else (axis,)
+    sums = REGISTRY["reduce_sum"]
+    out = sums.out_avals((aval,), {"axes": axes})
+    assert entries.entry_with_params(sums, (aval,), {"axes": axes}, out) is not None
+    given = jnp.array(x)
+    for _ in range(3):
+        np.testing.assert_array_equal(jnp.max(given, axis=axis), x.max(axis))
+        np.testing.assert_allclose(jnp.sum(given, axis=axis), x.sum(axis), 1e-5, 1e-4)
