@@ -66,6 +66,7 @@ from numjet.core import hooks as _hooks
 from numjet.core.array import Array as Array
 from numjet.core.trace import compile_time as _compile_time, set_trace as _set_trace
 from numjet.transforms.remat import checkpoint_policies as checkpoint_policies
+from numjet.transforms.varying import manual_type as _manual_type
 from numjet.version import __version__ as __version__, __version_info__ as __version_info__
 
 remat = checkpoint
@@ -207,11 +208,16 @@ def ensure_compile_time_eval() -> _set_trace:
 def typeof(x: object) -> object:
     """The abstract value (shape, dtype, weak type) of an array, tracer, number or reference.
 
-    x: anything that operations take. Raises TypeError for other objects.
+    x: anything that operations take. Inside of `shard_map` that tests it (check_vma), the result's
+    `manual_axis_type.varying` names the axes along which the value differs, and the text shows
+    them: `float32[2]{V:x}`. Raises TypeError for other objects.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.typeof(jnp.ones((2, 3))), nj.typeof(1))
     float32[2,3] ~int32[]
     """
     aval = getattr(x, "aval", None) or getattr(x, "_aval", None)
-    return core.trace.aval_of(x) if aval is None else aval
+    aval = core.trace.aval_of(x) if aval is None else aval
+    if core.shared.Shared.axes.get() and isinstance(aval, core.avals.ShapedArray):
+        return aval.update_manual_axis_type(_manual_type(x))
+    return aval

@@ -9,7 +9,6 @@ from numjet.api.mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,
     AxisType as AxisType,
-    ManualAxisType as ManualAxisType,
     Mesh as Mesh,
     get_abstract_mesh as get_abstract_mesh,
     get_mesh as get_mesh,
@@ -28,6 +27,7 @@ from numjet.api.sharding import (
     PartitionSpec as PartitionSpec,
     make_single_device_sharding as make_single_device_sharding,
 )
+from numjet.core.shared import ManualAxisType as ManualAxisType
 
 __all__ = [
     "AbstractDevice",

@@ -44,7 +44,7 @@ from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, target
-from numjet.core.shared import Shared
+from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
 from numjet.core.spread import SpreadArray, any_spread
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
@@ -52,6 +52,7 @@ from numjet.native import calls as fastcall_native
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
+from numjet.transforms.varying import along
 
 # Signatures of one function that get code of their own.
 MAX_QUICK = 8
@@ -131,7 +132,8 @@ class JitCore:
         if self.layouts[0] is not None:  # axes of type Explicit are a part of avals
             _layouts().lay_out(self, leaves, treedef, args, kwargs)
             avals = [x.aval for x in leaves]
-        entry = self._entry(statics, avals, treedef, args, kwargs)
+        flows = along(leaves) if traced and Shared.axes.get() else {}
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows)
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
             return self._fun(*args, **kwargs)
         if entry.use is not None:
@@ -159,12 +161,15 @@ class JitCore:
         return tree.tree_unflatten(entry.out_tree, outs)
 
     def _entry(
-        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
+        flows: dict[Any, Flow] | None = None,
     ) -> Entry:
-        """The function traced for a signature, now or before."""
+        """The function traced for a signature, now or before. flows: what of the arguments varies
+        along the axes of shard_maps around, a part of it."""
         key: Any = (
             treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()),
             Shared.axes.get(),
+            *[(name, tuple(flow.given)) for name, flow in (flows or {}).items()],
         )  # fmt: skip
         entry = self._entries.get(key)
         if entry is not None and entry.reads_mesh:
@@ -173,7 +178,7 @@ class JitCore:
                 entry = self._entries.get(key)
             Spread.reads += 1
         if entry is None or entry.use is not None and not entry.use.current():
-            entry = self._trace(statics, avals, treedef, args, kwargs)
+            entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
             if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
                 self._entries[key] = entry
         return entry
@@ -335,7 +340,8 @@ class JitCore:
         return out
 
     def _trace(
-        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
+        flows: dict[Any, Flow],
     ) -> Entry:
         static_args = {k: v for k, v, _ in statics if isinstance(k, int)}
         static_kwargs = {k: v for k, v, _ in statics if isinstance(k, str)}
@@ -373,7 +379,7 @@ class JitCore:
             reads, context, shares = Spread.reads, Spread.context(), Shared.here.unknown
             with spans.span("trace", self._name):
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
-                                      use, {})
+                                      use, flows)
         if config.log_compiles.value:
             dispatch.logger.warning(
                 "Finished tracing + transforming %s for pjit in %.6f sec",
@@ -384,6 +390,7 @@ class JitCore:
         entry.mesh_inside = Spread.marks != marks or any_spread(consts)
         entry.reads_mesh, entry.context = Spread.reads != reads, context
         entry.shares = Shared.here.unknown != shares
+        entry.flows = (flows, jaxpr) if flows else None
         return entry
 
     # ---------------------------------------------------------------- stages
@@ -391,7 +398,9 @@ class JitCore:
         """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
         statics, leaves, treedef = self._flatten(args, kwargs)
         avals = [aval_of_spec(x) for x in leaves]
-        entry = self._entry(statics, avals, treedef, args, kwargs)
+        flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
+        avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows)
         place, found = self._place_for(entry, leaves), expected(leaves)
         if self.layouts[0] is not None:
             _, dynamic, kw = self._split(args, kwargs)

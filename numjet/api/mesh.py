@@ -283,23 +283,6 @@ class AbstractDevice:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class ManualAxisType:
-    """Over which manual axes of a mesh a value differs, or is a sum that is pending or done.
-
-    varying, unreduced, reduced: frozensets of names.
-
-    >>> from numjet import sharding
-    >>> sorted(sharding.ManualAxisType(varying=frozenset({"x"})).varying)
-    ['x']
-    """
-
-    _: dataclasses.KW_ONLY
-    varying: frozenset = frozenset()
-    unreduced: frozenset = frozenset()
-    reduced: frozenset = frozenset()
-
-
 class AbstractMesh(_Axes):
     """The names and sizes of a mesh's axes, without devices. Asking for its devices raises
     ValueError.

@@ -66,12 +66,15 @@ class ShapeDtypeStruct:
         """That of `x`, an array."""
         aval = getattr(x, "aval", x)
         shown = aval.sharding if getattr(aval, "placed", None) is not None else None
-        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False), sharding=shown)
+        manual = getattr(aval, "manual_axis_type", None)
+        return cls(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False), sharding=shown,
+                   manual_axis_type=manual)
 
     @property
     def _aval(self) -> ShapedArray:
         dtype = canonical(self.dtype)
-        return ShapedArray(self.shape, dtype, self.weak_type, sharding=self.sharding)
+        return ShapedArray(self.shape, dtype, self.weak_type, sharding=self.sharding,
+                           manual_axis_type=self.manual_axis_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with other fields, named as the arguments."""
@@ -112,11 +115,15 @@ class ShapeDtypeStruct:
             parts.append(f"sharding={self.sharding}")
         if self.layout is not None:
             parts.append(f"format={self.layout}")
+        if self.manual_axis_type is not None and not self.manual_axis_type.empty:
+            parts.append(f"manual_axis_type={self.manual_axis_type}")
         parts += [f"{name}=True" for name in ("weak_type", "is_ref") if getattr(self, name)]
         return f"ShapeDtypeStruct({', '.join(parts)})"
 
     def _key(self) -> tuple:
-        return self.shape, self.dtype, self.weak_type, self.sharding, self.layout, self.is_ref
+        manual = self.manual_axis_type
+        fields = (self.shape, self.dtype, self.weak_type, self.sharding, self.layout, self.is_ref)
+        return (*fields, None if manual is None or manual.empty else manual)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()

@@ -20,9 +20,11 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Zero
 from numjet.core.shared import Shared
 from numjet.core.structural import convert
+from numjet.core.trace import current_trace
 from numjet.ops.arithmetic import div, mul
 from numjet.ops.collective import psum, pvary_p
 from numjet.transforms.batch import AxisEffect
+from numjet.transforms.stage import StageTrace
 from numjet.transforms.varying import along, results, unknown, varies
 
 
@@ -58,7 +60,7 @@ class Sharing:
         for name, shared in self.ins.items():
             size = self.once.get(name, 1)
             found = [
-                _joined(ct, name, size) if s else _scaled(ct, size, div)
+                _joined(ct, name, size) if s else _own(_scaled(ct, size, div), name)
                 for ct, s in zip(found, shared, strict=True)
             ]
         return found
@@ -72,6 +74,11 @@ def _joined(ct: Any, name: Any, size: int) -> Any:
         return _scaled(psum(ct, name), size, div)
     members = dict(Shared.axes.get())[name]
     return ct if members == size else _scaled(ct, members, mul)
+
+
+def _own(ct: Any, name: Any) -> Any:
+    """The cotangent of an argument that varies, which varies too."""
+    return pvary_p.bind(ct, axis_name=name) if _flows(ct) and not varies(ct, name) else ct
 
 
 def _scaled(ct: Any, size: int, how: Any) -> Any:
@@ -166,12 +173,10 @@ def rule_sharing(leaves: Sequence[Any], outs: Sequence[Any]) -> RuleSharing | No
 
 
 def note_rule() -> None:
-    """A function with a rule by the user is called: where a `jit` around it knows nothing of its
-    arguments, it runs in place."""
-    for name, _ in Shared.axes.get():
-        trace = unknown(name)
-        if trace is not None and trace.flows is not None:
-            Shared.note()
+    """A function with a rule by the user is called: a `jit` around it runs in place, as its
+    derivative would be traced apart from the arguments."""
+    if Shared.axes.get() and type(current_trace().staging) is StageTrace:
+        Shared.note()
 
 
 def run_rule(call: Callable[[], Any], what: str) -> Any:

@@ -23,9 +23,11 @@ from numjet.api.stage_info import (
 )
 from numjet.base import tree
 from numjet.core.array import Array, as_array
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.core.refs import RefUse
+from numjet.core.shared import Shared
 from numjet.transforms.stage import has_tracers
+from numjet.transforms.varying import manual_results
 
 
 class Entry:
@@ -33,7 +35,7 @@ class Entry:
 
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
-        "mesh_inside", "reads_mesh", "context", "shares",
+        "mesh_inside", "reads_mesh", "context", "shares", "flows",
     )
 
     def __init__(
@@ -57,6 +59,8 @@ class Entry:
         # Whether the function asked for the current mesh, and what that was.
         self.reads_mesh, self.context = False, None
         self.shares = False  # whether it takes gradients of what members of an axis may share
+        # What of the arguments varied inside of shard_map, with the jaxpr as it was traced.
+        self.flows: tuple[dict, Jaxpr] | None = None
 
 
 class Traced(Described):
@@ -107,7 +111,11 @@ class Traced(Described):
 
     def _own_avals(self) -> list:
         """Those of the results, without what references hold at the end."""
-        return self._entry.out_avals[: self._entry.out_tree.num_leaves]
+        avals = self._entry.out_avals[: self._entry.out_tree.num_leaves]
+        if self._entry.flows is None or not Shared.axes.get():
+            return avals
+        manual = manual_results(*self._entry.flows, self._entry.consts)
+        return [a.update_manual_axis_type(m) for a, m in zip(avals, manual)]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run for arguments of this signature, compiling first."""

@@ -19,6 +19,7 @@ from numjet.base import locks
 from numjet.core import dtypes, hooks
 from numjet.core.dims import DimExpr
 from numjet.core.memo import Memo
+from numjet.core.shared import NOTHING_MANUAL, ManualAxisType, Shared
 
 
 class AbstractValue:
@@ -32,13 +33,15 @@ class ShapedArray(AbstractValue):
 
     `weak_type` marks values that came from Python scalars: their dtype gives way in promotion.
     `narrow`: computed with in a wider dtype (`core.narrow`). `placed`: the axes of a mesh, of type
-    Explicit, that cut the array's, as a sharding over that mesh; None where there are none. The
-    other arguments are understood and left out.
+    Explicit, that cut the array's, as a sharding over that mesh; None where there are none.
+    `manual_axis_type`: over which axes of the shard_maps around the value differs. Only `typeof`
+    and who made an aval so knows; operations make avals without. The other arguments are understood
+    and left out.
     """
 
     __slots__ = (
-        "shape", "dtype", "weak_type", "ndim", "size", "narrow", "placed", "_tangent",
-        "__weakref__",
+        "shape", "dtype", "weak_type", "ndim", "size", "narrow", "placed", "manual_axis_type",
+        "_tangent", "__weakref__",
     )  # fmt: skip
     shape: tuple[int, ...]
     dtype: Any
@@ -47,14 +50,16 @@ class ShapedArray(AbstractValue):
     size: int
     narrow: bool
     placed: Any
+    manual_axis_type: ManualAxisType
     _tangent: Any
     _known: dict[tuple, ShapedArray] = Memo("avals", 8192)
 
     def __new__(
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **more: Any
     ) -> ShapedArray:
-        if more and more.get("sharding") is not None:
-            return ShapedArray(shape, dtype, weak_type).over(more["sharding"])
+        if more:
+            made = ShapedArray(shape, dtype, weak_type).over(more.get("sharding"))
+            return made.update_manual_axis_type(more.get("manual_axis_type") or NOTHING_MANUAL)
         try:
             found = _recall((shape, dtype, weak_type))
         except TypeError:  # a list
@@ -67,10 +72,15 @@ class ShapedArray(AbstractValue):
         dtype: Any = None,
         weak_type: Any = None,
         sharding: Any = None,
+        manual_axis_type: Any = None,
         **_: Any,
     ) -> ShapedArray:
         """This aval with some fields replaced. Axes stay placed where their number does, and behind
         a new first one."""
+        manual = self.manual_axis_type if manual_axis_type is None else manual_axis_type
+        if manual is not NOTHING_MANUAL:
+            bare = self.update_manual_axis_type(NOTHING_MANUAL)
+            return bare.update(shape, dtype, weak_type, sharding).update_manual_axis_type(manual)
         new = ShapedArray(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
@@ -101,6 +111,19 @@ class ShapedArray(AbstractValue):
         if self.placed is None:
             return self
         return ShapedArray(self.shape, self.dtype, self.weak_type)
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """`manual_axis_type`."""
+        return self.manual_axis_type
+
+    def update_manual_axis_type(self, manual: ManualAxisType) -> ShapedArray:
+        """This aval, of a value that differs over the axes that `manual` says."""
+        if manual == self.manual_axis_type:
+            return self
+        key: tuple = (self.shape, self.dtype, self.weak_type, self.placed, manual)
+        key = key[:4] if manual.empty else key
+        return _known_or_made(key[:3] if key[3:] == (None,) else key)
 
     def row(self, axis: int = 0) -> ShapedArray:
         """The aval of one of the parts along an axis."""
@@ -169,14 +192,16 @@ class ShapedArray(AbstractValue):
     def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
         """`float32[2,3]`, with short dtypes `f32[2,3]`."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.long_name(self.dtype)
+        manual = self.manual_axis_type
+        ends = "" if manual is NOTHING_MANUAL else manual.short([n for n, _ in Shared.axes.get()])
         if self.placed is None:
-            return f"{name}[{','.join(map(str, self.shape))}]"
+            return f"{name}[{','.join(map(str, self.shape))}]{ends}"
         axes = [
             f"{n}@({','.join(entry)})" if isinstance(entry, tuple) else f"{n}@{entry}" if entry
             else str(n)
             for n, entry in zip(self.shape, self.placed.spec, strict=True)
         ]  # fmt: skip
-        return f"{name}[{','.join(axes)}]"
+        return f"{name}[{','.join(axes)}]{ends}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -186,7 +211,8 @@ class ShapedArray(AbstractValue):
         return f"{'~' if self.weak_type else ''}{self.str_short()}"
 
     def __reduce__(self) -> tuple:
-        return _restored, (self.shape, self.dtype, self.weak_type, self.placed)
+        fields = (self.shape, self.dtype, self.weak_type, self.placed, self.manual_axis_type)
+        return _restored, (fields[:4] if fields[4].empty else fields)
 
 
 _recall = ShapedArray._known.get  # bound once: a memo's method takes as long to find as to call
@@ -195,8 +221,10 @@ _alive: dict[tuple, weakref.KeyedRef] = {}
 _making = locks.reentrant()  # finalizers may run anywhere
 
 
-def _restored(shape: tuple, dtype: Any, weak_type: bool, placed: Any) -> ShapedArray:
-    return ShapedArray(shape, dtype, weak_type, sharding=placed)
+def _restored(
+    shape: tuple, dtype: Any, weak_type: bool, placed: Any, manual: Any = None
+) -> ShapedArray:
+    return ShapedArray(shape, dtype, weak_type, sharding=placed, manual_axis_type=manual)
 
 
 class Placed:
@@ -230,7 +258,10 @@ def any_placed(avals: Iterable[Any]) -> bool:
 
 def _placed(aval: ShapedArray, placed: Any) -> ShapedArray:
     Placed.active = True
-    key = (aval.shape, aval.dtype, aval.weak_type, placed)
+    return _known_or_made((aval.shape, aval.dtype, aval.weak_type, placed))
+
+
+def _known_or_made(key: tuple) -> ShapedArray:
     found = ShapedArray._known.get(key)
     return _make(key) if found is None else found
 
@@ -243,7 +274,8 @@ def _interned(shape: Any, dtype: Any, weak_type: Any) -> ShapedArray:
 
 
 def _make(key: tuple) -> ShapedArray:
-    """The aval of this shape, dtype, weak type and, where there is a fourth entry, placement."""
+    """The aval of this shape, dtype, weak type and, where there are more entries, placement and
+    manual axes."""
     shape, dtype = key[:2]
     with _making:
         ref = _alive.get(key)
@@ -252,6 +284,7 @@ def _make(key: tuple) -> ShapedArray:
             made: Any = object.__new__(ShapedArray)
             made.shape, made.dtype, made.weak_type = key[:3]
             made.placed = key[3] if len(key) > 3 else None
+            made.manual_axis_type = key[4] if len(key) > 4 else NOTHING_MANUAL
             made.ndim, made.size = len(shape), math.prod(shape)
             made.narrow = dtype in dtypes.NARROW
             made._tangent = None

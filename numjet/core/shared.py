@@ -5,10 +5,73 @@
 """
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class ManualAxisType:
+    """Over which manual axes of a mesh a value differs, or is a sum that is pending or done.
+
+    varying, unreduced, reduced: sets of names, of which no two have one in common (ValueError).
+    `typeof(x).manual_axis_type` is one, for a value inside of `shard_map`.
+
+    >>> from numjet import sharding
+    >>> sorted(sharding.ManualAxisType(varying={"x"}).varying)
+    ['x']
+    """
+
+    _: dataclasses.KW_ONLY
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+    def __post_init__(self) -> None:
+        names = ("varying", "unreduced", "reduced")
+        for name in names:
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        for i, one in enumerate(names):
+            for other in names[i + 1 :]:
+                if getattr(self, one) & getattr(self, other):
+                    raise ValueError(
+                        f"{one} and {other} cannot have common mesh axes. Got "
+                        f"{one}={getattr(self, one)} and {other}={getattr(self, other)}"
+                    )
+
+    @property
+    def empty(self) -> bool:
+        """Whether it names no axis."""
+        return not self.vur
+
+    @property
+    def vur(self) -> frozenset:
+        """All axes that it names."""
+        return self.varying | self.unreduced | self.reduced
+
+    def update(self, **changes: Any) -> ManualAxisType:
+        """The same with other fields."""
+        return dataclasses.replace(self, **changes)
+
+    def to_ct_mat(self) -> ManualAxisType:
+        """That of cotangents: a sum that is done has parts for cotangents, and the other way."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
+    def short(self, order: Sequence[Any] = ()) -> str:
+        """`{V:x}`, as types show it; nothing where no axis is named. order: the mesh's axes."""
+        parts = []
+        for letter, found in zip("VUR", (self.varying, self.unreduced, self.reduced), strict=True):
+            if found:
+                told = [n for n in order if n in found]
+                names = told + sorted(map(str, found - set(told)))
+                text = ",".join(map(str, names))
+                parts.append(f"{letter}:{text}" if len(names) == 1 else f"{letter}:({text})")
+        return f"{{{', '.join(parts)}}}" if parts else ""
+
+
+NOTHING_MANUAL = ManualAxisType()
 
 
 class Flow:

@@ -26,6 +26,7 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import LARGE, another
+from numjet.core.shared import Shared
 from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.runtime import memory
@@ -534,6 +535,12 @@ def _place_like(a: Any, shape: tuple, device: Any, out_sharding: Any) -> Any:
     return None
 
 
+def _made_like(out: Any, a: Any, device: Any, out_sharding: Any = None) -> Any:
+    """A result where it goes, which varies inside of `shard_map` as `a` does."""
+    out = placed(out, _place_like(a, out.aval.shape, device, out_sharding))
+    return lax.varied_like(out, a) if Shared.axes.get() else out
+
+
 def zeros_like(
     a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
@@ -547,7 +554,7 @@ def zeros_like(
     """
     shape, dtype, weak = _like("zeros_like", a, dtype, shape)
     out = _filled(shape, 0, dtype, "zeros_like", weak)
-    return placed(out, _place_like(a, shape, device, out_sharding))
+    return _made_like(out, a, device, out_sharding)
 
 
 def ones_like(
@@ -563,7 +570,7 @@ def ones_like(
     """
     shape, dtype, weak = _like("ones_like", a, dtype, shape)
     out = _filled(shape, 1, dtype, "ones_like", weak)
-    return placed(out, _place_like(a, shape, device, out_sharding))
+    return _made_like(out, a, device, out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
@@ -577,7 +584,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
     """
     shape, dtype, weak = _like("empty_like", prototype, dtype, shape)
     out = _filled(shape, 0, dtype, "empty_like", weak)
-    return placed(out, _place_like(prototype, shape, device, None))
+    return _made_like(out, prototype, device)
 
 
 def full_like(
@@ -600,4 +607,4 @@ def full_like(
     """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
     value = cast(one_array("full_like", fill_value), dtype, weak)
-    return placed(broadcast(value, shape), _place_like(a, shape, device, out_sharding))
+    return _made_like(broadcast(value, shape), a, device, out_sharding)

@@ -24,6 +24,7 @@ from numjet.ops.arithmetic import (
 )
 from numjet.ops.arrange import stack, stop_gradient, unstack
 from numjet.ops.bits import bitcast_convert_type
+from numjet.ops.collective import varied_like
 from numjet.ops.complex_ops import complex, conj, imag, neg, real
 from numjet.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from numjet.ops.dot import dot_general

@@ -21,7 +21,9 @@ from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.shared import Shared
 from numjet.core.trace import EVAL, current_trace
+from numjet.ops.collective import varied_like
 from numjet.ops.complex_ops import real
 from numjet.ops.shape import (
     canonical_axis,
@@ -191,7 +193,8 @@ def full_like(
     out = full(
         aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype
     )
-    return structural.convert(out, out.aval.dtype, weak)
+    out = structural.convert(out, out.aval.dtype, weak)
+    return varied_like(out, x) if Shared.axes.get() else out
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:

@@ -34,6 +34,7 @@ from numjet.ops.reduce import reduce_max, reduce_min
 from numjet.ops.shape import canonical_axis, concatenate, iota, reshape
 from numjet.ops.slicing import dynamic_index_in_dim, index_in_dim
 from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
+from numjet.transforms.varying import varies
 
 AxisName = Any
 
@@ -299,6 +300,11 @@ def varied(x: Any, names: Sequence) -> Any:
         if name in names:
             x = pvary_p.bind(x, axis_name=name)
     return x
+
+
+def varied_like(out: Any, x: Any) -> Any:
+    """`out` as a value that varies over the axes of `shard_map` along which `x` does."""
+    return varied(out, [n for n, _ in Shared.axes.get() if varies(x, n) and not varies(out, n)])
 
 
 # ------------------------------------------------------------------ all_gather

@@ -11,6 +11,7 @@ import numpy as np
 
 from numjet.base import tree
 from numjet.core.array import as_array
+from numjet.core.shared import Shared
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, clamp, sub
 from numjet.ops.collective import all_gather, all_to_all, axis_size, varied
@@ -20,6 +21,8 @@ from numjet.ops.indexing import GatherDimensionNumbers
 from numjet.ops.logic import bitwise_and, ge, lt
 from numjet.ops.shape import expand_dims, iota, select_n
 from numjet.ops.slicing import index_in_dim
+from numjet.transforms.batch import axis_env as named_axes
+from numjet.transforms.varying import manual_type, unknown, varies
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
@@ -43,7 +46,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     x: a pytree of arrays. axis_name: mapped axes. to: 'varying', 'unreduced' (parts that are still
     to be added up) or 'reduced'. Inside of `shard_map` a value that is cast to varying is one of
     each member's, whose gradient each gets its own of; the others stay as they are. Raises
-    ValueError for another word, NameError for an axis that is not in scope.
+    ValueError outside of all axes, for another word, for a value that varies already, or over one
+    of several axes, and for parts of what does not vary; NameError for an axis that is not there.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -55,9 +59,38 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {set(words)}, got "
                          f"{to!r}.")
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    if names and not named_axes():
+        what = "pvary" if to == "varying" else f"p{to}"
+        raise ValueError(
+            f"{what} should be called under jax.shard_map: no axis {names[0]!r} is in scope."
+        )
     axis_size(names)
-    own = (lambda leaf: varied(as_array(leaf), names)) if to == "varying" else as_array
+
+    def own(leaf: Any) -> Any:
+        leaf = as_array(leaf)
+        _check_cast(leaf, names, to)
+        return varied(leaf, names) if to == "varying" else leaf
+
     return tree.tree_map(own, x)
+
+
+def _check_cast(x: Any, names: Sequence, to: str) -> None:
+    """Raise ValueError where a value cannot be cast, over axes of which it is known."""
+    known = [n for n, _ in Shared.axes.get() if n in names and unknown(n) is None]
+    states = {"varying" if varies(x, n) else "invarying" for n in known}
+    if len(states) > 1:
+        kind = x.aval.update_manual_axis_type(manual_type(x))
+        raise ValueError(
+            "jax.lax.pcast can only accept axis_name which corresponds to one of varying, "
+            f"unreduced, reduced or invarying state of the input. Got input type: {kind}, axes: "
+            f"{tuple(names)} and input state: {states}. Cast over one axis after the other, those "
+            "over which the value varies left out (numjet.typeof tells)."
+        )
+    if states == {"varying"} and to != "unreduced" or states == {"invarying"} and to == "unreduced":
+        raise ValueError(
+            f"Unsupported pcast from={states.pop()}, to={to!r}: the value is "
+            f"{x.aval.update_manual_axis_type(manual_type(x))}."
+        )
 
 
 def _no_channels(name: str) -> NoReturn:

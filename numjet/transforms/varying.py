@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from numjet.core.shared import Flow, Shared
+from numjet.core.shared import NOTHING_MANUAL, Flow, ManualAxisType, Shared
 from numjet.core.trace import current_trace
 from numjet.transforms.batch import Axis, AxisEffect, BatchTrace, BatchTracer, batch_jaxpr
 from numjet.transforms.jvp import JVPTracer
@@ -37,7 +38,19 @@ def varies(x: Any, name: Any) -> bool:
             _follow(flow, name, trace.invars, trace.constvars, trace.consts, trace.eqns)
             return x.jaxpr_var in flow.varying
         else:
-            return False
+            return kind is ShapedArray and name in x.manual_axis_type.varying
+
+
+def manual_type(x: Any) -> ManualAxisType:
+    """Over which axes of the shard_maps around a value differs. Where nobody knows, the function
+    that is being traced has to run in place (`Shared.note`)."""
+    names = []
+    for name, _ in Shared.axes.get():
+        if unknown(name) is not None:
+            Shared.note()
+        elif varies(x, name):
+            names.append(name)
+    return ManualAxisType(varying=frozenset(names)) if names else NOTHING_MANUAL
 
 
 def unknown(name: Any) -> StageTrace | None:
@@ -66,6 +79,19 @@ def results(flow: Flow, name: Any, jaxpr: Jaxpr, consts: Sequence[Any]) -> list[
     """Which results of a function that was staged with this flow vary."""
     _follow(flow, name, jaxpr.invars, jaxpr.constvars, consts, jaxpr.eqns)
     return [x in flow.varying for x in jaxpr.outvars]
+
+
+def manual_results(
+    flows: dict[Any, Flow], jaxpr: Jaxpr, consts: Sequence[Any]
+) -> list[ManualAxisType]:
+    """For each result of a function that was staged with these flows, along which axes it varies.
+    For those who are still inside of the shard_maps."""
+    names: list[set] = [set() for _ in jaxpr.outvars]
+    for name, flow in flows.items():
+        for found, flag in zip(names, results(flow, name, jaxpr, consts), strict=True):
+            if flag:
+                found.add(name)
+    return [ManualAxisType(varying=frozenset(n)) for n in names]
 
 
 def grown(flows: dict[Any, Flow], count: int) -> bool:

@@ -1,0 +1,137 @@
+"""Types inside of `shard_map`: over which axes of the mesh a value differs (`{V:x}`)."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import P, lax
+from numjet.base import config
+from numjet.sharding import AxisType, ManualAxisType
+
+X = np.arange(8, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def eight() -> Iterator[None]:
+    before = config.num_cpu_devices.value
+    nj.config.update("num_cpu_devices", 8)
+    yield
+    nj.config.update("num_cpu_devices", before)
+
+
+def seen(f: Callable, jit: bool = False, **more: Any) -> Any:
+    """What `f` returns of a: [2,2] over x and y, b: [2] over x, c: [2] that does not vary."""
+    mesh = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    found = []
+
+    def body(a: Any, b: Any, c: Any) -> Any:
+        found.append(f(a, b, c))
+        return b
+
+    specs = (P("x", "y"), P("x"), P())
+    mapped = nj.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x"), **more)
+    (nj.jit(mapped) if jit else mapped)(X.reshape(8, 1).repeat(4, 1), X, X[:2])
+    return found[-1]
+
+
+def text(x: Any) -> str:
+    return str(nj.typeof(x))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_types_name_the_axes_along_which_a_value_varies(jit: bool) -> None:
+    told = seen(lambda a, b, c: (text(a), text(b), text(c), text(jnp.ones(3))), jit)
+    assert told == ("float32[2,2]{V:(x,y)}", "float32[2]{V:x}", "float32[2]", "float32[3]")
+    kind = seen(lambda a, b, c: nj.typeof(a), jit)
+    assert kind.manual_axis_type == kind.mat == ManualAxisType(varying={"x", "y"})
+    assert seen(lambda a, b, c: nj.typeof(b) is nj.typeof(b + 1) is not nj.typeof(c), jit)
+
+
+def test_collectives_change_what_varies() -> None:
+    f = lambda a, b, c: [  # noqa: E731
+        text(x) for x in (lax.psum(a, "x"), lax.psum(a, ("x", "y")), lax.all_gather(b, "x"),
+                          lax.axis_index("y"), lax.ppermute(c, "x", [(0, 1)]), b * a.sum(),
+                          lax.all_gather(b, "x", to="invarying"), jnp.where(c > 0, b, c))
+    ]  # fmt: skip
+    assert seen(f) == [
+        "float32[2,2]{V:y}", "float32[2,2]", "float32[4,2]{V:x}", "int32[]{V:y}",
+        "float32[2]{V:x}", "float32[2]{V:(x,y)}", "float32[4,2]", "float32[2]{V:x}",
+    ]  # fmt: skip
+
+
+def test_gradients_and_arrays_like_others_vary_as_these_do() -> None:
+    f = lambda a, b, c: [  # noqa: E731
+        text(x) for x in (*nj.grad(lambda b, c: (b * c).sum(), (0, 1))(b, c), jnp.zeros_like(b),
+                          jnp.full_like(b, 2), jnp.ones_like(c), lax.full_like(b, 1))
+    ]  # fmt: skip
+    assert seen(f) == ["float32[2]{V:x}", "float32[2]", *["float32[2]{V:x}"] * 2, "float32[2]",
+                       "float32[2]{V:x}"]  # fmt: skip
+
+
+def test_functions_that_are_traced_see_what_varies() -> None:
+    told: list[str] = []
+
+    def f(v: Any) -> Any:
+        told.append(text(v))
+        return v + 1
+
+    f_jit = nj.jit(f)
+
+    def body(a: Any, b: Any, c: Any) -> list:
+        told.clear()
+        out = [f_jit(b), f_jit(c), f_jit(c), nj.vmap(f)(b), nj.checkpoint(f)(b)]
+        return [text(x) for x in out]
+
+    assert seen(body) == ["float32[2]{V:x}", "float32[2]", "float32[2]", *["float32[2]{V:x}"] * 2]
+    assert told == ["float32[2]{V:x}", "float32[2]", "float32[]{V:x}", "float32[2]{V:x}"]
+    loop = lambda a, b, c: lax.scan(lambda s, _: (f(s) + b, None), c, None, length=2)[0]  # noqa: E731
+    assert seen(lambda *args: text(loop(*args))) == "float32[2]{V:x}"
+    assert told[-1] == "float32[2]{V:x}"
+
+
+def test_shapes_alone_say_what_varies() -> None:
+    def body(a: Any, b: Any, c: Any) -> tuple:
+        return nj.eval_shape(jnp.add, nj.typeof(b), c), nj.eval_shape(jnp.sin, c)
+
+    varying, shared = seen(body)
+    assert varying.manual_axis_type == ManualAxisType(varying={"x"})
+    assert shared.manual_axis_type.empty and "manual" not in repr(shared)
+    assert nj.eval_shape(jnp.sin, varying).manual_axis_type.empty  # outside of shard_map
+    assert varying != nj.ShapeDtypeStruct((2,), jnp.float32)
+    assert shared == nj.ShapeDtypeStruct((2,), jnp.float32)
+
+
+def test_casts_of_what_varies_already() -> None:
+    with pytest.raises(ValueError, match="Unsupported pcast from=varying, to='varying'"):
+        seen(lambda a, b, c: lax.pcast(b, "x", to="varying"))
+    with pytest.raises(ValueError, match="can only accept axis_name which corresponds to one of"):
+        seen(lambda a, b, c: lax.pcast(b, ("x", "y"), to="varying"))
+    with pytest.raises(ValueError, match="from=invarying, to='unreduced'"):
+        seen(lambda a, b, c: lax.pcast(c, "x", to="unreduced"))
+    with pytest.raises(ValueError, match="should be called under jax.shard_map"):
+        lax.pcast(X, "x", to="varying")
+    cast = lambda a, b, c: text(lax.pcast(c, ("x", "y"), to="varying"))  # noqa: E731
+    assert seen(cast) == "float32[2]{V:(x,y)}"
+    assert seen(lambda a, b, c: text(lax.pcast(b, "x", to="varying")), check_vma=False) == (
+        "float32[2]"
+    )
+
+
+def test_manual_axis_types() -> None:
+    kind = ManualAxisType(unreduced={"x"}, reduced={"y"})
+    assert kind.to_ct_mat() == ManualAxisType(unreduced={"y"}, reduced={"x"})
+    assert kind.vur == {"x", "y"} and not kind.empty and ManualAxisType().empty
+    assert kind.update(reduced=frozenset()) == ManualAxisType(unreduced={"x"})
+    with pytest.raises(ValueError, match="varying and unreduced cannot have common mesh axes"):
+        ManualAxisType(varying={"x"}, unreduced={"x"})
+    aval = nj.typeof(X).update(manual_axis_type=ManualAxisType(varying={"x"}))
+    assert str(aval.update(shape=(3,))) == "float32[3]{V:x}" != str(nj.typeof(X))
+    assert pickle.loads(pickle.dumps(aval)) is aval
+    assert aval.update_manual_axis_type(ManualAxisType()) is nj.typeof(X)
