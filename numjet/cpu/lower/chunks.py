@@ -5,12 +5,15 @@
     for b: blocks of columns
       for each column: join the parts in order, then what follows from the reductions
 
-Rows stream through whole, and the result does not depend on the number of threads. Variances take
-one sweep here (`lower_moments`). Used by `lower_columns`, whose blocks and row loops these are.
+Rows stream through whole, and the result does not depend on the number of threads. Where what
+follows needs the rows again, as softmax does, the next sweep is another such pair of loops, and
+values of the whole domain are stored by the tasks. Variances take one sweep here
+(`lower_moments`). Used by `lower_columns`, whose blocks and row loops these are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from numjet.cpu.loops.index import Index, LoopVar, clamp
@@ -18,7 +21,7 @@ from numjet.cpu.loops.ir import COMPLEX_PARTS, Alloc, Buffer, For, Stmt
 from numjet.cpu.lower import moments as lower_moments
 from numjet.cpu.lower.core import product
 from numjet.cpu.lower.moments import PIVOT_ROWS, Moments
-from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, is_reduction
+from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction
 from numjet.cpu.program.steps import Step
 
 # Tasks to aim for, so that threads end together; rows of a chunk at least, and at most when the
@@ -27,11 +30,13 @@ TASKS = 16
 FEWEST_ROWS, MOST_ROWS = 64, 32 * PIVOT_ROWS
 # Fewer elements stay in the second-level caches: two sweeps cost little there, joining parts more.
 LARGE = 1 << 19
+# Columns of the narrowest block that is swept several times at once.
+NARROW = 64
 
 
 def suits(columns: Any, outer: int) -> bool:
     """Whether the rows of a group are better cut into chunks than its columns alone."""
-    k, sweeps = columns.k, columns.sweeps
+    sweeps = columns.sweeps
     reductions = [m for m in sweeps.rows if is_reduction(m)]
     if not reductions or not columns.reduced or any(m.phase < 0 for m in sweeps.rows):
         return False
@@ -39,14 +44,20 @@ def suits(columns: Any, outer: int) -> bool:
         dtype = member.node.ins[0].dtype
         if member.node.rule.op in ("argmax", "argmin") or dtype in COMPLEX_PARTS:
             return False
-    if any(v in k.group.stored for m in sweeps.full for v in m.node.outs):
-        return False
     size = columns.rows * columns.columns * outer
     if columns.rows < 2 * FEWEST_ROWS or size < LARGE:
         return False
-    if sweeps.count == 1:
-        return outer * -(-columns.columns // columns.block_of(1)) < TASKS // 2
-    return bool(lower_moments.find(sweeps))
+    if lower_moments.find(sweeps) and not _writes(sweeps):
+        return True
+    # Several sweeps are taken apart where no block's rows would stay in a second-level cache.
+    block = columns.block_of(1) if sweeps.count == 1 else NARROW
+    return outer * -(-columns.columns // block) < TASKS // 2
+
+
+def _writes(sweeps: Sweeps) -> bool:
+    """Whether values of the whole domain are stored."""
+    stored = sweeps.k.group.stored
+    return any(v in stored for m in sweeps.full for v in m.node.outs)
 
 
 def steps(columns: Any, outer: int) -> list[Step]:
@@ -58,40 +69,59 @@ class _Chunks:
     def __init__(self, columns: Any, outer: int) -> None:
         self.columns, self.k, self.outer = columns, columns.k, outer
         sweeps = columns.sweeps
-        self.found = lower_moments.find(sweeps)
-        self.full = [m for m in sweeps.full if sweeps.home[m] == 0]
-        sweeps.rows = lower_moments.needed(sweeps, self.found)
+        self.found = [] if _writes(sweeps) else lower_moments.find(sweeps)
         self.count = outer * columns.cut(columns.block_of(3 if self.found else 1))
-        self.parts: list[tuple[Buffer, ...]] = []
         self.allocs: list[Stmt] = []
 
     def steps(self) -> list[Step]:
-        columns, count = self.columns, self.count
-        running = columns.running(0)
+        columns, k = self.columns, self.k
+        sweeps = columns.sweeps
+        body: list[Stmt] = []
+        if self.found:
+            sweeps.rows = lower_moments.needed(sweeps, self.found)
+            body = self.sweep(0, range(sweeps.count))
+        else:
+            columns.row_array = lambda dtype: self.part(dtype, self.count)
+            for val in sweeps.kept():
+                columns.scratch[val] = columns.lent(val) or k.work(val.dtype, tuple(k.group.shape))
+            for phase in range(sweeps.count):
+                body += self.sweep(phase, (phase,))
+        lent = set(columns.scratch.values())
+        late = {v for v in sweeps.late() if k.buffers.get(v) not in lent}
+        pairs = k.same_place_pairs(late)
+        return k.finish("columns", [*self.allocs, *body], pairs, annotated=True)
+
+    def sweep(self, phase: int, joined: Iterable[int]) -> list[Stmt]:
+        """All chunks, then what is known of the columns: the phases `joined`."""
+        columns = self.columns
+        sweeps = columns.sweeps
+        self.full = [m for m in sweeps.full if sweeps.home[m] == phase]
+        columns.allocs = []
+        running = columns.running(phase)
         moments = [Moments(columns, m, x) for m, x in self.found]
         self.divide(columns.rows_at_once(self.full, [*running, *moments]))
-        tasks = count * self.chunks
-        for r in running:
-            self.parts.append((self.part(r.dtype, tasks),))
-        for m in moments:
-            self.parts.append(tuple(self.part(m.dtype, tasks) for _ in range(3)))
-        var = LoopVar("t", tasks)
-        self.task = Index.of(var) if tasks > 1 else Index.of(0)
-        columns.stand(self.task // self.chunks, self.outer)
-        body = self.accumulate(running, moments)
-        first: list[Stmt] = [*columns.allocs, *body]
-        if tasks > 1:
-            first = [For(var, tasks, tuple(first), "serial", 1, 0, 1)]
+        tasks = self.count * self.chunks
+        self.parts: list[tuple[Buffer, ...]] = [(self.part(r.dtype, tasks),) for r in running]
+        self.parts += [tuple(self.part(m.dtype, tasks) for _ in range(3)) for m in moments]
+        body: list[Stmt] = []
+        if self.full or running or moments:
+            var = LoopVar("t", tasks)
+            self.task = Index.of(var) if tasks > 1 else Index.of(0)
+            columns.stand(self.task // self.chunks, self.outer)
+            each = self.accumulate(running, moments)
+            body = [*columns.allocs, *each]
+            if tasks > 1:
+                body = [For(var, tasks, tuple(body), "serial", 1, 0, 1)]
         columns.allocs = []
-        var = LoopVar("b", count)
-        block = Index.of(var) if count > 1 else Index.of(0)
+        var = LoopVar("b", self.count)
+        block = Index.of(var) if self.count > 1 else Index.of(0)
         columns.stand(block, self.outer)
-        body = self.join(block, running, moments)
-        last: list[Stmt] = [*columns.allocs, *body]
-        if count > 1:
-            grain = self.k.grain(count, 4 * self.chunks * columns.block)
-            last = [For(var, count, tuple(last), "serial", 1, 0, grain)]
-        return self.k.finish("columns", [*self.allocs, *first, *last], annotated=True)
+        each = self.join(block, running, moments, joined)
+        last: list[Stmt] = [*columns.allocs, *each]
+        if self.count > 1 and last:
+            grain = self.k.grain(self.count, 4 * self.chunks * columns.block)
+            last = [For(var, self.count, tuple(last), "serial", 1, 0, grain)]
+        return body + last
 
     def part(self, dtype: Any, tasks: int) -> Buffer:
         """Memory for what each task gives."""
@@ -200,28 +230,32 @@ class _Chunks:
         var, column = self.columns.column_loop(name)
         inner: list[Stmt] = []
         visit(column, inner)
+        if not inner:
+            return []
         return [For(var, self.columns.extent, tuple(inner), "vector")]
 
     # ---- the whole
 
-    def join(self, block: Index, running: list, moments: list[Moments]) -> list[Stmt]:
+    def join(
+        self, block: Index, running: list, moments: list[Moments], phases: Iterable[int]
+    ) -> list[Stmt]:
         """The reductions from their parts, and what follows from them."""
         columns = self.columns
-        made: list[tuple[Any, Buffer]] = [(r.a.out, columns.array(r.dtype)) for r in running]
-        made += [(m.out, columns.array(m.dtype)) for m in moments]
+        made = [(r.a.out, columns.row_array(r.dtype)) for r in running]
+        made += [(m.out, columns.row_array(m.dtype)) for m in moments]
 
         def visit(at: Index, inner: list[Stmt]) -> None:
             for n, r in enumerate(running):
-                inner.extend(self.k.e.store(made[n][1], (at,), self.joined(block, at, r, n, inner)))
+                total = self.joined(block, at, r, n, inner)
+                inner.extend(self.k.e.store(made[n][1], columns.row_place(made[n][1]), total))
             for n, m in enumerate(moments, len(running)):
-                inner.extend(
-                    self.k.e.store(made[n][1], (at,), self.joined_moments(block, at, m, n, inner))
-                )
+                total = self.joined_moments(block, at, m, n, inner)
+                inner.extend(self.k.e.store(made[n][1], columns.row_place(made[n][1]), total))
 
         body = self.over_columns("k", visit)
         for out, buffer in made:
             columns.arrays[out] = (buffer, out.dtype)
-        for phase in range(columns.sweeps.count):
+        for phase in phases:
             columns.row_level(phase, body)
         return body
 

@@ -26,6 +26,8 @@ from numjet.cpu.program.steps import Step
 BLOCK_BYTES = 1 << 15
 # Rows added up before they go into the accumulators: each pass over those costs a load and a store
 # (128 MB in rows of 512 KB took 4.5 ms with eight rows at once, 5.1 with four, 6.2 with one).
+# What is computed of them in one round is bounded: values that do not fit registers cost more
+# (sums of exponentials took 0.4 of the time by two as by eight, with 16 vectors and with 32).
 ROWS_AT_ONCE = 8
 LIGHT = 24
 # Rows of up to SHORT_ROW bytes that follow each other are read in order, about that many bytes at
@@ -62,6 +64,8 @@ class Columns:
         self.arrays: dict[Val, tuple[Buffer, Any]] = {}  # the array over the block, final cast
         self.scratch: dict[Val, Buffer] = {}
         self.allocs: list[Stmt] = []
+        # What makes an array of values that exist once a column, where sweeps are apart.
+        self.row_array: Any = self.array
         k.own = self.own  # type: ignore[method-assign]
 
     def steps(self) -> list[Step]:
@@ -103,6 +107,7 @@ class Columns:
         self.extent: Any = block
         if self.columns % block:
             self.extent = clamp(self.columns - self.start, 1, block)
+        self.number = whole
         base: list[Index] = [Index.of(0)] * len(shape)
         sizes = [shape[a] for a in self.leading]
         for a, i in zip(self.leading, unflatten(whole // blocks, sizes), strict=True):
@@ -178,8 +183,12 @@ class Columns:
                 k.domain[a] = i
         self.column = Index.of(var)
         for key, (buffer, dtype) in self.arrays.items():
-            k.values[key] = k.e.cast(k.e.load(buffer, (self.column,)), dtype)
+            k.values[key] = k.e.cast(k.e.load(buffer, self.row_place(buffer)), dtype)
         return var, self.column
+
+    def row_place(self, buffer: Buffer) -> tuple:
+        """Where the column stands in an array over the block, or over all blocks."""
+        return (self.number, self.column) if len(buffer.shape) > 1 else (self.column,)
 
     def scratch_at(self, buffer: Buffer) -> tuple:
         if len(buffer.shape) > 1:
@@ -260,16 +269,17 @@ class Columns:
     def rows_at_once(self, full: list, running: list) -> int:
         """How many rows are added up before they go into the accumulators."""
         k = self.k
-        plain = running and k.weight() <= LIGHT and not any(r.arg for r in running)
-        if not plain or self.writes_rows(full):
+        if not running or any(r.arg for r in running) or self.writes_rows(full):
             return 1
+        cost = sum([k.fusion.accesses[m.node].cost for m in full]) + len(running)
+        together = ROWS_AT_ONCE
+        while together > 1 and together * cost > LIGHT:
+            together //= 2
         apart = self.row_bytes()
         if self.block == self.columns and apart <= SHORT_ROW:
-            together = ROWS_AT_ONCE
             while together > 1 and 2 * together * apart > 3 * SHORT_ROW:
                 together //= 2
-            return together
-        return ROWS_AT_ONCE
+        return together
 
     def row_bytes(self) -> int:
         """The bytes from a row to the next in an operand that has the domain's shape."""
@@ -358,12 +368,12 @@ class Columns:
                 if not is_reduction(member):
                     k.values[val] = k.name(k.values[val], inner)
                     if phase < sweeps.count - 1:
-                        new.append((val, self.array(val.dtype)))
+                        new.append((val, self.row_array(val.dtype)))
                 if val in k.group.stored:
                     done.append((val, at))
         k.stores([v for v, _ in done], {v: at for v, at in done}, inner)
         for val, buffer in new:
-            inner.extend(k.e.store(buffer, (self.column,), k.values[val]))
+            inner.extend(k.e.store(buffer, self.row_place(buffer), k.values[val]))
             self.arrays[val] = (buffer, val.dtype)
 
 

@@ -1,4 +1,5 @@
-"""Reductions of few columns over many rows: chunks, variances in one sweep, odd sizes, threads."""
+"""Reductions of few columns over many rows: chunks, variances in one sweep, what needs the rows
+again, odd sizes, threads."""
 
 from __future__ import annotations
 
@@ -144,8 +145,50 @@ def test_what_is_no_variance_keeps_its_two_sweeps():
         (lambda x: away(x, jnp.sum(x, axis=0) / 7), ((x - x.sum(0) / 7) ** 2).sum(0)),
         (lambda x: jnp.sum((x - jnp.mean(x, axis=0)) ** 4, axis=0), ((x - x.mean(0)) ** 4).sum(0)),
     ):
-        assert not chunked(kernel(f, x))
+        assert sweeps(kernel(f, x)) == 2
         np.testing.assert_allclose(numjet.jit(f)(x), want, 1e-4)
+
+
+@pytest.mark.parametrize(("shape", "axes"), SIZES)
+def test_what_needs_the_rows_again(shape, axes):
+    """Softmax, a normalization, and a value that is stored beside its sum."""
+    x = draw(shape)
+    wide = x.astype(np.float64)
+
+    def f(x):
+        mean, deviation = x.mean(axes, keepdims=True), x.std(axes, keepdims=True)
+        return jnp.exp(x - x.max(axes, keepdims=True)).sum(axes), (x - mean) / (deviation + 1)
+
+    shifted = np.exp(wide - wide.max(axes, keepdims=True))
+    sums, normal = numjet.jit(f)(x)
+    np.testing.assert_allclose(sums, shifted.sum(axes), 2e-5)
+    mean, deviation = wide.mean(axes, keepdims=True), wide.std(axes, keepdims=True)
+    np.testing.assert_allclose(normal, (wide - mean) / (deviation + 1), 1e-4, 1e-5)
+    softmax = numjet.jit(lambda x: numjet.nn.softmax(x, axis=axes))(x)
+    np.testing.assert_allclose(softmax, shifted / shifted.sum(axes, keepdims=True), 2e-5)
+    twice, sums = numjet.jit(lambda x: (x * 2, (x * 2).max(axes)))(x)
+    np.testing.assert_array_equal(twice, x * 2)
+    np.testing.assert_array_equal(sums, (x * 2).max(axes))
+
+
+def test_rows_that_are_needed_again_stream_whole():
+    x = draw((9001, 100))
+    text = kernel(lambda x: numjet.nn.softmax(x, axis=0), x)
+    assert sweeps(text) == 3
+    assert text.count("< 100 vector") > 4 and "clamp(-64" not in text
+
+
+def test_an_operand_whose_memory_takes_the_result():
+    x = draw((20_000, 40))
+    want = np.asarray(numjet.nn.softmax(jnp.array(x), axis=0))
+    run = numjet.jit(lambda x: numjet.nn.softmax(x, axis=0), donate_argnums=0)
+    np.testing.assert_allclose(run(jnp.array(x)), want, 1e-5)
+
+
+def test_dear_elements_are_not_added_up_by_eights():
+    x = draw((8000, 80))
+    text = kernel(lambda x: jnp.exp(x).sum(0), x)
+    assert text.count("exp(") == 2
 
 
 @pytest.mark.parametrize(
