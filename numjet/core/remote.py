@@ -16,6 +16,7 @@ import numpy as np
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.dtypes import KeyDType, key_dtype
 from numjet.core.hooks import Remote
 from numjet.core.primitive import REGISTRY
 
@@ -71,9 +72,16 @@ class RemoteArray(ArrayImpl):
         if host is None:
             if hooks.guards is not None:
                 hooks.guards.fetched(self)
-            sharding = self._sharding
-            host = self._host = buffer.result() if len(buffer.devices) == 1 else (
-                buffer.assembled(sharding.indices(self._aval.shape), self._aval.shape))
+            aval, sharding = self._aval, self._sharding
+            shape = aval.shape
+            words = type(aval.dtype) is KeyDType and aval.dtype is not key_dtype
+            if words:  # which are the last axis there
+                shape = (*shape, aval.dtype.itemsize // 4)
+            host = buffer.result() if len(buffer.devices) == 1 else (
+                buffer.assembled(sharding.indices(aval.shape), shape))
+            if words:
+                host = np.ascontiguousarray(host).view(aval.dtype.storage)[..., 0]
+            self._host = host
         return host  # type: ignore[no-any-return]
 
     def block_until_ready(self) -> RemoteArray:

@@ -2,7 +2,7 @@
 
 What these keys do is written in operations on their words (`numjet.random.implementations`), so
 that making keys of words and taking them apart are the only primitives of theirs. Compiled programs
-have no keys: `cpu.graph.storage` writes them as arrays of words first.
+have no keys: `ops.stored_keys` writes them as arrays of words first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _words(keys: np.ndarray, *, key_shape: tuple) -> np.ndarray:
 
 
 def _rewritten(*_: Any, **__: Any) -> Any:
-    raise InternalError("keys reached the compiler: cpu.graph.storage writes programs without.")
+    raise InternalError("keys reached the compiler: ops.stored_keys writes programs without.")
 
 
 random_wrap_words_p = Primitive(

@@ -28,6 +28,7 @@ from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Expected, RemoteArray, target
 from numjet.core.spread import constraint_of
+from numjet.ops.stored_keys import has_words, viewed
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, deferral, dlpack, hlo, host_calls
 from numjet.xla.buffers import DeviceBuffer, explained, finish_readers
@@ -144,12 +145,20 @@ def buffer_of(x: Any, place: tuple) -> DeviceBuffer:
             hooks.guards.moved(x, None)
         if len(here) == 1 and here[0].client is place[0].client:
             return x._buffer.copy_to(place)
-        return place[0].client.put(x._value, place)
+        return place[0].client.put(in_rows(x), place)
     array = x if isinstance(x, ArrayImpl) else as_array(x)
     try:
-        return place[0].client.put(array._value, place)
+        return place[0].client.put(in_rows(array), place)
     except XlaError as error:
         raise explained(error, "device_put") from None
+
+
+def in_rows(array: ArrayImpl) -> np.ndarray:
+    """The array's value as a device has it: keys of several words are rows of them."""
+    value = array._value
+    if value.dtype.kind != "V" or not has_words(array.aval):
+        return value
+    return viewed(value, hlo.STORAGE.aval(array.aval))
 
 
 def put(x: Any, sharding: Any, committed: bool = True) -> RemoteArray:
@@ -167,7 +176,7 @@ def put(x: Any, sharding: Any, committed: bool = True) -> RemoteArray:
     ):
         return x if x._sharding == sharding else RemoteArray(x._buffer, array.aval, sharding)
     sharding.shard_shape(array.shape)  # raises where it does not fit
-    value, parts = array._value, {}
+    value, parts = in_rows(array), {}
     for device, index in sharding.indices(array.shape):
         # One slice a device keeps its axis there.
         whole = tuple([slice(i, i + 1) if isinstance(i, int) else i for i in index])
@@ -205,13 +214,14 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
     if len(place) > 1:
         ins = tuple([_layout(x, place) for x in args])
         outs = _results(closed, args, place, outs)
-        results = tuple([layout_of(s, a.ndim, place)
+        results = tuple([in_memory(layout_of(s, a.ndim, place), a)
                          for s, a in zip(outs, closed.out_avals, strict=True)])
     key = ("xla", place, ins, results, tuple(donate))
     found = closed.cache.get(key)
     if found is None:
         with spans.span("lower", f"jit({name})"):
-            module = hlo.module(bare(closed), name, donate, place, ins, results)
+            inner = hlo.stored(bare(closed))
+            module = hlo.module(inner, name, donate, place, ins, results)
         client = place[0].client
         if module.calls and not host_calls.register(client):
             raise NotImplementedError(
@@ -221,18 +231,22 @@ def loaded(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str,
             )
         with spans.span("compile", f"jit({name})"):
             program = _compile(module, place)
-        consts = [buffer_of(as_array(c), place) for c in closed.consts]
+        consts = [buffer_of(as_array(c), place) for c in inner.consts]
         found = Loaded(program, consts, place, closed.out_avals, module, name, outs or ())
         closed.cache[key] = found
     return found
 
 
+def in_memory(layout: Layout, aval: ShapedArray) -> Layout:
+    """A layout of an array, with the axis that keys' words lie along."""
+    return layout._replace(dims=(*layout.dims, ())) if has_words(aval) else layout
+
+
 def _layout(x: Any, place: tuple) -> Layout:
     lies = x._sharding is not None if type(x) is Expected else (
         type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place)
-    if lies:
-        return layout_of(x._sharding, x.ndim, place)
-    return everywhere(len(x.shape), place)
+    layout = layout_of(x._sharding, x.ndim, place) if lies else everywhere(len(x.shape), place)
+    return in_memory(layout, x.aval)
 
 
 def _results(closed: ClosedJaxpr, args: Sequence[Any], place: tuple,
@@ -403,7 +417,7 @@ def _made(primitive: Primitive, params: dict, avals: tuple) -> deferral.Form:
         return list(out) if primitive.multiple_results else [out]
 
     closed = stage_closed(operation, avals)
-    calls = hlo.module(bare(closed), primitive.name).calls
+    calls = hlo.module(hlo.stored(bare(closed)), primitive.name).calls
     return deferral.Form(primitive, params, closed, not calls and not closed.effects)
 
 

@@ -19,6 +19,7 @@ from numjet.base import config
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
 from numjet.core.primitive import Primitive
+from numjet.ops.stored_keys import Storage, uses_words
 from numjet.transforms.stage import stage_closed
 from numjet.xla import linalg
 from numjet.xla.host_calls import TARGET, HostCall
@@ -27,8 +28,6 @@ from numjet.xla.pull import PullEmitter
 from numjet.xla.writer import Value, spec
 
 INDEX = np.dtype(np.int32)
-# Keys of other generators than threefry are rows of words.
-KEYS = frozenset(("random_wrap_words", "random_unwrap_words"))
 HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback"))
 TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
 
@@ -84,10 +83,6 @@ class Emitter(PullEmitter):
             return p.hlo(self, out, *ins, **params)
         if p.name == "sharding_constraint":
             return self._laid_out(ins[0], params.get("sharding"))
-        if p.name in KEYS:
-            raise NotImplementedError(
-                f"{p.name} cannot run on a device of XLA: {unsupported(p)} Use threefry2x32 keys."
-            )
         if p.name in HOST_CALLS:
             return self._host_call(p, out, ins, params, avals)
         if p.name in linalg.EXPANSIONS:
@@ -314,8 +309,6 @@ class Emitter(PullEmitter):
 
 def unsupported(p: Primitive) -> str | None:
     """Why a primitive has no form on devices of XLA; None where it has one."""
-    if p.name in KEYS:
-        return "its arrays of keys are the CPU's."
     derived = isinstance(p.loops, Pointwise | Reduce | Region | Expand)
     if derived or callable(p.hlo) or p.name in linalg.EXPANSIONS or p.name in HOST_CALLS:
         return None
@@ -328,6 +321,15 @@ def unsupported(p: Primitive) -> str | None:
 
 def _memory(value: Any) -> np.ndarray:
     return np.asarray(getattr(value, "_value", value))
+
+
+STORAGE = Storage()
+
+
+def stored(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program on what its values are in a device's memory: keys are the words that they are made
+    of, but for threefry's, which are numbers."""
+    return STORAGE.rewritten(closed) if uses_words(closed.jaxpr) else closed
 
 
 class Module(NamedTuple):
@@ -370,5 +372,5 @@ def module(
 
 
 def module_text(closed: ClosedJaxpr, name: str = "main") -> str:
-    """The text of `module`."""
-    return module(closed, name).text
+    """The text of `module`, for `stored` values."""
+    return module(stored(closed), name).text

@@ -95,6 +95,34 @@ def test_dtypes_cross_unchanged():
         assert np.asarray(nj.device_put(np.ones(shape, np.float32), device()) + 1).shape == shape
 
 
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg", "threefry2x32"])
+def test_keys_of_each_generator(impl):
+    def draws(key):
+        keys = nj.random.split(key, (2, 3))
+        last, drawn = nj.lax.scan(
+            lambda k, i: (nj.random.fold_in(k, i), nj.random.bits(k, (2,))), key, jnp.arange(3))
+        chosen = nj.lax.cond(drawn[0, 0] > 5, lambda k: k[0, 1], lambda k: k[1, 1], keys)
+        return (nj.random.uniform(key, (5,)), drawn, nj.random.key_data(last),
+                nj.random.key_data(keys[1, ::-1]), keys == keys[0, 0], nj.random.bits(chosen),
+                nj.random.key_data(nj.random.clone(last)))
+
+    key = nj.random.key(7, impl=impl)
+    there = nj.device_put(key, device())
+    assert there.dtype == key.dtype and there.shape == () and there.devices() == {device()}
+    np.testing.assert_array_equal(nj.random.key_data(nj.device_put(there, nj.devices("cpu")[0])),
+                                  nj.random.key_data(key))
+    want = nj.jit(draws)(key)
+    for got in (nj.jit(draws)(there), draws(there)):
+        for a, b in zip(got, want, strict=True):
+            assert a.devices() == {device()}
+            np.testing.assert_array_equal(a, b)
+    held = nj.jit(lambda x: nj.random.uniform(key, (3,)) + x)(on_device([0.0]))
+    np.testing.assert_array_equal(held, nj.random.uniform(key, (3,)))
+    data = nj.device_put(nj.random.key_data(key), device())
+    wrapped = nj.random.wrap_key_data(data, impl=impl)
+    assert wrapped.devices() == {device()} and bool(wrapped == there)
+
+
 def test_deletion_and_donation():
     x = on_device([1.0, 2.0])
     x.delete()
@@ -114,8 +142,6 @@ def test_mistakes_are_explained():
             nj.devices("gpu")
         with pytest.raises(RuntimeError, match="It needs a PJRT plugin that is not installed: pip"):
             nj.local_devices(backend="cuda")
-    with pytest.raises(NotImplementedError, match="wrap_words cannot run on a device of XLA"):
-        nj.random.wrap_key_data(on_device(np.zeros(4), np.uint32), impl="rbg")
     with pytest.raises(XlaError, match="nonsense"):
         device().client.compile("module { nonsense }", client.options_for((device(),)), (device(),))
 

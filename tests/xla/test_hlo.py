@@ -22,7 +22,6 @@ GOLDEN = ROOT / "tests" / "golden" / "hlo"
 # What the CPU alone has; each says why.
 UNSUPPORTED = {
     "psum_start", "psum_done",  # of programs over processes alone
-    "random_unwrap_words", "random_wrap_words",
     # Gone before a program is compiled: the map that owns the axis interprets them.
     "all_gather", "all_to_all", "axis_index", "pmax", "pmin", "ppermute", "psum", "pvary",
     "reduce_scatter",
@@ -110,10 +109,16 @@ def test_every_primitive_has_a_form_or_a_reason() -> None:
     assert all(reason.endswith(".") for reason in without.values())
 
 
-def test_what_has_no_form_says_so() -> None:
-    keys = nj.jit(lambda w: nj.random.key_data(nj.random.wrap_key_data(w, impl="rbg")))
-    with pytest.raises(NotImplementedError, match="wrap_words cannot run on a device .*threefry"):
-        keys.lower(np.zeros(4, np.uint32)).as_text("stablehlo")
+def test_what_has_no_form_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(next(c for c in hlo.Emitter.__mro__ if "fft" in vars(c)), "fft")
+    with pytest.raises(NotImplementedError, match="fft cannot run on a device of XLA: no r.*CPU"):
+        nj.jit(nj.numpy.fft.fft).lower(np.zeros(4, F)).as_text("stablehlo")
+
+
+def test_keys_of_other_generators_are_their_words() -> None:
+    f = nj.jit(lambda key: nj.random.split(key, 3)[1:])
+    text = f.lower(nj.random.key(0, impl="rbg")).as_text("stablehlo")
+    assert "@main(%0: tensor<4xui32>) -> (tensor<2x4xui32>)" in text
 
 
 def test_programs_that_are_compiled_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,20 @@ assert made(X).sharding.is_equivalent_to(on(None, "x"), 2)
 assert made.output_shardings.is_equivalent_to(on(None, "x"), 2)
 with pytest.raises(ValueError, match="disagree"):
     made(nj.device_put(X, on("y")))
+
+# Keys of several words are cut as their arrays are.
+for impl in ("rbg", "unsafe_rbg"):
+    keys = nj.random.split(nj.random.key(1, impl=impl), 8)
+    draw = nj.vmap(lambda k: nj.random.uniform(k, (6,)))
+    cut = nj.device_put(keys, on("x"))
+    assert cut.addressable_shards[0].data.shape == (2,)
+    np.testing.assert_array_equal(nj.random.key_data(cut), nj.random.key_data(keys))
+    drawn = nj.jit(draw, out_shardings=on("x", "y"))(cut)
+    assert drawn.sharding == on("x", "y")
+    np.testing.assert_array_equal(drawn, draw(keys))
+    turned = nj.jit(lambda k: nj.lax.with_sharding_constraint(k[::-1], on("y")),
+                    out_shardings=on("y"))(cut)
+    np.testing.assert_array_equal(nj.random.key_data(turned), nj.random.key_data(keys[::-1]))
 print("agree")
 """
 

@@ -2,181 +2,40 @@
 keys of other implementations than threefry.
 
 `backend` asks for it where a program has any. In the rewritten program a narrow value is the uint8
-array of its bits (`graph.narrow`), and an array of keys the uint32 array of their words, which lie
-along its last axis: what moves keys moves them as `vmap` over that axis does. Functions of Python
-see arrays of the dtypes they were written for. What would break it: a primitive whose batch rule is
-not that of its elements.
+array of its bits (`graph.narrow`), and an array of keys the array of their words
+(`ops.stored_keys`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from numjet.base.errors import InternalError
-from numjet.core import dtypes, narrow
-from numjet.core.array import ArrayImpl
+from numjet.core import narrow
 from numjet.core.avals import ShapedArray
-from numjet.core.dtypes import uint8, uint32
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from numjet.core.lowering import Expand, Region
-from numjet.core.structural import broadcast_in_dim, moveaxis
-from numjet.core.trace import set_trace
-from numjet.cpu.graph import expand
+from numjet.core.dtypes import uint8
+from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu.graph.narrow import computed
-from numjet.ops.reduce import reduce_and_p, reduce_or_p
-from numjet.ops.shape import reshape
-from numjet.transforms.batch import Axis
-from numjet.transforms.stage import StageTrace, hoist_consts
-
-# What makes keys of words, and words of keys.
-_WORDS = ("random_wrap_words", "random_unwrap_words")
+from numjet.ops.stored_keys import Storage
+from numjet.transforms.stage import StageTrace
 
 
-def has_words(aval: Any) -> bool:
-    """Whether an aval is one of keys that are stored as plain bytes."""
-    return type(aval.dtype) is dtypes.KeyDType and aval.dtype is not dtypes.key_dtype
+class _Bytes(Storage):
+    """Narrow values as bytes, keys as their words."""
+
+    def aval(self, aval: Any) -> Any:
+        return ShapedArray(aval.shape, uint8) if aval.narrow else super().aval(aval)
+
+    def other(
+        self, trace: StageTrace, eqn: Any, values: list, avals: list, results: list
+    ) -> list:
+        if not any([a.narrow for a in (*avals, *results)]) or eqn.primitive.name in narrow.MOVES:
+            return self.record(trace, eqn, values, eqn.params)
+        return computed(trace, eqn, values, avals, results)
+
+
+_STORAGE = _Bytes()
 
 
 def rewritten(closed: ClosedJaxpr) -> ClosedJaxpr:
     """`closed` on what values are stored as, its operands and results too."""
-    trace = StageTrace("storage")
-    with set_trace(trace):
-        args = [trace.new_arg(_stored_aval(v.aval)) for v in closed.jaxpr.invars]
-        consts = [_stored(x) for x in closed.consts]
-        outs = _run(trace, closed.jaxpr, consts, args)
-        jaxpr, held = trace.finish(outs)
-    return ClosedJaxpr(jaxpr, held)
-
-
-def _stored_aval(aval: Any) -> Any:
-    if aval.narrow:
-        return ShapedArray(aval.shape, uint8)
-    if has_words(aval):
-        return ShapedArray((*aval.shape, aval.dtype.itemsize // 4), uint32)
-    return aval
-
-
-def _stored(x: Any) -> Any:
-    """A constant, as what holds it in the rewritten program."""
-    aval = x.aval if hasattr(x, "aval") else ShapedArray(np.shape(x), x.dtype)
-    stored = _stored_aval(aval)
-    if stored is aval:
-        return x
-    return ArrayImpl(_viewed(np.asarray(getattr(x, "_value", x)), stored), stored)
-
-
-def _viewed(x: np.ndarray, aval: Any) -> np.ndarray:
-    """The same bytes, as an array of `aval`."""
-    flat = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
-    return flat.view(dtypes.physical(aval.dtype)).reshape(aval.shape)
-
-
-def _run(trace: StageTrace, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Any) -> Any:
-        return _stored(atom.value) if type(atom) is Literal else env[atom]
-
-    for eqn in jaxpr.eqns:
-        values = [read(v) for v in eqn.invars]
-        trace.source = eqn.source
-        avals = [v.aval for v in eqn.invars]
-        results = [v.aval for v in eqn.outvars]
-        if type(eqn.primitive.loops) is Region or "callback" in eqn.params:
-            outs = _record(trace, eqn, values, {n: _param(p) for n, p in eqn.params.items()})
-        elif any([has_words(a) for a in (*avals, *results)]):
-            if type(eqn.primitive.loops) is Expand and eqn.primitive.name not in _WORDS:
-                # What it is made of draws from keys.
-                closed = expand.staged(eqn.primitive.loops, eqn.params, avals)
-                outs = _run(trace, closed.jaxpr, [_stored(x) for x in closed.consts], values)
-            else:
-                outs = _of_words(eqn, values, avals, results)
-        elif not any([a.narrow for a in (*avals, *results)]):
-            outs = _record(trace, eqn, values, eqn.params)
-        elif eqn.primitive.name in narrow.MOVES:
-            outs = _record(trace, eqn, values, eqn.params)
-        else:
-            outs = computed(trace, eqn, values, avals, results)
-        env.update(zip(eqn.outvars, outs, strict=True))
-    trace.source = None
-    return [read(v) for v in jaxpr.outvars]
-
-
-def _record(trace: StageTrace, eqn: Any, values: list, params: dict) -> list:
-    if "callback" in params and "result_avals" in params:
-        avals, results = [v.aval for v in eqn.invars], eqn.params["result_avals"]
-        if any([_stored_aval(a) is not a for a in (*avals, *results)]):
-            params = {**params, "result_avals": tuple([_stored_aval(a) for a in results]),
-                      "callback": _Called(params["callback"], avals, results)}
-    found = trace.record(eqn.primitive, values, params)
-    return found if eqn.primitive.multiple_results else [found]
-
-
-class _Called:
-    """A function of Python, on what its arrays are stored as."""
-
-    def __init__(self, function: Any, avals: Sequence[Any], results: Sequence[Any]) -> None:
-        self.function, self.avals, self.results = function, avals, results
-
-    def __call__(self, *args: Any) -> list:
-        given = [
-            x if _stored_aval(a) is a else ArrayImpl(_viewed(np.asarray(x), a), a)
-            for x, a in zip(args, self.avals, strict=True)
-        ]
-        outs = self.function(*given)
-        return [_given(y, a) for y, a in zip(outs, self.results, strict=True)]
-
-
-def _given(value: Any, aval: Any) -> Any:
-    stored = _stored_aval(aval)
-    if stored is aval:
-        return value
-    found = np.asarray(getattr(value, "_value", value)).astype(dtypes.physical(aval.dtype))
-    return _viewed(found, stored)
-
-
-def _param(value: Any) -> Any:
-    """A param with the functions in it rewritten."""
-    if isinstance(value, ClosedJaxpr):
-        return rewritten(value)
-    if isinstance(value, Jaxpr):
-        return hoist_consts(rewritten(ClosedJaxpr(value, [])).jaxpr).jaxpr
-    if type(value) is tuple and any([isinstance(x, ClosedJaxpr | Jaxpr) for x in value]):
-        return tuple([_param(x) for x in value])
-    return value
-
-
-def _of_words(eqn: Any, values: list, avals: list, results: list) -> list:
-    """An operation on keys, on their words."""
-    name, params = eqn.primitive.name, eqn.params
-    if name == "random_wrap_words":
-        return [reshape(values[0], _stored_aval(results[0]).shape)]
-    if name == "random_unwrap_words":
-        return [reshape(values[0], results[0].shape)]
-    if name == "convert_element_type":
-        return values
-    words = next(a.dtype.itemsize // 4 for a in (*avals, *results) if has_words(a))
-    dims = [a.ndim if has_words(a) else None for a in avals]
-    found, at = eqn.primitive.batch(Axis(words), tuple(values), tuple(dims), **params)
-    if not eqn.primitive.multiple_results:
-        found, at = [found], [at]
-    return [_last(name, x, d, a, words) for x, d, a in zip(found, at, results, strict=True)]
-
-
-def _last(name: str, x: Any, at: int | None, aval: Any, words: int) -> Any:
-    """A result with the axis of the words, which lies `at`, as its last."""
-    if at is not None:
-        x = moveaxis(x, at, aval.ndim)
-    if has_words(aval):
-        if at is None:
-            x = broadcast_in_dim(x, (*aval.shape, words), tuple(range(aval.ndim)))
-        return x
-    if at is None:
-        return x
-    if name not in ("eq", "ne"):
-        raise InternalError(f"{name} of keys has no meaning for their words.")
-    return (reduce_and_p if name == "eq" else reduce_or_p).bind(x, axes=(aval.ndim,))
+    return _STORAGE.rewritten(closed)
