@@ -26,9 +26,11 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import DEAR, LARGE
+from numjet.core.hooks import Spread
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, subjaxprs
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.memo import Memo
+from numjet.core.spread import SpreadArray, any_spread
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.stage import hoist_consts, stage
@@ -45,7 +47,8 @@ _MAX_MET = 512
 AT_ONCE = 10
 OFTEN = 5
 
-_OPERANDS = (ArrayImpl, DeferredArray, float)
+_ARRAYS = (ArrayImpl, DeferredArray, SpreadArray)
+_OPERANDS = (*_ARRAYS, float)
 CHECKS = config.numeric_checks
 
 
@@ -53,8 +56,7 @@ def elements(args: tuple, kwargs: dict) -> int:
     """Those of the largest operand."""
     most = 0
     for x in args:
-        kind = type(x)
-        if (kind is ArrayImpl or kind is DeferredArray) and x.aval.size > most:
+        if type(x) in _ARRAYS and x.aval.size > most:
             most = x.aval.size
     return most
 
@@ -90,8 +92,7 @@ def as_program(
 
     def quick(*args: Any, **kwargs: Any) -> Any:
         for x in args:
-            kind = type(x)
-            if (kind is ArrayImpl or kind is DeferredArray) and x.aval.size >= DEAR:
+            if type(x) in _ARRAYS and x._aval.size >= DEAR:
                 return small.run(*args, **kwargs)
         return function(*args, **kwargs)
 
@@ -113,7 +114,7 @@ def as_program(
     def run(args: tuple, kwargs: dict, later: bool) -> Any:
         # Positional numbers with a fraction are operands, as they may differ in each call.
         given = [type(x) in _OPERANDS for x in args]
-        named = {k: v for k, v in kwargs.items() if type(v) in _OPERANDS[:2]}
+        named = {k: v for k, v in kwargs.items() if type(v) in _ARRAYS}
         fixed = [None if is_operand else x for x, is_operand in zip(args, given, strict=True)]
         rest = {k: v for k, v in kwargs.items() if k not in named}
         try:
@@ -242,7 +243,8 @@ class _Program:
         self.simple = False
 
     def __call__(self, operands: list, named: dict) -> Any:
-        if config.eager_fusion.value:
+        laid_out = Spread.active and any_spread((*operands, *named.values()))
+        if config.eager_fusion.value and not laid_out:
             if self.simple and not self._known(operands, named):
                 # Written down as the operations that it is, which have programs of any size.
                 return self.function(operands, named)

@@ -12,6 +12,7 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
 from numjet.base.errors import IndivisibleError
+from numjet.core.hooks import Spread
 from numjet.core.spread import SpreadArray
 from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding
 
@@ -264,3 +265,18 @@ def test_arrays_like_another_lie_as_it_does() -> None:
     for out in (jnp.zeros_like(x), jnp.ones_like(x, int), jnp.full_like(x, 2.0)):
         assert out.sharding == x.sharding
     assert not isinstance(jnp.zeros_like(x, shape=(3,)), SpreadArray)
+
+
+@pytest.mark.parametrize("spec", [P("x"), P(None, "y")])
+def test_large_composite_functions_are_one_program(spec: P, monkeypatch) -> None:
+    mesh = nj.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    values = np.random.default_rng(0).normal(size=(512, 256)).astype(np.float32)
+    x = nj.device_put(values, NamedSharding(mesh, spec))
+    for function in (nj.nn.softmax, jnp.var, lambda a: a.std(0), lambda a: jnp.diff(a, axis=1)):
+        with config.eager_compile(False):
+            wanted = function(x)
+        with monkeypatch.context() as none_alone:
+            none_alone.setattr(Spread, "evaluate", None)
+            got = function(x)
+        assert got.sharding == wanted.sharding and type(got) is type(wanted)
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
