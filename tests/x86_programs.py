@@ -358,7 +358,7 @@ class Program:
         vectors = [t for t in self.types if t[0]]
         type, rng = rng_type = self.rng.choice(vectors), self.rng
         lanes, element = type
-        kind = rng.choice("broadcast random two reverse rotate interleave half spread".split())
+        kind = rng.choice("broadcast random two reverse rotate interleave half runs".split())
         other = self.value(type, 0) if kind in ("two", "interleave") else "poison"
         count = lanes
         if kind == "broadcast":
@@ -379,7 +379,7 @@ class Program:
                 count = lanes // 2
                 start = rng.choice([0, count])
                 picked = [start + k for k in range(count)]
-            elif kind == "spread":
+            elif kind == "runs":
                 run = 1 << rng.randrange(lanes.bit_length())
                 picked = [k // run * run for k in range(lanes)]
             else:

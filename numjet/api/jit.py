@@ -374,7 +374,7 @@ class JitCore:
                 "flags.", self._name, ", ".join(a.str_short() for a in avals), statics,
             )
         start = perf_counter()
-        with undisturbed:  # looking for cycles among the equations would be half of all tracing
+        with undisturbed:  # garbage collections among the equations are half of tracing
             use, marks = RefUse(reads=True, reshapes=True), Spread.marks
             reads, context, shares = Spread.reads, Spread.context(), Shared.here.unknown
             with spans.span("trace", self._name):

@@ -78,7 +78,7 @@ def flatten_with_path(
 
 # -- prefixes -----------------------------------------------------------------------------------
 
-def spread(prefix: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None,
+def _broadcast(prefix: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None,
            out: list) -> None:
     """Append each leaf of `prefix` once per leaf of `treedef` under it, or raise TreeMismatch."""
     kind = None if is_leaf is not None and is_leaf(prefix) else kind_of(type(prefix))
@@ -88,7 +88,7 @@ def spread(prefix: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | Non
     opened, children = open_node(treedef, prefix)
     for i, (child, part) in enumerate(zip(children, treedef._children, strict=True)):
         try:
-            spread(child, part, is_leaf, out)
+            _broadcast(child, part, is_leaf, out)
         except TreeMismatch as error:
             error.path.insert(0, child_keys(opened, prefix, len(children))[i])
             raise
@@ -104,14 +104,14 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any,
     """
     out: list[Any] = []
     try:
-        _spread_over_tree(prefix_tree, full_tree, is_leaf, out)
+        _broadcast_over_tree(prefix_tree, full_tree, is_leaf, out)
     except TreeMismatch as error:
         raise ValueError(
             f"{name} is not a prefix of the full tree: at {error.at()}, {error.text}") from None
     return out
 
 
-def _spread_over_tree(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None,
+def _broadcast_over_tree(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None,
                       out: list) -> None:
     from_leaves: list[Any] = []
 
@@ -123,7 +123,7 @@ def _spread_over_tree(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | N
         children, data = kind.flatten(node)
         return make_node(kind, data, tuple([visit(child) for child in children]))
 
-    spread(prefix, visit(full), is_leaf, out)
+    _broadcast(prefix, visit(full), is_leaf, out)
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any,
@@ -135,7 +135,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any,
     """
     out: list[Any] = []
     try:
-        spread(axis_tree, treedef, is_leaf, out)
+        _broadcast(axis_tree, treedef, is_leaf, out)
     except TreeMismatch as error:
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value: at "

@@ -203,11 +203,11 @@ def BatchNorm(  # noqa: N802
 
     def apply_fun(params: tuple, x: Any, **_: Any) -> Any:
         beta, gamma = params
-        spread = tuple([None if i in axes else slice(None) for i in range(x.ndim)])
+        whole = tuple([None if i in axes else slice(None) for i in range(x.ndim)])
         z = standardize(x, axes, epsilon=epsilon)
         if scale:
-            z = gamma[spread] * z
-        return z + beta[spread] if center else z
+            z = gamma[whole] * z
+        return z + beta[whole] if center else z
 
     return init_fun, apply_fun
 
@@ -258,7 +258,7 @@ def _pool(
     ) -> Layer:
         names = spec or ("N" + "HWDXYZ"[: len(window_shape)] + "C")
 
-        def spread(sizes: Sequence[int]) -> tuple[int, ...]:
+        def every_axis(sizes: Sequence[int]) -> tuple[int, ...]:
             left = iter(sizes)
             return tuple([1 if c in "NC" else next(left) for c in names])
 
@@ -267,8 +267,8 @@ def _pool(
                 f"pooling: strides {tuple(strides)} must be as many as the sizes of the window "
                 f"{tuple(window_shape)}."
             )
-        window = spread(window_shape)
-        steps = spread(strides or (1,) * len(window_shape))
+        window = every_axis(window_shape)
+        steps = every_axis(strides or (1,) * len(window_shape))
 
         def run(x: Any) -> Any:
             out = lax.reduce_window(x, start, reducer, window, steps, padding)

@@ -157,7 +157,7 @@ def _of_known_rows(rows: ArrayImpl, q: ArrayImpl, method: str) -> Any:
     placed = np.partition(values, sorted({last, *below.flat, *above.flat}), -1)
     lead = values.shape[:-1]
 
-    def spread(v: np.ndarray) -> ArrayImpl:
+    def broadcast(v: np.ndarray) -> ArrayImpl:
         v = np.reshape(v, share.shape + (1,) * len(lead))
         return as_constant(np.broadcast_to(v, share.shape + lead).copy())
 
@@ -165,7 +165,7 @@ def _of_known_rows(rows: ArrayImpl, q: ArrayImpl, method: str) -> Any:
         found = placed[..., index]
         return as_constant(np.array(np.moveaxis(found, -1, 0) if share.ndim else found, order="C"))
 
-    out = _between(method, pick(below), pick(above), spread(low), spread(at - low))
+    out = _between(method, pick(below), pick(above), broadcast(low), broadcast(at - low))
     nans = np.isnan(placed[..., -1])
     if not nans.any():
         return out

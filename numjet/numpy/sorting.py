@@ -544,7 +544,7 @@ def first_true(mask: Any, size: int, rest: int | None = None) -> Any:
         places[: len(found)] = found
         return beside(as_constant(places), mask)
     # Every element is written where the next true one belongs, and of those that meet the last one
-    # wins: 10^6 take 1.7 ms so; with only the true ones written, a branch that nobody foresees, 8.
+    # wins: 10^6 take 1.7 ms so; with only the true ones written, a branch that is not predicted, 8.
     ones = cast(mask, int_dtype())
     place = subtract(cumsum(ones), ones)
     place_of = where(mask, lax.iota(int_dtype(), n), rest)

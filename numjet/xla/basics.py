@@ -19,7 +19,7 @@ from numjet.ops.transcendental import sqrt
 INDEX = np.dtype(np.int32)
 
 
-def spread(x: Any, shape: tuple) -> Any:
+def broadcast(x: Any, shape: tuple) -> Any:
     """`x` repeated to a shape; its axes are the last ones, or of size one."""
     if x.shape == shape:
         return x
@@ -31,7 +31,7 @@ def spread(x: Any, shape: tuple) -> Any:
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
-    return select_n(spread(condition, shape), spread(y, shape), spread(x, shape))
+    return select_n(broadcast(condition, shape), broadcast(y, shape), broadcast(x, shape))
 
 
 def zeros(x: Any, shape: tuple) -> Any:

@@ -14,7 +14,7 @@ class Thing:
     pass
 
 
-def test_what_is_kept_for_ever_outlives_a_search_for_cycles() -> None:
+def test_what_is_kept_for_ever_outlives_garbage_collection() -> None:
     kept, other = objects.forever(Thing()), Thing()
     kept.other, other.kept = other, kept
     seen = weakref.ref(kept), weakref.ref(other)

@@ -9,7 +9,7 @@ instruction is a tuple:
     (trunc zext bitcast and other casts, to, from, x)
     (select, type, type of the condition, condition, a, b)
     (getelementptr, type of the result, element, type of base, base, type of index, index)
-    (load, type, pointer, align)            (store, type, value, pointer, align, past caches?)
+    (load, type, pointer, align)            (store, type, value, pointer, align, nontemporal?)
     (extractelement, type, type of the vector, vector, type of lane, lane)
     (insertelement, type, vector, type of scalar, scalar, type of lane, lane)
     (shufflevector, type, type of operands, a, b, type of lanes, lanes)
@@ -89,8 +89,8 @@ def _load(i: Instruction) -> str:
 
 
 def _store(i: Instruction) -> str:
-    _, type, value, pointer, align, past = i
-    hint = ", !nontemporal !{i32 1}" if past else ""
+    _, type, value, pointer, align, nontemporal = i
+    hint = ", !nontemporal !{i32 1}" if nontemporal else ""
     return f"store {type} {value}, ptr {pointer}, align {align}{hint}"
 
 

@@ -124,8 +124,8 @@ class ExprWriter:
                 raise InternalError(f"loop IR: local {e.local} is read before its definition")
             return self.locals[e.local]
         if isinstance(e, Skew):
-            past = b.and_(b.ptrtoint(self.pointers[e.buffer], "i64"), host.CACHE_LINE - 1)
-            return b.udiv(past, e.buffer.dtype.itemsize)
+            before = b.and_(b.ptrtoint(self.pointers[e.buffer], "i64"), host.CACHE_LINE - 1)
+            return b.udiv(before, e.buffer.dtype.itemsize)
         assert isinstance(e, IndexValue)
         return self.index_value(e.index, ev.register_type(e.dtype))
 
@@ -454,7 +454,7 @@ class ExprWriter:
             b.store(raw, self.pointer(buffer, lin))
         elif step == 1:
             address = self.pointer(buffer, lin)
-            self._store_vector(self.widen(raw), address, self.mask, self.past(buffer, lin))
+            self._store_vector(self.widen(raw), address, self.mask, self.fills_lines(buffer, lin))
         elif step == -1:
             mask = None if self.mask is None else self._reverse(self.mask)
             first = self.pointer(buffer, lin - (self.lanes - 1))
@@ -467,18 +467,18 @@ class ExprWriter:
             b.scatter(self.widen(raw), b.gep(base, offsets, element), self.mask)
 
     def _store_vector(
-        self, value: Value, address: Value, mask: Value | None, past: bool = False
+        self, value: Value, address: Value, mask: Value | None, nontemporal: bool = False
     ) -> None:
-        """Write a vector; `past` the caches when it fills lines."""
+        """Write a vector; `nontemporal` where it fills lines of the cache."""
         if mask is not None:
             self.b.masked_store(value, address, mask)
-        elif past:
+        elif nontemporal:
             self.b.store(value, address, host.CACHE_LINE, nontemporal=True)
             self.fence = True
         else:
             self.b.store(value, address)
 
-    def past(self, buffer: Buffer, lin: Index, zero: LoopVar | None = None) -> bool:
+    def fills_lines(self, buffer: Buffer, lin: Index, zero: LoopVar | None = None) -> bool:
         """Whether vectors stored at `lin` (where `zero` is 0) are non-temporal: each fills lines.
         A line written in pieces costs more than it saves: random numbers in half lines took
         14.0 ms so, else 12.5."""

@@ -253,12 +253,12 @@ class StatementWriter(ExprWriter):
         for k in range(unroll):
             self.vars[s.var] = (index, k)
             for buffer, place, size in self.rows_ahead.get(s.var, ()):
-                self.ask(buffer, place, size)
+                self.prefetch(buffer, place, size)
             self.block(s.body)
         self.scopes.pop()
 
-    def ask(self, buffer: Buffer, index: tuple[Index, ...], size: int) -> None:
-        """Ask for the lines of `size` bytes from an element on."""
+    def prefetch(self, buffer: Buffer, index: tuple[Index, ...], size: int) -> None:
+        """Prefetch the lines of `size` bytes from an element on."""
         row = self.pointer(buffer, self.linear(buffer, index, None))
         for at in (*range(0, size, host.CACHE_LINE), size - 1):
             self.b.prefetch(self.b.gep(row, at), locality=2)

@@ -192,7 +192,7 @@ class VectorWriter(StatementWriter):
         (buffer, lin), *_ = places
         if buffer.dtype.itemsize * self.lanes != host.CACHE_LINE:
             return None
-        if self.lane_stride(lin) != 1 or self.past(buffer, lin):
+        if self.lane_stride(lin) != 1 or self.fills_lines(buffer, lin):
             return None
         self.vars[s.var] = (None, 0)
         before = self.b.and_(self.b.sub(0, self.index_scalar(lin)), self.lanes - 1)
@@ -498,12 +498,12 @@ class VectorWriter(StatementWriter):
                 mask = None if tile.width == lanes else some
             else:
                 mask = b.and_(b.splat(b.icmp("sgt", active, r), lanes), some)
-            past = False
+            nontemporal = False
             if mask is None:
                 step = self.lane_stride(lin)
                 assert step is not None
-                past = self.past(buffer, lin + r * step, tile.var)
-            self._store_vector(rows[r], self._row(buffer, lin, r), mask, past)
+                nontemporal = self.fills_lines(buffer, lin + r * step, tile.var)
+            self._store_vector(rows[r], self._row(buffer, lin, r), mask, nontemporal)
 
 
 def _varying(s: For, deps: Dependences) -> set[Dependence]:

@@ -26,7 +26,7 @@ from numjet.cpu.kernels.common import (
     size_of,
 )
 from numjet.cpu.passes.prefetch import AHEAD
-from numjet.cpu.passes.stream import passes
+from numjet.cpu.passes.stream import worth_streaming
 from numjet.cpu.program.buffers import ALIGNMENT
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
@@ -56,7 +56,7 @@ class Scan:
     work: str
     unsigned: bool
     reverse: bool
-    past: bool = False  # whole vectors are written by non-temporal stores
+    nontemporal: bool = False  # whole vectors are written by non-temporal stores
 
     @property
     def lanes(self) -> int:
@@ -111,7 +111,7 @@ class Scan:
             x = b.bitcast(b.fptrunc(x, self.element), vector(self.memory, self.lanes))
         if mask is not None:
             b.masked_store(x, at, mask, self.size)
-        elif self.past:
+        elif self.nontemporal:
             b.store(x, at, nontemporal=True)
         else:
             b.store(x, at, self.size)
@@ -159,8 +159,8 @@ def generate(build: Values, node: Node) -> list[Step] | None:
             # Where every vector is a whole line. 10^7 floats that no cache holds, on two threads:
             # 4.3 ms, else 4.9; where a third-level cache of 260 MB holds them all, 2.9 and 2.3.
             aligned = n * scan.size % ALIGNMENT == 0 or (outer == 1 and not scan.reverse)
-            past = aligned and passes(out, sources)
-            name = _rows(b.module, replace(scan, past=past), outer, n)
+            nontemporal = aligned and worth_streaming(out, sources)
+            name = _rows(b.module, replace(scan, nontemporal=nontemporal), outer, n)
         else:
             name = _columns(b.module, scan, outer, n, inner)
         b.call(name, "void", reads[0], writes[0])
@@ -172,8 +172,8 @@ def generate(build: Values, node: Node) -> list[Step] | None:
 def _name(scan: Scan, *sizes: int) -> str:
     order = "down" if scan.reverse else "up"
     kind = f"u{scan.element}" if scan.unsigned else scan.element
-    past = ["past"] if scan.past else []
-    return "_".join(map(str, ("cum", scan.op, kind, order, *past, *sizes)))
+    nontemporal = ["nontemporal"] if scan.nontemporal else []
+    return "_".join(map(str, ("cum", scan.op, kind, order, *nontemporal, *sizes)))
 
 
 def _defined(module: Module, name: str) -> bool:
@@ -316,7 +316,7 @@ def _scan_function(module: Module, scan: Scan) -> str:
         part = scan.combine(b, carry, scan.within(b, scan.load(b, b.gep(x, at), mask)))
         scan.store(b, part, b.gep(y, at), mask)
         tail.yield_(scan.last(b, part))
-    if scan.past and module.has("sse2"):
+    if scan.nontemporal and module.has("sse2"):
         # Such stores are in no order with others: whoever is told that this is done must see them.
         module.declare("llvm.x86.sse.sfence", "void", ())
         b.line("call void @llvm.x86.sse.sfence()")

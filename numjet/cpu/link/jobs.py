@@ -24,7 +24,7 @@ _NEVER = (1 << 30) + 7919
 # So many objects, or what one compilation made, may go to the oldest generation uncollected between
 # two full collections: a few dozen programs, some ten megabytes if all were garbage.
 _UNCOLLECTED = 50_000
-# So many young objects are searched although a thread is inside: of many that compile by turns
+# So many young objects are collected although a thread is inside: of many that compile by turns
 # there may always be one.
 _MOST_YOUNG = 100_000
 # A collection comes soon when a quarter of the objects are there that it waits for.
@@ -32,12 +32,12 @@ _SOON = 4
 
 
 class _Undisturbed:
-    """While any thread is inside, Python does not look for cycles and hands over quickly.
+    """While any thread is inside, Python collects no garbage and hands over quickly.
 
-    A compilation makes a hundred thousand objects and drops them at its end: looking for cycles
-    among them is a tenth of its time. What is left is there to stay.
+    A compilation makes a hundred thousand objects and drops them at its end: garbage
+    collections among them are a tenth of its time. What is left is there to stay.
 
-    Both settings are the whole process's. Whether Python looks for cycles at all (`gc.enable`) is
+    Both settings are the whole process's. Whether Python collects garbage at all (`gc.enable`) is
     never touched, only how many objects it waits for; and what somebody else sets meanwhile stays.
     """
 

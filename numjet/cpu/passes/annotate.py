@@ -56,18 +56,18 @@ class Annotated:
 
     def kernel(self, step: KernelStep) -> Kernel:
         """The annotated kernel of a step."""
-        past, lowered = streamed(step), step.kernel
-        made = self._made.get((lowered, past))
+        stores, lowered = streamed(step), step.kernel
+        made = self._made.get((lowered, stores))
         if made is None:
-            alike = self._alike.setdefault((past, *[b.shape for b in lowered.buffers]), [])
+            alike = self._alike.setdefault((stores, *[b.shape for b in lowered.buffers]), [])
             made = _equal(alike, lowered)
             if made is None:
-                made = self._annotate(lowered, past)
+                made = self._annotate(lowered, stores)
                 alike.append(_Known(lowered, made))
-            self._made[lowered, past] = made
+            self._made[lowered, stores] = made
         return made
 
-    def _annotate(self, lowered: Kernel, past: tuple) -> Kernel:
+    def _annotate(self, lowered: Kernel, stores: tuple) -> Kernel:
         kernel = lowered
         passes = ANNOTATED_PASSES if kernel.notes.get("annotated") else LOOP_PASSES
         if check_ir.value:
@@ -76,8 +76,8 @@ class Annotated:
             kernel = change(kernel)
             if check_ir.value:
                 verify(kernel)
-        if past:
-            kernel = stream(kernel, past)
+        if stores:
+            kernel = stream(kernel, stores)
         if kernel.name in self._names:
             # Changed since it was started: what was written stays, and is not called.
             kernel = replace(kernel, name=self.fresh_name(kernel.name))

@@ -3,8 +3,8 @@
 Needs an annotated kernel. Does: notes["ahead"] maps (buffer, index) of loads to the bytes by which
 the emitter looks ahead of them. Prefetchers of the hardware stop at the end of a page and follow
 few streams at once; a load that asks for the line one page on has it by then. Blocks that are
-turned first (`tile_staged`) ask for the rows that come next. notes["rows"] maps loop variables to
-the rows, found by numbers in memory, that are asked for some rounds ahead, as (buffer, index,
+transposed first (`tile_staged`) prefetch the rows that come next. notes["rows"] maps loop variables
+to the rows, found by numbers in memory, that are prefetched some rounds before, as (buffer, index,
 bytes). Keeps: results.
 """
 
@@ -40,7 +40,7 @@ LARGE = 4 << 20
 AHEAD = 4096
 # A body of more instructions waits for them, not for memory.
 LIGHT = 60
-# Within rows that are apart, where at most an eighth of what is asked for lies past the row's end.
+# Within rows that are apart, where at most an eighth of what is prefetched lies past the row's end.
 WITHIN = 1024
 
 # Rows ahead of which rows anywhere are asked for, at most so many bytes of each, and into the
@@ -151,9 +151,9 @@ def _rows_anywhere(kernel: Kernel, large: set[Buffer]) -> dict[LoopVar, list[tup
                     continue
                 if any(n is None or inner.var in n for n in numbers):
                     continue
-                asked = e.buffer, ahead.indices(e.index), min(size, ROW_AHEAD)
-                if asked not in rows.setdefault(loop.var, []):
-                    rows[loop.var].append(asked)
+                fetched = e.buffer, ahead.indices(e.index), min(size, ROW_AHEAD)
+                if fetched not in rows.setdefault(loop.var, []):
+                    rows[loop.var].append(fetched)
     return rows
 
 

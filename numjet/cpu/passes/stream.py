@@ -34,11 +34,11 @@ def streamed(step: Step) -> tuple[int, ...]:
     """The operands of `step`, by number, that are stored non-temporally."""
     if type(step) is not KernelStep or not may_stream(step):
         return ()
-    written = [v for v in step.writes if passes(v, step.reads)]
+    written = [v for v in step.writes if worth_streaming(v, step.reads)]
     return tuple([next(k for k, x in enumerate(step.operands) if x is v) for v in written])
 
 
-def passes(written: Val, reads: Sequence[Val]) -> bool:
+def worth_streaming(written: Val, reads: Sequence[Val]) -> bool:
     """Whether what a step that reads `reads` writes here, line by line, bypasses the caches."""
     if written.nbytes < RESULT_BYTES:
         return False
@@ -56,4 +56,4 @@ def stream(kernel: Kernel, operands: tuple[int, ...]) -> Kernel:
     """The kernel with a note of the buffers that are stored non-temporally; names stay apart."""
     read = {e.buffer for e in exprs(kernel.body) if isinstance(e, Load)}
     chosen = frozenset(kernel.buffers[k] for k in operands) - read
-    return replace(kernel, name=f"{kernel.name}_past", notes={**kernel.notes, "stream": chosen})
+    return replace(kernel, name=f"{kernel.name}_stream", notes={**kernel.notes, "stream": chosen})

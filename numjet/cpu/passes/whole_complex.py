@@ -2,8 +2,8 @@
 
 Needs a verified kernel. Does: where every access to a complex64 buffer copies both parts of an
 element to or from another such buffer, makes these buffers int64, so that the passes behind see
-plain elements (which can be tiled, vectorized without splitting parts, and written past the
-caches). Keeps: results, bit by bit. complex128 stays: there is no element of 128 bits.
+plain elements (which can be tiled, vectorized without splitting parts, and stored
+non-temporally). Keeps: results, bit by bit. complex128 stays: there is no element of 128 bits.
 """
 
 from __future__ import annotations

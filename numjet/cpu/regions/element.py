@@ -195,7 +195,7 @@ class _Kernel(ScalarKernel):
 
     def inside(self, i: Index) -> Index:
         """A place that a clamp keeps inside, without what that takes where it is there already:
-        a branch that is foreseen takes no time, wrapping and clamping 5 cycles and more."""
+        a branch that is predicted takes no time, wrapping and clamping 5 cycles and more."""
         direct = near(self.e, i)
         if direct is None:
             return i

@@ -39,7 +39,7 @@ def _function(s: Selector, at: list[int]) -> str:
     """One function's instructions in order."""
     lines = [f"{s.function.name}:"]
     cold = [block for block in s.function.blocks if block.cold]
-    entry = s.out[s.places[0][1] :][::-1]
+    entry = s.out[s.places[0].end :][::-1]
     lines += [_line(s, at, m) for m in entry]
     for block in [block for block in s.function.blocks if not block.cold] + cold:
         first, last = s.places[block.index]

@@ -82,10 +82,10 @@ def _dense_to_sparse(data: Any, indices: Any, count: int) -> tuple:
         column = jnp.broadcast_to(
             jnp.arange(n, dtype=indices.dtype)[:, None], (*indices.shape[:at], rows, n, 1)
         )
-        spread = jnp.broadcast_to(
+        outer = jnp.broadcast_to(
             indices[..., None, :], (*indices.shape[:at], rows, n, indices.shape[-1])
         )
-        indices = jnp.concatenate([spread, column], -1)
+        indices = jnp.concatenate([outer, column], -1)
         indices = indices.reshape(*indices.shape[:at], rows * n, indices.shape[-1])
         data = data.reshape(*data.shape[:at], rows * n, *data.shape[at + 2 :])
     return data, indices
@@ -349,8 +349,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     grow = [k for k in range(len(sizes)) if lead + k not in own or at[lead + k] != sizes[k]]
     times = math.prod([sizes[k] for k in grow])
     keep = jnp.all(indices < np.asarray(sparse_sizes(mat), indices.dtype), -1)
-    spread = lambda x: jnp.repeat(x, times, axis=lead) if times != 1 else x  # noqa: E731
-    data, indices, keep = spread(data), spread(indices), spread(keep)
+    repeat = lambda x: jnp.repeat(x, times, axis=lead) if times != 1 else x  # noqa: E731
+    data, indices, keep = repeat(data), repeat(indices), repeat(keep)
     new = jnp.tile(jnp.arange(times, dtype=indices.dtype), rows)
     columns, stride = [], times
     for k, n in enumerate(sizes):

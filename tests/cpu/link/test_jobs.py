@@ -11,6 +11,14 @@ import pytest
 
 from numjet.cpu import host
 from numjet.cpu.link.jobs import Jobs, _Undisturbed, undisturbed
+from numjet.native import operators
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """No other thread compiles: what earlier tests had begun is through."""
+    if "builder" in operators._state:
+        operators._build()
 
 
 def test_results_stand_in_the_order_of_start():
@@ -44,7 +52,7 @@ def test_closed_jobs_let_their_threads_go():
 
 
 def waits():
-    """Whether Python does not search for cycles, although that is allowed."""
+    """Whether Python collects no garbage, although that is allowed."""
     return gc.isenabled() and gc.get_threshold()[0] > 10**6
 
 
@@ -100,8 +108,8 @@ def test_idle_tells_whether_work_would_begin(monkeypatch):
 
 
 @pytest.fixture
-def searches():
-    """The generations that were searched, one at a time, since the test began."""
+def collections():
+    """The generations that were collected, one at a time, since the test began."""
     seen = []
 
     def note(phase, info):
@@ -114,26 +122,26 @@ def searches():
     gc.callbacks.remove(note)
 
 
-def test_what_was_made_inside_is_not_collected_but_old(searches):
+def test_what_was_made_inside_is_not_collected_but_old(collections):
     inside, most = _Undisturbed(), gc.get_threshold()[0]
     with inside:
         made = [[] for _ in range(5 * most)]
-    [[] for _ in range(10)]  # young objects, at which a search that was due would begin
-    assert not searches
+    [[] for _ in range(10)]  # young objects, at which a collection that was due would begin
+    assert not collections
     assert any(made[-1] is x for x in gc.get_objects(generation=2))
 
 
-def test_few_objects_made_inside_bring_no_search_nearer(searches):
+def test_few_objects_made_inside_bring_no_collection_nearer(collections):
     most = gc.get_threshold()[0]
     with _Undisturbed():
         made = [[] for _ in range(most // 2)]
     young = [[] for _ in range(most * 3 // 4)]
-    assert not searches
+    assert not collections
     young += [[] for _ in range(most)]
-    assert searches and made
+    assert collections and made
 
 
-def test_after_many_objects_python_searches_until_it_has_searched_all(searches, monkeypatch):
+def test_after_many_objects_python_collects_until_it_has_collected_all(collections, monkeypatch):
     monkeypatch.setattr("numjet.cpu.link.jobs._UNCOLLECTED", 3000)
     inside = _Undisturbed()
 
@@ -144,13 +152,13 @@ def test_after_many_objects_python_searches_until_it_has_searched_all(searches, 
         return made
 
     kept = [make(), make()]
-    assert not searches
+    assert not collections
     kept.append(make())
-    assert searches
+    assert collections
     gc.collect()
-    del searches[:]
+    del collections[:]
     kept.append(make())
-    assert not searches
+    assert not collections
 
 
 def test_garbage_goes_although_there_is_always_a_thread_inside(monkeypatch):
@@ -187,7 +195,8 @@ def test_what_the_user_froze_stays_frozen():
         frozen = gc.get_freeze_count()
         with _Undisturbed():
             made = [[] for _ in range(2000)]
-        assert gc.get_freeze_count() >= frozen - 10 and made
+        # Other threads may let go of some; `gc.unfreeze` would leave none.
+        assert gc.get_freeze_count() > frozen // 2 and made
     finally:
         gc.unfreeze()
 
@@ -195,9 +204,9 @@ def test_what_the_user_froze_stays_frozen():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("here", [False, True])
-def test_a_forked_process_looks_for_cycles_again(here):
+def test_a_forked_process_collects_garbage_again(here):
     """A thread that is inside while another one forks never leaves in the child."""
-    inside, entered, leave = _Undisturbed(), threading.Event(), threading.Event()
+    inside, entered, leave = undisturbed, threading.Event(), threading.Event()
 
     def stay():
         with inside:
@@ -212,7 +221,6 @@ def test_a_forked_process_looks_for_cycles_again(here):
         inside.__enter__()
     child = os.fork()
     if child == 0:
-        inside.forked()
         good = waits() is here
         if here:
             inside.__exit__()

@@ -326,6 +326,36 @@ def test_a_forked_process_writes_its_own_entries_only(tmp_path):
     ]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_a_library_of_its_parent(tmp_path):
+    code = """
+        import os, signal, sys, threading
+        from numjet.cpu.link import link
+        text = "define i64 @f() {\\n  ret i64 3\\n}\\n"
+        held, stop = threading.Event(), threading.Event()
+
+        def hold():  # as a thread that compiles it
+            key = link._library_key(text, False)
+            with link._library_locks.setdefault(key, threading.Lock()):
+                held.set()
+                stop.wait()
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(not link.library(text).address("f"))
+        assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        thread.join()
+    """
+    process = child(str(tmp_path), code)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
 def test_memory_only(monkeypatch):
     store = link_cache.Store(None, 1 << 20)
     store.put("ab", b"x")

@@ -1,4 +1,4 @@
-"""Large results written past the caches: which ones, and that they are right."""
+"""Large results written by non-temporal stores: which ones, and that they are right."""
 
 import numpy as np
 import pytest
@@ -18,14 +18,14 @@ MARK = "!nontemporal"
 
 
 def stores(monkeypatch, f, *shapes, donate=(), dtype="float32"):
-    """How many stores past the caches the program of `f` has."""
+    """How many non-temporal stores the program of `f` has."""
     monkeypatch.setattr(stream, "RESULT_BYTES", 1 << 16)
     with config.enable_x64(True):
         closed = nj.make_jaxpr(f)(*[jnp.zeros(s, dtype) for s in shapes])
         return run(Build(closed, donate)).llvm.count(MARK)
 
 
-def test_large_results_go_past_the_caches(monkeypatch):
+def test_large_results_are_stored_non_temporally(monkeypatch):
     assert stores(monkeypatch, lambda x: x + 1, 1 << 15)
     assert stores(monkeypatch, lambda x: x.T, (512, 256)) == 16
     assert stores(monkeypatch, lambda x: x.T, (512, 256), dtype="float64") == 8

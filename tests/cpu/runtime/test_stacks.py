@@ -12,6 +12,7 @@ import pytest
 from numjet.cpu import host
 from numjet.cpu.builder import builder
 from numjet.cpu.builder.core import STACK_BYTES
+from numjet.cpu.x86.back import encode
 
 SIZES = {"512 KiB": 512 << 10, "128 KiB": 128 << 10}
 PROGRAMS = """
@@ -104,34 +105,67 @@ def test_what_is_little_lies_on_the_stack() -> None:
     assert "nj_program" not in module.text() and "alloca i8" in module.text()
 
 
+def test_each_page_of_a_large_frame_is_touched() -> None:
+    """What a function needs beyond its variables, for spilled registers, may pass a guard page."""
+    module = builder.Module(frozenset())
+    b = builder.Builder(module, "f", [])
+    b.ret()
+    head = module.text().partition("{")[0]
+    assert '"probe-stack"="inline-asm"' in head
+    if host.machine() in ("x86_64", "AMD64"):
+        code = encode.Code()
+        encode.reserve(code, 3 * 4096 + 64)
+        for page in (1, 2, 3):
+            assert (-4096 * page).to_bytes(4, "little", signed=True) in code.buffer
+
+
+THREADS = """
+import ctypes, os, re, resource
+resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, -1))  # what others get
+from numjet.cpu import host
+from numjet.cpu.runtime import events, threads
+threads.set_num_threads(3)
+
+fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(lambda *_: None)
+kinds = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+parallel_for = ctypes.CFUNCTYPE(None, *kinds)(threads.parallel_for_address())
+events._native()  # what is compiled leaves memory behind, too
+
+def start():
+    parallel_for(ctypes.cast(fn, ctypes.c_void_p), None, 2, 1)
+    assert threads.workers() == 2
+    events.queue().submit_python(lambda: None).wait()
+"""
+
+
+@pytest.mark.skipif(not host.LINUX, reason="reads the state of this process's threads")
+def test_signals_go_to_no_thread_of_the_pool_and_of_queues() -> None:
+    text = """
+before = set(os.listdir("/proc/self/task"))
+start()
+blocked = []
+for task in set(os.listdir("/proc/self/task")) - before:
+    state = open(f"/proc/self/task/{task}/status").read()
+    blocked.append(int(re.search(r"SigBlk:\\s*(\\w+)", state)[1], 16) & 0x4002)
+print(sorted(blocked) == [0x4002] * 3)  # SIGTERM and SIGINT
+"""
+    done = run(THREADS + text)
+    assert done.stdout == "True\n", (done.stdout, done.stderr)
+
+
 @pytest.mark.skipif(not host.LINUX, reason="reads the map of this process's memory")
 def test_threads_of_the_pool_and_of_queues_have_a_stated_stack() -> None:
-    done = run(
-        """
-        import ctypes, re, resource
-        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, -1))  # what others get
-        from numjet.cpu import host
-        from numjet.cpu.runtime import events, threads
-        threads.set_num_threads(3)
+    text = """
+def stacks():
+    sizes = []
+    for line in open("/proc/self/maps"):
+        first, last = [int(x, 16) for x in line.split()[0].split("-")]
+        sizes.append(last - first)
+    return len([n for n in sizes if host.STACK_BYTES - 65536 <= n <= host.STACK_BYTES])
 
-        def stacks():
-            sizes = []
-            for line in open("/proc/self/maps"):
-                first, last = [int(x, 16) for x in line.split()[0].split("-")]
-                sizes.append(last - first)
-            return len([n for n in sizes if host.STACK_BYTES - 65536 <= n <= host.STACK_BYTES])
-
-        fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
-            lambda *_: None
-        )
-        kinds = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-        run = ctypes.CFUNCTYPE(None, *kinds)(threads.parallel_for_address())
-        events._native()  # what is compiled leaves memory behind, too
-        before = stacks()
-        run(ctypes.cast(fn, ctypes.c_void_p), None, 2, 1)
-        assert threads.workers() == 2
-        events.queue().submit_python(lambda: None).wait()
-        print(stacks() - before)
-        """
-    )
+before = stacks()
+start()
+print(stacks() - before)
+"""
+    done = run(THREADS + text)
     assert done.stdout == "3\n", done.stderr

@@ -67,8 +67,8 @@ ONCE, GENERAL, LARGE = "once", "general", "large"
 IN_PLACE, BY_ROWS = 0, 1  # how B is brought in; else the address of a function that packs it
 # Packed strips lie on the stack (threads have 512 KB at least) and in a second-level cache.
 SCRATCH = 1 << 18
-# Steps of the depth between which a large tile asks for lines, and after how many for the next row
-# of C. (More requests or other places of them, and code generation spills sums.)
+# Steps of the depth between which a large tile prefetches lines, and after how many for the next
+# row of C. (More prefetches or other places of them, and code generation spills sums.)
 STEPS, STEPS_PER_ROW = 4, 32
 
 
@@ -209,7 +209,7 @@ def _tiles(b: Builder, element: str, columns: int, general: bool) -> None:
 
 
 def _large(b: Builder, element: str, columns: int) -> None:
-    """As `_tiles` for one segment, asking for the lines of C between the first steps of the depth:
+    """As `_tiles` for one segment, prefetching the lines of C between the first steps of the depth:
     when they come all at once, those of B have to wait (2 % of the time)."""
     t, a, source, c, depth, rows, brs, old, scratch = b.args
     line = Line(element, columns)
@@ -218,7 +218,7 @@ def _large(b: Builder, element: str, columns: int) -> None:
     ars, acs, crs = field.ars, field.acs, field.crs
     source, stride = _copied(b, line, source, brs, depth, scratch)
     whole = b.and_(depth, -STEPS)
-    asking = b.min(whole, height * STEPS_PER_ROW)
+    fetching = b.min(whole, height * STEPS_PER_ROW)
     with b.loop(0, rows, height) as tiles:
         left = b.sub(rows, tiles.index)
 
@@ -240,15 +240,15 @@ def _large(b: Builder, element: str, columns: int) -> None:
 
         zero = b.const(0, "i64")
         start = (zero, source, *line.zeros() * height)
-        with b.loop(0, asking, STEPS, carried=start) as first:
+        with b.loop(0, fetching, STEPS, carried=start) as first:
             values = first.values
-            ask = b.gep(c_rows[0], b.mul(b.udiv(first.index, STEPS_PER_ROW), crs))
+            line_of_c = b.gep(c_rows[0], b.mul(b.udiv(first.index, STEPS_PER_ROW), crs))
             for step in range(STEPS):
                 if step * host.CACHE_LINE < line.nbytes:
-                    b.prefetch(b.gep(ask, step * host.CACHE_LINE), locality=2)
+                    b.prefetch(b.gep(line_of_c, step * host.CACHE_LINE), locality=2)
                 values = multiply(values)
             first.yield_(*values)
-        with b.loop(asking, whole, STEPS, carried=first.results) as some:
+        with b.loop(fetching, whole, STEPS, carried=first.results) as some:
             values = some.values
             for _ in range(STEPS):
                 values = multiply(values)

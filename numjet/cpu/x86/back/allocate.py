@@ -100,8 +100,8 @@ def _scan(
     active: list[tuple[int, int]] = []  # (end, virtual register), of all classes
     calls, divisions = s.calls, s.divisions
     for first, last, r in intervals:
-        while active and active[0][0] <= first:
-            gone = heappop(active)[1]
+        while active and active[0] < (first + 1,):
+            _, gone = heappop(active)
             if at[gone] >= 0:
                 cls = classes[gone]
                 heappush(free[cls], rank[cls][at[gone]])

@@ -43,11 +43,11 @@ class Op:
 
     def __init__(self, name: str, line: str) -> None:
         self.name = name
-        prefix, table, w, opcode, memory, vex, *rest = line.split()
+        prefix, table, w, opcode, memory, vex, *length = line.split()
         pp, mm = _PREFIX[prefix], _MAP[table]
         code, _, digit = opcode.partition("/")
         byte, extension = int(code, 16), int(digit or 0) << 3
-        self.fixed = int(rest[0][1]) if rest else -1
+        self.fixed = int("".join(length).removeprefix("L") or -1)
         self.units, self.element = _memory_units(memory)
         self.only_vex = memory == "V"
         self.memory_vex = vex in ("v", "v1")

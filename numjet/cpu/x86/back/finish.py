@@ -45,7 +45,7 @@ class Finisher:
         self._prologue()
         last = len(s.out)
         self._arguments()
-        self._encode(s.out[s.places[0][1] : last][::-1])
+        self._encode(s.out[s.places[0].end : last][::-1])
         order = self._order()
         for number, block in enumerate(order):
             self.current = block.index

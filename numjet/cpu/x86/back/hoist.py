@@ -15,7 +15,7 @@ from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.types import VECTOR
 from numjet.cpu.x86.select.control import call
-from numjet.cpu.x86.select.select import Loop, Selector, successors
+from numjet.cpu.x86.select.select import Loop, Selector, Span, successors
 
 _SHAPES = {forms.v3c: forms.v3, forms.v3ct: forms.v3t, forms.vreadc: forms.vread}
 # Loads that fill a register with one element, which are copies when a register holds them already.
@@ -31,14 +31,25 @@ def hoist(s: Selector, allocation: Allocation) -> None:
     """Rewrite `out`: constants in loops are read from registers that are set before the loops."""
     if any(s.classes[r] == VECTOR for r in allocation.spilled):
         return
-    loops = {id(loop): loop for loop in s.loop_of if loop is not None}
-    for loop in list(loops.values()):
+    loops = dict.fromkeys([loop for loop in s.loop_of if loop is not None])
+    for loop in list(loops):
         outer = loop.parent
         while outer is not None:
-            loops[id(outer)] = outer
+            loops[outer] = None
             outer = outer.parent
     if loops:
-        _Hoister(s, allocation).run(sorted(loops.values(), key=lambda loop: loop.depth))
+        _Hoister(s, allocation).run(sorted(loops, key=lambda loop: loop.depth))
+
+
+class _Use:
+    """A constant that a loop reads: how often, by weight, and at which places of `out`."""
+
+    __slots__ = ("data", "one", "places", "weight")
+
+    def __init__(self, data: bytes, one: int) -> None:
+        self.data, self.one = data, one
+        self.weight = 0.0
+        self.places: list[int] = []
 
 
 class _Hoister:
@@ -74,7 +85,7 @@ class _Hoister:
         def moved(place: int) -> int:
             return place + sum([len(more) for k, more in inserted if k < place])
 
-        s.places = [(moved(first), moved(last)) for first, last in s.places]
+        s.places = [Span(moved(first), moved(end)) for first, end in s.places]
 
     def _before(self, loop: Loop) -> list[int]:
         """The blocks from which the loop is entered; none if they follow it."""
@@ -87,27 +98,27 @@ class _Hoister:
 
     def _loop(self, loop: Loop, before: list[int]) -> None:
         s = self.s
-        first = s.places[loop.hi][0]
+        first = s.places[loop.hi].first
         uses, calls = self._uses(loop)
         if not uses:
             return
         # The end of the first block before it: whatever is read there by the branch counts.
-        end = s.places[min(before)][0] + 1
+        end = s.places[min(before)].first + 1
         free = sorted(_ALL - {
             register for start, stop, register in self.taken if start <= end and stop >= first
         }, reverse=True)
         if calls is None or not free:
             return
-        chosen = sorted(uses.items(), key=lambda item: -item[1][0])[: len(free)]
+        chosen = sorted(uses.values(), key=lambda use: -use.weight)[: len(free)]
         registers = free[: len(chosen)]
         self.taken += [(first, end, register) for register in registers]
         loads = []
-        for held, (key, (_, places)) in enumerate(chosen, self._registers(registers)):
-            loads.append(self._load(held, *key))
-            for place in places:
+        for held, use in enumerate(chosen, self._registers(registers)):
+            loads.append(self._load(held, use.data, use.one))
+            for place in use.places:
                 self._rewrite(place, held)
         for block in before:
-            self.inserted.setdefault(s.places[block][0], []).extend(loads)
+            self.inserted.setdefault(s.places[block].first, []).extend(loads)
         for place in calls:
             s.out[place][1].reloads.extend(loads)
 
@@ -139,10 +150,10 @@ class _Hoister:
 
     def _uses(
         self, loop: Loop
-    ) -> tuple[dict[tuple[bytes, int], tuple[float, list[int]]], list[int] | None]:
-        """(weight, places) of each constant read in the loop; its calls, None if some are hot."""
+    ) -> tuple[dict[tuple[bytes, int], _Use], list[int] | None]:
+        """The constants read in the loop by `_key`; its calls, None if some are hot."""
         s = self.s
-        uses: dict[tuple[bytes, int], tuple[float, list[int]]] = {}
+        uses: dict[tuple[bytes, int], _Use] = {}
         calls: list[int] | None = []
         for index in range(loop.lo, loop.hi + 1):
             block = s.function.blocks[index]
@@ -158,9 +169,9 @@ class _Hoister:
                 elif m[0] in _SHAPES:
                     key = _key(m)
                     if key is not None:
-                        known, places = uses.setdefault(key, (0.0, []))
-                        places.append(place)
-                        uses[key] = (known + weight, places)
+                        use = uses.setdefault(key, _Use(*key))
+                        use.weight += weight
+                        use.places.append(place)
         return uses, calls
 
     def _registers(self, registers: list[int]) -> int:
@@ -171,9 +182,9 @@ class _Hoister:
         self.s.classes += [VECTOR] * len(registers)
         return made
 
-    def _load(self, held: int, data: bytes, kind: int) -> tuple:
-        """What sets a register to a constant; kind: 1 for one element in all lanes."""
-        if kind:
+    def _load(self, held: int, data: bytes, one: int) -> tuple:
+        """What sets a register to a constant; one: 1 for one element in all lanes."""
+        if one:
             return (forms.v3c, OPS[_BROADCASTS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
         length = {16: 0, 32: 1, 64: 2}[len(data)]
         return (forms.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)

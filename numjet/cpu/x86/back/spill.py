@@ -7,7 +7,7 @@ from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
 from numjet.cpu.x86.select.control import branch, call, leap, leave
-from numjet.cpu.x86.select.select import FRAME, Selector
+from numjet.cpu.x86.select.select import FRAME, Selector, Span
 
 
 def spill(s: Selector, allocation: Allocation) -> None:
@@ -49,7 +49,7 @@ class _Spiller:
             moved.append(len(out))
             out += self.around(m)
         moved.append(len(out))
-        s.out, s.places = out, [(moved[first], moved[last]) for first, last in s.places]
+        s.out, s.places = out, [Span(moved[first], moved[end]) for first, end in s.places]
 
     def memory(self, slot: int) -> tuple[int, None, int, int]:
         return (FRAME, None, 1, self.slots_at + 64 * slot)

@@ -131,11 +131,11 @@ class _Reader(_Parser):
         self.add(Load("load", dest, self.block.index, TYPES[type], pointer, self.memory))
 
     def store_(self, dest: None, written: Written) -> None:
-        _, type, value, pointer, align, past = written
+        _, type, value, pointer, align, nontemporal = written
         self.names += (value, pointer)
         index, kind, memory = self.block.index, TYPES[type], self.memory
         self.block.instructions.append(
-            Store("store", None, index, kind, value, pointer, memory, past, align)
+            Store("store", None, index, kind, value, pointer, memory, nontemporal, align)
         )
         self.memory += 1
 

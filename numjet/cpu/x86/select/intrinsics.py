@@ -275,14 +275,14 @@ def scalef(s: Selector, instruction: Call, parts: list[str]) -> None:
 @intrinsic("x86.avx512.mask.getexp", "x86.avx512.mask.getmant")
 def getexp(s: Selector, instruction: Call, parts: list[str]) -> None:
     name, type = result_of(instruction)
-    operands = [typed(part) for part in parts]
+    (_, x), *options = [typed(part) for part in parts]
     imm = None
     if "getmant" in instruction.callee:
-        imm = int(operands[1][1])
-        full_mask(operands[3], operands[4:])
-    else:
-        full_mask(operands[2], operands[3:])
+        (_, number), *options = options
+        imm = int(number)
+    _, mask, *rounding = options
+    full_mask(mask, rounding)
     op = OPS[("vgetexp" if imm is None else "vgetmant") + type.float_suffix]
     d = s.define(name)
     for part in range(type.parts):
-        last(s, op, d + part, -1, type, operands[0][1], part, imm=imm)
+        last(s, op, d + part, -1, type, x, part, imm=imm)

@@ -356,15 +356,15 @@ def _shuffle_mask(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ..
     count = max(type.lanes, source.lanes)
     length = 0 if count <= 16 else 1 if count == 32 else 2
     table = bytes([lane or 0 for lane in lanes]).ljust(16 << length, b"\0")
-    spread, moved, numbers = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+    whole, moved, numbers = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
     s.put(d, (forms.v3, OPS["vpmovb2m"], d, -1, moved, -1, 0, length, None))
     # Lanes that are not there stay 0.
     k = s.mask_constant((1 << type.lanes) - 1, type.lanes) if type.lanes != 16 << length else -1
     op = OPS["vpermb"]
-    s.put(moved, (forms.v3, op, moved, numbers, spread, k, int(k >= 0), length, None))
+    s.put(moved, (forms.v3, op, moved, numbers, whole, k, int(k >= 0), length, None))
     s.put(numbers, (forms.v3c, OPS["vmovups"], numbers, -1, table, -1, 0, length, 0, None))
     x = s.mask(source, a)
-    s.put(spread, (forms.v3, OPS["vpmovm2b"], spread, -1, x, -1, 0, length, None))
+    s.put(whole, (forms.v3, OPS["vpmovm2b"], whole, -1, x, -1, 0, length, None))
 
 
 def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> bool:
@@ -411,9 +411,9 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
             s.put(d + part, (forms.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
         return True
     if scalar[0] != "%":
-        spread = Constant(constant(scalar_type, scalar).lanes * type.lanes)
+        every = Constant(constant(scalar_type, scalar).lanes * type.lanes)
         for part in range(parts):
-            s.fill(d + part, type, spread, part, s.put)
+            s.fill(d + part, type, every, part, s.put)
         return True
     _all_lanes(s, d, parts, type, s.need(scalar), scalar_type.cls)
     return True
@@ -567,6 +567,7 @@ def _overwrites(s: Selector, d: int, source: Type, operand: int | tuple[str, int
     """
     if isinstance(operand, int):
         return operand == d
-    if source.parts > 1 or operand[0][0] != "%":
+    name, _ = operand
+    if source.parts > 1 or not name.startswith("%"):
         return False
-    return operand[0] not in s.reg and s.tie(operand[0], d)
+    return name not in s.reg and s.tie(name, d)

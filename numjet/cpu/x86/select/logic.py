@@ -109,7 +109,7 @@ def _rotates(s: Selector, instruction: Binary) -> tuple[str, int] | None:
 
 def _order(s: Selector, d: int, operands: list[str], shift: Shift | None) -> list[int]:
     """Which operand is overwritten, which is a register, and which is read last, from anywhere."""
-    named = [k for k in range(3) if operands[k][0] == "%"]
+    named = [k for k, operand in enumerate(operands) if operand.startswith("%")]
     fixed = [k for k in named if s.reg.get(operands[k]) == d and not (shift and k == 1)]
     rest = [k for k in range(3) if k not in fixed[:1]]
     movable = [k for k in rest if not (shift and k == 1)]

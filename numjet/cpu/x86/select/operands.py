@@ -65,7 +65,8 @@ def three(
 
 def full_mask(mask: tuple[Type, str], rounding: list[tuple[Type, str]]) -> None:
     """Refuse an AVX-512 intrinsic with a mask or a rounding mode of its own."""
-    if mask[1] != "-1" or any(text != "4" for _, text in rounding):
+    _, given = mask
+    if given != "-1" or any(text != "4" for _, text in rounding):
         raise Unsupported("a masked intrinsic")
 
 

@@ -107,6 +107,13 @@ class Loop:
         self.place = 0
 
 
+class Span(NamedTuple):
+    """Where a block's instructions lie in `out`: from `first` to before `end`."""
+
+    first: int
+    end: int
+
+
 class Selector:
     """One function's instructions in `out`, and the intervals of its virtual registers."""
 
@@ -152,7 +159,7 @@ class Selector:
         self.loop: Loop | None = None
         self.use_weight = 1.0
         self.memory = 0
-        self.places: list[tuple[int, int]] = []  # of blocks in `out`: (first, behind last)
+        self.places: list[Span] = []  # of blocks in `out`
 
     def _reserve(self, alloca: Alloca) -> None:
         size, align = alloca.size, alloca.align
@@ -564,13 +571,13 @@ class Selector:
     def run(self) -> None:
         """Select the whole function."""
         blocks = self.function.blocks
-        places = [(0, 0)] * len(blocks)
+        places = [Span(0, 0)] * len(blocks)
         for block in reversed(blocks):
             self.enter(block)
             first = len(self.out)
             self.terminate(block)
             self.body(block)
-            places[block.index] = (first, len(self.out))
+            places[block.index] = Span(first, len(self.out))
         self.places = places
         self._entry()
 

@@ -133,12 +133,15 @@ class _Glue:
             if line.__class__ is not tuple:
                 block = line[:-1]
                 labels[block] = self.code.label()
-            elif line[1][0] == "phi":
-                phis.append((block, line))
-            elif line[1][0] == "getelementptr":
-                bases.append(line[1][4])
-            elif line[1][0] == "call":
-                most = max(most, len(line[1][4]))
+                continue
+            _, written = line
+            match written:
+                case ("phi", *_):
+                    phis.append((block, line))
+                case ("getelementptr", _, _, _, base, _, _):
+                    bases.append(base)
+                case ("call", _, _, _, operands, _):
+                    most = max(most, len(operands))
         at = 8 * (most - 6)
         for value in self.writer.args:
             self.at[value.ref] = at

@@ -32,9 +32,9 @@ from numjet.cpu.x86.whole.functions import (
 
 ROW, ELEMENT = 24, 28
 Memory = tuple[int, int | None, int, int]  # base, index, scale, displacement
-# Steps of the depth for which a strip asks for A ahead, a scale of addresses: processors do not
-# foresee the lines of an A whose rows are next to each other, each of which is on another page (1.6
-# to 3.5 times as fast).
+# Steps of the depth by which a strip prefetches A, a scale of addresses: the hardware's prefetchers
+# miss the lines of an A whose rows are next to each other, each of which is on another page (1.6 to
+# 3.5 times as fast).
 AHEAD = 8
 
 

@@ -1,0 +1,37 @@
+"""Libraries of kernels: made once, by whichever thread asks first, in each process."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from numjet.cpu.kernels import libraries
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_makes_what_its_parent_had_begun() -> None:
+    symbol, held, stop = "nj_never_made", threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with libraries._lock:
+            held.set()
+            stop.wait()
+
+    libraries._job(symbol)  # whose thread is at work when the process forks
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        child = os.fork()
+        if child == 0:
+            free = libraries._lock.acquire(timeout=5)
+            os._exit(0 if free and not libraries.busy() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert libraries.busy()
+    finally:
+        stop.set()
+        thread.join()
+        del libraries._jobs[symbol]
