@@ -35,3 +35,22 @@ def test_a_forked_process_makes_what_its_parent_had_begun() -> None:
         stop.set()
         thread.join()
         del libraries._jobs[symbol]
+
+
+def test_an_interrupted_library_is_made_again(monkeypatch) -> None:
+    tries = []
+
+    def module(rest: str) -> str:
+        tries.append(rest)
+        if len(tries) == 1:
+            raise KeyboardInterrupt
+        return f"define i64 @{libraries.ENTRY}() {{\n  ret i64 3\n}}\n"
+
+    monkeypatch.setitem(libraries._modules, "nj_tried_", module)
+    monkeypatch.setitem(libraries._direct, "nj_tried_", lambda rest: False)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            libraries.address("nj_tried_x")
+        assert libraries.address("nj_tried_x") and tries == ["x", "x"]
+    finally:
+        libraries._jobs.pop("nj_tried_x", None)

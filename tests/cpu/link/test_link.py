@@ -332,15 +332,15 @@ def test_a_forked_process_does_not_wait_for_a_library_of_its_parent(tmp_path):
         import os, signal, sys, threading
         from numjet.cpu.link import link
         text = "define i64 @f() {\\n  ret i64 3\\n}\\n"
-        held, stop = threading.Event(), threading.Event()
+        held = threading.Event()
 
         def hold():  # as a thread that compiles it
             key = link._library_key(text, False)
             with link._library_locks.setdefault(key, threading.Lock()):
                 held.set()
-                stop.wait()
+                threading.Event().wait()
 
-        thread = threading.Thread(target=hold)
+        thread = threading.Thread(target=hold, daemon=True)
         thread.start()
         held.wait()
         child = os.fork()
@@ -348,8 +348,6 @@ def test_a_forked_process_does_not_wait_for_a_library_of_its_parent(tmp_path):
             signal.alarm(20)
             os._exit(not link.library(text).address("f"))
         assert os.waitpid(child, 0)[1] == 0
-        stop.set()
-        thread.join()
     """
     process = child(str(tmp_path), code)
     output, errors = process.communicate(timeout=60)
