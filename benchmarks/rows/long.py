@@ -86,6 +86,7 @@ def random_operations(count, window):
 
 
 def random_program(np, operations, inputs):
+    """What all operations add up to: one value in 25 of them, since the last are near constants."""
     values = list(inputs)
     for kind, first, second, scale in operations:
         p, q = values[-min(first, len(values))], values[-min(second, len(values))]
@@ -100,7 +101,10 @@ def random_program(np, operations, inputs):
         else:
             made = np.exp(-np.abs(p))
         values.append(made)
-    return values[-1] + 0.1 * values[-2]
+    total = values[-1]
+    for value in values[::25]:
+        total = total + 0.1 * value
+    return total
 
 
 def three_vectors(rng):
@@ -134,6 +138,40 @@ for count, window, gradient in ((300, 8, False), (500, 40, False), (200, 20, Tru
         inputs=three_vectors, array=array_random(count, window, gradient),
         others={"numba": loops_random(count, window, gradient)}, tolerance=1e-3,
     )  # fmt: skip
+
+DECAYS, TIMES, PIXELS = 4, [0.1, 0.3, 0.6, 1.0, 1.5, 2.2], 200_000
+FITTED = 2 * DECAYS + 1 + len(TIMES)
+
+
+def pixels(rng):
+    return tuple(0.2 + rng.random(PIXELS, dtype=np.float32) for _ in range(FITTED))
+
+
+def decay(np, *fields):
+    """How far a sum of decays is from what was counted: amplitudes, rates, a background, counts."""
+    amplitudes, rates, background = fields[:DECAYS], fields[DECAYS : 2 * DECAYS], fields[2 * DECAYS]
+    loss = 0.0
+    for time, counted in zip(TIMES, fields[2 * DECAYS + 1 :], strict=True):
+        model = background
+        for amplitude, rate in zip(amplitudes, rates, strict=True):
+            model = model + amplitude * np.exp(-time * rate)
+        away = counted - model
+        loss = loss + away * away / (model + 0.1) + 0.5 * np.log(model + 0.1)
+    for amplitude, rate in zip(amplitudes, rates, strict=True):
+        loss = loss + 1e-2 * (amplitude * amplitude + np.sqrt(rate))
+    return loss
+
+
+def array_decay(s):
+    every = tuple(range(FITTED))
+    return s.jit(s.grad(lambda *fields: s.np.mean(decay(s.np, *fields)), argnums=every))
+
+
+row(
+    "decay_gradient", f"gradient of a fit by {FITTED} arrays, 2·10⁵", "long",
+    inputs=pixels, array=array_decay, others={"numba": loop(decay, ["i"] * FITTED, 1, True)},
+    tolerance=1e-3,
+)  # fmt: skip
 
 SPECIES, REACTIONS, CELLS = 9, 24, 100_000
 
