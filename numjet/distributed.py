@@ -50,6 +50,11 @@ def initialize(
     del slice_index, partition_index
     if Cluster.transport is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
+    if _device.cache_info().currsize:
+        raise RuntimeError(
+            "jax.distributed.initialize() must be called before any calls that use devices: those "
+            "of arrays, devices() and meshes. Call numjet.distributed.initialize() first of all."
+        )
     try:
         mpi = importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:

@@ -444,7 +444,13 @@ def _on_mesh(mesh: Mesh, x: Any, axis: int | None) -> Any:
 
 def _dynamic(args: tuple, statics: tuple, in_axes: Any) -> tuple[list[int], Any]:
     """The positions of the arguments that are not static, and their in_axes."""
-    skipped = {s % len(args) for s in statics} if args else set()
+    if any(not -len(args) <= s < len(args) for s in statics):
+        raise ValueError(
+            f"pmapped function has static_broadcasted_argnums={statics} but was called with only "
+            f"{len(args)} positional arguments. All static broadcasted arguments must be passed "
+            "positionally."
+        )
+    skipped = {s % len(args) for s in statics}
     nums = [i for i in range(len(args)) if i not in skipped]
     if isinstance(in_axes, tuple | list) and len(in_axes) == len(args):
         in_axes = tuple([in_axes[i] for i in nums])

@@ -445,7 +445,10 @@ class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read
 
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
-            raise TypeError(f"use_abstract_mesh: expected an AbstractMesh, got {mesh!r}.")
+            raise ValueError(
+                "Expected mesh of type `jax.sharding.AbstractMesh`. Got type: "
+                f"{type(mesh)}: use_abstract_mesh takes no other."
+            )
         self.mesh = mesh
 
     def __enter__(self) -> AbstractMesh:

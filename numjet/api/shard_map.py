@@ -36,12 +36,22 @@ _around: ContextVar[tuple[Any, frozenset]] = ContextVar(
 )
 
 
+class _InferFromArgs:
+    """Stands for specs that the arguments tell."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _InferFromArgs()
+
+
 def shard_map(
     f: Callable | None = None,
     /,
     *,
     out_specs: Any,
-    in_specs: Any = None,
+    in_specs: Any = Infer,
     mesh: Mesh | None = None,
     axis_names: Any = frozenset(),
     check_vma: bool = True,
@@ -49,7 +59,9 @@ def shard_map(
     """`f` applied to each device's block of the arguments; collectives join the devices.
 
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
-    which axes of `mesh` (or of the current mesh, or of the shard_map around this one). axis_names:
+    which axes of `mesh` (or of the current mesh, or of the shard_map around this one); None for
+    what is cut over none. Without in_specs the arguments' own layouts serve, over Explicit axes.
+    axis_names:
     the axes that `f` is mapped over, all by default; over the others its arguments are whole.
     check_vma: test that an output that is not cut over an axis does not vary along it, and in
     gradients taken inside of `f` count what does not vary once; without the test the first device's
@@ -81,7 +93,7 @@ def shard_map(
             f"but got {mesh} of type {type(mesh)}."
         )
     for what, given in (("in_specs", in_specs), ("out_specs", out_specs)):
-        for spec in tree.tree_leaves(given):
+        for spec in () if given is Infer else tree.tree_leaves(given):
             if not isinstance(spec, PartitionSpec):
                 raise TypeError(
                     f"shard_map {what} argument must be a pytree of `PartitionSpec` instances, "
@@ -95,7 +107,7 @@ def shard_map(
         if isinstance(where, AbstractMesh):
             where = _with_devices(where, leaves)
         leaves = [as_array(x) for x in leaves]
-        specs = (_own_specs(where, leaves) if in_specs is None
+        specs = (_own_specs(where, names, leaves) if in_specs is Infer
                  else _spread("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
         inner = typed_mesh(where, names, AxisType.Auto)
@@ -188,15 +200,22 @@ def _with_devices(mesh: AbstractMesh, leaves: Sequence[Any]) -> Any:
     return mesh
 
 
-def _own_specs(mesh: Mesh, leaves: Sequence[Any]) -> list[PartitionSpec]:
-    """The specs that the arguments have, where the axes' types make them part of what they are."""
-    if not mesh.are_all_axes_explicit:
+def _own_specs(mesh: Mesh, names: Sequence[Any], leaves: Sequence[Any]) -> list[PartitionSpec]:
+    """The specs that the arguments have over the mapped axes, where the types of these make them
+    part of what the arguments are."""
+    if not set(names) <= set(mesh.explicit_axes):
+        kinds = ", ".join(str(t) for n, t in zip(mesh.axis_names, mesh.axis_types) if n in names)
         raise TypeError(
-            "shard_map: in_specs must be a pytree of PartitionSpecs, but it was None. It may be "
-            "left out for arrays over a mesh whose axes are all of type Explicit."
+            "shard_map in_specs argument must be a pytree of `PartitionSpec` instances, but it was "
+            f"left out, and the axes {tuple(names)} are of type {kinds}. It may be left out where "
+            "all mapped axes are of type Explicit."
         )
-    placed = [x.aval.placed for x in leaves]
-    return [PartitionSpec() if s is None else s.spec for s in placed]
+    found = []
+    for x in leaves:
+        entries = () if x.aval.placed is None else x.aval.placed.spec
+        own = [[a for a in axes_of(entry) if a in names] for entry in entries]
+        found.append(PartitionSpec(*[tuple(a) or None for a in own]))
+    return found
 
 
 def _check_placed(names: Sequence[Any], spec: PartitionSpec, x: Any) -> None:

@@ -8,12 +8,17 @@ it: arguments whose shardings are of no kind of ours.
 from __future__ import annotations
 
 import importlib
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, place
-from numjet.api.mesh import chosen_axes, current_mesh, set_for_arrays
+from numjet.api.mesh import AxisType, Mesh, chosen_axes, current_mesh, set_for_arrays
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed
@@ -278,6 +283,10 @@ def _program(primitive: Primitive, arrays: tuple, params: dict) -> ClosedJaxpr:
 
 def move(x: SpreadArray, sharding: Sharding) -> Any:
     """An array of several processes, laid out as `sharding` says."""
+    here, there = x._sharding.mesh, getattr(sharding, "mesh", None)
+    if isinstance(there, Mesh) and not there.alike(here):
+        if set(there.devices_in_order) == set(here.devices_in_order):
+            return _to_mesh(x, sharding)
     aval = x.aval
     key = ("move", aval)
     found = _programs.get(key)
@@ -285,6 +294,48 @@ def move(x: SpreadArray, sharding: Sharding) -> Any:
         var = Var(aval)
         found = _programs[key] = ClosedJaxpr(Jaxpr([], [var], [var], []), [])
     return run(found, [x], "device_put", [sharding])[0]
+
+
+def _to_mesh(x: SpreadArray, sharding: Any) -> Any:
+    """An array of several processes, over another mesh of the same devices.
+
+    Where these stand in the same order, both layouts are ones over a mesh of finer axes; else all
+    of the array comes to each process for a moment.
+    """
+    x.block_until_ready()
+    here, there, aval = x._sharding.mesh, sharding.mesh, x.aval.bare()
+    same = here.devices_in_order == there.devices_in_order
+    steps = _common_steps(here.axis_sizes, there.axis_sizes) if same else None
+    if steps is None:
+        whole = move(x, x._sharding.update(spec=PartitionSpec()))
+        block = np.ascontiguousarray(whole._block[sharding.block_index(aval.shape)])
+        return SpreadArray(block, aval, sharding)
+    sizes = [b // a for a, b in zip(steps, steps[1:], strict=False)]
+    names = [f"axis{i}" for i in range(len(sizes))]
+    fine = Mesh(np.reshape(here.devices, sizes), names, (AxisType.Auto,) * len(sizes))
+
+    def over_fine(given: Any) -> NamedSharding:
+        ends = [1, *itertools.accumulate(given.mesh.axis_sizes, operator.mul)]
+        part = {
+            name: [n for n, at in zip(names, steps, strict=False) if ends[k] <= at < ends[k + 1]]
+            for k, name in enumerate(given.mesh.axis_names)
+        }
+        layout = given.layout(aval.ndim)
+        return NamedSharding(fine, PartitionSpec(
+            *[tuple([n for a in axes for n in part[a]]) or None for axes in layout]))  # fmt: skip
+
+    moved = move(SpreadArray(x._block, aval, over_fine(x._sharding)), over_fine(sharding))
+    return SpreadArray(moved._block, aval, sharding)
+
+
+def _common_steps(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
+    """The products of first axes that either mesh has, if each divides the next; else None."""
+    found = {1}
+    for sizes in (one, other):
+        found |= set(itertools.accumulate(sizes, operator.mul))
+    steps = sorted(found)
+    fits = all(b % a == 0 for a, b in zip(steps, steps[1:], strict=False))
+    return steps if fits else None
 
 
 Spread.run, Spread.evaluate, Spread.move = run, evaluate, move

@@ -58,7 +58,7 @@ def test_meshes() -> None:
     with use_abstract_mesh(abstract):
         assert get_abstract_mesh() is abstract
     assert get_abstract_mesh().empty
-    with pytest.raises(TypeError, match="AbstractMesh"):
+    with pytest.raises(ValueError, match="Expected mesh of type `jax.sharding.AbstractMesh`"):
         use_abstract_mesh(mesh)
 
 

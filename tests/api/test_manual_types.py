@@ -135,3 +135,44 @@ def test_manual_axis_types() -> None:
     assert str(aval.update(shape=(3,))) == "float32[3]{V:x}" != str(nj.typeof(X))
     assert pickle.loads(pickle.dumps(aval)) is aval
     assert aval.update_manual_axis_type(ManualAxisType()) is nj.typeof(X)
+
+
+def test_specs_that_the_arguments_tell() -> None:
+    seen: list[str] = []
+
+    def show(x: Any) -> Any:
+        seen.append(text(x))
+        return x
+
+    x = jnp.arange(32.0).reshape(8, 4)
+    with nj.set_mesh(nj.make_mesh((4, 2), ("x", "y"))):
+        y = nj.reshard(x, P("x", "y"))
+        out = nj.shard_map(show, out_specs=P("x"), axis_names={"x"})(y)
+        assert text(out) == "float32[8@x,4@y]" and seen.pop() == "float32[2,4@y]{V:x}"
+        assert text(nj.smap(show, out_axes=1, axis_name="y")(y)) == "float32[8@x,4@y]"
+        assert seen.pop() == "float32[8@x,2]{V:y}"
+        whole = nj.smap(show, in_axes=None, out_axes=0, axis_name="x")(y)
+        assert text(whole) == "float32[32@x,4@y]" and seen.pop() == "float32[8,4@y]"
+        np.testing.assert_array_equal(whole, np.tile(x, (4, 1)))
+        y = nj.reshard(jnp.tile(x, (1, 2)), P("x", "y"))
+        moved = nj.smap(show, in_axes=(1,), out_axes=1, axis_name="x")(y)
+        assert text(moved) == "float32[8,8@(x,y)]"
+        np.testing.assert_array_equal(moved, y)
+        with pytest.raises(ValueError, match="shard_map applied to the function 'show'"):
+            nj.smap(show, in_axes=5, out_axes=1, axis_name="x")(y)
+        # None is a spec: the argument is cut over nothing.
+        stacked = nj.shard_map(show, in_specs=None, out_specs=P("x"))(x)
+        np.testing.assert_array_equal(stacked, np.tile(x, (4, 1)))
+    types = (AxisType.Explicit, AxisType.Auto)
+    with nj.set_mesh(nj.make_mesh((4, 2), ("x", "y"), types)):
+        y = nj.reshard(x, P("x"))
+        assert text(nj.smap(show, out_axes=0, axis_name="x")(y)) == "float32[8@x,4]"
+        with pytest.raises(TypeError, match="in_axes was not specified when axis_name='y'"):
+            nj.smap(show, out_axes=0, axis_name="y")(y)
+        with pytest.raises(TypeError, match="in_specs argument must be a pytree"):
+            nj.shard_map(show, out_specs=P("x"))(y)
+
+
+def test_static_arguments_that_are_not_there() -> None:
+    with pytest.raises(ValueError, match=r"static_broadcasted_argnums=\(5,\) but was called with"):
+        nj.pmap(lambda x: x, static_broadcasted_argnums=5)(X)

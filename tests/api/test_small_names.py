@@ -85,3 +85,9 @@ def test_specs_are_written_short():
 def test_what_is_not_there_says_so(call):
     with pytest.raises(NotImplementedError, match=r"\. "):
         call()
+
+
+def test_processes_are_joined_first_of_all():
+    nj.devices()
+    with pytest.raises(RuntimeError, match="must be called before any calls that use devices"):
+        nj.distributed.initialize()

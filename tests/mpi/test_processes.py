@@ -223,9 +223,26 @@ print(f"bits<{zlib.crc32(total.tobytes())}>")
 """
 
 
+MESHES = """
+devices = np.array(nj.devices())
+meshes = [nj.sharding.Mesh(devices.reshape(2, 2), ("x", "y")), nj.sharding.Mesh(devices, ("i",)),
+          nj.sharding.Mesh(devices[::-1], ("i",)), nj.make_mesh((2, 2), ("x", "y"))]
+X = np.arange(64.0).reshape(8, 8)
+places = [NamedSharding(m, spec) for m in meshes
+          for spec in (P(), P(None, m.axis_names[-1]), P(tuple(m.axis_names)))]
+for here in places:
+    a = nj.device_put(X, here)
+    for there in places:
+        got, want = nj.device_put(a, there), nj.device_put(X, there)
+        assert got.sharding == there and nj.typeof(got) == nj.typeof(want), (here, there)
+        for p, q in zip(got.addressable_shards, want.addressable_shards, strict=True):
+            np.testing.assert_array_equal(p.data, q.data)
+            assert p.index == q.index
+"""
+
 @pytest.mark.parametrize("processes, devices, names", [
     (2, 1, ["PROGRAMS", "PARTS"]),
-    (4, 1, ["PROGRAMS", "NATIVELY"]),
+    (4, 1, ["PROGRAMS", "NATIVELY", "MESHES"]),
     (2, 2, ["PROGRAMS", "MAPPED", "REFUSED", "ARRAYS"]),
 ])
 def test_scripts_run_on_processes(processes: int, devices: int, names: list[str]) -> None:
