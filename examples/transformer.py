@@ -115,7 +115,8 @@ def main() -> int:
         nj.distributed.initialize()
     count = nj.device_count()
     tensor = options.tensor if count % options.tensor == 0 else 1
-    mesh = nj.make_mesh((count // tensor, tensor), ("data", "tensor"))
+    types = (nj.sharding.AxisType.Auto,) * 2  # the partitioner finds layouts; no types say them
+    mesh = nj.make_mesh((count // tensor, tensor), ("data", "tensor"), types)
     lies = lambda spec: nj.NamedSharding(mesh, spec)  # noqa: E731
     params, specs = init(random.key(0))
     params = nj.tree.map(lambda p, s: nj.device_put(p, lies(s)), params, specs)
