@@ -124,7 +124,7 @@ def nanoseconds(run, dtype, low: float, high: float, arity: int = 1, n: int = 20
 def main() -> None:
     names = [a for a in sys.argv[1:] if not a.startswith("--")]
     target = next((t for t in TARGETS if f"--{t}" in sys.argv), "avx512")
-    for name in names or [*vector_math.ACCURATE, "erfc", "erf_inv", "lgamma", "digamma"]:
+    for name in names or [n for n, f in vector_math.FUNCTIONS.items() if f.ulps is not None]:
         arity = 2 if name in ("pow", "atan2", "fmod") else 1
         parts = [f"{name:9}"]
         for dtype in (np.float32, np.float64):

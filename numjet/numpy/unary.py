@@ -53,6 +53,7 @@ from numjet.numpy.promote import (
     refuse,
     strong,
 )
+from numjet.ops import transcendental
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.complex_ops import conjugate as conjugate_of
 from numjet.ops.while_loop import while_loop
@@ -66,7 +67,7 @@ _X = """
 
 
 def _float(name: str, doc: str, primitive: str | None = None) -> Callable:
-    operation = getattr(lax, primitive or name)
+    operation = getattr(transcendental, primitive or name)
     doc = doc.replace("\n\n", _X, 1)
     return unary(name, doc, lambda x: operation(x), primitive or name, inexact=True)
 

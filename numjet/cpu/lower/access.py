@@ -17,6 +17,7 @@ from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Buffer, Cast, Op, Select
+from numjet.cpu.math import FUNCTIONS
 
 # A map from an operand's axes to the reader's: the axis whose index it takes, None for "always 0".
 # OTHER stands for any index that is not such a projection.
@@ -25,40 +26,9 @@ OTHER = "other"
 
 # Rough cost of an operation on one element, an addition being 1.
 WEIGHTS = {
-    "div": 4,
-    "rem": 8,
-    "sqrt": 4,
-    "rsqrt": 4,
-    "cbrt": 12,
-    "exp": 8,
-    "exp2": 8,
-    "expm1": 12,
-    "log": 10,
-    "log1p": 12,
-    "log2": 10,
-    "sin": 14,
-    "cos": 14,
-    "tan": 20,
-    "tanh": 12,
-    "sinh": 14,
-    "cosh": 14,
-    "asin": 14,
-    "acos": 14,
-    "atan": 12,
-    "atan2": 18,
-    "asinh": 18,
-    "acosh": 18,
-    "atanh": 14,
-    "erf": 14,
-    "erfc": 18,
-    "erf_inv": 24,
-    "lgamma": 40,
-    "digamma": 40,
-    "pow": 26,
-    "logistic": 10,
-    "hypot": 8,
-    "nextafter": 4,
-}
+    "div": 4, "rem": 8, "hypot": 8, "nextafter": 4,
+    **{name: function.weight for name, function in FUNCTIONS.items()},
+}  # fmt: skip
 
 
 class KernelEmitter(ExprEmitter):

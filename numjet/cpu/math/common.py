@@ -9,11 +9,40 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from numjet.base.record import record
 from numjet.cpu.builder.builder import TYPES, Builder, Value, like
 from numjet.cpu.math import coefficients
 from numjet.cpu.runtime.entry import LANES
+
+_Writer = TypeVar("_Writer", bound=Callable[..., Value])
+
+
+class Elementary(NamedTuple):
+    """A function of the package: its writer, and what is known of it."""
+
+    write: Callable[..., Value]
+    weight: int
+    """Rough cost of one element, an addition being 1."""
+    ulps: float | None
+    """Floating results are within so many units in the last place; None where they are exact."""
+
+
+# All of them, by the names that rules call them. A module registers its own when it is loaded.
+FUNCTIONS: dict[str, Elementary] = {}
+
+
+def elementary(
+    *, name: str = "", weight: int = 1, ulps: float | None = None
+) -> Callable[[_Writer], _Writer]:
+    """A decorator: `write(b, *values)` is the code of a function, under its own name or `name`."""
+
+    def register(write: _Writer) -> _Writer:
+        FUNCTIONS[name or write.__name__] = Elementary(write, weight, ulps)
+        return write
+
+    return register
 
 
 @record(frozen=True)
@@ -143,6 +172,7 @@ def at_least(b: Builder, x: Value, bound: float) -> Value:
     return b.select(b.fcmp("ogt", b.const(bound, x.type), x), bound, x)
 
 
+@elementary()
 def copysign(b: Builder, x: Value, sign: Value) -> Value:
     """x with the sign of `sign`."""
     return b.intrinsic("llvm.copysign", x, sign)

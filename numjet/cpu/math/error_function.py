@@ -8,6 +8,7 @@ from numjet.cpu.math.common import (
     INFINITY,
     at_most,
     copysign,
+    elementary,
     format_of,
     horner,
     table,
@@ -21,6 +22,7 @@ _ERF_END = 3.9
 _ERFC_END = {"float": 10.2, "double": 28.0}
 
 
+@elementary(weight=14, ulps=2)
 def erf(b: Builder, x: Value) -> Value:
     """The error function: an odd polynomial below 1, then another (float32) or 1 - exp(-a·L(a))."""
     fmt = format_of(x)
@@ -37,6 +39,7 @@ def erf(b: Builder, x: Value) -> Value:
     return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
 
 
+@elementary(weight=18, ulps=6)
 def erfc(b: Builder, x: Value) -> Value:
     """1 - erf(x) with relative accuracy: exp(-a²)·G(t)/(a+3) above 1/2."""
     fmt = format_of(x)
@@ -52,6 +55,7 @@ def erfc(b: Builder, x: Value) -> Value:
     return b.select(b.fcmp("olt", a, 0.5), near, far)
 
 
+@elementary(weight=24, ulps=4)
 def erf_inv(b: Builder, x: Value) -> Value:
     """The inverse error function; ±inf at ±1, NaN beyond.
 

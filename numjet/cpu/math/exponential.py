@@ -13,6 +13,7 @@ from numjet.cpu.math.common import (
     at_least,
     at_most,
     copysign,
+    elementary,
     format_of,
     horner,
     nearest,
@@ -36,6 +37,7 @@ def reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     return r, n, shifted
 
 
+@elementary(weight=8, ulps=2)
 def exp(
     b: Builder,
     x: Value,
@@ -68,6 +70,7 @@ def _apart(b: Builder, kept: Value, x: Value) -> Value:
     return x if scales(b, x) else b.select(kept, x, 0.0)
 
 
+@elementary(weight=8, ulps=2)
 def exp2(b: Builder, x: Value) -> Value:
     """2^x."""
     fmt = format_of(x)
@@ -80,6 +83,7 @@ def exp2(b: Builder, x: Value) -> Value:
     return b.select(kept, scale(b, p, n, shifted), 0.0)
 
 
+@elementary(weight=12, ulps=2)
 def expm1(b: Builder, x: Value) -> Value:
     """e^x - 1, accurate near 0."""
     fmt = format_of(x)
@@ -100,6 +104,7 @@ def expm1(b: Builder, x: Value) -> Value:
     return copysign(b, result, x)
 
 
+@elementary(weight=10, ulps=2)
 def logistic(b: Builder, x: Value) -> Value:
     """1 / (1 + e^-x)."""
     z = exp(b, b.neg(b.abs(x)), above=False)

@@ -6,7 +6,7 @@ import math
 
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.coefficients import LGAMMA_F64
-from numjet.cpu.math.common import F32, INFINITY, NAN, format_of, horner
+from numjet.cpu.math.common import F32, INFINITY, NAN, elementary, format_of, horner
 from numjet.cpu.math.logarithm import log
 from numjet.cpu.math.trigonometric import cos_and_sin
 
@@ -34,6 +34,7 @@ def _pi_times(b: Builder, x: Value) -> tuple[Value, Value]:
     return cos_and_sin(b, b.mul(r, math.pi))
 
 
+@elementary(weight=40, ulps=40)
 @_in_double
 def lgamma(b: Builder, x: Value) -> Value:
     """log|Γ(x)|; inf at the poles and at ±inf.
@@ -74,6 +75,7 @@ def lgamma(b: Builder, x: Value) -> Value:
     return branch.results[0]
 
 
+@elementary(weight=40, ulps=400)
 @_in_double
 def digamma(b: Builder, x: Value) -> Value:
     """The derivative of log Γ; NaN at its poles.

@@ -11,6 +11,7 @@ from numjet.cpu.math.common import (
     NAN,
     at_most,
     copysign,
+    elementary,
     format_of,
     horner,
     parts,
@@ -20,6 +21,7 @@ from numjet.cpu.math.exponential import exp
 from numjet.cpu.math.logarithm import log1p
 
 
+@elementary(weight=14, ulps=2)
 def sinh(b: Builder, x: Value) -> Value:
     """The hyperbolic sine."""
     fmt = format_of(x)
@@ -31,12 +33,14 @@ def sinh(b: Builder, x: Value) -> Value:
     return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
 
 
+@elementary(weight=14, ulps=2)
 def cosh(b: Builder, x: Value) -> Value:
     """The hyperbolic cosine."""
     half = exp(b, b.abs(x), less=1, below=False)
     return b.add(half, b.div(0.25, half))
 
 
+@elementary(weight=12, ulps=2)
 def tanh(b: Builder, x: Value) -> Value:
     """The hyperbolic tangent: a + a³·P/Q near 0, else 1 - 2/(e^2a + 1), in one division."""
     fmt = format_of(x)
@@ -52,6 +56,7 @@ def tanh(b: Builder, x: Value) -> Value:
     return copysign(b, result, x)
 
 
+@elementary(weight=18, ulps=2)
 def asinh(b: Builder, x: Value) -> Value:
     """The inverse hyperbolic sine: log1p(a + a²/(1 + √(1 + a²)))."""
     fmt = format_of(x)
@@ -68,6 +73,7 @@ def asinh(b: Builder, x: Value) -> Value:
     return copysign(b, result, x)
 
 
+@elementary(weight=18, ulps=2)
 def acosh(b: Builder, x: Value) -> Value:
     """The inverse hyperbolic cosine: log1p(t + √(2t + t²)) with t = x - 1; NaN below 1."""
     fmt = format_of(x)
@@ -80,6 +86,7 @@ def acosh(b: Builder, x: Value) -> Value:
     return b.select(b.fcmp("olt", x, 1.0), NAN, result)
 
 
+@elementary(weight=14, ulps=2)
 def atanh(b: Builder, x: Value) -> Value:
     """The inverse hyperbolic tangent: log1p(2a/(1-a))/2; NaN outside [-1, 1], ±inf at its ends."""
     a = b.abs(x)

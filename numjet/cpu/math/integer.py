@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import TYPES, Builder, Value, like
-from numjet.cpu.math.common import INFINITY, copysign
+from numjet.cpu.math.common import INFINITY, copysign, elementary
 
 
+@elementary()
 def floor(b: Builder, x: Value) -> Value:
     """The largest integer not above x."""
     return b.intrinsic("llvm.floor", x)
 
 
+@elementary()
 def ceil(b: Builder, x: Value) -> Value:
     """The smallest integer not below x."""
     return b.intrinsic("llvm.ceil", x)
 
 
+@elementary()
 def trunc(b: Builder, x: Value) -> Value:
     """The integer part."""
     return b.intrinsic("llvm.trunc", x)
 
 
+@elementary()
 def round_even(b: Builder, x: Value) -> Value:
     """The nearest integer, halves to the even one."""
     return b.intrinsic("llvm.roundeven", x)
 
 
+@elementary(name="round")
 def round_away(b: Builder, x: Value) -> Value:
     """The nearest integer, halves away from zero."""
     whole = b.intrinsic("llvm.trunc", x)
@@ -35,6 +40,7 @@ def round_away(b: Builder, x: Value) -> Value:
     return copysign(b, b.add(whole, copysign(b, step, x)), x)
 
 
+@elementary()
 def sign(b: Builder, x: Value) -> Value:
     """-1, 0 or 1 as x's type; ±0 and NaN stay. Integers as signed."""
     if TYPES[x.type].is_float:
@@ -44,21 +50,25 @@ def sign(b: Builder, x: Value) -> Value:
     return b.or_(b.ashr(x, TYPES[x.type].bits - 1), positive)
 
 
+@elementary()
 def is_finite(b: Builder, x: Value) -> Value:
     """Neither an infinity nor NaN, as i1."""
     return b.fcmp("olt", b.abs(x), INFINITY)
 
 
+@elementary()
 def popcount(b: Builder, x: Value) -> Value:
     """The number of one bits."""
     return b.intrinsic("llvm.ctpop", x)
 
 
+@elementary()
 def clz(b: Builder, x: Value) -> Value:
     """The number of leading zero bits; the width for 0."""
     return b.intrinsic("llvm.ctlz", x, b.const(False, "i1"))
 
 
+@elementary()
 def mulhi(b: Builder, x: Value, y: Value) -> Value:
     """The upper half of the unsigned product."""
     width = TYPES[x.type].bits
@@ -67,6 +77,7 @@ def mulhi(b: Builder, x: Value, y: Value) -> Value:
     return b.trunc(b.lshr(product, width), like(x.type, f"i{width}"))
 
 
+@elementary()
 def integer_pow(b: Builder, x: Value, y: Value) -> Value:
     """x^y of integers modulo 2^width by squaring; a negative y (as signed) gives 0, ±1 like 1/x^-y.
 

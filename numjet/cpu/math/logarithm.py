@@ -17,6 +17,7 @@ from numjet.cpu.math.common import (
     avx512_name,
     bits,
     copysign,
+    elementary,
     format_of,
     from_bits,
     halves,
@@ -77,6 +78,7 @@ def special(b: Builder, x: Value, result: Value) -> Value:
     return b.select(usual, result, odd)
 
 
+@elementary(weight=10, ulps=2)
 def log(b: Builder, x: Value) -> Value:
     """The natural logarithm."""
     joined = halves(b, lambda part: log(b, part), x)
@@ -111,16 +113,19 @@ def _other_base(b: Builder, x: Value, one: str, two: str | None) -> Value:
     return result if done else special(b, x, result)
 
 
+@elementary(weight=10, ulps=2)
 def log2(b: Builder, x: Value) -> Value:
     """The logarithm to base 2; exact at powers of two."""
     return _other_base(b, x, "log2e", None)
 
 
+@elementary(weight=10, ulps=2)
 def log10(b: Builder, x: Value) -> Value:
     """The logarithm to base 10."""
     return _other_base(b, x, "log10e", "log10_2")
 
 
+@elementary(weight=12, ulps=2)
 def log1p(b: Builder, x: Value) -> Value:
     """log(1 + x), accurate near 0."""
     joined = halves(b, lambda part: log1p(b, part), x)

@@ -15,6 +15,7 @@ from numjet.cpu.math.common import (
     bits,
     by_library,
     copysign,
+    elementary,
     format_of,
     from_bits,
     horner,
@@ -26,11 +27,13 @@ from numjet.cpu.math.common import (
 from numjet.cpu.math.logarithm import decompose
 
 
+@elementary(weight=4, ulps=2)
 def sqrt(b: Builder, x: Value) -> Value:
     """The square root, correctly rounded."""
     return b.sqrt(x)
 
 
+@elementary(weight=4, ulps=2)
 def rsqrt(b: Builder, x: Value) -> Value:
     """1/√x; ±inf at ±0."""
     return b.div(1.0, b.sqrt(x))
@@ -40,6 +43,7 @@ def rsqrt(b: Builder, x: Value) -> Value:
 _CBRT_START = {"float": 0x54A1F800, "double": 0x553EE000}
 
 
+@elementary(weight=12, ulps=2)
 def cbrt(b: Builder, x: Value) -> Value:
     """The real cube root.
 
@@ -74,6 +78,7 @@ def cbrt(b: Builder, x: Value) -> Value:
     return b.select(usual, copysign(b, y, x), x)
 
 
+@elementary(weight=26, ulps=2)
 def pow(b: Builder, x: Value, y: Value) -> Value:
     """x^y with C99's special values (x^0 = 1^y = 1; NaN for x < 0 and y not an integer)."""
     exponent = _constant(y)
@@ -236,6 +241,7 @@ def _pow_f64(b: Builder, x: Value, y: Value) -> Value:
     return scale(b, p, n, shifted)
 
 
+@elementary(weight=8, ulps=2)
 def fmod(b: Builder, x: Value, y: Value) -> Value:
     """The remainder of x/y with x's sign, exact; NaN for y = 0 and infinite x.
 

@@ -15,6 +15,7 @@ from numjet.cpu.math.common import (
     bits,
     by_library,
     copysign,
+    elementary,
     estrin,
     format_of,
     from_bits,
@@ -121,16 +122,19 @@ def cos_and_sin(b: Builder, x: Value) -> tuple[Value, Value]:
     return b.fma(b.mul(s, -2.0), s, 1.0), b.mul(b.add(s, s), c)
 
 
+@elementary(weight=14, ulps=2)
 def sin(b: Builder, x: Value) -> Value:
     """The sine of x radians."""
     return _circular(b, x, "sin")
 
 
+@elementary(weight=14, ulps=2)
 def cos(b: Builder, x: Value) -> Value:
     """The cosine of x radians."""
     return _circular(b, x, "cos")
 
 
+@elementary(weight=20, ulps=2)
 def tan(b: Builder, x: Value) -> Value:
     """The tangent of x radians."""
     fmt = format_of(x)
@@ -154,6 +158,7 @@ def _asin_tail(b: Builder, s: Value, z: Value, fmt: Format) -> Value:
     return b.mul(b.mul(s, z), horner(b, z, table("ASIN", fmt)))
 
 
+@elementary(weight=14, ulps=2)
 def asin(b: Builder, x: Value) -> Value:
     """The arc sine; NaN outside [-1, 1]. asin(x) = π/2 - 2·asin(√((1-x)/2)) for x > 1/2."""
     fmt = format_of(x)
@@ -171,6 +176,7 @@ def asin(b: Builder, x: Value) -> Value:
     return copysign(b, b.select(near_one, large, b.add(s, rest)), x)
 
 
+@elementary(weight=14, ulps=2)
 def acos(b: Builder, x: Value) -> Value:
     """The arc cosine; NaN outside [-1, 1]."""
     fmt = format_of(x)
@@ -211,6 +217,7 @@ def _arc(b: Builder, small: Value, large: Value, swap: Value) -> Value:
     return b.add(base, b.add(t, rest))
 
 
+@elementary(weight=12, ulps=2)
 def atan(b: Builder, x: Value) -> Value:
     """The arc tangent."""
     a = b.abs(x)
@@ -218,6 +225,7 @@ def atan(b: Builder, x: Value) -> Value:
     return copysign(b, _arc(b, b.select(swap, 1.0, a), b.select(swap, a, 1.0), swap), x)
 
 
+@elementary(weight=18, ulps=2)
 def atan2(b: Builder, y: Value, x: Value) -> Value:
     """The angle of the point (x, y), in [-π, π]; C99's values at zeros and infinities."""
     fmt = format_of(x)
