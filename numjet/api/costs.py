@@ -11,6 +11,7 @@ counts nothing.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -18,14 +19,22 @@ from typing import Any
 from numjet.core.jaxpr import Eqn, Jaxpr, subjaxprs
 from numjet.core.lowering import Reduce
 
-_TRANSCENDENTAL = frozenset((
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
-    "cos", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "igamma", "igammac",
-    "lgamma", "log", "log1p", "logistic", "polygamma", "pow", "regularized_incomplete_beta",
-    "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "zeta",
+# Transcendental ones that are no function of `cpu.math`, and those there that are none.
+_MORE = frozenset((
+    "bessel_i0e", "bessel_i1e", "igamma", "igammac", "polygamma", "regularized_incomplete_beta",
+    "zeta",
 ))  # fmt: skip
+_LESS = frozenset(("fmod",))
 # Elementwise ones that compute nothing.
 _FREE = frozenset(("complex", "copy", "imag", "name", "real", "stop_gradient"))
+
+
+@functools.cache
+def _transcendental() -> frozenset[str]:
+    from numjet.cpu.math import FUNCTIONS  # which nothing else needs before a program is compiled
+
+    inexact = [name for name, function in FUNCTIONS.items() if function.ulps is not None]
+    return (_MORE | {*inexact}) - _LESS
 
 
 def _product(eqn: Eqn) -> float:
@@ -122,7 +131,7 @@ def _of(jaxpr: Jaxpr) -> list[float]:
             total = [t + rounds * sum(part) for t, *part in zip(total, *inside, strict=True)]
             continue
         out = eqn.outvars[0].aval.size if eqn.outvars else 0
-        if primitive.name in _TRANSCENDENTAL:
+        if primitive.name in _transcendental():
             total[1] += out
         elif primitive.name in _COSTS:
             total[0] += _COSTS[primitive.name](eqn)
