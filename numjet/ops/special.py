@@ -40,11 +40,12 @@ from numjet.ops.families import (
     pair,
     quiet,
 )
+from numjet.ops.fma import fma
 from numjet.ops.jit_call import call
 from numjet.ops.logic import eq, gt, le, lt
 from numjet.ops.namespaces import Traced, lowering, reference
 from numjet.ops.shape import select_n
-from numjet.ops.special_series import chebyshev
+from numjet.ops.special_series import chebyshev, polynomial, powers
 from numjet.ops.transcendental import exp, log, log1p, rsqrt, sqrt
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage_closed
@@ -364,7 +365,8 @@ def _i1e_rule(t: Any, out: Any, x: Any) -> Any:
 
 def _bessel_native(near: tuple, far: tuple, whole: tuple, odd: bool) -> Callable:
     """exp(-|x|) I(x). In double precision by Chebyshev series up to 8 and, of 8 / x, beyond; in
-    others, rounded once, by one of 1 / (|x| + 5) for all x (special_tables)."""
+    others, rounded once, by a polynomial of 1 / (|x| + s) for all x (special_tables)."""
+    shift = 1 / whole[0][1]
 
     def double(x: Any) -> Any:
         size = absolute(x)
@@ -384,19 +386,24 @@ def _bessel_native(near: tuple, far: tuple, whole: tuple, odd: bool) -> Callable
         return out
 
     def single(x: Any) -> Any:
-        shape, most = x.aval.shape, float(np.finfo(np.float32).max)
-        low, high = [full(shape, end, dtypes.float32) for end in (-most, most)]
-        finite = select_n(lt(x, low), select_n(gt(x, high), x, high), low)
-        # 1 / sqrt(|x| + 5) in single precision and a step of Newton's method: without divisions in
-        # double, which take longer than the series.
-        size = absolute(finite)
-        start = convert(rsqrt(add(size, full(shape, 5, dtypes.float32))), dtypes.float64)
-        shifted = convert(size, dtypes.float64) + 5.0
-        root = start * (1.5 - 0.5 * (shifted * (start * start)))
-        root = select_n(gt(absolute(x), high), root, full(shape, 0, dtypes.float64))
-        inverse = root * root
-        out = chebyshev(whole, inverse, True) * root
-        return out * inverse * convert(finite, dtypes.float64) if odd else out
+        def known(value: float, dtype: Any = np.float32) -> Any:
+            return full(x.aval.shape, value, np.dtype(dtype))
+
+        size, most = absolute(x), known(float(np.finfo(np.float32).max))
+        infinite = gt(size, most)
+        size = select_n(infinite, size, most)
+        start = rsqrt(add(size, known(shift)))
+        start = convert(select_n(infinite, start, known(0)), dtypes.float64)
+        # A step of Newton's method from single precision, for the root and for its square: without
+        # divisions in double, which take longer than the series.
+        square = start * start
+        away = fma(neg(convert(size, dtypes.float64) + shift), square, known(1, np.float64))
+        root, inverse = fma(start, away * 0.5, start), fma(square, away, square)
+        out = polynomial(powers(whole), inverse) * root
+        if not odd:
+            return out
+        signed = select_n(infinite, x, select_n(lt(x, known(0)), most, neg(most)))
+        return out * inverse * convert(signed, dtypes.float64)
 
     def lowering(x: Any) -> Any:
         dtype, weak = x.aval.dtype, x.aval.weak_type

@@ -71,6 +71,19 @@ def chebyshev(table: tuple, x: Any, single: bool = False) -> Any:
 
 
 @functools.cache
+def powers(table: tuple) -> tuple[float, ...]:
+    """The coefficients of the powers of x itself, for intervals from 0 on and double precision: the
+    sum of the terms' sizes is up to 10⁷ times the value."""
+    (low, high), series = table
+    if low != 0:
+        raise ValueError(f"the interval begins at {low}, not at 0")
+    place, total = np.polynomial.Polynomial([-1, 2 / high]), np.polynomial.Polynomial([0.0])
+    for c in _powers(series, False)[::-1]:
+        total = total * place + c
+    return tuple(map(float, total.coef[: len(series)]))
+
+
+@functools.cache
 def _powers(series: tuple[float, ...], single: bool) -> tuple[float, ...]:
     bound = max(map(abs, series)) * (SINGLE if single else 0)
     last = max([k for k, c in enumerate(series) if abs(c) > bound])

@@ -84,3 +84,12 @@ def test_compiled_bessel_functions_are_rounded_once(name: str) -> None:
     got = np.asarray(jit(getattr(lax, name))(x))
     wide = getattr(scipy.special, name.removeprefix("bessel_"))(x.astype(np.float64))
     assert (np.abs(got - wide) <= 0.6 * np.spacing(np.abs(wide).astype(np.float32))).all()
+
+
+def test_compiled_bessel_functions_at_the_ends() -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e38, -1e38], np.float32)
+    even, odd = [np.asarray(jit(f)(x)) for f in (lax.bessel_i0e, lax.bessel_i1e)]
+    far = np.float32(1 / np.sqrt(2e38 * np.pi))
+    np.testing.assert_allclose(even, [0, 0, np.nan, 1, 1, far, far], 1e-6)
+    np.testing.assert_allclose(odd, [0, 0, np.nan, 0, 0, far, -far], 1e-6)
+    assert list(np.signbit(odd[[0, 1, 3, 4]])) == [False, True, False, True]
