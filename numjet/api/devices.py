@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api import memories, platforms
-from numjet.api.memories import checked_memory as checked_memory
+from numjet.api.memories import MemorySpace as MemorySpace, checked_memory as checked_memory
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -375,10 +375,14 @@ class SingleDeviceSharding(Sharding):
         return [(self._device, tuple([slice(None)] * len(shape)))]
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._device is other._device
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device is other._device
+            and self.memory_kind == other.memory_kind
+        )
 
     def __hash__(self) -> int:
-        return hash(("single", self._device.id))
+        return hash(("single", self._device.id, self.memory_kind))
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
@@ -665,8 +669,9 @@ def device_put(
     """The pytree `x` as Arrays on a device, or laid out over several.
 
     x: arrays, NumPy arrays, numbers. device: a Device, a sharding, a `Format` of one, a
-    PartitionSpec over the mesh of `set_mesh`, or a pytree of these that is a prefix of `x`; None
-    keeps the default. donate: `x` may be given up. may_alias: False gives new
+    PartitionSpec over the mesh of `set_mesh`, a `memory.Space` (another memory of the devices that
+    hold `x`, of which the CPU has one: the array's sharding names it), or a pytree of these that is
+    a prefix of `x`; None keeps the default. donate: `x` may be given up. may_alias: False gives new
     arrays, which live on when those of `x` are deleted. src is taken for JAX's sake.
     Inside a traced function it is an operation of the program. Derivative: the identity, back to
     where `x` was. Raises ValueError for an unknown device and for a sharding that does not fit a
@@ -682,12 +687,14 @@ def device_put(
         raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
     if may_alias is False:
         return tree.tree_map(another, device_put(x, device))
+    if isinstance(device, MemorySpace):
+        return tree.tree_map(lambda leaf: _to_memory(as_array(leaf), device.kind), x)
     if not (device is None or isinstance(device, Device | Sharding)):
         return _put_each(x, device)
     if device is None and (_default.uses or _default.asks or config.platforms.asks):
         return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
     axes_alone = False
-    if isinstance(device, SingleDeviceSharding):
+    if isinstance(device, SingleDeviceSharding) and device.memory_kind == "device":
         device = device._device
     elif device is not None and hasattr(device, "mesh"):
         axes_alone = not hasattr(device.mesh, "devices_in_order")
@@ -710,10 +717,18 @@ def device_put(
     return tree.tree_map(put, x)
 
 
+def _to_memory(x: Any, kind: str) -> Any:
+    """An array in another memory of its devices. A traced one stays as it is: what computes with it
+    sees one memory."""
+    if isinstance(x, Tracer):
+        return x
+    return device_put(x, x.sharding.with_memory_kind(kind))
+
+
 def _put_each(x: Any, places: Any) -> Any:
     """`device_put` to a pytree of places, or to a `Format`."""
     layout = importlib.import_module("numjet.api.layout")
-    kinds = (Device, Sharding, layout.Format)
+    kinds = (Device, Sharding, layout.Format, MemorySpace)
     leaves, treedef = tree.tree_flatten(x)
     is_place = lambda n: n is None or isinstance(n, kinds)  # noqa: E731
     places = hooks.over_current_mesh(places, is_place)

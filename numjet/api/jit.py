@@ -90,21 +90,26 @@ class JitCore:
         self.device: Any = None  # that `jit` was told
         self.inline = False  # written in place while another function is staged
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
+        self.layout_trees: tuple | None = None  # both as given; None where there are none
         self.within_mesh = False  # PartitionSpecs of these may mean the mesh of `with mesh:`
         self._with_refs: dict = {}  # by which arguments are references
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
         self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
         self._name = getattr(fun, "__name__", type(fun).__name__)
-        options = (static_argnums, static_argnames, donate_argnums, donate_argnames)
+        self._entries = self._memo_of(None)
+
+    def _memo_of(self, trees: Any) -> Memo:
+        """The signatures of all that was jitted of this function with the same options; `trees`:
+        the structure of in_shardings and out_shardings, which are checked once a signature."""
+        options = (self._static_argnums, self._static_argnames, self._donate_argnums,
+                   self._donate_argnames, trees)  # fmt: skip
         try:
-            known = _shared.setdefault(fun, {})
+            known = _shared.setdefault(self._fun, {})
             entries = known.get(options)
-            if entries is None:
-                entries = known.setdefault(options, self._memo())
-            self._entries = entries
+            return known.setdefault(options, self._memo()) if entries is None else entries
         except TypeError:  # not hashable or not weakly referenceable: a cache of its own
-            self._entries = self._memo()
+            return self._memo()
 
     def _memo(self) -> Memo:
         return Memo(f"programs of {self._name}", MAX_SIGNATURES, passing=True)
@@ -227,7 +232,7 @@ class JitCore:
                 entry.closed, entry.name, tuple([i + n for i in entry.donate])
             )
             entry.executable = executable
-            if entry.donate:
+            if entry.asked:
                 warn_unusable(entry)
         if (
             entry.calls >= dispatch.TIMED_CALLS
@@ -385,6 +390,9 @@ class JitCore:
                 "Finished tracing + transforming %s for pjit in %.6f sec",
                 self._name, perf_counter() - start,
             )  # fmt: skip
+        if self.layout_trees is not None:
+            _, dynamic, kw = self._split(args, kwargs)
+            _layouts().check_prefixes(self, dynamic, kw, treedef, out_tree[0])
         donated = self._donated(args, kwargs, statics)
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
         entry.mesh_inside = Spread.marks != marks or any_spread(consts)
@@ -593,7 +601,8 @@ def jit(
     check_compiler_options(compiler_options)
     if in_shardings is not None or out_shardings is not None:
         _layouts().checked(in_shardings, out_shardings, device, backend)
-    layouts = tuple([None if asks_nothing(s) else s for s in (in_shardings, out_shardings)])
+    trees = (in_shardings, out_shardings)
+    layouts = tuple([None if asks_nothing(s) else s for s in trees])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if isinstance(device, CpuDevice) and not asks_nothing(device):
@@ -618,6 +627,9 @@ def jit(
                 )
         made = JitFunction(f, *statics, *donated)
         made._core.device, made._core.layouts = device, layouts
+        if trees != (None, None):
+            made._core.layout_trees = trees
+            made._core._entries = made._core._memo_of(tree.tree_structure(trees))
         made._core.inline = bool(inline)
         return made
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -20,6 +21,7 @@ from numjet.base.errors import JaxRuntimeError
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
+from numjet.core.jaxpr import ClosedJaxpr
 
 # By how many they are: the structure of arguments that are leaves by position.
 positional_trees: dict[int, Any] = {}
@@ -121,21 +123,38 @@ def check_donated(leaves: Sequence[Any], donated: Sequence[int]) -> None:
             )
 
 
+def usable(closed: ClosedJaxpr, n_consts: int, donated: Sequence[int]) -> tuple[int, ...]:
+    """Of the donated arguments those that the program reads and whose memory can hold a result."""
+    if not donated:
+        return ()
+    used = used_variables(closed.jaxpr)
+    free = Counter([_bytes(a) for a in closed.out_avals])
+    out = []
+    for i in donated:
+        size = _bytes(closed.in_avals[n_consts + i])
+        if free[size] and closed.jaxpr.invars[n_consts + i] in used:
+            free[size] -= 1
+            out.append(i)
+    return tuple(out)
+
+
+def _bytes(aval: Any) -> Any:
+    return aval.size * aval.dtype.itemsize
+
+
 def warn_unusable(entry: Any) -> None:
-    """Warn of donated arguments that no result can take the place of."""
-    free = [(a.shape, a.dtype) for a in entry.out_avals]
-    unusable = []
-    avals = entry.closed.in_avals[len(entry.consts) :]
-    for i in entry.donate:
-        place = avals[i].shape, avals[i].dtype
-        if place in free:
-            free.remove(place)
-        elif entry.closed.jaxpr.invars[len(entry.consts) + i] in used_variables(entry.closed.jaxpr):
-            unusable.append(avals[i].str_short())
+    """Warn of donated arguments that the program reads and no result can take the place of."""
+    n, jaxpr = len(entry.consts), entry.closed.jaxpr
+    used = used_variables(jaxpr)
+    unusable = [
+        entry.closed.in_avals[n + i].str_short()
+        for i in entry.asked
+        if i not in entry.donate and jaxpr.invars[n + i] in used
+    ]
     if unusable:
         warnings.warn(
             f"Some donated buffers were not usable: {', '.join(unusable)}. No result of "
-            f"{entry.name} has their shape and dtype.",
+            f"{entry.name} has their size.",
             stacklevel=4,
         )
 

@@ -94,20 +94,32 @@ def _leaves(core: Any, what: str, given: Any, structure: Any) -> list[Any]:
     return [resolved(x) for x in tree.flatten_axes(name, structure, given, _is_leaf)]
 
 
-def of_arguments(core: Any, args: tuple, kwargs: dict, structure: Any) -> list[Any]:
-    """The shardings of the dynamic leaves: those of (args, kwargs), which `structure` is of."""
-    given = core.layouts[0]
+def check_prefixes(core: Any, args: tuple, kwargs: dict, structure: Any, results: Any) -> None:
+    """Raise ValueError where in_shardings or out_shardings are no prefix of the arguments, of
+    which `structure` is, or of the results."""
+    ins, outs = core.layout_trees
+    of_arguments(core, args, kwargs, structure, ins)
+    if outs is not None:
+        _leaves(core, "out_shardings", outs, results)
+
+
+def of_arguments(
+    core: Any, args: tuple, kwargs: dict, structure: Any, given: Any = None
+) -> list[Any]:
+    """The shardings of the dynamic leaves: those of (args, kwargs), which `structure` is of.
+    given: in_shardings, where they are not those of `core.layouts`."""
+    given = core.layouts[0] if given is None else given
     if given is None:
         return [None] * structure.num_leaves
     if kwargs:
         raise ValueError("jit does not support kwargs when in_shardings is specified.")
     if isinstance(given, list):
         given = tuple(given)
-    if isinstance(given, tuple) and not _is_leaf(given) and len(given) != len(args):
+    if not _is_leaf(given) and (not isinstance(given, tuple) or len(given) != len(args)):
         raise ValueError(
-            "jit in_shardings must be a tree prefix of the positional arguments tuple: a sharding, "
-            f"or a tuple of length equal to their number. Got {len(given)} for {len(args)} "
-            "arguments."
+            "jit in_shardings specification must be a tree prefix of the positional arguments "
+            "tuple: a sharding, or a tuple of length equal to the number of positional arguments, "
+            f"{len(args)}. Got {given!r}."
         )
     positional, _ = structure.children()
     return _leaves(core, "in_shardings", given, positional)

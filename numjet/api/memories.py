@@ -7,12 +7,29 @@ all three names mean; the names are JAX's. Called by `api.devices`. What would b
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from numjet.base.errors import JaxRuntimeError
 
 # Kinds of memory: the CPU's devices have one, which these names mean.
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class MemorySpace(enum.Enum):
+    """Which of a device's memories an array is put in: its own, or the host's."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    @property
+    def kind(self) -> str:
+        """The name of the memory."""
+        return "pinned_host" if self is MemorySpace.Host else "device"
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
 
 
 def checked_memory(kind: str | None) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from numjet.api.devices import Sharding
 from numjet.api.layout import Format
+from numjet.api.mesh import context_mesh
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical, native
 
@@ -26,7 +29,8 @@ class ShapeDtypeStruct:
     (2, 3) 2 6
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding", "manual_axis_type", "is_ref", "layout")
+    __slots__ = ("shape", "dtype", "weak_type", "_sharding", "manual_axis_type", "is_ref", "layout")
+    _FIELDS = ("shape", "dtype", "weak_type", "sharding", "manual_axis_type", "is_ref")
 
     def __init__(
         self,
@@ -47,9 +51,17 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
         self.dtype = native(dtype)
+        place = sharding.sharding if isinstance(sharding, Format) else sharding
+        if not (place is None or isinstance(place, Sharding | PartitionSpec)):
+            raise ValueError(
+                "ShapeDtypeStruct: sharding should be an instance of `numjet.sharding.Sharding`, "
+                f"a PartitionSpec or a Format. Got {place!r} of type {type(place).__name__}."
+            )
+        if isinstance(place, NamedSharding):
+            place.check_compatible_aval(self.shape)
         self.layout = sharding.layout if isinstance(sharding, Format) else None
         self.weak_type = weak_type
-        self.sharding = sharding.sharding if isinstance(sharding, Format) else sharding
+        self._sharding = place
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
@@ -60,6 +72,22 @@ class ShapeDtypeStruct:
             sharding=fields.get("sharding", fields.get("_sharding")),
             manual_axis_type=fields["manual_axis_type"], is_ref=fields["is_ref"],
         )  # fmt: skip
+
+    @property
+    def sharding(self) -> Any:
+        """The layout over devices; one that was given as a PartitionSpec is over the mesh of
+        `set_mesh`. Raises TypeError where there is no such mesh."""
+        place = self._sharding
+        if not isinstance(place, PartitionSpec):
+            return place
+        mesh = context_mesh()
+        if mesh.empty:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be "
+                f"empty (got {place}). Please use `numjet.set_mesh` to set the mesh context, or "
+                "give NamedSharding(mesh, spec)."
+            )
+        return NamedSharding(mesh, place)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -78,8 +106,8 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with other fields, named as the arguments."""
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "layout"}
-        fields["sharding"] = self.sharding if self.layout is None else self.format
+        fields = {name: getattr(self, name) for name in self._FIELDS if name != "sharding"}
+        fields["sharding"] = self._sharding if self.layout is None else self.format
         unknown = changes.keys() - fields.keys()
         if unknown:
             raise ValueError(
@@ -122,7 +150,7 @@ class ShapeDtypeStruct:
 
     def _key(self) -> tuple:
         manual = self.manual_axis_type
-        fields = (self.shape, self.dtype, self.weak_type, self.sharding, self.layout, self.is_ref)
+        fields = (self.shape, self.dtype, self.weak_type, self._sharding, self.layout, self.is_ref)
         return (*fields, None if manual is None or manual.empty else manual)
 
     def __eq__(self, other: Any) -> bool:

@@ -9,7 +9,6 @@ break it: a spec that names an axis that the mesh has not (refused when the shar
 
 from __future__ import annotations
 
-import enum
 import functools
 import logging
 import math
@@ -21,6 +20,7 @@ import numpy as np
 
 from numjet.api.devices import (
     Device,
+    MemorySpace,
     Sharding,
     SingleDeviceSharding,
     checked_memory,
@@ -30,18 +30,6 @@ from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Remote
 from numjet.core.memo import remembered
-
-
-class MemorySpace(enum.Enum):
-    """Where an array's memory is: the CPU has one kind."""
-
-    Device = enum.auto()
-    Host = enum.auto()
-    Any = enum.auto()
-
-    def __repr__(self) -> str:
-        return f"MemorySpace.{self.name}"
-
 
 memory = types.SimpleNamespace(Space=MemorySpace)
 

@@ -106,7 +106,7 @@ class Described:
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """Which arguments, counted as leaves, give their buffers away."""
-        return tuple(self._traced._entry.donate)
+        return tuple(self._traced._entry.asked)
 
     @property
     def in_tree(self) -> Any:

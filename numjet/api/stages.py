@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from numjet.api.costs import cost_analysis
+from numjet.api.jit_arguments import usable
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import (
     Described,
@@ -34,8 +35,8 @@ class Entry:
     """What is known of one signature of a jitted function."""
 
     __slots__ = (
-        "closed", "consts", "out_tree", "out_avals", "name", "executable", "donate", "calls", "use",
-        "mesh_inside", "reads_mesh", "context", "shares", "flows",
+        "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
+        "calls", "use", "mesh_inside", "reads_mesh", "context", "shares", "flows",
     )
 
     def __init__(
@@ -49,7 +50,9 @@ class Entry:
     ) -> None:
         self.closed, self.consts, self.out_tree, self.name = closed, consts, out_tree, name
         self.out_avals = closed.out_avals
-        self.donate = donate
+        # The arguments whose memory was given away, and those of them that a result can lie in:
+        # only these are deleted.
+        self.asked, self.donate = donate, usable(closed, len(consts), donate)
         self.executable: Any = None
         self.calls = 0  # that were timed
         # References that the function closes over: arguments behind the others; None: there are

@@ -16,6 +16,7 @@ from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops import arithmetic, complex_ops, logic, mulhi as high, special, transcendental
 from numjet.ops.arithmetic import add_p, div_p, mul_p, sub_p
 from numjet.ops.arrange import broadcast_shapes
+from numjet.ops.families import FLOATING, refusal
 
 
 def operands(name: str, *values: Any) -> list[Any]:
@@ -233,19 +234,21 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 def pow(x: Any, y: Any) -> Any:
     """x to the power y.
 
-    x: an integer, floating or complex array. y: an array of the same dtype, integers beside
-    floating or complex x, or a Python integer, which gives `integer_pow`. Shapes: one, but for axes
-    of size 1. Result: the broadcast shape, x's dtype. Derivative: y x^(y-1) in x, log(x) x^y in y.
-    NaN for negative real x and fractional y; negative integers as powers of integers mean nothing
-    (convert x to floats). Raises TypeError for other dtypes.
+    x: a floating or complex array. y: an array of the same dtype, or of integers; a Python integer
+    gives `integer_pow`. Shapes: one, but for axes of size 1. Result: the broadcast shape, x's
+    dtype. Derivative: y x^(y-1) in x, log(x) x^y in y. NaN for negative real x and fractional y.
+    Raises TypeError for other dtypes: powers of integers are `integer_pow` and `numpy.power`.
 
     >>> from numjet import lax, numpy as jnp
-    >>> lax.pow(jnp.array([2.0, 9.0]), 0.5).round(4), lax.pow(3, 2)
-    (Array([1.4142, 3.    ], dtype=float32), Array(9, dtype=int32, weak_type=True))
+    >>> lax.pow(jnp.array([2.0, 9.0]), 0.5).round(4), lax.pow(3.0, 2)
+    (Array([1.4142, 3.    ], dtype=float32), Array(9., dtype=float32, weak_type=True))
     """
+    x = as_array(x)
+    if not dtypes.is_inexact(x.aval.dtype):
+        raise TypeError(refusal("pow", x.aval.dtype, FLOATING, several=True))
     if type(y) is int:
         return arithmetic.integer_pow(x, y)
-    x, y = as_array(x), as_array(y)
+    y = as_array(y)
     if dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
         y = convert(y, x.aval.dtype, y.aval.weak_type)
     return transcendental.pow_p.bind(*operands("pow", x, y))

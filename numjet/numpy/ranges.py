@@ -39,6 +39,7 @@ from numjet.numpy.promote import (
     promoted,
 )
 from numjet.numpy.scalar_types import dtype_and_weak
+from numjet.ops.families import NUMERIC, refusal
 
 
 # ------------------------------------------------------------------ ranges
@@ -107,6 +108,8 @@ def arange(
     wanted = canonical_dtype(dtype, "arange")
     if wanted is None:
         wanted = dtypes.canonical(dtypes.promote(*[dtype_and_weak(x) for x in given])[0])
+    if dtypes.is_bool(wanted):
+        raise TypeError(f"arange: {refusal('iota', wanted, NUMERIC)}")
     start, stop, step = (
         None if x is None else _concrete(x, "arange", what)
         for x, what in ((start, first), (stop, "stop"), (step, "step"))
@@ -255,6 +258,7 @@ def geomspace(
     Array([  1.,  10., 100.], dtype=float32)
     """
     start, stop = promote_inexact(one_array("geomspace", start), one_array("geomspace", stop))
+    num = index_of(int(num) if isinstance(num, Tracer) else num)
     ratio = lax.log(divide(stop, start))
     exponents = linspace(structural.zeros(ratio.aval), ratio, num, endpoint, axis=axis)
     position = canonical_axis(axis, exponents.aval.ndim, "geomspace")

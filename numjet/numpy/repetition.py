@@ -96,7 +96,7 @@ def repeat(
     n = x.aval.shape[axis]
     known = np.asarray(repeats) if isinstance(repeats, (list, tuple)) else concrete_or_none(repeats)
     if known is not None and total_repeat_length is None:
-        counts = np.asarray(known)
+        counts = np.ravel(known)
         if counts.dtype.kind not in "iub":
             raise TypeError(f"repeat: repeats must be integers, got dtype {counts.dtype}.")
         if (counts < 0).any():
@@ -120,7 +120,8 @@ def repeat(
             "Give total_repeat_length.",
         )
     counts = cast(one_array("repeat", repeats), dtypes.int32)
-    if counts.aval.shape not in ((), (1,), (n,)):
+    counts = reshaped(counts, (counts.aval.size,))
+    if counts.aval.shape not in ((1,), (n,)):
         raise ValueError(
             "repeat: Incompatible types for broadcasting: repeats of shape "
             f"{counts.aval.shape} must have one entry for each of the {n} elements of axis {axis}."

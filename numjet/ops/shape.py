@@ -18,7 +18,7 @@ from numjet.core.lowering import Pointwise, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import instantiate, linear_jvp, moveaxis, reduce_sum, zeros
 from numjet.ops.complex_ops import neg
-from numjet.ops.families import align_batched
+from numjet.ops.families import NUMERIC, align_batched, refusal
 from numjet.transforms.batch import all_to_front, to_front
 
 
@@ -698,10 +698,15 @@ def broadcasted_iota(
     if out_sharding is not None:
         made = functools.partial(broadcasted_iota, dtype, shape, dimension)
         return hooks.laid_out(made, out_sharding)
-    shape = sizes_of("iota", shape)
-    return iota_p.bind(
-        dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape))
-    )
+    shape, dtype, dimension = sizes_of("iota", shape), dtypes.canonical(dtype), index_of(dimension)
+    if dtypes.is_bool(dtype):
+        raise TypeError(refusal("iota", dtype, NUMERIC))
+    if not 0 <= dimension < len(shape):
+        raise ValueError(
+            f"iota dimension must be between 0 and len(shape), got dimension={dimension} for "
+            f"shape={shape}"
+        )
+    return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
 
 
 # ------------------------------------------------------------------ copies

@@ -187,3 +187,23 @@ def test_functions_with_the_methods_of_ufuncs_are_ufuncs():
 def test_identity_matrices_have_no_negative_sizes():
     with pytest.raises(ValueError, match="negative dimensions are not allowed"):
         jnp.eye(-1)
+
+
+def test_dtypes_and_axes_that_lax_does_not_take():
+    for x, y in ((jnp.arange(3), jnp.arange(3)), (2, 3), (jnp.uint8(2), 2), (True, 2)):
+        with pytest.raises(TypeError, match="pow does not accept dtype"):
+            lax.pow(x, y)
+    assert lax.pow(2.0, jnp.int8(3)) == 8 and jnp.pow(2, 3) == 8
+    for f in (lambda: lax.iota(bool, 3), lambda: jnp.arange(2, dtype=bool)):
+        with pytest.raises(TypeError, match="iota does not accept dtype bool"):
+            f()
+    with pytest.raises(ValueError, match="iota dimension must be between 0 and"):
+        lax.broadcasted_iota(np.int32, (2, 2), -1)
+
+
+def test_numbers_of_values_that_are_arrays():
+    for repeats in ([[1, 2, 1]], [[1], [2], [1]]):
+        np.testing.assert_array_equal(jnp.repeat(x3, np.array(repeats)), [1, 2, 2, 3])
+    cut = nj.jit(lambda n: jnp.repeat(x3, n, total_repeat_length=4))(jnp.array([[1, 2, 1]]))
+    np.testing.assert_array_equal(cut, [1, 2, 2, 3])
+    assert nj.jit(lambda: jnp.geomspace(1.0, 100.0, jnp.array(3)))().shape == (3,)
