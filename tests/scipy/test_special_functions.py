@@ -100,6 +100,20 @@ def test_quotients_of_gammas_keep_the_digits_of_single_precision() -> None:
     np.testing.assert_allclose(slope, [float(x) for x in exact], rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype, rtol", [(np.float64, 3e-14), (np.float32, 1e-6)])
+def test_faddeeva_of_real_numbers(dtype: type, rtol: float) -> None:
+    x = np.concatenate([np.linspace(-9, 9, 181), [0.0, 1e-30, 1e4, np.inf, -np.inf]]).astype(dtype)
+    with nj.enable_x64(dtype == np.float64):
+        got = nj.jit(special.wofz)(x)
+        assert got.dtype == np.result_type(dtype, np.complex64)
+        np.testing.assert_allclose(got.imag, scipy.special.wofz(x + 0j).imag, rtol)
+        np.testing.assert_allclose(got.real, np.exp(-(x.astype(np.float64) ** 2)), 20 * rtol, 1e-38)
+        assert np.isnan(special.wofz(dtype(np.nan)))
+        slope = nj.grad(lambda x: special.wofz(x).imag)(dtype(0.7))
+        y = scipy.special.wofz(0.7 + 0j)
+        np.testing.assert_allclose(slope, (2j / np.sqrt(np.pi) - 1.4 * y).imag, 20 * rtol)
+
+
 def test_faddeeva() -> None:
     z = RNG.uniform(-12, 12, 400) + 1j * RNG.uniform(-2, 12, 400)
     z = np.concatenate([z, 10.0 ** RNG.uniform(-6, 3, 50) * np.exp(1j * np.arange(50))])
