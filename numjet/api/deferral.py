@@ -69,6 +69,7 @@ COPIED_AT_ONCE = 1 << 17  # by operations that were written down before, whateve
 # compiled, and one more for so many that were found again.
 FEW = 24
 FIRST = 32
+FIRST_OF_A_PATTERN = 4
 FOUND_FOR_ONE = 4
 # A chain of elementwise operations is compiled for a size when it was met so often with it.
 USES_OF_ONE_SIZE = 16
@@ -652,13 +653,26 @@ def _program(
         if blocks is not None:
             _programs[key] = found + 1
             return blocks
-    allowed = FIRST + _counts["found"] // FOUND_FOR_ONE
-    if not found and (len(rows) > FEW or _counts["compiled"] >= allowed):
+    if not found and (len(rows) > FEW or not _at_first(rows)):
         _programs[key] = 1
         return lambda _: _one_by_one(tape, rows, outs), "one by one"
     _counts["compiled"] += 1
     program = _programs[key] = _compiled(deferred_jaxprs.jaxpr_of(tape.avals, rows, outs))
     return program, "compiled"
+
+
+def _at_first(rows: list[Row]) -> bool:
+    """Whether rows that are met for the first time are compiled: as long as few programs were that
+    nobody came back to, in all, and of the same operations on other sizes."""
+    if _counts["compiled"] >= FIRST + _counts["found"] // FOUND_FOR_ONE:
+        return False
+    pattern = tuple([(form.primitive, codes) for form, codes, _ in rows])
+    count = _patterns.get(pattern, 0)
+    _patterns[pattern] = count + 1
+    return count < FIRST_OF_A_PATTERN
+
+
+_patterns: dict[tuple, int] = Memo("operations met on several sizes", 1024)
 
 
 def _compiled(closed: ClosedJaxpr) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import itertools
 import logging
 import sys
 import time
@@ -17,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from numjet import cpu
+from numjet.api import any_size
 from numjet.api.evaluated import Evaluated
 from numjet.base import config, spans
+from numjet.base.errors import InternalError
 from numjet.base.tree_registry import kind_of
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -28,14 +31,15 @@ from numjet.core.dims import any_symbolic
 from numjet.core.evaluate import check_finite
 from numjet.core.hooks import Remote, Spread
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_jaxpr
-from numjet.core.lowering import Host, Kernel, Region
-from numjet.core.memo import WeighedMemo
+from numjet.core.lowering import Host, Kernel, Reduce, Region
+from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import target
 from numjet.core.spread import any_spread
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
-from numjet.cpu.runtime import events
+from numjet.cpu.program.executable import Executable
+from numjet.cpu.runtime import events, memory
 
 # Programs whose calls never were quicker than this (seconds) are handed to the device's queue:
 # handing over and waiting cost 0.1 ms where pool and caller share two cores, a percent of this.
@@ -223,6 +227,14 @@ def weight(program: Any) -> int:
 
 
 _operations = WeighedMemo("compiled operations", 4096, PROGRAM_BYTES, weight)
+# Sizes may change with each call: an operation is compiled at first sight for so many. For others
+# elementwise ones run by blocks, and reductions, of which NumPy does so many elements in the time
+# that compiling takes, by NumPy until they come again. What comes often is compiled for its size.
+_AT_FIRST = 4
+_QUICK = 1 << 21
+_OFTEN = 16
+_sizes: dict[tuple, int] = Memo("sizes of compiled operations")
+_met = object()  # in place of a program
 
 
 def operation(primitive: Primitive, avals: tuple, params: dict, out: Any) -> Any:
@@ -235,14 +247,68 @@ def operation(primitive: Primitive, avals: tuple, params: dict, out: Any) -> Any
     try:
         key = (primitive, avals, tuple(params.items()))
         found = _operations.get(key, key)
-        if found is not key:  # None, too
+        if found is not key and found is not _met:  # None, too
             return found
+        if found is key and _is_passing(primitive, avals):
+            if any_size.is_elementwise(primitive, avals, out):
+                found = _operations[key] = _by_blocks(primitive, avals, params, out, key)
+                return found
+            if _is_quick(primitive, avals):
+                _operations[key] = _met
+                return None
     except TypeError:  # params that do not hash
         return None
     found = None if _by_library(primitive, avals) else _compiled_operation(
         primitive, avals, params, out)
     _operations[key] = found
     return found
+
+
+def _is_passing(primitive: Primitive, avals: tuple) -> bool:
+    """Whether an operation that is new has come with many sizes before."""
+    kind = (primitive, *[(a.dtype, a.ndim) for a in avals])
+    count = _sizes.get(kind, 0)
+    if count < _AT_FIRST:
+        _sizes[kind] = count + 1
+    return count >= _AT_FIRST
+
+
+def _is_quick(primitive: Primitive, avals: tuple) -> bool:
+    """Whether NumPy does an operation once in less time than it takes to compile it."""
+    return type(primitive.loops) is Reduce and all([
+        a.size <= _QUICK and a.dtype.kind in "fiub" and a.dtype.name != "float16" for a in avals
+    ])  # fmt: skip
+
+
+def _by_blocks(
+    primitive: Primitive, avals: tuple, params: dict, out: ShapedArray, whole: tuple
+) -> Any:
+    """An elementwise operation by the program of a block of elements: one for an octave of sizes.
+    When it came often it becomes the program of its size, as `whole`. None where there is none."""
+    block = any_size.block_of(out.size)
+    if not block:
+        return _compiled_operation(primitive, avals, params, out)
+    parts = tuple([any_size.as_block(a, block) for a in avals])
+    part = any_size.as_block(out, block)
+    key = (*whole[:1], parts, *whole[2:])
+    program = _operations.get(key, key)
+    if program is key:
+        program = _operations[key] = _compiled_operation(primitive, parts, params, part)
+    if not isinstance(program, Executable):
+        return None
+    cut, dtype = [bool(a.shape) for a in avals], dtypes.physical(out.dtype)
+    uses = itertools.count(1)
+
+    def call(values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if next(uses) == _OFTEN:
+            _operations[whole] = _compiled_operation(primitive, avals, params, out)
+        made = memory.empty(out.shape, dtype)
+        flat = [np.ascontiguousarray(x).reshape(-1) if x.ndim else x for x in values]
+        if not any_size.run(program, flat, cut, [made.reshape(-1)], out.size, block):
+            raise InternalError(f"{primitive.name}: the program of a block failed.")
+        return [made]
+
+    return call
 
 
 def _by_library(primitive: Primitive, avals: tuple) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet import cpu
 from numjet.api import deferral, dispatch, large
 from numjet.api.large import AT_ONCE, OFTEN
 from numjet.base import config
@@ -311,3 +313,27 @@ def test_arguments_whose_values_are_asked_for() -> None:
         assert jnp.linalg.norm(x, 2.0).shape == ()
         np.testing.assert_allclose(jnp.linalg.norm(x, 1.0), np.abs(X[:300]).sum(), rtol=1e-5)
         np.testing.assert_allclose(jnp.percentile(x, 50.0), np.percentile(X[:300], 50), rtol=1e-5)
+
+
+def test_ever_new_sizes_compile_a_few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(deferral._counts, "compiled", 0)
+    made = []
+    real = cpu.compile
+    monkeypatch.setattr(cpu, "compile", lambda *args: made.append(args) or real(*args))
+    values = RNG.normal(size=LARGE + 1000).astype(np.float32)
+    new = itertools.count(LARGE)
+    for fusion in (True, False):
+        with config.eager_fusion(fusion):
+            for function, wanted in (
+                (jnp.sum, np.sum), (jnp.min, np.min), (lambda x: jnp.expm1(x), np.expm1),
+                (lambda x: (x - x.max()).sum(), lambda x: (x - x.max()).sum()),
+            ):  # fmt: skip
+                for n in range(40):
+                    if n == 10:
+                        del made[:]
+                    x = values[: next(new)]
+                    np.testing.assert_allclose(function(jnp.array(x)), wanted(x), 2e-4, 1e-6)
+                assert not made
+                for _ in range(20):
+                    function(jnp.array(values)).block_until_ready()
+                assert len(made) <= 3  # this size's
