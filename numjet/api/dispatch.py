@@ -34,7 +34,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_jaxpr
 from numjet.core.lowering import Host, Kernel, Reduce, Region
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
-from numjet.core.remote import target
+from numjet.core.remote import kept_home, target
 from numjet.core.spread import any_spread
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
@@ -205,12 +205,26 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     spread = Spread.active and any_spread(args)
     place = target(args, name) if Remote.active and not spread else None
     if place is not None:
-        return Remote.run(closed, args, place, name)
+        return Remote.run(closed, args, place, name) if place else run_home(closed, args, name)
     if spread or Placed.active and any_placed(closed.out_avals):
         return Spread.run(closed, args, name)
+    return _natively(closed, args, name)
+
+
+def _natively(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     executable = compiled(closed, name)
     values = [(x if type(x) is ArrayImpl else as_array(x))._value for x in args]
     return wrap(executable(values), closed.out_avals, name)
+
+
+def run_home(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
+    """Run on the CPU, where an argument was put; the results belong there, too."""
+    outs = _natively(closed, args, name)
+    kept_home(outs, args)
+    return outs
+
+
+Remote.home = run_home
 
 
 # What NumPy gives at once, as a view, or by a library that uses all cores.

@@ -29,10 +29,15 @@ def run(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_arg
     leaf is where the program runs."""
     args, first = [*entry.consts, *leaves], len(entry.consts)
     donate = [i + first for i in entry.donate]
+    if not place:
+        results = Remote.home(entry.closed, args, entry.name)
+        for i in donate:
+            args[i].delete()
+        return results
     short = not entry.donate and all([
         type(x) is RemoteArray and x._buffer is not None for x in leaves
     ])
-    outs = Remote.run(entry.closed, args, place, entry.name, donate, core.device is not None)
+    outs: list = Remote.run(entry.closed, args, place, entry.name, donate, core.device is not None)
     if short and core.device is None and len(leaves) <= fastcall.MAX_LEAVES:
         loaded = Remote.loaded(entry.closed, args, outs[0]._buffer.devices if outs else place,
                                entry.name)

@@ -162,7 +162,11 @@ def moved(x: Any, sharding: Any) -> None:
     """An Array is copied, or laid out anew, for a computation on other devices: those of a sharding
     of the CPU's, where it lies on one. The CPU's devices among themselves share memory, and hand
     arrays on all the same."""
-    if _level("device-to-device") == "allow" or type(x) is ArrayImpl and Remote.active:
+    if _level("device-to-device") == "allow":
+        return
+    if type(x) is ArrayImpl and Remote.active and not (
+        sharding is not None and isinstance(next(iter(sharding.device_set)), devices.CpuDevice)
+    ):
         return  # what never was on a device moves from the host
     if type(x) is not RemoteArray:
         here = {devices.first_device()} if x._sharding is None else x._sharding.device_set

@@ -214,11 +214,13 @@ class JitCore:
             owner.__call__ = quick
 
     def _place_for(self, entry: Entry, leaves: list) -> tuple | None:
-        """The devices of another backend that this call runs on, or None."""
+        """The devices of another backend that this call runs on, or None; () where an argument was
+        put on the CPU."""
         if not Remote.active or self.device is not None:
             return None if isinstance(self.device, CpuDevice | None) else (self.device,)
         inside = Remote.within(entry.closed) if entry.mesh_inside else None
-        return target((*entry.consts, *leaves), entry.name) or inside
+        found = target((*entry.consts, *leaves), entry.name)
+        return found or inside or found
 
     def _execute(
         self, entry: Entry, leaves: list, given: Sequence[Any] = (), donated: bool = True
@@ -416,7 +418,7 @@ class JitCore:
             found = [s or f for s, f in zip(told, found, strict=True)]
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
-        return Traced(entry, treedef, self, place, found)
+        return Traced(entry, treedef, self, place or None, found)
 
 
 class JitFunction:

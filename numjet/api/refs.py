@@ -33,7 +33,7 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
     operands = [*leaves, *use.values()]
     if current_trace() is not EVAL or has_tracers([*entry.consts, *operands]):
         outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
-    elif (place := core._place_for(entry, operands)) is not None:
+    elif place := core._place_for(entry, operands):
         outs = Remote.run(entry.closed, [*entry.consts, *operands], place, entry.name, [])
     else:
         outs = core._execute(entry, operands)

@@ -19,7 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
 from numjet.core.hooks import Remote, Spread
 from numjet.core.primitive import REGISTRY, Primitive
-from numjet.core.remote import RemoteArray, target
+from numjet.core.remote import RemoteArray, kept_home, target
 from numjet.core.spread import SpreadArray, any_spread
 
 # NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
@@ -94,8 +94,17 @@ def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
         return Spread.evaluate(primitive, args, params)
     if Remote.active and primitive.evaluate is None:
         place = target(args, primitive.name)
-        if place is not None:
+        if place:
             return Remote.evaluate(primitive, args, params, place)
+        if place is not None:
+            out = _at_home(primitive, args, params)
+            kept_home(out if primitive.multiple_results else [out], args)
+            return out
+    return _at_home(primitive, args, params)
+
+
+def _at_home(primitive: Primitive, args: tuple, params: dict) -> Any:
+    """Run on the CPU."""
     # Most operations have one or two arrays and no parameters, and were run on such avals before.
     key: Any = None
     if not params:

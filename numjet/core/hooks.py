@@ -45,6 +45,7 @@ class Remote:
     is an Array of another library's memory on a device. defer_plan(plan, arrays) writes a plan's
     operations down and gives its result, or None.
 
+    home(closed, args, name) runs a jaxpr on the CPU, where its arguments were put (`api.dispatch`).
     choose() gives the device of computations on arrays that are nowhere in particular, or None for
     the CPU; single(device) is the sharding of one device (`api.devices`), everywhere(devices) that
     of whole arrays on several (`api.sharding`). propagated(closed, over, layouts, wanted) are the
@@ -61,6 +62,7 @@ class Remote:
     dlpack_device: Callable = _without("xla.backend")
     taken: Callable = _without("xla.backend")
     defer_plan: Callable = _without("xla.backend")
+    home: Callable = _without("api.dispatch")
     choose: Callable[[], Any] = lambda: None
     single: Callable[[Any], Any] = _without("api.devices")
     everywhere: Callable[[tuple], Any] = _without("api.sharding")

@@ -8,7 +8,7 @@ reads `_value` of whatever it is given, which fetches the array to the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import KeyDType, key_dtype
 from numjet.core.hooks import Remote
 from numjet.core.primitive import REGISTRY
+from numjet.core.spread import SpreadArray
 
 
 class Device:
@@ -131,6 +132,15 @@ class RemoteArray(ArrayImpl):
         return self.__copy__()
 
 
+def kept_home(outs: Sequence[Any], args: Sequence[Any]) -> None:
+    """Note that results belong to the CPU, as arguments that were put there do."""
+    sharding = next(x._sharding for x in args if isinstance(x, ArrayImpl)
+                    and type(x) is not RemoteArray and x._sharding is not None)
+    for out in outs:
+        if out._sharding is None and not any([out is x for x in args]):
+            out._sharding = sharding
+
+
 class Expected:
     """An argument that is not there yet: its type, and its sharding over devices or None."""
 
@@ -143,13 +153,15 @@ class Expected:
 
 def target(values: Iterable[Any], name: str = "") -> tuple | None:
     """The place (a tuple of devices of another backend) that a computation on these values belongs
-    to, or None.
+    to: () where one was put on the CPU, None where nothing says that it belongs elsewhere.
 
     Raises ValueError where they were put on several.
     """
-    found = loose = None
+    found = loose = home = None
     for x in values:
         if type(x) is not RemoteArray:
+            if isinstance(x, ArrayImpl) and x._sharding is not None and type(x) is not SpreadArray:
+                home = x._sharding.device_set
             continue
         if x._buffer is None:
             x._value  # noqa: B018 - raises: it was deleted
@@ -164,6 +176,14 @@ def target(values: Iterable[Any], name: str = "") -> tuple | None:
                 f"on {_named(found)} and {_named(here)}. Move them to one device with "
                 "numjet.device_put."
             )
+    if home is not None:
+        if found is not None:
+            raise ValueError(
+                f"Received incompatible devices for {name or 'a computation'}: arguments lie on "
+                f"{_named(tuple(home))} and {_named(found)}. Move them to one device with "
+                "numjet.device_put."
+            )
+        return ()
     if found is None and loose is None:
         chosen = Remote.choose()
         return None if chosen is None else (chosen,)

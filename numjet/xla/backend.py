@@ -368,7 +368,7 @@ def defer_plan(plan: Plan, arrays: list) -> RemoteArray | None:
         if found is not None:
             return RemoteArray(found, plan.out, _sharding(arrays, found.devices))
     place = target(arrays)
-    if place is None or len(place) > 1:
+    if not place or len(place) > 1:
         return None
     place = same(place)
     if plan.remote is None:

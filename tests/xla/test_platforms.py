@@ -1,7 +1,9 @@
 """Which platform computations belong to, by the flags; what a client of a GPU is created with."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from xla.plugin import PLATFORM, needs_plugin
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -58,3 +60,31 @@ def test_memory_of_gpus_is_taken_as_it_is_needed():
             "visible_devices": [0, 2]}
     with config.cuda_visible_devices("first"), pytest.raises(ValueError, match="by commas"):
         plugins.create_options("cuda")
+
+
+@needs_plugin
+def test_what_was_put_on_the_cpu_stays_there(platforms):
+    platforms(PLATFORM)
+    cpu, there = nj.devices("cpu")[0], nj.devices()[0]
+    c = nj.device_put(np.arange(4, dtype=np.float32), cpu)
+    loose, g = jnp.ones(4), nj.device_put(np.ones(4, np.float32), there)
+    assert loose.devices() == {there} and not loose.committed
+    f = nj.jit(lambda x: x * 2)
+    for y in (c + 1, c + loose, jnp.tanh(jnp.sin(c) * 2).sum(), c.at[0].set(1.0), jnp.sort(c), f(c),
+              nj.jit(lambda x: x + loose)(c), nj.lax.scan(lambda s, x: (s + x, s), 0.0, c)[1],
+              nj.vmap(jnp.cos)(c), nj.nn.softmax(c), f(f(c) + 1), f.lower(c).compile()(c)):
+        assert y.devices() == {cpu}
+    assert (c + 1).committed and f(c).committed
+    np.testing.assert_array_equal(c + loose, [1, 2, 3, 4])
+    given = c, c, c, loose, np.ones(4, np.float32), g, c, loose
+    assert [next(iter(f(x).devices())) for x in given] == [cpu] * 3 + [there] * 3 + [cpu, there]
+    for call in (lambda: c + g, lambda: nj.jit(jnp.add)(c, g), lambda: jnp.concatenate([c, g])):
+        with pytest.raises(ValueError, match="Received incompatible devices for .* nu"):
+            call()
+    assert (nj.device_put(c, there) + g).devices() == {there}
+    with nj.default_device(cpu):
+        assert (jnp.ones(3) + 1).devices() == f(np.ones(3, np.float32)).devices() == {cpu}
+        assert f(g).devices() == {there}
+    donated = nj.device_put(np.ones(3, np.float32), cpu)
+    nj.jit(lambda x: x + 1, donate_argnums=0)(donated)
+    assert donated.is_deleted()
