@@ -31,6 +31,7 @@ def test_examples_over_devices_run(
     name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
+    pytest.importorskip("matplotlib")
     picture = tmp_path / "picture.png"
     monkeypatch.setattr(sys, "argv", [name, "--out", str(picture), *arguments])
     before = config.num_cpu_devices.value

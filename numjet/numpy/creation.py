@@ -27,7 +27,6 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import LARGE, another
 from numjet.core.shared import Shared
-from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.runtime import memory
 from numjet.numpy import lax_names as lax
@@ -528,11 +527,7 @@ def _place_like(a: Any, shape: tuple, device: Any, out_sharding: Any) -> Any:
     """Where a result goes: where it is told to, else where an array of this shape is laid out."""
     if device is not None or out_sharding is not None:
         return out_sharding if device is None else device
-    if type(a) is not ArrayImpl and hasattr(a, "shape") and hasattr(a, "__array__"):
-        a = a if isinstance(a, Array) else one_array("like", a)
-        if a.aval.shape == tuple(shape):
-            return a.sharding if type(a) is SpreadArray else a.aval.placed
-    return None
+    return lax.place_like(a, shape)
 
 
 def _made_like(out: Any, a: Any, device: Any, out_sharding: Any = None) -> Any:

@@ -22,7 +22,7 @@ from numjet.ops.arithmetic import (
     square,
     sub,
 )
-from numjet.ops.arrange import stack, stop_gradient, unstack
+from numjet.ops.arrange import place_like, stack, stop_gradient, unstack
 from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.collective import varied_like
 from numjet.ops.complex_ops import complex, conj, imag, neg, real

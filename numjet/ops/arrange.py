@@ -16,12 +16,14 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks, structural
-from numjet.core.array import ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.shared import Shared
+from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.collective import varied_like
 from numjet.ops.complex_ops import real
@@ -174,6 +176,20 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     return structural.broadcast_in_dim(value, shape, ()) if shape else value
 
 
+def place_like(x: Any, shape: Sequence[int]) -> Any:
+    """The sharding, or PartitionSpec over the current mesh, of what is made like `x`; None where
+    nothing is told, or for another shape."""
+    if type(x) is ArrayImpl or not hasattr(x, "shape") or tuple(x.shape) != tuple(shape):
+        return None
+    if isinstance(x, Array):
+        return x.sharding if type(x) is SpreadArray else x.aval.placed
+    told: Any = getattr(x, "sharding", None)  # of a shape alone
+    mesh = getattr(told, "mesh", None)
+    if mesh is None or hasattr(mesh, "devices_in_order"):
+        return told if current_trace() is EVAL else None
+    return told.spec if mesh.explicit_axes and any(told.spec) else None
+
+
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
 ) -> Any:
@@ -186,8 +202,14 @@ def full_like(
     >>> lax.full_like(jnp.zeros(2), 7)
     Array([7., 7.], dtype=float32)
     """
+    if sharding is None:
+        sharding = place_like(x, getattr(x, "shape", ()) if shape is None else shape)
     if sharding is not None:
-        return hooks.laid_out(functools.partial(full_like, x, fill_value, dtype, shape), sharding)
+        weak = getattr(x, "weak_type", False)
+        bare = x.aval.bare() if isinstance(x, Array) else ShapedArray(x.shape, x.dtype, weak)
+        return hooks.laid_out(
+            functools.partial(full_like, bare, fill_value, dtype, shape), sharding
+        )
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
     out = full(

@@ -176,3 +176,20 @@ def test_specs_that_the_arguments_tell() -> None:
 def test_static_arguments_that_are_not_there() -> None:
     with pytest.raises(ValueError, match=r"static_broadcasted_argnums=\(5,\) but was called with"):
         nj.pmap(lambda x: x, static_broadcasted_argnums=5)(X)
+
+
+def test_arrays_like_shapes_that_are_laid_out() -> None:
+    mesh = nj.make_mesh((4, 2), ("x", "y"))
+    lies = nj.NamedSharding(mesh, P("x"))
+    likes = (jnp.zeros_like, jnp.empty_like, lambda s: jnp.full_like(s, 2),
+             lambda s: lax.full_like(s, 2))  # fmt: skip
+    shape, array = nj.ShapeDtypeStruct((8, 4), jnp.float32, sharding=lies), jnp.ones((8, 4))
+    for like in likes:
+        assert like(shape).sharding.is_equivalent_to(lies, 2)
+        assert like(nj.device_put(array, lies)).sharding.is_equivalent_to(lies, 2)
+        with nj.set_mesh(mesh):
+            assert text(like(shape)) == "float32[8@x,4]"
+            assert text(nj.jit(like)(nj.device_put(array, lies))) == "float32[8@x,4]"
+            told = nj.eval_shape(lambda x: x.sum(1), nj.device_put(array, lies))
+            assert text(like(told)) == "float32[8@x]"
+    assert jnp.zeros_like(shape, shape=(3,)).sharding.num_devices == 1
