@@ -12,9 +12,12 @@ from numjet.api.callbacks import (
     debug_callback as callback,
     debug_print as print,  # noqa: A004 - the public name
 )
+from numjet.api.mesh import context_mesh
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.deferred import Piece, pieces
 from numjet.core.effects import DEBUG, ORDERED_DEBUG, HostEffect
 from numjet.core.memo import MemoInfo, info
+from numjet.core.trace import Tracer
 
 log = functools.partial(print, _use_logging=True)
 
@@ -64,10 +67,11 @@ def breakpoint(  # noqa: A001 - the public name
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
-    """Call `callback(sharding)` with where a concrete array lives.
+    """Call `callback(sharding)` with where an array lives.
 
-    value: an Array. callback: a function of its sharding. Raises NotImplementedError for traced
-    values.
+    value: an Array, or a traced value over a mesh whose axes are all Explicit, whose type says it:
+    the callback is called while it is traced. callback: a function of the sharding. Raises
+    NotImplementedError for other traced values.
 
     >>> from numjet import debug, numpy as jnp
     >>> seen = []
@@ -75,12 +79,18 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
     >>> len(seen[0].device_set)
     1
     """
-    sharding = getattr(value, "sharding", None)
+    sharding = None if isinstance(value, Tracer) else getattr(value, "sharding", None)
     if sharding is None:
-        raise NotImplementedError(
-            "debug.inspect_array_sharding: a traced value has no sharding. Inspect the arrays that "
-            "the function takes and returns."
-        )
+        mesh = context_mesh()
+        if not isinstance(value, Tracer) or not mesh.are_all_axes_explicit:
+            raise NotImplementedError(
+                "debug.inspect_array_sharding: the type of a traced value says how it is laid out "
+                "over axes of type Explicit alone. Inspect the arrays that the function takes and "
+                "returns."
+            )
+        placed = value.aval.placed
+        spec = PartitionSpec() if placed is None else placed.spec
+        sharding = NamedSharding(mesh, spec)
     callback(sharding)
 
 

@@ -193,3 +193,18 @@ def test_arrays_like_shapes_that_are_laid_out() -> None:
             told = nj.eval_shape(lambda x: x.sum(1), nj.device_put(array, lies))
             assert text(like(told)) == "float32[8@x]"
     assert jnp.zeros_like(shape, shape=(3,)).sharding.num_devices == 1
+
+
+def test_sharding_of_traced_values_is_what_their_types_say() -> None:
+    found: list[Any] = []
+
+    def f(x: Any) -> Any:
+        nj.debug.inspect_array_sharding(x.sum(1), callback=found.append)
+        return x
+
+    mesh = nj.make_mesh((4, 2), ("x", "y"))
+    with nj.set_mesh(mesh):
+        nj.jit(f)(nj.reshard(jnp.ones((8, 4)), P("x", "y")))
+    assert found == [nj.NamedSharding(mesh, P("x"))]
+    with pytest.raises(NotImplementedError, match="axes of type Explicit alone"):
+        nj.jit(f)(jnp.ones((8, 4)))
