@@ -85,7 +85,7 @@ class _Watch:
         """This rank ends, and that is as it should be."""
         if not self.ended:
             self.ended = True
-            self._send({"bye": True})
+            self._send({"bye": True, "calls": self.transport.calls})
 
     def _beat(self) -> None:
         """Say what this rank does, and notice that it waits too long."""

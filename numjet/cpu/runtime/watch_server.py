@@ -9,6 +9,7 @@ that does not connect.
 from __future__ import annotations
 
 import json
+import select
 import socket
 import sys
 import threading
@@ -36,7 +37,7 @@ class Server:
             return
         rank = hello["rank"]
         state = self.states[rank] = {**hello, "link": link}
-        where = f"rank {rank} (process {state['pid']} on {state['host']})"
+        where = self.name(rank)
         try:
             for line in stream:
                 said = json.loads(line)
@@ -50,8 +51,33 @@ class Server:
         state["gone"] = True
         if "bye" not in state:
             doing = state.get("operation") or "between programs"
-            self.end(f"{where} has ended without a word, in call {state.get('calls', 0)}, {doing}. "
-                     "All processes end.")
+            others = " and ".join([self.name(r) for r in self.lost() if r != rank])
+            too = f"; so has {others}, and one of them ended the rest" if others else ""
+            self.end(f"{where} has ended without a word, in call {state.get('calls', 0)}, {doing}"
+                     f"{too}. All processes end.")
+
+    def name(self, rank: int) -> str:
+        """A rank, its process and its host."""
+        state = self.states[rank]
+        return f"rank {rank} (process {state['pid']} on {state['host']})"
+
+    def lost(self) -> list[int]:
+        """The ranks whose connections have ended without a goodbye, read to their end or not.
+
+        Where this process gets the cores late, `mpiexec` has ended all ranks before the first of
+        them is heard of, and nobody can tell which it was.
+        """
+        ended = getattr(select, "POLLRDHUP", 0)
+        found = []
+        for rank, state in sorted(self.states.items()):
+            gone = state.get("gone", False)
+            if not gone and ended:
+                poll = select.poll()
+                poll.register(state["link"], ended)
+                gone = bool(poll.poll(0)) and b'"bye"' not in _unread(state["link"])
+            if gone and "bye" not in state:
+                found.append(rank)
+        return found
 
     def hang(self, rank: int) -> str:
         """What is known of a collective that some have not come to."""
@@ -87,6 +113,14 @@ class Server:
                 state["link"].sendall(b'{"end": true}\n')
             except OSError:
                 continue
+
+
+def _unread(link: socket.socket) -> bytes:
+    """What a rank has said that nobody has read yet."""
+    try:
+        return link.recv(1 << 16, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:
+        return b""
 
 
 def main() -> None:
