@@ -28,13 +28,18 @@ BLOCK_BYTES = 1 << 15
 # (128 MB in rows of 512 KB took 4.5 ms with eight rows at once, 5.1 with four, 6.2 with one).
 # What is computed of them in one round is bounded: values that do not fit registers cost more
 # (sums of exponentials took 0.4 of the time by two as by eight, with 16 vectors and with 32).
+# Of FEW columns each round waits for the accumulators of the one before: the more rows the better.
 ROWS_AT_ONCE = 8
 LIGHT = 24
+FEW = 16
 # Rows of up to SHORT_ROW bytes that follow each other are read in order, about that many bytes at
 # once: more rows are many streams within few pages, which prefetchers do not follow, fewer go
 # through the accumulators more often. Against one by one, rows of 1 KB (float32) took 0.97 of the
 # time by two and 0.96 by four, of 2 KB (float64) 0.93 and 1.03, variances of 1.2 KB 0.99 and 0.95.
-SHORT_ROW = 4096
+# Of operands beyond LARGE, of which a shared cache keeps a part from call to call as long as they
+# are read in order, it is fewer bytes: sums of 25 MB in rows of 256 bytes took 0.6 ms one by one
+# and by two, 1.1 by four and 1.6 by eight, of 60 MB in rows of 2 KB 2.0 one by one, 4.4 by two.
+SHORT_ROW, SHORT_ROW_OF_LARGE, LARGE = 4096, 256, 1 << 24
 # Elements of a block over all its rows, when swept several times: what a second-level cache holds.
 BLOCK_ELEMENTS = 1 << 16
 # Blocks to aim for when several threads run.
@@ -273,11 +278,13 @@ class Columns:
             return 1
         cost = sum([k.fusion.accesses[m.node].cost for m in full]) + len(running)
         together = ROWS_AT_ONCE
-        while together > 1 and together * cost > LIGHT:
+        while together > 1 and together * cost > LIGHT and self.columns > FEW:
             together //= 2
         apart = self.row_bytes()
         if self.block == self.columns and apart <= SHORT_ROW:
-            while together > 1 and 2 * together * apart > 3 * SHORT_ROW:
+            large = apart // self.columns * product(k.group.shape) > LARGE
+            most = SHORT_ROW_OF_LARGE if large else SHORT_ROW
+            while together > 1 and 2 * together * apart > 3 * most:
                 together //= 2
         return together
 

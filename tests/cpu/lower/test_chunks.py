@@ -185,10 +185,18 @@ def test_an_operand_whose_memory_takes_the_result():
     np.testing.assert_allclose(run(jnp.array(x)), want, 1e-5)
 
 
-def test_dear_elements_are_not_added_up_by_eights():
-    x = draw((8000, 80))
+@pytest.mark.parametrize(("shape", "together"), [((8000, 80), 2), ((200_000, 3), 8)])
+def test_dear_elements_are_not_added_up_by_eights(shape, together):
+    x = draw(shape)
     text = kernel(lambda x: jnp.exp(x).sum(0), x)
-    assert text.count("exp(") == 2
+    assert text.count("exp(") == together
+
+
+@pytest.mark.parametrize(("columns", "together"), [(16, 4), (32, 2), (64, 1), (2000, 8)])
+def test_rows_of_large_operands_are_read_in_order(columns, together):
+    x = np.broadcast_to(np.float32(1), ((1 << 25) // 4 // columns // 8 * 8, columns))
+    text = numjet.jit(lambda x: x.sum(0)).lower(x).as_text()
+    assert text.count("in0[") == together
 
 
 @pytest.mark.parametrize(
