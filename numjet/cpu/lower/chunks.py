@@ -50,8 +50,9 @@ def suits(columns: Any, outer: int) -> bool:
     if lower_moments.find(sweeps) and not _writes(sweeps):
         return True
     # Several sweeps are taken apart where no block's rows would stay in a second-level cache.
-    block = columns.block_of(1) if sweeps.count == 1 else NARROW
-    return outer * -(-columns.columns // block) < TASKS // 2
+    if sweeps.count == 1:
+        return outer * -(-columns.columns // columns.block_of(1)) < TASKS // 2
+    return outer * max(columns.columns // NARROW, 1) < TASKS // 2
 
 
 def _writes(sweeps: Sweeps) -> bool:
