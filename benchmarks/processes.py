@@ -180,12 +180,16 @@ def weak(rows: list) -> None:
         local = lambda u: lax.fori_loop(0, 20, lambda i, v: step(v), u)  # noqa: E731
         return nj.jit(nj.shard_map(local, mesh=m, in_specs=nj.P("x"), out_specs=nj.P("x")))
 
-    u = rng.normal(size=(1000, 2000)).astype(np.float32)
     single = nj.make_mesh((1,), ("x",), devices=nj.local_devices())
-    own, all_of_it = nj.device_put(u, nj.NamedSharding(single, nj.P("x"))), put(u)
     alone, together = heat(single, 1), heat(mesh, n)
-    times("heat, 1000 x 2000 each, 20 steps", lambda: alone(own).block_until_ready(),
-          lambda: together(all_of_it).block_until_ready())
+    # A step reads one array of 8 kB a row and writes another: in the second cache, in the third, in
+    # the third for one process alone, and in memory.
+    for count in (100, 500, 1000, 4000):
+        u = rng.normal(size=(count, 2000)).astype(np.float32)
+        own, all_of_it = nj.device_put(u, nj.NamedSharding(single, nj.P("x"))), put(u)
+        times(f"heat, {count} x 2000 each, 20 steps",
+              lambda own=own: alone(own).block_until_ready(),
+              lambda all_of_it=all_of_it: together(all_of_it).block_until_ready())
 
 
 def main() -> None:
