@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, SingleDeviceSharding, place
+from numjet.api.devices import Sharding, SingleDeviceSharding, device_put, place
 from numjet.api.mesh import AxisType, Mesh, chosen_axes, current_mesh, set_for_arrays
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core import hooks
@@ -139,6 +140,14 @@ def run(
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
         processes = importlib.import_module("numjet.api.processes")
+        if name != "device_put":
+            arrays = [_within(over.mesh, x) for x in arrays]
+            asked = [s if _over_other(over.mesh, s) else None for s in wanted]
+            if any(s is not None for s in asked):  # moved there when they are computed
+                wanted = [None if t else s for s, t in zip(wanted, asked, strict=True)]
+                results = processes.run(closed, arrays, over, wanted, name)
+                return [x if s is None else move(x, s)
+                        for x, s in zip(results, asked, strict=True)]  # fmt: skip
         return processes.run(closed, arrays, over, wanted, name)
     if hooks.guards is not None:
         for x in arrays:
@@ -326,6 +335,35 @@ def _to_mesh(x: SpreadArray, sharding: Any) -> Any:
 
     moved = move(SpreadArray(x._block, aval, over_fine(x._sharding)), over_fine(sharding))
     return SpreadArray(moved._block, aval, sharding)
+
+
+def _over_other(mesh: Mesh, sharding: Any) -> bool:
+    """Whether a sharding is one over another mesh of the same devices, none with Explicit axes."""
+    there = getattr(sharding, "mesh", None)
+    if not isinstance(there, Mesh) or mesh.alike(there):
+        return False
+    if mesh.explicit_axes or there.explicit_axes:
+        return False
+    return set(mesh.devices_in_order) == set(there.devices_in_order)
+
+
+def _within(mesh: Mesh, x: Any) -> Any:
+    """An operand of a program over a mesh of several processes. One that lies over another mesh of
+    the same devices is moved: cut in as many parts where axes of the mesh give these, else whole.
+    """
+    if type(x) is not SpreadArray or not _over_other(mesh, x._sharding):
+        return x
+    there: Any = x._sharding.mesh
+    left, entries = list(mesh.axis_names), []
+    for axes in x._sharding.layout(x.ndim):
+        parts, chosen = math.prod([there.shape[a] for a in axes]), []
+        for name in list(left):
+            if parts % mesh.shape[name] == 0 and parts > 1:
+                chosen.append(name)
+                left.remove(name)
+                parts //= mesh.shape[name]
+        entries.append(tuple(chosen) if parts == 1 and chosen else None)
+    return device_put(x, NamedSharding(mesh, PartitionSpec(*entries)))
 
 
 def _common_steps(one: Sequence[int], other: Sequence[int]) -> list[int] | None:

@@ -238,6 +238,21 @@ for here in places:
         for p, q in zip(got.addressable_shards, want.addressable_shards, strict=True):
             np.testing.assert_array_equal(p.data, q.data)
             assert p.index == q.index
+# Operands over different meshes of the same devices, as on the virtual devices of one process.
+grid = nj.sharding.Mesh(devices.reshape(2, 2), ("x", "y"))
+row = nj.sharding.Mesh(devices, ("i",))
+a = nj.device_put(X, NamedSharding(grid, P("x", "y")))
+b = nj.device_put(X, NamedSharding(row, P("i")))
+for f in (jnp.add, nj.jit(lambda a, b: a @ b)):
+    for both in ((a, b), (b, a)):
+        got, want = f(*both), f(X.astype(np.float32), X.astype(np.float32))
+        assert got.sharding.mesh == both[0].sharding.mesh
+        for p in got.addressable_shards:
+            np.testing.assert_allclose(p.data, want[p.index])
+turned = nj.jit(lambda a: a.T, out_shardings=NamedSharding(row, P("i")))(a)
+assert turned.sharding == NamedSharding(row, P("i"))
+for p in turned.addressable_shards:
+    np.testing.assert_array_equal(p.data, X.T[p.index])
 """
 
 @pytest.mark.parametrize("processes, devices, names", [
