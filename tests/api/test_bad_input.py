@@ -576,7 +576,7 @@ def test_unknown_devices() -> None:
     says(message(RuntimeError, nj.devices, "abacus"), "abacus", "'cpu'")
     says(message(ValueError, nj.device_put, x3, "gpu:0"), "gpu:0", "numjet.devices()", "CpuDevice")
     says(message(RuntimeError, nj.jit, lambda x: x, backend="abacus"), "abacus", "'cpu'")
-    says(message(RuntimeError, nj.pmap, lambda x: x, backend="gpu"), "'gpu'", "'cpu'")
+    says(message(RuntimeError, nj.pmap, lambda x: x, backend="gpu"), "'gpu'", "cpu", "pip install")
 
 
 def test_pmap_over_more_than_the_devices() -> None:
