@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,6 +200,12 @@ def strings(tree: ast.Module) -> Iterator[ast.Constant]:
             yield node
 
 
+def ir_words(tree: ast.Module) -> list[ast.Constant]:
+    """The texts of a module, docstrings apart, that hold LLVM's IR."""
+    return [node for node in strings(tree)
+            if any(word in node.value for word in IR_WORDS)]
+
+
 def test_llvm_ir_is_written_where_it_is_the_subject(trees):
     # Glue between Python and machine code is written in the notation of native functions.
     wrong = []
@@ -208,8 +213,7 @@ def test_llvm_ir_is_written_where_it_is_the_subject(trees):
         name = path.relative_to(PACKAGE).as_posix()
         if name.startswith(WRITE_IR) or name == READS_IR:
             continue
-        wrong += [f"{name}:{node.lineno}: {node.value[:60]!r}" for node in strings(tree)
-                  if any(word in node.value for word in IR_WORDS)]
+        wrong += [f"{name}:{node.lineno}: {node.value[:60]!r}" for node in ir_words(tree)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -336,29 +340,7 @@ def test_the_checks_see_relative_and_nested_imports(tmp_path):
     assert layer("numjet.ops.shape") == 3 and layer("numjet") == 7 and layer("numjet.lax") == 6
 
 
-# The compiler's own languages; everything else is written in the notation (`cpu.builder.records`).
-WRITES_IR = ("cpu/builder/", "cpu/math/", "cpu/emit/", "cpu/kernels/", "cpu/x86/")
-IR = re.compile(r"\bgetelementptr\b|^\s*define ", re.MULTILINE)
-
-
-def ir_by_hand(tree: ast.Module) -> bool:
-    """Whether a string of a file, docstrings apart, holds instructions of LLVM IR."""
-    documents = {id(node.body[0].value) for node in ast.walk(tree)
-                 if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body
-                 and isinstance(node.body[0], ast.Expr)}
-    return any(IR.search(node.value) for node in ast.walk(tree)
-               if isinstance(node, ast.Constant) and isinstance(node.value, str)
-               and id(node) not in documents)
-
-
-def test_ir_is_written_by_the_compiler_alone(trees):
-    names = {path: path.relative_to(PACKAGE).as_posix() for path in trees}
-    found = {name for path, name in names.items()
-             if not name.startswith(WRITES_IR) and ir_by_hand(trees[path])}
-    assert not found
-
-
 def test_ir_by_hand_is_seen():
-    assert ir_by_hand(ast.parse('A = f"""\ndefine void @f({x}) {{"""'))
-    assert ir_by_hand(ast.parse('def f():\n    "Text."\n    return "  %p = getelementptr i8"'))
-    assert not ir_by_hand(ast.parse('"""We define getelementptr."""\nX = "a definition"'))
+    assert ir_words(ast.parse('X = f"""\ndefine void @f({x}) {{"""'))
+    assert ir_words(ast.parse('def f():\n    "Text."\n    return "  %p = getelementptr i8"'))
+    assert not ir_words(ast.parse('"""We define getelementptr."""\nX = "a definition"'))
