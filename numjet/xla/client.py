@@ -221,6 +221,7 @@ class Client:
         return LoadedProgram(self, made.executable, devices)
 
 
+MORE = " `python -m numjet.doctor` says more."  # the end of what is said of a plugin that fails
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
 
@@ -272,8 +273,7 @@ def client(platform: str) -> Client:
                 found = Client(platform, path)
             except (XlaError, OSError) as error:
                 raise RuntimeError(
-                    f"Unable to initialize backend {platform!r}: {error} "
-                    "`python -m numjet.doctor` says more."
+                    f"Unable to initialize backend {platform!r}: {error}{MORE}"
                 ) from error
             _clients[platform] = found
     return found

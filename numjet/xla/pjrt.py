@@ -222,7 +222,9 @@ class Plugin:
     def __init__(self, path: str) -> None:
         self.path = path
         library = ctypes.CDLL(path)
-        get = library.GetPjrtApi
+        get = getattr(library, "GetPjrtApi", None)
+        if get is None:
+            raise XlaError(f"{path} is no PJRT plugin: it exports no GetPjrtApi.")
         get.restype = c_void_p
         self._api = get()
         size, _ = self._words(2)

@@ -31,11 +31,11 @@ class Known:
 # taken as it is needed.
 KNOWN = (
     Known("cuda", ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12"), ("xla_cuda_plugin.so",),
-          "numjet[cuda13] or numjet[cuda12]"),
-    Known("tpu", ("libtpu",), ("libtpu.so",), "numjet[tpu]",
+          "'numjet[cuda13]' (or cuda12)"),
+    Known("tpu", ("libtpu",), ("libtpu.so",), "'numjet[tpu]'",
           # Else initialization asks a metadata server for minutes where there is none.
           {"TPU_SKIP_MDS_QUERY": "1"}),
-    Known("xla_cpu", ("xla_plugins.xla_cpu_pjrt",), ("xla_cpu_pjrt.so",), "numjet[xla-cpu]",
+    Known("xla_cpu", ("xla_plugins.xla_cpu_pjrt",), ("xla_cpu_pjrt.so",), "'numjet[xla-cpu]'",
           # Else minima and maxima lose the NaN of one operand.
           compiling={"xla_cpu_enable_fast_min_max": False}),
 )

@@ -7,6 +7,7 @@ from xla.plugin import PLATFORM, needs_plugin
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet import doctor
 from numjet.api import platforms as chosen_platforms
 from numjet.base import config
 from numjet.xla import plugins
@@ -88,3 +89,28 @@ def test_what_was_put_on_the_cpu_stays_there(platforms):
     donated = nj.device_put(np.ones(3, np.float32), cpu)
     nj.jit(lambda x: x + 1, donate_argnums=0)(donated)
     assert donated.is_deleted()
+
+
+@pytest.mark.parametrize("file, words, remedy", [
+    ("junk", "file too short", "Install a release of the plugin"),
+    ("/nowhere.so", "No such file", "The plugin's file is not there"),
+    (np._core._multiarray_umath.__file__, "is no PJRT plugin: it exports", "Install a"),
+])
+def test_the_doctor_says_why_a_plugin_cannot_be_used(monkeypatch, tmp_path, file, words, remedy):
+    if file == "junk":
+        file = str(tmp_path / "junk.so")
+        (tmp_path / "junk.so").write_text("junk")
+    monkeypatch.setenv("NUMJET_PJRT_TPU", file)
+    lines = list(doctor.report())
+    at = lines.index(f"tpu: plugin {file}")
+    assert words in lines[at + 1] and "numjet.doctor" not in lines[at + 1]
+    assert lines[at + 2].strip().startswith(remedy) and "nvidia" not in lines[at + 2]
+
+
+def test_remedies_are_those_of_the_platform():
+    cuda, tpu = plugins.known("gpu"), plugins.known("tpu")
+    assert "nvidia-smi" in doctor._remedy(cuda, "No visible GPU devices.")
+    assert "/dev/accel" in doctor._remedy(tpu, "TPU initialization failed: No jellyfish device")
+    assert "Another process" in doctor._remedy(tpu, "The TPU is already in use by process 7")
+    assert "Install a release" in doctor._remedy(cuda, "x.so speaks PJRT 0.12; numjet knows")
+    assert "Update the driver" in doctor._remedy(cuda, "CUDA driver version is insufficient for")
