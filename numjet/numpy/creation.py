@@ -244,7 +244,14 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         kinds = {dtype_and_weak(v) for v in leaves}
         dtype = dtypes.canonical(dtypes.promote(*kinds)[0])
     with np.errstate(all="ignore"):
-        return _from_numpy(np.array(_plain(x)), dtype, False)
+        made = np.array(_plain(x))
+    if made.dtype == object:  # with a dtype and a shape, but no arrays: sparse ones, say
+        raise ValueError(
+            "array: setting an array element with a sequence. Values of type "
+            f"{type(leaves[0]).__name__} are no numbers and no arrays; make them arrays first."
+        )
+    with np.errstate(all="ignore"):
+        return _from_numpy(made, dtype, False)
 
 
 def _leaves_of(x: Any, out: list) -> None:

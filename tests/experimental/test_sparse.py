@@ -11,6 +11,7 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.experimental import sparse
 from numjet.experimental.sparse import BCOO, bcoo_fromdense, sparsify, todense
+from numjet.scipy.sparse import linalg
 
 rng = np.random.default_rng(0)
 DENSE = (rng.normal(size=(5, 7)) * (rng.random((5, 7)) < 0.4)).astype(np.float32)
@@ -62,7 +63,7 @@ def test_refusals():
     for shape in ((2, 4, 5), (3, 4), (4,)):
         with pytest.raises(ValueError, match="invalid data and indices"):
             BCOO((jnp.ones((2, 3)), jnp.zeros((2, 3, 1), int)), shape=shape)
-    with pytest.raises(NotImplementedError, match="would be dense"):
+    with pytest.raises(NotImplementedError, match="all elements would be stored"):
         M + 1.0
     with pytest.raises(NotImplementedError, match="rule for exp .* dense output"):
         sparsify(jnp.exp)(M)
@@ -270,3 +271,28 @@ def test_gathers_are_those_of_the_dense_array(n_batch, n_dense):
             jnp.asarray(CUBE), starts + 9, numbers, sizes, mode="clip"))
         with pytest.raises(NotImplementedError, match="out of bounds"):
             sparse.bcoo_gather(m, starts + 9, numbers, sizes)
+
+
+def test_solvers_take_sparse_matrices() -> None:
+    dense = np.diag(np.arange(1.0, 4)).astype(np.float32)
+    dense[0, 1] = dense[1, 0] = 0.5
+    b = jnp.array([1.0, 2.0, 3.0])
+    for matrix in (sparse.BCOO.fromdense(dense), sparse.BCSR.fromdense(dense)):
+        for solve in (linalg.cg, linalg.gmres, linalg.bicgstab):
+            np.testing.assert_allclose(solve(matrix, b)[0], np.linalg.solve(dense, b), rtol=1e-5)
+    with pytest.raises(TypeError, match="linear operator must be either a function or ndarray"):
+        linalg.cg(3.0, b)
+    with pytest.raises(ValueError, match="linear operator must be a square matrix"):
+        linalg.cg(np.ones((2, 3)), b)
+
+
+def test_sums_with_dense_arrays_are_dense_and_comparisons_refused() -> None:
+    mat = sparse.BCOO.fromdense(jnp.eye(2))
+    for total in (mat + jnp.ones((2, 2)), np.ones((3, 2, 2)) + mat):
+        np.testing.assert_array_equal(total, np.broadcast_to(np.eye(2) + 1, total.shape))
+    for wrong in (lambda: mat + 1, lambda: mat + jnp.ones(2), lambda: mat - jnp.ones((2, 2)),
+                  lambda: mat > 1, lambda: mat == mat):
+        with pytest.raises(NotImplementedError, match="todense"):
+            wrong()
+    with pytest.raises(ValueError, match="setting an array element with a sequence"):
+        jnp.asarray(mat)

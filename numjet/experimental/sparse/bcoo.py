@@ -202,8 +202,15 @@ class BCOO(JAXSparse):
     __truediv__ = lambda self, other: _op("multiply")(self, other, jnp.true_divide)
     __add__ = lambda self, other: _op("add")(self, other)
     __radd__ = lambda self, other: _op("add")(self, other)
-    __sub__ = lambda self, other: _op("add")(self, -other)
-    __rsub__ = lambda self, other: _op("add")(-self, other)
+    __sub__ = lambda self, other: _op("add")(self, -_sparse(other))
+    __rsub__ = lambda self, other: _op("add")(-self, _sparse(other))
+    __lt__ = lambda self, other: _compared("lt")
+    __le__ = lambda self, other: _compared("le")
+    __gt__ = lambda self, other: _compared("gt")
+    __ge__ = lambda self, other: _compared("ge")
+    __eq__ = lambda self, other: _compared("eq")
+    __ne__ = lambda self, other: _compared("ne")
+    __hash__ = None  # type: ignore[assignment]
     __neg__ = lambda self: _op("zero_map")(self, jnp.negative, linear=True)
     __abs__ = lambda self: _op("zero_map")(self, jnp.abs)
     __pow__ = lambda self, n: _op("power")(self, n)
@@ -215,6 +222,19 @@ OPERATIONS: dict[str, Callable] = {}
 
 def _op(name: str) -> Callable:
     return OPERATIONS[name]
+
+
+def _sparse(x: Any) -> Any:
+    if not isinstance(x, JAXSparse):
+        raise NotImplementedError("BCOO: Subtraction between sparse and dense array (todense()).")
+    return x
+
+
+def _compared(name: str) -> Any:
+    raise NotImplementedError(
+        f"BCOO: sparse rule for {name} is not implemented because it would result in dense output. "
+        "If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
+    )
 
 
 def _flatten(m: BCOO) -> tuple[tuple, tuple]:

@@ -187,14 +187,19 @@ def multiply(mat: Any, other: Any, combine: Callable = jnp.multiply) -> Any:
     return _with_dense(mat, other, combine)
 
 
-def add(mat: Any, other: Any) -> BCOO:
-    """The sum of two sparse arrays: the elements of both."""
+def add(mat: Any, other: Any) -> Any:
+    """The sum of two sparse arrays: the elements of both. A dense array and a sparse one of no
+    larger shape have a dense sum."""
     if not isinstance(other, JAXSparse):
         if isinstance(other, int | float) and other == 0:
             return mat
+        other = jnp.asarray(other)
+        if jnp.broadcast_shapes(mat.shape, other.shape) == other.shape:
+            return mat.todense() + other
         raise NotImplementedError(
-            "BCOO: addition of a sparse and a dense array is not implemented, the result would be "
-            "dense. Use todense()."
+            "BCOO: Addition between a sparse array X and a dense array Y is not implemented when "
+            f"the output shape is larger than Y.shape, here {other.shape}: all elements would be "
+            "stored. Use X.todense()."
         )
     if mat.shape != other.shape:
         raise ValueError(f"BCOO: shapes {mat.shape} and {other.shape} differ.")

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from numjet import lax, numpy as jnp
 from numjet.api.implicit import custom_linear_solve
 from numjet.base import tree
@@ -44,12 +46,19 @@ def _operator(name: str, what: str, matrix: Any) -> Callable:
     """The function of a matrix, or the function itself."""
     if callable(matrix):
         return matrix
-    array = jnp.asarray(matrix)
-    if array.ndim != 2 or array.shape[0] != array.shape[1]:
-        raise ValueError(
-            f"{name}: {what} must be a function or a square matrix, got shape {array.shape}."
+    shape = getattr(matrix, "shape", None)
+    if shape is None or not hasattr(matrix, "__matmul__"):
+        raise TypeError(
+            f"{name}: {what}, the linear operator must be either a function or ndarray: {matrix!r}."
+            " Sparse arrays will do, too."
         )
-    return lambda x: array @ x
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(
+            f"{name}: {what}, the linear operator must be a square matrix, but has shape: {shape}"
+        )
+    if isinstance(matrix, np.ndarray):
+        matrix = jnp.asarray(matrix)
+    return lambda x: matrix @ x
 
 
 def _conjugate_gradients(product: Any, b: Any, goal: Any, most: Any, inverse: Any) -> Any:
