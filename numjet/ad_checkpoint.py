@@ -44,6 +44,12 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     >>> print_saved_residuals(lambda x: jnp.sin(x), 1.0)  # doctest: +ELLIPSIS
     f32[] output of cos from ...:1:32 (<lambda>)
     """
+    for aval, told in _saved_residuals(f, *args, **kwargs):
+        print(aval.str_short(True), told)
+
+
+def _saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """What `print_saved_residuals` prints: the aval of each array, and where it comes from."""
     leaves, in_tree = _array_leaves("print_saved_residuals", (args, kwargs))
     flat = _Flat("print_saved_residuals", lambda a, k: f(*a, **k), in_tree)
 
@@ -57,8 +63,8 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     # Arguments first, then what is computed, in the order of the program.
     made = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
     order = {id(v): i for i, v in enumerate(made)}
-    for var in sorted(jaxpr.outvars, key=lambda v: order.get(id(v), -1)):
-        print(var.aval.str_short(True), _origin(f, jaxpr, var, [path for path, _ in paths]))
+    kept = sorted(jaxpr.outvars, key=lambda v: order.get(id(v), -1))
+    return [(v.aval, _origin(f, jaxpr, v, [path for path, _ in paths])) for v in kept]
 
 
 def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:

@@ -1,4 +1,5 @@
-"""tools/ecosystem_plugin.py: which tests a sample takes, and what it tells of their time."""
+"""tools/ecosystem_programs/ecosystem_plugin.py: which tests a sample takes, and what it tells
+of their time; what of the page stays."""
 
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ TOOLS = Path(__file__).resolve().parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
 
 import ecosystem  # noqa: E402
-import ecosystem_plugin  # noqa: E402
+from ecosystem_programs import ecosystem_plugin  # noqa: E402
 
 
 def chosen(names, count):
@@ -57,3 +58,16 @@ def test_processor_seconds_go_before_those_of_the_clock(tmp_path):
     ElementTree.ElementTree(suite).write(tmp_path / "report.xml")
     found = ecosystem.read(tmp_path / "report.xml")
     assert found == {"m::measured": ("passed", 0.25, ""), "m::not measured": ("passed", 4.0, "")}
+
+
+def test_a_section_written_by_hand_stays():
+    lines = ["# A", "", "## Other packages", "", "text", "", "## Tests that fail", "row"]
+    kept = ecosystem.kept_section("## Other packages", lines)
+    assert kept == lines[2:6] and ecosystem.kept_section("## None", lines) == []
+
+
+def test_what_libraries_import_is_not_hidden_by_a_tool():
+    """The folder that runs see holds the plugin and programs alone (numba imports `coverage`)."""
+    seen = {path.stem for path in (TOOLS / "ecosystem_programs").glob("*.py")}
+    assert "ecosystem_plugin" in seen
+    assert all(name.endswith("_examples") for name in seen - {"ecosystem_plugin"})

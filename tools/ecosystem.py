@@ -33,7 +33,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
-from ecosystem_plugin import digest
+from ecosystem_programs.ecosystem_plugin import digest
 
 ROOT = Path(__file__).resolve().parents[1]
 VENVS = ROOT / ".venvs"
@@ -239,7 +239,8 @@ def run(library: Library, side: str, tests: tuple[str, ...], sample: int = 0, fi
     report.unlink(missing_ok=True)
     paths = [base / test for test in tests]
     environment = {**os.environ, "EINOPS_TEST_BACKENDS": "numpy,jax",
-                   "PYTHONPATH": str(ROOT / "tools")}
+                   # Not tools/ itself: its coverage.py would be what numba imports.
+                   "PYTHONPATH": str(ROOT / "tools" / "ecosystem_programs")}
     # Sources that cannot be written beside are compiled at every import.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if sample:
@@ -311,6 +312,14 @@ def sample_rows(libraries: tuple[Library, ...], before: list[str]) -> list[str]:
         rows.append(f"| {library.name} | {len(both)} | {failed} | {times[0]:.2f} | {times[1]:.2f} "
                     f"| {times[2]:.2f} | {times[0] / times[2]:.2f} | {times[1] / times[2]:.2f} |")
     return rows
+
+
+def kept_section(title: str, before: list[str]) -> list[str]:
+    """The lines of a section that is written by hand, as `before` has them."""
+    if title not in before:
+        return []
+    rest = before[before.index(title) :]
+    return rest[: next((i for i, x in enumerate(rest) if i and x.startswith("## ")), len(rest))]
 
 
 def page(libraries: tuple[Library, ...]) -> str:
@@ -390,6 +399,7 @@ def page(libraries: tuple[Library, ...]) -> str:
         "|---|---|---|---|---|---|---|---|",
         *sample_rows(libraries, before),
         "",
+        *kept_section("## Other packages", before),
         "## Tests that fail",
         "",
         "| library | tests | for example | why |",

@@ -17,6 +17,7 @@ from numjet import numpy as jnp
 from numjet.base.config import trace_key
 from numjet.core import dtypes
 from numjet.flatten_util import ravel_pytree
+from numjet.numpy.promote import as_arrays, promote_dtypes
 
 _HERE = "numjet.as_jax.beside:"
 _STAND_INS = "numjet.as_jax.stand_ins:"
@@ -86,6 +87,15 @@ def promote_dtypes_inexact(*args: Any) -> list[Any]:
     found = jnp.result_type(*args)
     to = found if dtypes.is_inexact(found) else jnp.promote_types(found, float)
     return [jnp.asarray(x, to) for x in args]
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """Arrays of the dtype that `args` promote to, complex.
+
+    >>> print(promote_dtypes_complex(1, jnp.zeros(1, jnp.float16))[0].dtype)
+    complex64
+    """
+    return promote_dtypes(*as_arrays("promote_dtypes_complex", *args, 0j))[:-1]
 
 
 def ravel_first_arg(f: Callable, unravel: Callable, debug_info: Any) -> Callable:

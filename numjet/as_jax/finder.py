@@ -20,6 +20,8 @@ from types import ModuleType
 from typing import Any
 
 from numjet.as_jax import namespaces, private
+from numjet.core.array import Array
+from numjet.core.trace import Tracer
 
 # The version of JAX whose names and behaviour these are.
 JAX_VERSION = "0.10.2"
@@ -191,3 +193,16 @@ def activate() -> None:
         del sys.modules[name]
     for name in ("jax", "jaxlib"):
         importlib.import_module(name)
+    _name_classes()
+
+
+def _name_classes() -> None:
+    """Give the classes of arrays JAX's modules: libraries (autoray, PennyLane, opt_einsum) tell by
+    the first word of `type(x).__module__` whose array x is."""
+    kinds = [Array]
+    for kind in kinds:
+        if kind.__module__.startswith("numjet."):
+            tracer = issubclass(kind, Tracer)
+            below = "jax._src.core" if tracer else "jaxlib._jax"
+            kind.__module__ = "jax" if kind is Array else below
+        kinds += kind.__subclasses__()

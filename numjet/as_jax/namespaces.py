@@ -27,6 +27,20 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
+    "jax.experimental.pallas.ops": {},
+    "jax.experimental.pallas.ops.tpu": {},
+    "jax.experimental.pallas.ops.tpu.megablox": {"gmm": "numjet.as_jax.stand_ins:gmm"},
+    "jax.experimental.pallas.ops.tpu.splash_attention": {},
+    **{
+        f"jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_{part}": dict.fromkeys(
+            names.split(), "numjet.as_jax.stand_ins:splash_attention"
+        )
+        for part, names in (
+            ("kernel", "BlockSizes SegmentIds make_splash_mha make_splash_mha_single_device "
+             "make_splash_mqa make_splash_mqa_single_device"),
+            ("mask", "CausalMask FullMask LocalMask MultiHeadMask NumpyMask make_causal_mask"),
+        )
+    },
     "jax.extend.ifrt_programs": {"ifrt_programs": "numjet.as_jax.stand_ins:IfrtPrograms"},
     "jax.lib": {},
     "jax.ops": {

@@ -20,7 +20,8 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.trace import EVAL, current_trace
-from numjet.numpy import result_type
+from numjet.lax import dot_general, ragged_dot
+from numjet.numpy import einsum, result_type, swapaxes
 
 
 # ------------------------------------------------------------------ lines in messages
@@ -271,6 +272,14 @@ def colocated_python(fun: Callable) -> Callable:
     )
 
 
+def splash_attention(*_: Any, **__: Any) -> Any:
+    """Raises NotImplementedError: these kernels, their masks and sizes of blocks are for TPUs."""
+    raise NotImplementedError(
+        "splash_attention is a kernel for TPUs, which numjet does not have. Use "
+        "jax.nn.dot_product_attention (mask=..., is_causal=True, local_window_size=...)."
+    )
+
+
 # ------------------------------------------------------------------ values and avals
 def physical_aval(aval: Any) -> Any:
     """The aval of the memory of values of `aval`."""
@@ -359,6 +368,67 @@ def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict
 def to_complex_dtype(dtype: Any) -> np.dtype:
     """The complex dtype whose parts hold numbers of `dtype`."""
     return np.dtype(result_type(dtype, np.complex64))
+
+
+# ------------------------------------------------------------------ products
+# Finders of paths for sizes of other kinds than numbers: opt_einsum's takes them all.
+einsum_handlers: dict[type, Callable] = {}
+
+
+def einsum_of_path(
+    operands: Iterable[Any],
+    contractions: Iterable[tuple],
+    precision: Any,
+    preferred_element_type: Any,
+    _dot_general: Callable = dot_general,
+    out_sharding: Any = None,
+) -> Any:
+    """The sum of products that opt_einsum's list of contractions describes, in its order.
+
+    operands: arrays. contractions: tuples that begin with the positions of what is multiplied
+    (which leaves the list; the result is put at its end), the letters that are summed over, and the
+    subscripts. precision, preferred_element_type, _dot_general, out_sharding: as in `einsum`.
+    """
+    left, asked = list(operands), list(contractions)
+    for k, (positions, _, subscripts, *_) in enumerate(asked):
+        chosen = [left.pop(i) for i in positions]
+        left.append(
+            einsum(
+                subscripts, *chosen, precision=precision, _dot_general=_dot_general,
+                preferred_element_type=preferred_element_type,
+                out_sharding=out_sharding if k == len(asked) - 1 else None,
+            )
+        )  # fmt: skip
+    return left[0]
+
+
+def gmm(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    preferred_element_type: Any = np.float32,
+    tiling: Any = (128, 128, 128),
+    group_offset: Any = None,
+    existing_out: Any = None,
+    transpose_rhs: bool = False,
+    interpret: bool = False,
+) -> Array:
+    """The rows of `lhs` [m, k], in groups one behind the other, times a matrix for each group.
+
+    rhs: [groups, k, n], or [groups, n, k] with `transpose_rhs`. group_sizes: [groups], integers;
+    rows behind the last group give 0. preferred_element_type: dtype of the result. tiling and
+    interpret say how a TPU does it, and change nothing. NotImplementedError for `group_offset` and
+    `existing_out`, parts of a product over several devices.
+    """
+    if group_offset is not None or existing_out is not None:
+        raise NotImplementedError(
+            "gmm: there is no group_offset and no existing_out. Give the groups that rhs has, and "
+            "add the results up."
+        )
+    matrices = swapaxes(rhs, 1, 2) if transpose_rhs else rhs
+    return ragged_dot(
+        lhs, matrices, group_sizes, preferred_element_type=np.dtype(preferred_element_type)
+    )
 
 
 # ------------------------------------------------------------------ tests

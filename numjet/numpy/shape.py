@@ -87,10 +87,10 @@ def reshape(
 ) -> Any:
     """The elements of `a` in another shape.
 
-    a: an array of any dtype. shape: an integer or a tuple, with as many elements; one length may be
-    -1 and follows from the others. order: in which elements are read and written: 'C' row by row,
-    'F' column by column. copy: has no effect. out_sharding: the layout of the result. Always a new
-    Array, which may share memory; but what NumPy's own reshape gives, and raises, for a NumPy
+    a: an array of any dtype. shape: an integer or several, with as many elements; one length may
+    be -1 and follows from the others. order: in which elements are read and written: 'C' row by
+    row, 'F' column by column. copy: has no effect. out_sharding: the layout of the result. Always
+    a new Array, which may share memory; but what NumPy's own reshape gives, and raises, for a NumPy
     array, as in JAX: under a transformation too it is a value. TypeError for a shape of another
     size, ConcretizationTypeError for a traced one, NotImplementedError for other orders.
 
@@ -136,7 +136,11 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
     if type(new) is int:
         new = (new,)
     elif isinstance(new, (Array, np.ndarray, np.generic)) or not isinstance(new, Sequence):
-        new = (new,) if not getattr(new, "ndim", False) else tuple(np.asarray(new).tolist())
+        ndim = getattr(new, "ndim", None)
+        if ndim is None and isinstance(new, Iterable):
+            new = tuple(new)
+        else:
+            new = tuple(np.asarray(new).tolist()) if ndim else (new,)
     sizes = []
     for n in new:
         if type(n) is not int:

@@ -93,6 +93,23 @@ def test_classes_that_libraries_print_have_jaxs_modules(seen):
     assert seen["shown"] == ["<class 'jax.dtypes.prng_key'>", "<class 'jax.dtypes.extended'>"]
 
 
+def test_arrays_tell_whose_they_are_by_the_module_of_their_class():
+    seen = report("""
+        import numjet.as_jax
+        import pickle, jax, jax.numpy as jnp
+        kinds = [jnp.ones(2), jnp.ones((300, 300)) + 1, jax.random.key(0)]
+        jax.jit(lambda x: kinds.append(x))(1.0)
+        jax.vmap(lambda x: kinds.append(x))(jnp.ones(2))
+        jax.grad(lambda x: (kinds.append(x), x)[1])(1.0)
+        jax.jvp(lambda x: (kinds.append(x), x)[1], (1.0,), (1.0,))
+        out["modules"] = [type(x).__module__.partition(".")[0] for x in kinds]
+        out["class"] = [str(type(kinds[0])), jax.Array.__module__]
+        out["pickled"] = pickle.loads(pickle.dumps(type(kinds[0]))) is type(kinds[0])
+    """)
+    assert seen["modules"] == ["jaxlib"] * 3 + ["jax"] * 4
+    assert seen["class"] == ["<class 'jaxlib._jax.ArrayImpl'>", "jax"] and seen["pickled"]
+
+
 def test_unknown_names_say_what_to_do(seen):
     public, private, module, underscore, absent = seen["unknown"]
     where = "AttributeError: module 'jax"

@@ -199,6 +199,37 @@ assert refused(util.merge_lists, which, [2], [1]) and refused(util.merge_lists, 
 assert refused(util.partition_list, [True], values)
 jax.devices()
 assert xla_bridge.backends_are_initialized() is True
+
+import opt_einsum
+from jax._src.ad_checkpoint import saved_residuals
+from jax._src.numpy.einsum import _default_poly_einsum_handler, _einsum
+from jax._src.numpy.util import promote_dtypes_complex
+from jax.experimental.pallas.ops.tpu.megablox import gmm
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask
+
+found = promote_dtypes_complex(1, np.float32(2), jnp.ones(2, "bfloat16"))
+assert [x.dtype for x in found] == [np.complex64] * 3 and not found[0].weak_type
+assert promote_dtypes_complex(1.0)[0].weak_type
+a, b, c = [np.arange(1.0, 1 + n * m, dtype=np.float32).reshape(n, m)
+           for n, m in ((2, 3), (3, 4), (4, 2))]
+assert _default_poly_einsum_handler is opt_einsum.contract_path
+operands, steps = opt_einsum.contract_path("ij,jk,kl->il", a, b, c, einsum_call=True)
+steps = [(positions, frozenset(gone), text) for positions, gone, text, *_ in steps]
+calls = []
+def product(*args, **kwargs):
+    calls.append(1)
+    return jax.lax.dot_general(*args, **kwargs)
+np.testing.assert_allclose(_einsum(operands, steps, None, None, product), a @ b @ c, rtol=1e-6)
+assert len(calls) == 2
+sizes = jnp.array([1, 1])
+rhs = np.stack([b, 2 * b])
+np.testing.assert_allclose(gmm(a, rhs, sizes), np.stack([a[0] @ b, 2 * a[1] @ b]), rtol=1e-6)
+turned = gmm(a.astype(np.float16), rhs.swapaxes(1, 2), sizes, np.float16, transpose_rhs=True)
+assert turned.dtype == np.float16 and turned[1, 0] == gmm(a, rhs, sizes)[1, 0]
+assert refused(lambda: gmm(a, rhs, sizes, existing_out=a), error=NotImplementedError)
+assert refused(splash_attention_mask.CausalMask, (8, 8), error=NotImplementedError)
+(kept, told), = saved_residuals(lambda x: jnp.sin(x), jnp.ones(2))
+assert kept.shape == (2,) and told.startswith("output of cos from")
 print("done")
 """
 

@@ -252,6 +252,23 @@ def test_layouts_are_jaxs():
     assert not found, "\n".join(f"{n}: {t}" for n, t in found.items())
 
 
+def test_a_batch_axis_of_length_1_stands_for_all():
+    """Functions that need not spread it leave it, as JAX's do (shapes measured there)."""
+    data, indices = jnp.array([[1.0, 2.0, 3.0]]), jnp.array([[[0], [2], [2]]])
+    m = sparse.BCOO((data, indices), shape=(2, 3))
+    for made, rows in ((sparse.bcoo_sum_duplicates(m), 2), (sparse.bcoo_sort_indices(m), 3),
+                       (sparse.bcoo_sum_duplicates(m, nse=5), 5),
+                       (sparse.bcoo_rev(m, (1,)), 3), (sparse.bcoo_rev(m, (0,)), 3),
+                       (sparse.bcoo_transpose(m, permutation=(0, 1)), 3)):
+        assert made.data.shape == (1, rows) and made.indices.shape == (1, rows, 1)
+        want = [[5, 0, 1]] * 2 if made.indices[0, 0, 0] == 2 else [[1, 0, 5]] * 2
+        np.testing.assert_array_equal(made.todense(), want)
+    twice = jnp.concatenate([indices, indices[:, ::-1]])
+    mixed = sparse.bcoo_sum_duplicates(sparse.BCOO((data, twice), shape=(2, 3)))
+    assert mixed.data.shape == (2, 2)
+    np.testing.assert_array_equal(mixed.todense(), [[1, 0, 5], [3, 0, 3]])
+
+
 @pytest.mark.parametrize("n_batch, n_dense", [(0, 0), (1, 0), (0, 1), (0, 3)])
 def test_gathers_are_those_of_the_dense_array(n_batch, n_dense):
     m = BCOO.fromdense(CUBE, n_batch=n_batch, n_dense=n_dense)

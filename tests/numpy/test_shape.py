@@ -520,6 +520,15 @@ def test_a_numpy_array_is_reshaped_by_numpy():
         jnp.reshape(x, (4, 2))
 
 
+def test_a_shape_may_be_any_iterable_of_integers():
+    x = jnp.arange(6)
+    for shape in (map(int, "23"), (n for n in (2, -1)), {2: 0, 3: 0}.keys()):
+        assert jnp.reshape(x, shape).shape == (2, 3)
+    assert x.reshape(n for n in (3, 2)).shape == (3, 2)
+    with pytest.raises(TypeError, match="concrete values of integer type"):
+        jnp.reshape(x, (n for n in (2.0, 3)))
+
+
 def test_one_element_fills_every_shape_it_is_resized_to():
     for shape in ((), (1,), (5,), (2, 3), 4):
         for value in (7, np.array([[2.5]], np.float32), True):

@@ -337,6 +337,15 @@ def bcoo_todense(mat: BCOO) -> Array:
 
 def spread_batch(mat: BCOO) -> tuple[Any, Any]:
     """Data and indices with all batch axes at their full sizes: one of size 1 stands for all."""
-    batch = mat.shape[: mat.n_batch]
+    return _with_batch(mat, mat.shape[: mat.n_batch])
+
+
+def joined_batch(mat: BCOO) -> tuple[Any, Any]:
+    """Data and indices with the same sizes of batch axes: 1 where one stands for all in both."""
+    shapes = [x.shape[: mat.n_batch] for x in (mat.data, mat.indices)]
+    return _with_batch(mat, jnp.broadcast_shapes(*shapes))
+
+
+def _with_batch(mat: BCOO, batch: tuple[int, ...]) -> tuple[Any, Any]:
     return (jnp.broadcast_to(mat.data, (*batch, *mat.data.shape[len(batch) :])),
             jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[len(batch) :])))  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.experimental.sparse.bcoo import BCOO, over_batch, spread_batch
+from numjet.experimental.sparse.bcoo import BCOO, joined_batch, over_batch, spread_batch
 
 
 class SparseEfficiencyError(ValueError):
@@ -209,7 +209,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     kinds = [(a >= batch) + (a >= last) for a in order]
     if kinds != sorted(kinds):
         mat, batch, last = flat(mat), 0, mat.ndim
-    data, indices = spread_batch(mat)
+    data, indices = mat.data, mat.indices
     sparse = [a - batch for a in order[batch:last]]
     data = data.transpose([*order[:batch], batch, *[a - last + batch + 1 for a in order[last:]]])
     indices = indices.transpose([*order[:batch], batch, batch + 1])[..., np.asarray(sparse, int)]
@@ -515,7 +515,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     """
     turned = {operator.index(a) % operand.ndim for a in dimensions}
     batch, last = operand.n_batch, operand.n_batch + operand.n_sparse
-    data, indices = spread_batch(operand)
+    data, indices = operand.data, operand.indices
     leading = [a for a in turned if a < batch]
     sizes = sparse_sizes(operand)
     for a in turned:
@@ -598,7 +598,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
         order = jnp.lexsort([indices[:, a] for a in reversed(range(mat.n_sparse))])
         return data[order], indices[order]
 
-    data, indices = over_batch(core, mat.n_batch)(*spread_batch(mat))
+    data, indices = over_batch(core, mat.n_batch)(*joined_batch(mat))
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True,
                 unique_indices=mat.unique_indices)
 
