@@ -226,7 +226,9 @@ def _op(name: str) -> Callable:
 
 def _sparse(x: Any) -> Any:
     if not isinstance(x, JAXSparse):
-        raise NotImplementedError("BCOO: Subtraction between sparse and dense array (todense()).")
+        raise NotImplementedError(
+            "BCOO: Subtraction between sparse and dense array is not implemented. Use todense()."
+        )
     return x
 
 
