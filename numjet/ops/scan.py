@@ -66,7 +66,7 @@ def as_program(
         primitive.name,
         avals,
         *[v for v in params.values() if not isinstance(v, ClosedJaxpr)],
-        *[id(v) for v in params.values() if isinstance(v, ClosedJaxpr)],
+        *[id(v if v.consts else v.jaxpr) for v in params.values() if isinstance(v, ClosedJaxpr)],
     )
     found = jaxpr.cache.get(key)
     if found is None:

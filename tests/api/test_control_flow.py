@@ -10,7 +10,7 @@ from oracle import run_in_oracle
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import lax
+from numjet import cpu, lax
 
 CASES = """
 def cases(jx, jnp, lax):
@@ -361,3 +361,24 @@ def test_a_body_may_change_state_that_a_second_trace_would_meet() -> None:
         return c * TWO, nj.random.uniform(key)
 
     assert float(lax.scan(body, 1.0, None, 3)[0]) == 8
+
+
+def test_loops_outside_jit_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list = []
+    real = cpu.compile
+    monkeypatch.setattr(cpu, "compile", lambda *args: made.append(args) or real(*args))
+
+    def body(carry, x):
+        return carry + x, carry * x
+
+    def goes_on(state):
+        return state[0] < 5
+
+    def step(state):
+        return state[0] + 1, state[1] * 2
+
+    x, xs = jnp.arange(3.0), jnp.ones((4, 3))
+    for _ in range(3):
+        np.testing.assert_array_equal(lax.scan(body, x, xs)[0], [4, 5, 6])
+        np.testing.assert_array_equal(lax.while_loop(goes_on, step, (0, x))[1], [0, 32, 64])
+    assert len(made) == 2
