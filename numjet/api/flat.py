@@ -10,7 +10,7 @@ from typing import Any
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.refs import Ref, hold, refuse_returned
-from numjet.ops.control import name_of as name_of
+from numjet.ops.bodies import name_of as name_of
 
 # What functools.wraps copies, and what Python lets a function have there.
 _KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}

@@ -17,7 +17,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.ops.arithmetic import neg, sub
-from numjet.ops.control import split
+from numjet.ops.bodies import split
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import hoist_consts, stage

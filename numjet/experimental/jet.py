@@ -30,8 +30,8 @@ from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, zeros
 from numjet.core.trace import Trace, Tracer, aval_of, current_trace, set_trace, user_source
+from numjet.ops.bodies import fixed_point, split
 from numjet.ops.cond import cond_p
-from numjet.ops.control import fixed_point, split
 from numjet.ops.conv import conv_general_dilated_p
 from numjet.ops.jit_call import call, jit_p
 from numjet.ops.scan import scan_p

@@ -20,7 +20,7 @@ from numjet.core.refs import RefUse
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.control import flatten_values, leaf_path, name_of, stage_once
+from numjet.ops.bodies import flatten_values, leaf_path, name_of, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front

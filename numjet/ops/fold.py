@@ -12,7 +12,7 @@ from numjet.base import tree
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.structural import broadcast_in_dim
-from numjet.ops.control import stage_tree
+from numjet.ops.bodies import stage_tree
 from numjet.ops.shape import cut, reshape
 from numjet.transforms.batch import Axis, batch_jaxpr
 

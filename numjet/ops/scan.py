@@ -23,7 +23,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.refs import RefUse
 from numjet.core.structural import add_any, convert, instantiate, moveaxis, zeros
 from numjet.core.trace import aval_of, set_trace
-from numjet.ops.control import (
+from numjet.ops.bodies import (
     check_carry,
     convert_all,
     fixed_point,

@@ -10,7 +10,7 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.core.array import as_array
-from numjet.ops.control import flattened, name_of
+from numjet.ops.bodies import flattened, name_of
 from numjet.ops.scan import scan
 from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
 from numjet.ops.slicing import slice_in_dim

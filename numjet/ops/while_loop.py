@@ -24,7 +24,7 @@ from numjet.core.shared import Flow
 from numjet.core.structural import broadcast_in_dim, convert, instantiate
 from numjet.core.trace import Trace, aval_of, concrete_or_none, current_trace, set_trace
 from numjet.ops.arithmetic import add
-from numjet.ops.control import (
+from numjet.ops.bodies import (
     add_inputs,
     check_carry,
     convert_all,

@@ -197,7 +197,7 @@ def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 
 def draw(seed: int) -> programs.Program:
     """The program of a seed."""
-    from fuzzing import arrays, control, statements  # noqa: F401 - they register
+    from fuzzing import arrays, nested, statements  # noqa: F401 - they register
 
     rng = np.random.default_rng(seed)
     x64 = bool(rng.random() < 0.4)

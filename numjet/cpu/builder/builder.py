@@ -16,8 +16,8 @@ reports that), or a `yield_` whose types differ from the carried values.
 
 from __future__ import annotations
 
-from numjet.cpu.builder.control import Branch, ControlWriter, Loop, While
 from numjet.cpu.builder.module import Module
+from numjet.cpu.builder.structured import Branch, ControlWriter, Loop, While
 from numjet.cpu.builder.types import (
     TYPES,
     TypeInfo,

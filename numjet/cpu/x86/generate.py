@@ -27,9 +27,9 @@ from numjet.cpu.x86.middle.sink import sink
 from numjet.cpu.x86.select import (
     arithmetic,
     compare,
-    control,
     convert,
     intrinsics,
+    jumps,
     lanes,
     memory,
     reduce,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numjet.cpu.builder.module import Module as Writing
 
 # Loaded for the operations they register.
-_FAMILIES = (arithmetic, compare, control, convert, intrinsics, lanes, memory, reduce, scalar)
+_FAMILIES = (arithmetic, compare, jumps, convert, intrinsics, lanes, memory, reduce, scalar)
 
 # Why texts were left to LLVM, and how many; for those who widen the generator.
 refused: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.parse import parse
 from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
 from numjet.cpu.x86.generate import prepared, selected
-from numjet.cpu.x86.select.control import Branch, Call, branch, call, leap, leave
+from numjet.cpu.x86.select.jumps import Branch, Call, branch, call, leap, leave
 from numjet.cpu.x86.select.select import Selector
 
 _GENERAL = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()

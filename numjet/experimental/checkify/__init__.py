@@ -30,7 +30,7 @@ from numjet.experimental.checkify.sites import (
     last_failing,
 )
 from numjet.lax import dynamic_index_in_dim
-from numjet.ops.control import name_of
+from numjet.ops.bodies import name_of
 from numjet.transforms.stage import stage
 
 # A kind of error that can be asked for; the sets below hold them.

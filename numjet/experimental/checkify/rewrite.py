@@ -32,7 +32,7 @@ from numjet.experimental.checkify.sites import (
     check_p,
 )
 from numjet.numpy import any as jnp_any, argmax, asarray, isnan, logical_and, stack, take, where
-from numjet.ops.control import split
+from numjet.ops.bodies import split
 from numjet.ops.indexing import GatherScatterMode
 from numjet.transforms.stage import stage_closed
 

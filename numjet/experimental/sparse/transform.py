@@ -20,8 +20,8 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.sparse import layouts, operations as ops
 from numjet.experimental.sparse.bcoo import BCOO, JAXSparse
+from numjet.ops.bodies import flatten_values
 from numjet.ops.composed import composed
-from numjet.ops.control import flatten_values
 from numjet.transforms.custom_rules import run_call
 from numjet.transforms.stage import stage
 

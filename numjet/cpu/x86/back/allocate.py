@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 
 from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR
-from numjet.cpu.x86.select.control import Call
+from numjet.cpu.x86.select.jumps import Call
 from numjet.cpu.x86.select.select import FRAME, Selector
 
 RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)

@@ -15,7 +15,7 @@ from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.instructions import Br, CondBr
 from numjet.cpu.x86.front.parse import Block
 from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
-from numjet.cpu.x86.select.control import Branch, Call, Copy, branch, call, leap, leave
+from numjet.cpu.x86.select.jumps import Branch, Call, Copy, branch, call, leap, leave
 from numjet.cpu.x86.select.select import Selector, successors
 
 _MOV = GPR["mov"]

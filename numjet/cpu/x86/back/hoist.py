@@ -14,7 +14,7 @@ from numjet.cpu.x86.back.allocate import Allocation
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.types import VECTOR
-from numjet.cpu.x86.select.control import call
+from numjet.cpu.x86.select.jumps import call
 from numjet.cpu.x86.select.select import Loop, Selector, Span, successors
 
 _SHAPES = {forms.v3c: forms.v3, forms.v3ct: forms.v3t, forms.vreadc: forms.vread}

@@ -6,7 +6,7 @@ from numjet.cpu.x86.back.allocate import SCRATCH, Allocation
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import forms
 from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
-from numjet.cpu.x86.select.control import branch, call, leap, leave
+from numjet.cpu.x86.select.jumps import branch, call, leap, leave
 from numjet.cpu.x86.select.select import FRAME, Selector, Span
 
 

@@ -609,7 +609,7 @@ class Selector:
                     self.flush()
 
     def terminate(self, block: Block) -> None:
-        """The last instruction of a block; in `control`."""
+        """The last instruction of a block; in `jumps`."""
         HANDLERS[GENERAL][block.term.op](self, block.term)
 
     def write(self, instruction: Instruction) -> None:

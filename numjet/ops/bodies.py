@@ -1,5 +1,10 @@
-"""What the control-flow primitives share: tracing user functions over pytrees to jaxprs, checking
-that carries keep their type, flags of carries and operands, rearranging jaxprs."""
+"""The functions inside loops and branches: staged over pytrees to jaxprs, their carries checked.
+
+For the control-flow primitives (`cond`, `while_loop`, `scan`, `fold`) and what is made like them. A
+function is staged once for a structure and avals (`stage_once`); `check_carry` and `strengthen` see
+that a carry keeps its type; `permute`, `add_inputs` and `fixed_point` are what their rules need to
+rearrange jaxprs. What would break it: a cached jaxpr that depends on more than its key says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of what ends blocks, of values that meet in blocks, and of calls.
+"""Selection of jumps: what ends blocks, the values that meet where they lead, and calls.
 
 A block's last instruction becomes one `Branch`, with the copies that each way needs: `finish`
 decides how blocks follow each other. Comparisons that only a branch or a choice reads are written
