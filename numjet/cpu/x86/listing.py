@@ -7,7 +7,7 @@ frames and what calls keep are named, not spelled.
 from __future__ import annotations
 
 from numjet.cpu.x86.back.opcodes import CONDITIONS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.parse import parse
 from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
 from numjet.cpu.x86.generate import prepared, selected
@@ -16,11 +16,12 @@ from numjet.cpu.x86.select.select import Selector
 
 _GENERAL = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
 _CONDITIONS = {number: name for name, number in CONDITIONS.items()}
-# Where the length of a shape's vectors stands in its instructions.
+# Where the length of a format's vectors stands in its instructions.
 _LENGTHS = {
-    forms.v3: 7, forms.v3t: 7, forms.vout: 7, forms.vread: 7, forms.v3m: 7, forms.v3mt: 7,
-    forms.vstore: 7, forms.vreadm: 7, forms.v3c: 7, forms.v3ct: 7, forms.vreadc: 7,
-    forms.vmove: 4, forms.v3s: 4, forms.vgather: 5, forms.vscatter: 5,
+    formats.v3: 7, formats.v3t: 7, formats.vout: 7, formats.vread: 7, formats.v3m: 7,
+    formats.v3mt: 7, formats.vstore: 7, formats.vreadm: 7, formats.v3c: 7, formats.v3ct: 7,
+    formats.vreadc: 7,
+    formats.vmove: 4, formats.v3s: 4, formats.vgather: 5, formats.vscatter: 5,
 }  # fmt: skip
 
 
@@ -49,25 +50,25 @@ def _function(s: Selector, at: list[int]) -> str:
 
 
 def _line(s: Selector, at: list[int], m: tuple) -> str:
-    shape = m[0]
-    if shape is branch:
+    format = m[0]
+    if format is branch:
         return f"    {_branch(s, m[1])}"
-    if shape is call:
+    if format is call:
         return f"    {_call(s, at, m[1])}"
-    if shape is leap:
+    if format is leap:
         return f"    j{_CONDITIONS[m[1]]} .{s.function.blocks[m[2]].label}"
-    if shape is leave:
+    if format is leave:
         return "    ret"
-    writes, reads, memory = forms.ROLES[shape]
-    length = m[_LENGTHS[shape]] if shape in _LENGTHS else 0
+    writes, reads, memory = formats.ROLES[format]
+    length = m[_LENGTHS[format]] if format in _LENGTHS else 0
     named = [_register(s, at, m[k], length) for k in sorted({*writes, *reads}) if m[k] >= 0]
     if memory:
         named.append(_memory(s, at, m[memory], length))
     constants = [x for x in m[2:] if isinstance(x, bytes)]
     named += ["0x" + data[::-1].hex() for data in constants]
-    if shape is forms.gconst:
+    if format is formats.gconst:
         named.append(hex(m[2]))
-    name = m[1].name.removesuffix("_s") if hasattr(m[1], "name") else shape.__name__
+    name = m[1].name.removesuffix("_s") if hasattr(m[1], "name") else format.__name__
     return f"    {name} {', '.join(named)}"
 
 

@@ -11,7 +11,7 @@ from numjet.cpu.x86.back import encode
 from numjet.cpu.x86.back.allocate import ARGUMENTS, RBP, RSP, Allocation
 from numjet.cpu.x86.back.encode import GPR, OPS, Code
 from numjet.cpu.x86.back.opcodes import CONDITIONS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Br, CondBr
 from numjet.cpu.x86.front.parse import Block
 from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
@@ -177,8 +177,8 @@ class Finisher:
             if to >= 0:
                 encode.gm(self.code, _MOV, to, RBP, None, 1, offset)
             else:
-                encode.gm(self.code, _MOV, forms.SCRATCH, RBP, None, 1, offset)
-                self._store_slot(GENERAL, -2 - to, forms.SCRATCH)
+                encode.gm(self.code, _MOV, formats.SCRATCH, RBP, None, 1, offset)
+                self._store_slot(GENERAL, -2 - to, formats.SCRATCH)
 
     # -- copies
 
@@ -296,8 +296,8 @@ class Finisher:
             else:
                 encode.gr(code, GPR["xor"], to, to, 4)
         elif cls == MASK:
-            encode.move_constant(code, forms.SCRATCH, constant.mask())
-            encode.rr(code, OPS["kmovq_r"], to, 0, forms.SCRATCH)
+            encode.move_constant(code, formats.SCRATCH, constant.mask())
+            encode.rr(code, OPS["kmovq_r"], to, 0, formats.SCRATCH)
         else:
             at = [to, 0]
 
@@ -314,8 +314,8 @@ class Finisher:
         for x, size, number, target, copies in made.cases:
             register = self.at[x]
             if register < 0:
-                self._load_slot(GENERAL, forms.SCRATCH, -2 - register)
-                register = forms.SCRATCH
+                self._load_slot(GENERAL, formats.SCRATCH, -2 - register)
+                register = formats.SCRATCH
             encode.gr(code, GPR["cmpi"], 0, register, size, number)
             code.jump_if(_EQUAL, self._way(copies, target))
         if made.condition < 0:
@@ -374,7 +374,7 @@ class Finisher:
         elif made.symbol:
             code.call_symbol(made.symbol)
         else:
-            encode.gr(code, GPR["call_r"], 0, forms.SCRATCH)
+            encode.gr(code, GPR["call_r"], 0, formats.SCRATCH)
         if made.result >= 0:
             self._result(made)
         for r, slot in made.saved:
@@ -394,7 +394,7 @@ class Finisher:
         general = 0
         if made.register >= 0:
             # Before the arguments: it may lie in one of their registers.
-            self.move(GENERAL, forms.SCRATCH, self.at[made.register])
+            self.move(GENERAL, formats.SCRATCH, self.at[made.register])
         for d, source, value, type in made.arguments:
             if type.cls == GENERAL:
                 general += 1
@@ -416,8 +416,8 @@ class Finisher:
         """An argument on the stack."""
         register = self.at[source] if source >= 0 else -2
         if register < 0:
-            self._place(forms.SCRATCH, d, source, value, type)
-            register = forms.SCRATCH
+            self._place(formats.SCRATCH, d, source, value, type)
+            register = formats.SCRATCH
         encode.gm(self.code, GPR["mov_s"], register, RSP, None, 1, place)
 
     def _result(self, made: Call) -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.allocate import Allocation
 from numjet.cpu.x86.back.encode import OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.types import VECTOR
 from numjet.cpu.x86.select.jumps import call
 from numjet.cpu.x86.select.select import Loop, Selector, Span, successors
 
-_SHAPES = {forms.v3c: forms.v3, forms.v3ct: forms.v3t, forms.vreadc: forms.vread}
+_SHAPES = {formats.v3c: formats.v3, formats.v3ct: formats.v3t, formats.vreadc: formats.vread}
 # Loads that fill a register with one element, which are copies when a register holds them already.
 _LOADS = frozenset(
     "vbroadcastss vbroadcastsd vpbroadcastb vpbroadcastw vpbroadcastd vpbroadcastq vmovddup "
@@ -129,15 +129,15 @@ class _Hoister:
         if op.name not in _LOADS or k != -1:
             s.out[place] = (_SHAPES[shape], op, d, a, held, k, z, length, imm)
             return
-        s.out[place] = (forms.vmove, OPS["vmovaps"], d, held, length)
+        s.out[place] = (formats.vmove, OPS["vmovaps"], d, held, length)
         if d in s.joined or d in s.parent or d in self.roots:
             return
         replaced = {}
         for number in range(s.start[d], place):
             m = s.out[number]
-            writes, reads, memory = forms.ROLES.get(m[0], ((), (), 0))
+            writes, reads, memory = formats.ROLES.get(m[0], ((), (), 0))
             indexed = memory and d in m[memory][:2]
-            if m[0] not in forms.ROLES or indexed or any(m[field] == d for field in writes):
+            if m[0] not in formats.ROLES or indexed or any(m[field] == d for field in writes):
                 return
             fields = [field for field in reads if m[field] == d]
             if fields:
@@ -146,7 +146,7 @@ class _Hoister:
                 ])
         for number, m in replaced.items():
             s.out[number] = m
-        s.out[place] = (forms.vmove, OPS["vmovaps"], held, held, length)
+        s.out[place] = (formats.vmove, OPS["vmovaps"], held, held, length)
 
     def _uses(
         self, loop: Loop
@@ -185,9 +185,9 @@ class _Hoister:
     def _load(self, held: int, data: bytes, one: int) -> tuple:
         """What sets a register to a constant; one: 1 for one element in all lanes."""
         if one:
-            return (forms.v3c, OPS[_BROADCASTS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
+            return (formats.v3c, OPS[_BROADCASTS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
         length = {16: 0, 32: 1, 64: 2}[len(data)]
-        return (forms.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)
+        return (formats.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)
 
 
 def _key(m: tuple) -> tuple[bytes, int] | None:

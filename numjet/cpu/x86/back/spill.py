@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.allocate import SCRATCH, Allocation
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
 from numjet.cpu.x86.select.jumps import branch, call, leap, leave
 from numjet.cpu.x86.select.select import FRAME, Selector, Span
@@ -16,10 +16,10 @@ def spill(s: Selector, allocation: Allocation) -> None:
         return
     _Spiller(s, allocation).run()
 
-# Shapes whose last operand may be memory, and what they are then.
-_FOLDED = {forms.v3: forms.v3m, forms.v3t: forms.v3mt, forms.vread: forms.vreadm}
+# Formats whose last operand may be memory, and what they are then.
+_FOLDED = {formats.v3: formats.v3m, formats.v3t: formats.v3mt, formats.vread: formats.vreadm}
 # Those on general registers that have forms for memory.
-_GENERAL = frozenset((forms.gmove, forms.g2t, forms.gread, forms.g1read, forms.g1t))
+_GENERAL = frozenset((formats.gmove, formats.g2t, formats.gread, formats.g1read, formats.g1t))
 _FOLDS = frozenset(_FOLDED.values())
 _COMMUTES = frozenset(
     ("vadd", "vmul", "vand", "vor", "vxor", "vfmadd231", "vfmsub231", "vfnmadd231")
@@ -57,23 +57,23 @@ class _Spiller:
     def load(self, cls: int, register: int, slot: int) -> tuple:
         where = self.memory(slot)
         if cls == GENERAL:
-            return (forms.gm, GPR["mov"], 8, register, where)
+            return (formats.gm, GPR["mov"], 8, register, where)
         op = OPS["vmovups" if cls == VECTOR else "kmovq"]
-        return (forms.v3m, op, register, -1, where, -1, 0, self.s.widest, 0, None)
+        return (formats.v3m, op, register, -1, where, -1, 0, self.s.widest, 0, None)
 
     def store(self, cls: int, register: int, slot: int) -> tuple:
         where = self.memory(slot)
         if cls == GENERAL:
-            return (forms.gmread, GPR["mov_s"], 8, register, where)
+            return (formats.gmread, GPR["mov_s"], 8, register, where)
         op = OPS["vmovups_s" if cls == VECTOR else "kmovq_s"]
-        return (forms.vstore, op, register, -1, where, -1, 0, self.s.widest, 0, None)
+        return (formats.vstore, op, register, -1, where, -1, 0, self.s.widest, 0, None)
 
     def around(self, m: tuple) -> list[tuple]:
         """The instruction with its loads and stores, the last of them first."""
-        shape, at = m[0], self.at
-        if shape in (branch, call, leap, leave):
+        format, at = m[0], self.at
+        if format in (branch, call, leap, leave):
             return [m]
-        writes, reads, memory = forms.ROLES[shape]
+        writes, reads, memory = formats.ROLES[format]
         found = [m[k] for k in (*writes, *reads) if at[m[k]] < 0]
         where = m[memory] if memory else None
         if where is not None:
@@ -81,42 +81,42 @@ class _Spiller:
         if not found:
             return [m]
         spilled = set(found)
-        if shape in _GENERAL:
+        if format in _GENERAL:
             folded = self._in_memory(m)
             if folded is not None:
                 return folded
-        if len(spilled) == 1 and shape in _FOLDED:
+        if len(spilled) == 1 and format in _FOLDED:
             m = self._folded(m, spilled.pop())
-            shape = m[0]
-            if shape in _FOLDS:
+            format = m[0]
+            if format in _FOLDS:
                 return [m]
-        return self._with(list(m), shape, writes, reads, memory, where)
+        return self._with(list(m), format, writes, reads, memory, where)
 
     def _in_memory(self, m: tuple) -> list[tuple] | None:
         """An instruction on general registers with its spilled operand in memory, where it can."""
-        shape, op, size, d, other = m
+        format, op, size, d, other = m
         at = self.at
         out = at[d] < 0
-        if shape in (forms.g1read, forms.g1t):
+        if format in (formats.g1read, formats.g1t):
             # A change of four bytes would leave the others, which a register's are not.
-            if shape is forms.g1t and size != 8:
+            if format is formats.g1t and size != 8:
                 return None
-            return [(forms.gmi, op, size, self.memory(-2 - at[d]), other)]
-        if out and at[other] < 0 and shape is forms.gmove:
+            return [(formats.gmi, op, size, self.memory(-2 - at[d]), other)]
+        if out and at[other] < 0 and format is formats.gmove:
             t = self.scratch[GENERAL][0]
             return [self.store(GENERAL, t, -2 - at[d]), self.load(GENERAL, t, -2 - at[other])]
-        if out and shape is forms.gmove:
+        if out and format is formats.gmove:
             return [self.store(GENERAL, other, -2 - at[d])]
         if out or at[other] >= 0:
             return None
-        if shape is forms.gmove:
+        if format is formats.gmove:
             return [self.load(GENERAL, d, -2 - at[other])]
-        made = forms.gmt if shape is forms.g2t else forms.gmread
+        made = formats.gmt if format is formats.g2t else formats.gmread
         return [(made, op, size, d, self.memory(-2 - at[other]))]
 
     def _folded(self, m: tuple, r: int) -> tuple:
         """`m` with its spilled operand `r` read from memory, where the instruction can."""
-        shape, op, d, a, b, k, z, length, imm = m
+        format, op, d, a, b, k, z, length, imm = m
         if a == r and b != r and op.name[:-2] in _COMMUTES:
             a, b = b, a
         if b != r or r in (a, d) or self.s.classes[r] != VECTOR:
@@ -124,10 +124,10 @@ class _Spiller:
         if op.units == (1, 1, 1) or op.name in ("vmovss", "vmovsd"):
             return m
         where = self.memory(-2 - self.at[r])
-        return (_FOLDED[shape], op, d, a, where, k, z, length, 0, imm)
+        return (_FOLDED[format], op, d, a, where, k, z, length, 0, imm)
 
     def _with(
-        self, m: list, shape: object, writes: tuple, reads: tuple, memory: int, where: tuple | None
+        self, m: list, format: object, writes: tuple, reads: tuple, memory: int, where: tuple | None
     ) -> list[tuple]:
         at, classes = self.at, self.s.classes
         free = {cls: list(registers) for cls, registers in self.scratch.items()}
@@ -178,7 +178,7 @@ class _Spiller:
                 return (t, index, scale, disp)
             u = free[GENERAL][0]
             before.append(self.load(GENERAL, u, -2 - at[index]))
-            before.append((forms.gm, GPR["lea"], 8, t, (t, u, scale, 0)))
+            before.append((formats.gm, GPR["lea"], 8, t, (t, u, scale, 0)))
             return (t, None, 1, disp)
         before.append(self.load(GENERAL, t, -2 - at[index]))
         return (base, t, scale, disp)

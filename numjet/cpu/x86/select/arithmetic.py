@@ -7,7 +7,7 @@ or a load that nobody else reads.
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Binary, Compare, Negation
 from numjet.cpu.x86.front.types import MASK, VECTOR, Type, Unsupported, constant
 from numjet.cpu.x86.select import byte_lanes
@@ -88,7 +88,7 @@ def shift(s: Selector, instruction: Binary, d: int) -> None:
             made = OPS[_SHIFTS[op] + type.letter + "i"]
             x = s.vector(type, a, part)
             # The destination of these stands in vvvv.
-            s.put(d + part, (forms.v3s, made, d + part, x, type.length, min(count, 255)))
+            s.put(d + part, (formats.v3s, made, d + part, x, type.length, min(count, 255)))
         else:
             made = OPS[_SHIFTS[op] + "v" + type.letter]
             three(s, made, d + part, type, a, b, part)
@@ -108,11 +108,11 @@ def high_product(s: Selector, instruction: Binary, d: int) -> None:
     for part in range(type.parts):
         numbers, odd, up = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
         x, d_ = s.vector(type, a, part), d + part
-        s.put(d_, (forms.v3t, OPS["vpermt2d"], d_, numbers, odd, -1, 0, length, None))
-        s.put(d_, (forms.v3c, made, d_, x, data, -1, 0, length, 1, None))
-        s.put(odd, (forms.v3c, made, odd, up, data, -1, 0, length, 1, None))
-        s.put(up, (forms.v3, OPS["vmovshdup"], up, -1, x, -1, 0, length, None))
-        load = (forms.v3c, OPS["vmovups"], numbers, -1, b"".join(table), -1, 0, length, 0, None)
+        s.put(d_, (formats.v3t, OPS["vpermt2d"], d_, numbers, odd, -1, 0, length, None))
+        s.put(d_, (formats.v3c, made, d_, x, data, -1, 0, length, 1, None))
+        s.put(odd, (formats.v3c, made, odd, up, data, -1, 0, length, 1, None))
+        s.put(up, (formats.v3, OPS["vmovshdup"], up, -1, x, -1, 0, length, None))
+        load = (formats.v3c, OPS["vmovups"], numbers, -1, b"".join(table), -1, 0, length, 0, None)
         s.put(numbers, load)
 
 
@@ -127,7 +127,7 @@ def mask_binary(s: Selector, instruction: Binary) -> None:
     letter = mask_word(type.lanes)
     ones = (1 << type.lanes) - 1
     if op == "xor" and b[0] != "%" and constant(type, b).mask() == ones and type.lanes >= 8:
-        s.put(d, (forms.v3, OPS["knot" + letter], d, -1, s.mask(type, a), -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["knot" + letter], d, -1, s.mask(type, a), -1, 0, 0, None))
         return
     if op not in ("and", "or", "xor"):
         op = {"add": "xor", "sub": "xor", "mul": "and"}.get(op, "")
@@ -136,7 +136,7 @@ def mask_binary(s: Selector, instruction: Binary) -> None:
     if op == "and" and _compared_within(s, d, type, a, b):
         return
     x, y = s.mask(type, a), s.mask(type, b)
-    s.put(d, (forms.v3, OPS[f"k{op}{letter}"], d, x, y, -1, 0, 0, None))
+    s.put(d, (formats.v3, OPS[f"k{op}{letter}"], d, x, y, -1, 0, 0, None))
 
 
 def _compared_within(s: Selector, d: int, type: Type, a: str, b: str) -> bool:

@@ -7,7 +7,7 @@ put together; shifts by one number move all bits and mask what came from the nei
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.types import VECTOR, Type, constant
 from numjet.cpu.x86.select.select import Selector
 
@@ -50,10 +50,10 @@ def _by_number(s: Selector, op: str, d: int, type: Type, x: int, count: int) -> 
     # Without sign first; then the sign bit, where it is now, is subtracted twice.
     signs, length = s.new(VECTOR), type.length
     _two(s, "vpsubb", d, moved, signs, type)
-    s.put(moved, (forms.v3ct, OPS["vpternlogd"], moved, signs, left, -1, 0, length, 1, _TURN))
+    s.put(moved, (formats.v3ct, OPS["vpternlogd"], moved, signs, left, -1, 0, length, 1, _TURN))
     _by(s, "vpsrlwi", moved, x, type, count)
     sign = bytes([0x80 >> count]) * 4
-    s.put(signs, (forms.v3c, OPS["vpbroadcastd"], signs, -1, sign, -1, 0, length, 0, None))
+    s.put(signs, (formats.v3c, OPS["vpbroadcastd"], signs, -1, sign, -1, 0, length, 0, None))
 
 
 def _by_lanes(s: Selector, op: str, d: int, type: Type, x: int, y: int) -> None:
@@ -80,16 +80,16 @@ def _by_lanes(s: Selector, op: str, d: int, type: Type, x: int, y: int) -> None:
 def _join(s: Selector, d: int, odd: int, type: Type, table: int) -> None:
     """Write d = d in lower bytes with `odd`."""
     op = OPS["vpternlogd"]
-    s.put(d, (forms.v3ct, op, d, odd, _LOW, -1, 0, type.length, 1, table))
+    s.put(d, (formats.v3ct, op, d, odd, _LOW, -1, 0, type.length, 1, table))
 
 
 def _two(s: Selector, op: str, d: int, x: int, y: int, type: Type) -> None:
-    s.put(d, (forms.v3, OPS[op], d, x, y, -1, 0, type.length, None))
+    s.put(d, (formats.v3, OPS[op], d, x, y, -1, 0, type.length, None))
 
 
 def _by(s: Selector, op: str, d: int, x: int, type: Type, count: int) -> None:
-    s.put(d, (forms.v3s, OPS[op], d, x, type.length, count))
+    s.put(d, (formats.v3s, OPS[op], d, x, type.length, count))
 
 
 def _masked(s: Selector, d: int, x: int, type: Type, mask: bytes) -> None:
-    s.put(d, (forms.v3c, OPS["vpandd"], d, x, mask, -1, 0, type.length, 1, None))
+    s.put(d, (formats.v3c, OPS["vpandd"], d, x, mask, -1, 0, type.length, 1, None))

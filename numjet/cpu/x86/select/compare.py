@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Compare
 from numjet.cpu.x86.front.types import GENERAL, MASK, Type
 from numjet.cpu.x86.select.flags import (
@@ -30,14 +30,14 @@ def icmp(s: Selector, instruction: Compare) -> None:
     a, b, predicate = instruction.a, instruction.b, instruction.predicate
     if predicate == "ne" and b == "false" and a[0] == "%":  # the bit itself
         if not s.tie(a, d):
-            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.need(a)))
+            s.put(d, (formats.gmove, GPR["mov"], 8, d, s.need(a)))
         else:
             s.end[d] = max(s.end[d], len(s.out))
         return
     place = len(s.out)
     s.out.append(())
     condition = compare_general(s, instruction)
-    s.out[place] = (forms.gset, GPR["set" + condition], d)
+    s.out[place] = (formats.gset, GPR["set" + condition], d)
 
 
 @handles("icmp", classes=(MASK,))
@@ -61,9 +61,9 @@ def _compare_bits(s: Selector, name: str, type: Type, x: int, y: int, predicate:
     if negated:
         made = s.new(MASK)
         ones = s.mask_constant((1 << type.lanes) - 1, type.lanes)
-        s.put(d, (forms.v3, OPS["kxor" + letter], d, made, ones, -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["kxor" + letter], d, made, ones, -1, 0, 0, None))
     x, y = (y, x) if turned else (x, y)
-    s.put(made, (forms.v3, OPS[op + letter], made, x, y, -1, 0, 0, None))
+    s.put(made, (formats.v3, OPS[op + letter], made, x, y, -1, 0, 0, None))
 
 
 @handles("fcmp", classes=(GENERAL,))
@@ -74,13 +74,13 @@ def fcmp(s: Selector, instruction: Compare) -> None:
         d = s.define(name)
         place = len(s.out)
         s.out.append(())
-        s.out[place] = (forms.gset, GPR["set" + float_flags(s, instruction)], d)
+        s.out[place] = (formats.gset, GPR["set" + float_flags(s, instruction)], d)
         return
     if k < 0:
         k = s.new(MASK)
     if name in s.reg:
         d = s.define(name)
-        s.put(d, (forms.v3, OPS["kmovd_to_r"], d, -1, k, -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["kmovd_to_r"], d, -1, k, -1, 0, 0, None))
     compare_floats(s, instruction, k, 0)
 
 

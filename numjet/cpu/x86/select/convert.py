@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Call, Cast, result_of
 from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import (
@@ -56,16 +56,16 @@ def _from_mask(s: Selector, op: str, name: str, type: Type, x: str, source: Type
     for part in range(type.parts):
         k = part_mask(s, k0, type, part)
         if op == "sext":
-            s.put(d + part, (forms.v3, OPS["vpmovm2" + type.letter], d + part, -1, k, -1, 0,
+            s.put(d + part, (formats.v3, OPS["vpmovm2" + type.letter], d + part, -1, k, -1, 0,
                              type.length, None))
         elif type.bits >= 32:
             data = (1).to_bytes(type.bits // 8, "little")
             word = OPS["vpbroadcastd" if type.bits == 32 else "vpbroadcastq"]
-            s.put(d + part, (forms.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
+            s.put(d + part, (formats.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
         else:
             word = OPS["vpbroadcast" + type.letter]
             data = (1).to_bytes(type.bits // 8, "little")
-            s.put(d + part, (forms.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
+            s.put(d + part, (formats.v3c, word, d + part, -1, data, k, 1, type.length, 0, None))
 
 
 def _widen(s: Selector, op: str, name: str, type: Type, x: str, source: Type) -> None:
@@ -83,7 +83,7 @@ def _widening(s: Selector, op: object, name: str, type: Type, x: str, source: Ty
         if load is not None:
             base, index, scale, disp = s.address(load.pointer)
             where = (base, index, scale, disp + unit * part)
-            s.put(d + part, (forms.v3m, op, d + part, -1, where, -1, 0, type.length, 0, None))
+            s.put(d + part, (formats.v3m, op, d + part, -1, where, -1, 0, type.length, 0, None))
             continue
         whole_, rest = divmod(unit * part, 64)
         y = s.vector(source, x, whole_)
@@ -96,9 +96,9 @@ def _widening(s: Selector, op: object, name: str, type: Type, x: str, source: Ty
             else:
                 raise Unsupported(f"a cast of {source.text} to {type.text}")
             length = 2 if source.size >= 64 else source.length
-            s.later(t, (forms.vout, extract, y, -1, t, -1, 0, length, imm))
+            s.later(t, (formats.vout, extract, y, -1, t, -1, 0, length, imm))
             y = t
-        s.put(d + part, (forms.v3, op, d + part, -1, y, -1, 0, type.length, None))
+        s.put(d + part, (formats.v3, op, d + part, -1, y, -1, 0, type.length, None))
 
 
 def _narrow(s: Selector, name: str, type: Type, x: str, source: Type) -> None:
@@ -118,19 +118,19 @@ def _gather(
     if source.parts == ratio == 2 or (type.parts > 1 and ratio == 2):
         for k in range(type.parts):
             low, high = s.new(VECTOR), s.new(VECTOR)
-            s.put(d + k, (forms.v3, OPS["vinsertf64x4"], d + k, low, high, -1, 0, 2, 1))
+            s.put(d + k, (formats.v3, OPS["vinsertf64x4"], d + k, low, high, -1, 0, 2, 1))
             _narrow_part(s, op, high, s.vector(source, x, 2 * k + 1), 2, out, imm)
             _narrow_part(s, op, low, s.vector(source, x, 2 * k), 2, out, imm)
         return
     if source.parts == 2 and type.size == 16:
         low, high = s.new(VECTOR), s.new(VECTOR)
-        s.put(d, (forms.v3, OPS["vmovlhps"], d, low, high, -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["vmovlhps"], d, low, high, -1, 0, 0, None))
         _narrow_part(s, op, high, s.vector(source, x, 1), 2, out, imm)
         _narrow_part(s, op, low, s.vector(source, x, 0), 2, out, imm)
         return
     if source.parts == 2 and type.size == 32:
         low, high = s.new(VECTOR), s.new(VECTOR)
-        s.put(d, (forms.v3, OPS["vinsertf32x4"], d, low, high, -1, 0, 1, 1))
+        s.put(d, (formats.v3, OPS["vinsertf32x4"], d, low, high, -1, 0, 1, 1))
         _narrow_part(s, op, high, s.vector(source, x, 1), 2, out, imm)
         _narrow_part(s, op, low, s.vector(source, x, 0), 2, out, imm)
         return
@@ -141,9 +141,9 @@ def _narrow_part(
     s: Selector, op: object, d: int, x: int, length: int, out: bool, imm: int | None
 ) -> None:
     if out:
-        s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, imm))
+        s.put(d, (formats.vout, op, x, -1, d, -1, 0, length, imm))
     else:
-        s.put(d, (forms.v3, op, d, -1, x, -1, 0, length, imm))
+        s.put(d, (formats.v3, op, d, -1, x, -1, 0, length, imm))
 
 
 @handles("bitcast")
@@ -165,20 +165,20 @@ def bitcast(s: Selector, instruction: Cast) -> None:
         y = s.need(x)
         for part in range(type.parts):
             if type.cls == GENERAL:
-                s.put(d, (forms.gmove, GPR["mov"], 8, d, y))
+                s.put(d, (formats.gmove, GPR["mov"], 8, d, y))
             else:
-                s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, y + part, type.length))
+                s.put(d + part, (formats.vmove, OPS["vmovaps"], d + part, y + part, type.length))
         return
     d = s.define(name)
     y = s.need(x)
     if type.bits == 16 and source.bits == 16 or type.size in (4, 8):
         wide = type.size == 8
         if type.cls == VECTOR and source.cls == GENERAL:
-            s.put(d, (forms.v3, OPS["vmovq_r" if wide else "vmovd_r"], d, -1, y, -1, 0, 0, None))
+            s.put(d, (formats.v3, OPS["vmovq_r" if wide else "vmovd_r"], d, -1, y, -1, 0, 0, None))
             return
         if type.cls == GENERAL and source.cls == VECTOR:
             op = OPS["vmovq_r_s" if wide else "vmovd_r_s"]
-            s.put(d, (forms.vout, op, y, -1, d, -1, 0, 0, None))
+            s.put(d, (formats.vout, op, y, -1, d, -1, 0, 0, None))
             return
     raise Unsupported(f"bitcast of {source.text} to {type.text}")
 
@@ -190,7 +190,7 @@ def _cast_constant(s: Selector, name: str, type: Type, value: Constant, source: 
     lanes = [int.from_bytes(data[k : k + size], "little") for k in range(0, len(data), size)]
     d = s.define(name)
     if type.cls == GENERAL:
-        s.put(d, (forms.gconst, d, lanes[0]))
+        s.put(d, (formats.gconst, d, lanes[0]))
         return
     for part in range(type.parts):
         s.fill(d + part, type, Constant(tuple(lanes)), part, s.put)
@@ -205,7 +205,7 @@ def _bits(s: Selector, name: str, type: Type, x: str, source: Type) -> None:
     word = mask_word(lanes) if to_mask else "q" if lanes > 32 else "d"
     d = s.define(name)
     op = OPS[f"kmov{word}_{'' if to_mask else 'to_'}r"]
-    s.put(d, (forms.v3, op, d, -1, s.need(x), -1, 0, 0, None))
+    s.put(d, (formats.v3, op, d, -1, s.need(x), -1, 0, 0, None))
 
 
 # -- floats
@@ -226,14 +226,14 @@ def width(s: Selector, instruction: Cast) -> None:
         else:
             d = s.define(name)
             y = s.vector(source, x)
-            s.put(d, (forms.v3, OPS["vcvtss2sd"], d, y, y, -1, 0, 0, None))
+            s.put(d, (formats.v3, OPS["vcvtss2sd"], d, y, y, -1, 0, 0, None))
     elif pair == ("double", "float"):
         if type.lanes:
             _gather(s, OPS["vcvtpd2ps"], name, type, x, source, False, None)
         else:
             d = s.define(name)
             y = s.vector(source, x)
-            s.put(d, (forms.v3, OPS["vcvtsd2ss"], d, y, y, -1, 0, 0, None))
+            s.put(d, (formats.v3, OPS["vcvtsd2ss"], d, y, y, -1, 0, 0, None))
     else:
         raise Unsupported(f"{op} of {source.text} to {type.text}")
 
@@ -248,7 +248,7 @@ def _bfloat(s: Selector, instruction: Cast) -> None:
     d = s.define(name)
     for part in range(type.parts):
         y = s.vector(words, wide, part)
-        s.put(d + part, (forms.v3s, OPS["vpslldi"], d + part, y, words.length, 16))
+        s.put(d + part, (formats.v3s, OPS["vpslldi"], d + part, y, words.length, 16))
     s.write(s.defs[wide])
 
 
@@ -258,7 +258,7 @@ def _half(s: Selector, instruction: Cast) -> None:
         _widening(s, OPS["vcvtph2ps"], name, type, x, source)
     elif op == "fpext":
         d = s.define(name)
-        s.put(d, (forms.v3, OPS["vcvtph2ps"], d, -1, s.vector(source, x), -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["vcvtph2ps"], d, -1, s.vector(source, x), -1, 0, 0, None))
     else:
         _gather(s, OPS["vcvtps2ph_s"], name, type, x, source, True, 4)
 
@@ -305,9 +305,9 @@ def _scalar_to_float(s: Selector, instruction: Cast, unsigned: str) -> None:
     else:
         t = s.new(GENERAL)
         ready = False
-    s.put(d, (forms.v3, op, d, d, t, -1, 0, 0, None))
+    s.put(d, (formats.v3, op, d, d, t, -1, 0, 0, None))
     # The upper lanes come from d: nothing to wait for.
-    s.put(d, (forms.v3, OPS["vxorps"], d, d, d, -1, 0, 0, None))
+    s.put(d, (formats.v3, OPS["vxorps"], d, d, d, -1, 0, 0, None))
     if not ready:
         extend(s, t, source, x, not unsigned, 8 if wide else 4)
 
@@ -334,7 +334,7 @@ def to_integer(
             if saturate:
                 _saturated(s, d + part, op, y, source, bits, signed, type.length)
             else:
-                s.put(d + part, (forms.v3, op, d + part, -1, y, -1, 0, type.length, None))
+                s.put(d + part, (formats.v3, op, d + part, -1, y, -1, 0, type.length, None))
         return
     length = max(source.length, 0 if bits * max(type.lanes, 1) <= 128 else
                  1 if bits * max(type.lanes, 1) == 256 else 2)
@@ -343,7 +343,7 @@ def to_integer(
     if whole_ != d:
         _deliver(s, d, type, whole_, signed, saturate, length)
     if not saturate:
-        s.put(whole_, (forms.v3, op, whole_, -1, y, -1, 0, length, None))
+        s.put(whole_, (formats.v3, op, whole_, -1, y, -1, 0, length, None))
         return
     _saturated(s, whole_, op, y, source, bits, signed, length)
 
@@ -358,12 +358,12 @@ def _deliver(
         kind = "" if not saturate else "s" if signed else "us"
         op = OPS[f"vpmov{kind}d{type.letter}_s"]
         if type.lanes:
-            s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, None))
+            s.put(d, (formats.vout, op, x, -1, d, -1, 0, length, None))
             return
         t = s.new(VECTOR)
-        pending = (forms.vout, op, x, -1, t, -1, 0, length, None)
+        pending = (formats.vout, op, x, -1, t, -1, 0, length, None)
     move = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
-    s.put(d, (forms.vout, move, t, -1, d, -1, 0, 0, None))
+    s.put(d, (formats.vout, move, t, -1, d, -1, 0, 0, None))
     if pending is not None:
         s.put(t, pending)
 
@@ -376,9 +376,9 @@ def _saturated(
     k = s.new(MASK)
     if not signed:
         # What is not above 0, NaN too, is 0; what is too large is all ones by itself.
-        s.put(d, (forms.v3, op, d, -1, x, k, 1, length, None))
+        s.put(d, (formats.v3, op, d, -1, x, k, 1, length, None))
         zero = bytes(element)
-        s.put(k, (forms.v3c, compare, k, x, zero, -1, 0, source.length, 1, 30))
+        s.put(k, (formats.v3c, compare, k, x, zero, -1, 0, source.length, 1, 30))
         return
     # Too large gives the smallest number: put the largest there.
     power = 2.0 ** (bits - 1)
@@ -386,12 +386,12 @@ def _saturated(
     largest = ((1 << (bits - 1)) - 1).to_bytes(bits // 8, "little")
     fill = OPS["vpbroadcastd" if bits == 32 else "vpbroadcastq"]
     high = k
-    s.put(d, (forms.v3ct, fill, d, -1, largest, high, 0, length, 0, None))
+    s.put(d, (formats.v3ct, fill, d, -1, largest, high, 0, length, 0, None))
     known = s.new(MASK)
     s.weight[high] += s.use_weight
-    s.put(d, (forms.v3, op, d, -1, x, known, 1, length, None))
-    s.put(high, (forms.v3c, compare, high, x, limit, -1, 0, source.length, 1, 29))
-    s.put(known, (forms.v3, compare, known, x, x, -1, 0, source.length, 7))
+    s.put(d, (formats.v3, op, d, -1, x, known, 1, length, None))
+    s.put(high, (formats.v3c, compare, high, x, limit, -1, 0, source.length, 1, 29))
+    s.put(known, (formats.v3, compare, known, x, x, -1, 0, source.length, 7))
 
 
 @handles("fptosi", "fptoui")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.back.opcodes import CONDITIONS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Binary, Call, Compare
 from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import MASK, TYPES, Type, Unsupported, constant
@@ -58,13 +58,13 @@ def flags(s: Selector, condition: str) -> str:
                 return float_flags(s, made)
             if once:
                 k = s.new(MASK)
-                s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+                s.emit((formats.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
                 compare_floats(s, made, k, 0)
                 return "ne"
         elif isinstance(made, Binary) and made.op == "and" and once and made.b[0] == "%":
             bit = TYPES["i1"]
             x = s.general(bit, made.a)
-            s.emit((forms.gread, GPR["test"], 4, x, s.general(bit, made.b)))
+            s.emit((formats.gread, GPR["test"], 4, x, s.general(bit, made.b)))
             return "ne"
         elif isinstance(made, Binary) and made.op == "xor" and once and made.b == "true":
             return negated(flags(s, made.a))
@@ -73,7 +73,7 @@ def flags(s: Selector, condition: str) -> str:
             if found:
                 return found
     r = s.general(TYPES["i1"], condition)
-    s.emit((forms.g1read, GPR["testi"], 1, r, 1))
+    s.emit((formats.g1read, GPR["testi"], 1, r, 1))
     return "ne"
 
 
@@ -90,11 +90,11 @@ def float_flags(s: Selector, made: Compare) -> str:
     load = s.foldable(b) if b[0] == "%" else None
     if b[0] != "%":
         data = s.data(type, constant(type, b), 0)
-        s.emit((forms.vreadc, op, x, -1, data, -1, 0, 0, 0, None))
+        s.emit((formats.vreadc, op, x, -1, data, -1, 0, 0, 0, None))
     elif load is not None:
-        s.emit((forms.vreadm, op, x, -1, s.address(load.pointer), -1, 0, 0, 0, None))
+        s.emit((formats.vreadm, op, x, -1, s.address(load.pointer), -1, 0, 0, 0, None))
     else:
-        s.emit((forms.vread, op, x, -1, s.vector(type, b), -1, 0, 0, None))
+        s.emit((formats.vread, op, x, -1, s.vector(type, b), -1, 0, 0, None))
     return found
 
 
@@ -119,18 +119,18 @@ def flags_between(s: Selector, type: Type, a: str, b: str, predicate: str) -> st
         folded = s.foldable(a) if a[0] == "%" else None
         if folded is not None:
             memory = s.address(folded.pointer)
-            s.emit((forms.gmi, GPR["cmpi"], size, memory, number))
+            s.emit((formats.gmi, GPR["cmpi"], size, memory, number))
         elif number == 0:
             x = s.general(type, a)
-            s.emit((forms.gread, GPR["test"], size, x, x))
+            s.emit((formats.gread, GPR["test"], size, x, x))
         else:
-            s.emit((forms.g1read, GPR["cmpi"], size, s.general(type, a), number))
+            s.emit((formats.g1read, GPR["cmpi"], size, s.general(type, a), number))
     elif folded is not None:
         x, memory = s.general(type, a), s.address(folded.pointer)
-        s.emit((forms.gmread, GPR["cmp"], size, x, memory))
+        s.emit((formats.gmread, GPR["cmp"], size, x, memory))
     else:
         x = s.general(type, a)
-        s.emit((forms.gread, GPR["cmp"], size, x, s.general(type, b)))
+        s.emit((formats.gread, GPR["cmp"], size, x, s.general(type, b)))
     return _SIGNED[predicate]
 
 
@@ -160,7 +160,7 @@ def _any_or_all(s: Selector, made: Call) -> str:
         return ""
     word = {8: "b", 16: "w", 32: "d", 64: "q"}[type.lanes]
     k = s.need(x)
-    s.emit((forms.vread, OPS["kortest" + word], k, -1, k, -1, 0, 0, None))
+    s.emit((formats.vread, OPS["kortest" + word], k, -1, k, -1, 0, 0, None))
     return "ne" if kind == "or" else "b"
 
 
@@ -186,6 +186,6 @@ def compare_part(s: Selector, instruction: Compare, piece: int, part: int, k: in
             three(s, op, piece, type, x, y, part, k=k)
             return
         r = s.vector(type, a, part)
-        s.put(piece, (forms.v3, op, piece, r, r, k, 0, type.length, None))
+        s.put(piece, (formats.v3, op, piece, r, r, k, 0, type.length, None))
         return
     three(s, OPS[f"vpcmp{unsigned}{type.letter}"], piece, type, a, b, part, imm, k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Call, Fma, Negation, result_of
 from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import (  # fmt: skip
@@ -118,7 +118,7 @@ def copysign(s: Selector, instruction: Call, parts: list[str]) -> None:
             tied, other, imm = size, sign, 0xD8
         y = s.vector(type, other, part)
         op = OPS["vpternlogq" if type.bits == 64 else "vpternlogd"]
-        s.put(d + part, (forms.v3ct, op, d + part, y, data, -1, 0, type.length, 1, imm))
+        s.put(d + part, (formats.v3ct, op, d + part, y, data, -1, 0, type.length, 1, imm))
         if tied[0] != "%" or s.reg.get(tied, -1) + part != d + part:
             seed(s, d + part, type, tied, part)
 
@@ -178,10 +178,10 @@ def extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     for part in range(type.parts):
         # The instruction answers b if either is NaN: then put a where a is NaN.
         k, x = s.new(MASK), s.vector(type, a, part)
-        s.put(d + part, (forms.v3t, move, d + part, x if not type.lanes else -1, x, k, 0,
+        s.put(d + part, (formats.v3t, move, d + part, x if not type.lanes else -1, x, k, 0,
                          type.length, None))
         last(s, OPS[op + suffix], d + part, x, type, b, part)
-        s.put(k, (forms.v3, OPS["vcmp" + suffix], k, x, x, -1, 0, type.length, 3))
+        s.put(k, (formats.v3, OPS["vcmp" + suffix], k, x, x, -1, 0, type.length, 3))
 
 
 def _is_number(type: Type, text: str) -> bool:
@@ -213,9 +213,9 @@ def integer_extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     if type.bits < 32:
         y, z = s.new(GENERAL), s.new(GENERAL)
         other = negated({"slt": "l", "sgt": "g", "ult": "b", "ugt": "a"}[condition])
-        s.put(d, (forms.g2t, GPR["cmov" + other], 4, d, z))
-        s.emit((forms.gread, GPR["cmp"], 4, y, z))
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, y))
+        s.put(d, (formats.g2t, GPR["cmov" + other], 4, d, z))
+        s.emit((formats.gread, GPR["cmp"], 4, y, z))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, y))
         extend(s, z, type, b, word[0] == "s", 4)
         extend(s, y, type, a, word[0] == "s", 4)
         return
@@ -227,7 +227,7 @@ def integer_extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     x = s.general(type, b)
     s.emit(())
     found = flags_between(s, type, a, b, condition)
-    s.out[place] = (forms.g2t, GPR["cmov" + negated(found)], size, d, x)
+    s.out[place] = (formats.g2t, GPR["cmov" + negated(found)], size, d, x)
     s.end[d] = place
     if not tied:
         seed_general(s, d, type, a)
@@ -261,7 +261,7 @@ def counted(s: Selector, instruction: Call, parts: list[str]) -> None:
     if type.bits < 32 or type.cls == MASK:
         raise Unsupported(callee)
     count = GPR["lzcnt" if zeros else "popcnt"]
-    s.put(d, (forms.g2, count, size_of(type), d, s.general(type, x)))
+    s.put(d, (formats.g2, count, size_of(type), d, s.general(type, x)))
 
 
 @intrinsic("x86.avx512.mask.scalef")

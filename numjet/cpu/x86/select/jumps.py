@@ -10,7 +10,7 @@ from __future__ import annotations
 from numjet.core.memo import Memo
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.back.opcodes import CONDITIONS
-from numjet.cpu.x86.front import forms, instructions as ir
+from numjet.cpu.x86.front import formats, instructions as ir
 from numjet.cpu.x86.front.parse import split, typed
 from numjet.cpu.x86.front.types import (
     GENERAL,
@@ -258,14 +258,14 @@ def choose(s: Selector, instruction: ir.Select) -> None:
         for copy in copy_of(s, type, d, keep):
             _set_general(s, copy)
         found = flags(s, condition)
-        s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+        s.out[place] = (formats.g2t, GPR["cmov" + found], size, d, x)
         return
     place = len(s.out)
     s.emit(())
     found = flags(s, condition)
     if keep == a:
         found = negated(found)
-    s.out[place] = (forms.g2t, GPR["cmov" + found], size, d, x)
+    s.out[place] = (formats.g2t, GPR["cmov" + found], size, d, x)
 
 
 def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
@@ -277,7 +277,7 @@ def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> 
         a, b = b, a
     t = s.new(GENERAL) if d in s.joined else d  # what is compared may be in d
     if t != d:
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, t))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, t))
     x = s.general(type, b)
     for half in (made.a, made.b):
         s.weight[t] += s.use_weight
@@ -286,7 +286,7 @@ def _by_two(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> 
         found = flags(s, half)
         if made.op == "and":
             found = negated(found)
-        s.out[place] = (forms.g2t, GPR["cmov" + found], size_of(type), t, x)
+        s.out[place] = (formats.g2t, GPR["cmov" + found], size_of(type), t, x)
     s.wish(a, t)
     s.end[t] = len(s.out)
     for copy in copy_of(s, type, t, a):
@@ -315,13 +315,13 @@ def _sets_flags(s: Selector, name: str) -> bool:
 def _set_general(s: Selector, copy: Copy) -> None:
     d, source, value, type = copy
     if source >= 0:
-        s.emit((forms.gmove, GPR["mov"], 8, d, source))
+        s.emit((formats.gmove, GPR["mov"], 8, d, source))
     elif isinstance(value, int):
-        s.emit((forms.gtable, d, value))
+        s.emit((formats.gtable, d, value))
     elif isinstance(value, str):
-        s.emit((forms.gsymbol, d, value))
+        s.emit((formats.gsymbol, d, value))
     else:
-        s.emit((forms.gconst, d, value[0].splat or 0))  # type: ignore[index]
+        s.emit((formats.gconst, d, value[0].splat or 0))  # type: ignore[index]
 
 
 # -- calls
@@ -426,13 +426,13 @@ def _moved(s: Selector, callee: str, arguments: str) -> bool:
         if piece == 16:
             t = s.new(VECTOR)
             op = OPS["vmovups_s"]
-            s.emit((forms.vstore, op, t, -1, write, -1, 0, 0, 0, None))
-            s.put(t, (forms.v3m, OPS["vmovups"], t, -1, read, -1, 0, 0, 0, None))
+            s.emit((formats.vstore, op, t, -1, write, -1, 0, 0, 0, None))
+            s.put(t, (formats.v3m, OPS["vmovups"], t, -1, read, -1, 0, 0, 0, None))
             continue
         t = s.new(GENERAL)
-        s.emit((forms.gmread, GPR["mov_s"], piece, t, write))
+        s.emit((formats.gmread, GPR["mov_s"], piece, t, write))
         word = {1: "movzx8", 2: "movzx16"}.get(piece, "mov")
-        s.put(t, (forms.gm, GPR[word], max(piece, 4), t, read))
+        s.put(t, (formats.gm, GPR[word], max(piece, 4), t, read))
     return True
 
 

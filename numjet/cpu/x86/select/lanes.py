@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import (
     Binary,
     Call,
@@ -72,12 +72,12 @@ def blend(s: Selector, instruction: Select) -> None:
             op = OPS[_MOVES[type.letter]]
             if not type.lanes:
                 x = s.vector(type, a, part)
-                s.put(d, (forms.v3, OPS["vmov" + type.float_suffix], d, x, x, k, 1, 0, None))
+                s.put(d, (formats.v3, OPS["vmov" + type.float_suffix], d, x, x, k, 1, 0, None))
             else:
                 last(s, op, d + part, -1, type, a, part, k, 1)
         elif not type.lanes:
             x, y = s.vector(type, a), s.vector(type, b)
-            s.put(d, (forms.v3, OPS[_BLENDS[type.letter]], d, y, x, k, 0, 0, None))
+            s.put(d, (formats.v3, OPS[_BLENDS[type.letter]], d, y, x, k, 0, 0, None))
         else:
             last(s, OPS[_BLENDS[type.letter]], d + part, s.vector(type, b, part), type, a, part, k)
     if compared is not None:
@@ -91,7 +91,7 @@ def _copied(s: Selector, d: int, type: Type, x: str) -> None:
     for part in range(type.parts):
         if x[0] == "%":
             made = s.vector(type, x, part)
-            s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, made, type.length))
+            s.put(d + part, (formats.vmove, OPS["vmovaps"], d + part, made, type.length))
         else:
             s.fill(d + part, type, constant(type, x), part, s.put)
 
@@ -167,11 +167,11 @@ def _condition_mask(
     x = s.need(condition)
     if type.lanes:
         t = s.new(GENERAL)
-        s.later(k, (forms.v3, OPS["kmovq_r"], k, -1, t, -1, 0, 0, None))
-        s.later(t, (forms.g1t, GPR["neg"], 8, t, None))
-        s.later(t, (forms.g2, GPR["mov"], 4, t, x))
+        s.later(k, (formats.v3, OPS["kmovq_r"], k, -1, t, -1, 0, 0, None))
+        s.later(t, (formats.g1t, GPR["neg"], 8, t, None))
+        s.later(t, (formats.g2, GPR["mov"], 4, t, x))
     else:
-        s.later(k, (forms.v3, OPS["kmovd_r"], k, -1, x, -1, 0, 0, None))
+        s.later(k, (formats.v3, OPS["kmovd_r"], k, -1, x, -1, 0, 0, None))
     return k, None
 
 
@@ -185,9 +185,9 @@ def _blend_masks(s: Selector, instruction: Select) -> None:
         k, _ = _condition_mask(s, condition, condition_type, type)
     x, y = s.mask(type, a), s.mask(type, b)
     t, u = s.new(MASK), s.new(MASK)
-    s.put(d, (forms.v3, OPS["kor" + letter], d, t, u, -1, 0, 0, None))
-    s.put(t, (forms.v3, OPS["kand" + letter], t, k, x, -1, 0, 0, None))
-    s.put(u, (forms.v3, OPS["kandn" + letter], u, k, y, -1, 0, 0, None))
+    s.put(d, (formats.v3, OPS["kor" + letter], d, t, u, -1, 0, 0, None))
+    s.put(t, (formats.v3, OPS["kand" + letter], t, k, x, -1, 0, 0, None))
+    s.put(u, (formats.v3, OPS["kandn" + letter], u, k, y, -1, 0, 0, None))
 
 
 # -- single lanes
@@ -205,10 +205,10 @@ def extract(s: Selector, instruction: Extract) -> None:
         part, lane = divmod(int(k), 512 // vector.bits)
         source = _bring_down(s, s.vector(vector, x, part), vector, lane)
     if type.cls == VECTOR:
-        s.put(d, (forms.vmove, OPS["vmovaps"], d, source, 0))
+        s.put(d, (formats.vmove, OPS["vmovaps"], d, source, 0))
     else:
         op = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
-        s.put(d, (forms.vout, op, source, -1, d, -1, 0, 0, None))
+        s.put(d, (formats.vout, op, source, -1, d, -1, 0, 0, None))
 
 
 def _at_index(s: Selector, vector: Type, x: str, index_type: Type, k: str) -> int:
@@ -221,13 +221,13 @@ def _at_index(s: Selector, vector: Type, x: str, index_type: Type, k: str) -> in
     number = t
     if vector.parts == 2:
         low, high = s.vector(vector, x, 0), s.vector(vector, x, 1)
-        s.later(t, (forms.v3t, OPS["vpermi2" + letter], t, low, high, -1, 0, 2, None))
+        s.later(t, (formats.v3t, OPS["vpermi2" + letter], t, low, high, -1, 0, 2, None))
     else:
         number = s.new(VECTOR)
         op = OPS["vpermpd_v" if letter == "pd" else "vperm" + letter]
         length = max(vector.length, 1)
-        s.later(t, (forms.v3, op, t, number, s.vector(vector, x), -1, 0, length, None))
-    s.later(number, (forms.v3, OPS["vmovd_r"], number, -1, index, -1, 0, 0, None))
+        s.later(t, (formats.v3, op, t, number, s.vector(vector, x), -1, 0, length, None))
+    s.later(number, (formats.v3, OPS["vmovd_r"], number, -1, index, -1, 0, 0, None))
     return t
 
 
@@ -240,15 +240,15 @@ def _bring_down(s: Selector, x: int, type: Type, lane: int) -> int:
         to = s.new(VECTOR) if quarter else x
         if type.bits >= 32:
             op = OPS["vpermilps" if type.bits == 32 else "vpermilpd"]
-            s.later(top, (forms.v3, op, top, -1, to, -1, 0, 0, rest))
+            s.later(top, (formats.v3, op, top, -1, to, -1, 0, 0, rest))
         else:
             count = rest * type.bits // 8
-            s.later(top, (forms.v3s, OPS["vpsrldqi"], top, to, 0, count))
+            s.later(top, (formats.v3s, OPS["vpsrldqi"], top, to, 0, count))
     elif quarter:
         top = to = s.new(VECTOR)
     if quarter:
         op = OPS["vextractf32x4_s"]
-        s.later(to, (forms.vout, op, x, -1, to, -1, 0, max(type.length, 1), quarter))
+        s.later(to, (formats.vout, op, x, -1, to, -1, 0, max(type.length, 1), quarter))
     return top
 
 
@@ -261,7 +261,7 @@ def insert(s: Selector, instruction: Insert) -> None:
             raise Unsupported("insertelement of bits")
         d = s.define(name)
         bit = s.general(scalar_type, scalar)
-        s.put(d, (forms.v3, OPS["kmovd_r"], d, -1, bit, -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["kmovd_r"], d, -1, bit, -1, 0, 0, None))
         return
     d = s.define(name)
     if x in ("poison", "undef") and not lane:
@@ -277,7 +277,7 @@ def insert(s: Selector, instruction: Insert) -> None:
         elif lane // per == part:
             bits = s.mask_constant(1 << lane % per, min(type.lanes, per))
         if lane < 0 or lane // per == part:
-            s.put(d + part, (forms.v3t, op, d + part, -1, y, bits, 0, type.length, None))
+            s.put(d + part, (formats.v3t, op, d + part, -1, y, bits, 0, type.length, None))
         if not tied:
             seed(s, d + part, type, "zeroinitializer" if x in ("poison", "undef") else x, part)
 
@@ -290,27 +290,27 @@ def _lane_mask(s: Selector, type: Type, index_type: Type, k: str, part: int) -> 
     lanes = (16 << type.length) // size
     data = b"".join([(part * lanes + n).to_bytes(size, "little") for n in range(lanes)])
     op = OPS["vpcmp" + type.letter]
-    s.later(bits, (forms.v3c, op, bits, number, data, -1, 0, type.length, 0, 0))
+    s.later(bits, (formats.v3c, op, bits, number, data, -1, 0, type.length, 0, 0))
     op = OPS[f"vpbroadcast{type.letter}_r"]
     if index_type.bits >= type.bits:
-        s.later(number, (forms.v3, op, number, -1, index, -1, 0, type.length, None))
+        s.later(number, (formats.v3, op, number, -1, index, -1, 0, type.length, None))
         return bits
     if index_type.bits != 32:
         raise Unsupported("an index of few bits")
     wide = s.new(GENERAL)  # bits above a type's are unspecified
-    s.later(number, (forms.v3, op, number, -1, wide, -1, 0, type.length, None))
-    s.later(wide, (forms.g2, GPR["mov"], 4, wide, index))
+    s.later(number, (formats.v3, op, number, -1, wide, -1, 0, type.length, None))
+    s.later(wide, (formats.g2, GPR["mov"], 4, wide, index))
     return bits
 
 
 def scalar_to_lane(s: Selector, d: int, type: Type, scalar: str, scalar_type: Type) -> None:
     """d = the scalar in the first lane."""
     if scalar_type.cls == VECTOR:
-        s.put(d, (forms.vmove, OPS["vmovaps"], d, s.vector(scalar_type, scalar), 0))
+        s.put(d, (formats.vmove, OPS["vmovaps"], d, s.vector(scalar_type, scalar), 0))
     else:
         op = OPS["vmovq_r" if type.bits == 64 else "vmovd_r"]
         x = s.general(scalar_type, scalar)
-        s.put(d, (forms.v3, op, d, -1, x, -1, 0, 0, None))
+        s.put(d, (formats.v3, op, d, -1, x, -1, 0, 0, None))
 
 
 def _broadcast(s: Selector, type: Type, scalar: str, scalar_type: Type) -> tuple:
@@ -340,7 +340,7 @@ def shuffle(s: Selector, instruction: Shuffle) -> None:
         # What is read is overwritten, by parts and before all of it has been read.
         made = s.new(VECTOR, type.parts)
         for part in range(type.parts):
-            s.put(d + part, (forms.vmove, OPS["vmovaps"], d + part, made + part, type.length))
+            s.put(d + part, (formats.vmove, OPS["vmovaps"], d + part, made + part, type.length))
         d = made
     if _whole_parts(s, d, type, source, a, b, lanes):
         return
@@ -357,14 +357,14 @@ def _shuffle_mask(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ..
     length = 0 if count <= 16 else 1 if count == 32 else 2
     table = bytes([lane or 0 for lane in lanes]).ljust(16 << length, b"\0")
     whole, moved, numbers = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
-    s.put(d, (forms.v3, OPS["vpmovb2m"], d, -1, moved, -1, 0, length, None))
+    s.put(d, (formats.v3, OPS["vpmovb2m"], d, -1, moved, -1, 0, length, None))
     # Lanes that are not there stay 0.
     k = s.mask_constant((1 << type.lanes) - 1, type.lanes) if type.lanes != 16 << length else -1
     op = OPS["vpermb"]
-    s.put(moved, (forms.v3, op, moved, numbers, whole, k, int(k >= 0), length, None))
-    s.put(numbers, (forms.v3c, OPS["vmovups"], numbers, -1, table, -1, 0, length, 0, None))
+    s.put(moved, (formats.v3, op, moved, numbers, whole, k, int(k >= 0), length, None))
+    s.put(numbers, (formats.v3c, OPS["vmovups"], numbers, -1, table, -1, 0, length, 0, None))
     x = s.mask(source, a)
-    s.put(whole, (forms.v3, OPS["vpmovm2b"], whole, -1, x, -1, 0, length, None))
+    s.put(whole, (formats.v3, OPS["vpmovm2b"], whole, -1, x, -1, 0, length, None))
 
 
 def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> bool:
@@ -384,12 +384,12 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
         d = s.define(name)
         t = s.new(GENERAL)
         op = OPS["kmovq_r" if type.lanes > 32 else "kmovd_r"]
-        s.put(d, (forms.v3, op, d, -1, t, -1, 0, 0, None))
+        s.put(d, (formats.v3, op, d, -1, t, -1, 0, 0, None))
         if type.lanes < 64:
-            s.put(t, (forms.g1t, GPR["andi"], 4, t, (1 << type.lanes) - 1
+            s.put(t, (formats.g1t, GPR["andi"], 4, t, (1 << type.lanes) - 1
                       if type.lanes < 32 else -1))
-        s.put(t, (forms.g1t, GPR["neg"], 8, t, None))
-        s.put(t, (forms.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
+        s.put(t, (formats.g1t, GPR["neg"], 8, t, None))
+        s.put(t, (formats.g2, GPR["mov"], 4, t, s.general(scalar_type, scalar)))
         return True
     d, parts = s.define_alike(name)
     picked = s.once(scalar, Extract) if scalar[0] == "%" and type.bits >= 32 else None
@@ -408,7 +408,7 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
         if type.bits == 64 and not type.length:
             op = OPS["vmovddup"]
         for part in range(parts):
-            s.put(d + part, (forms.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
+            s.put(d + part, (formats.v3m, op, d + part, -1, memory, -1, 0, type.length, 0, None))
         return True
     if scalar[0] != "%":
         every = Constant(constant(scalar_type, scalar).lanes * type.lanes)
@@ -428,7 +428,7 @@ def _all_lanes(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) ->
     else:
         word = f"vpbroadcast{type.letter}_r"
     for part in range(parts):
-        s.put(d + part, (forms.v3, OPS[word], d + part, -1, x, -1, 0, type.length, None))
+        s.put(d + part, (formats.v3, OPS[word], d + part, -1, x, -1, 0, type.length, None))
 
 
 def _whole_parts(
@@ -447,13 +447,13 @@ def _whole_parts(
         x = s.vector(source, a, part)
         if rest == 0:
             for k in range(type.parts):
-                s.put(d + k, (forms.vmove, OPS["vmovaps"], d + k, x + k, type.length))
+                s.put(d + k, (formats.vmove, OPS["vmovaps"], d + k, x + k, type.length))
             return True
         if size >= 16:
             op = OPS["vextractf32x4_s" if size == 16 else "vextractf64x4_s"]
             length = 2 if source.size >= 64 else source.length
             imm = rest * type.bits // (size * 8)
-            s.put(d, (forms.vout, op, x, -1, d, -1, 0, length, imm))
+            s.put(d, (formats.vout, op, x, -1, d, -1, 0, length, imm))
             return True
         return False
     if count == 2 * source.lanes and first == 0:
@@ -462,16 +462,16 @@ def _whole_parts(
             for k in range(type.parts):
                 text = a if k < parts else b
                 x = s.vector(source, text, k % parts)
-                s.put(d + k, (forms.vmove, OPS["vmovaps"], d + k, x, 2))
+                s.put(d + k, (formats.vmove, OPS["vmovaps"], d + k, x, 2))
             return True
         if size >= 32:
             op = OPS["vinsertf64x4" if size == 64 else "vinsertf32x4"]
             x, y = s.vector(source, a), s.vector(source, b)
-            s.put(d, (forms.v3, op, d, x, y, -1, 0, type.length, 1))
+            s.put(d, (formats.v3, op, d, x, y, -1, 0, type.length, 1))
             return True
         if size == 16:
             x, y = s.vector(source, a), s.vector(source, b)
-            s.put(d, (forms.v3, OPS["vmovlhps"], d, x, y, -1, 0, 0, None))
+            s.put(d, (formats.v3, OPS["vmovlhps"], d, x, y, -1, 0, 0, None))
             return True
     return False
 
@@ -527,37 +527,37 @@ def _planned(
 
     kind, *rest = made
     if kind == "same":
-        s.put(d, (forms.vmove, OPS["vmovaps"], d, register(rest[0]), length))
+        s.put(d, (formats.vmove, OPS["vmovaps"], d, register(rest[0]), length))
         return
     if kind == "pair" and _overwrites(s, d, source, sources[0]):
         numbers, y = s.new(VECTOR), register(1)
         op = OPS[rest[0].replace("vpermi2", "vpermt2")]
-        s.put(d, (forms.v3t, op, d, numbers, y, -1, 0, length, None))
+        s.put(d, (formats.v3t, op, d, numbers, y, -1, 0, length, None))
         load = OPS["vmovups"]
-        s.put(numbers, (forms.v3c, load, numbers, -1, rest[-1], -1, 0, length, 0, None))
+        s.put(numbers, (formats.v3c, load, numbers, -1, rest[-1], -1, 0, length, 0, None))
         return
     op = OPS[rest[0].replace("vpermt2", "vpermi2")]
     if kind == "unary":
-        s.put(d, (forms.v3, op, d, -1, register(rest[1]), -1, 0, length, rest[2]))
+        s.put(d, (formats.v3, op, d, -1, register(rest[1]), -1, 0, length, rest[2]))
     elif kind == "mixed":
         x, y = register(rest[1]), register(rest[2])
-        s.put(d, (forms.v3, op, d, x, y, -1, 0, length, rest[3]))
+        s.put(d, (formats.v3, op, d, x, y, -1, 0, length, rest[3]))
     elif kind == "blend":
         k = s.mask_constant(rest[1], (16 << length) * 8 // source.bits)
-        s.put(d, (forms.v3, op, d, register(0), register(1), k, 0, length, None))
+        s.put(d, (formats.v3, op, d, register(0), register(1), k, 0, length, None))
     elif kind == "table":
         x = register(rest[1])
-        s.put(d, (forms.v3c, op, d, x, rest[2], -1, 0, length, 0, None))
+        s.put(d, (formats.v3c, op, d, x, rest[2], -1, 0, length, 0, None))
     else:
         # The pattern is read into a register: for "pair" the one it is overwritten in.
         x = register(0 if kind == "pair" else rest[1])
         if kind == "pair":
             t, y = d, register(1)
-            s.put(d, (forms.v3t, op, d, x, y, -1, 0, length, None))
+            s.put(d, (formats.v3t, op, d, x, y, -1, 0, length, None))
         else:
             t = s.new(VECTOR)
-            s.put(d, (forms.v3, op, d, t, x, -1, 0, length, None))
-        s.put(t, (forms.v3c, OPS["vmovups"], t, -1, rest[-1], -1, 0, length, 0, None))
+            s.put(d, (formats.v3, op, d, t, x, -1, 0, length, None))
+        s.put(t, (formats.v3c, OPS["vmovups"], t, -1, rest[-1], -1, 0, length, 0, None))
 
 
 def _overwrites(s: Selector, d: int, source: Type, operand: int | tuple[str, int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import and_, or_, xor
 
 from numjet.cpu.x86.back.encode import OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Binary
 from numjet.cpu.x86.front.types import VECTOR, Type, constant
 from numjet.cpu.x86.select.operands import last, seed
@@ -85,7 +85,7 @@ def _rotation(s: Selector, instruction: Binary) -> bool:
     for part in range(type.parts):
         x = s.vector(type, rotated, part)
         made = OPS[f"vprol{type.letter}i"]
-        s.put(d + part, (forms.v3s, made, d + part, x, type.length, by))
+        s.put(d + part, (formats.v3s, made, d + part, x, type.length, by))
     return True
 
 
@@ -146,7 +146,7 @@ def _write(
         to = y if shifted == 1 else d
         made = OPS[_SHIFTS[shift[0]] + type.letter + "i"]
         x = s.vector(type, operands[shifted], part)
-        s.put(to, (forms.v3s, made, to, x, type.length, shift[1]))
+        s.put(to, (formats.v3s, made, to, x, type.length, shift[1]))
         if shifted == 0:
             return
     if first[0] != "%" or s.reg.get(first, -1) + part != d:

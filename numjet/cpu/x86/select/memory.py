@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Address, Alloca, Call, Load, Store, result_of
 from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import (
@@ -29,7 +29,7 @@ def alloca(s: Selector, instruction: Alloca) -> None:
     if name not in s.allocas:
         raise Unsupported("an alloca in a branch")
     d = s.define(name)
-    s.put(d, (forms.gm, GPR["lea"], 8, d, (0, None, 1, s.allocas[name])))
+    s.put(d, (formats.gm, GPR["lea"], 8, d, (0, None, 1, s.allocas[name])))
 
 
 @handles("getelementptr")
@@ -43,10 +43,10 @@ def getelementptr(s: Selector, instruction: Address) -> None:
         if not -(1 << 31) <= disp < 1 << 31:
             raise Unsupported("a long displacement")
         if base[0] == "%" and base not in s.allocas and s.tie(base, d):
-            s.put(d, (forms.g1t, GPR["addi"], 8, d, disp))
+            s.put(d, (formats.g1t, GPR["addi"], 8, d, disp))
             return
         b, i, scale, more = s.address(base)
-        s.put(d, (forms.gm, GPR["lea"], 8, d, (b, i, scale, more + disp)))
+        s.put(d, (formats.gm, GPR["lea"], 8, d, (b, i, scale, more + disp)))
         return
     if index_type.bits != 64:
         i = s.new(GENERAL)
@@ -59,14 +59,14 @@ def getelementptr(s: Selector, instruction: Address) -> None:
         if index_type.bits != 64:
             raise Unsupported("an index of 32 bits")
         t = s.new(GENERAL)
-        s.put(d, (forms.gm, GPR["lea"], 8, d, (b, t, 1, offset)))
-        s.put(t, (forms.g3i, GPR["imuli"], 8, t, s.need(index), size))
+        s.put(d, (formats.gm, GPR["lea"], 8, d, (b, t, 1, offset)))
+        s.put(t, (formats.g3i, GPR["imuli"], 8, t, s.need(index), size))
         return
-    s.put(d, (forms.gm, GPR["lea"], 8, d, (b, i, scale, offset)))
+    s.put(d, (formats.gm, GPR["lea"], 8, d, (b, i, scale, offset)))
     if index_type.bits != 64:
         if index_type.bits != 32:
             raise Unsupported("an index of few bits")
-        s.put(i, (forms.g2, GPR["movsxd"], 8, i, s.general(index_type, index)))
+        s.put(i, (formats.g2, GPR["movsxd"], 8, i, s.general(index_type, index)))
 
 
 @handles("load")
@@ -85,15 +85,15 @@ def load(s: Selector, instruction: Load) -> None:
 def load_general(s: Selector, type: Type, d: int, memory: Memory) -> None:
     """d = an integer in memory."""
     if type.bits == 64:
-        s.put(d, (forms.gm, GPR["mov"], 8, d, memory))
+        s.put(d, (formats.gm, GPR["mov"], 8, d, memory))
     elif type.bits == 32:
-        s.put(d, (forms.gm, GPR["mov"], 4, d, memory))
+        s.put(d, (formats.gm, GPR["mov"], 4, d, memory))
     elif type.bits == 16:
-        s.put(d, (forms.gm, GPR["movzx16"], 4, d, memory))
+        s.put(d, (formats.gm, GPR["movzx16"], 4, d, memory))
     else:
         if type.bits == 1:
-            s.put(d, (forms.g1t, GPR["andi"], 4, d, 1))
-        s.put(d, (forms.gm, GPR["movzx8"], 4, d, memory))
+            s.put(d, (formats.g1t, GPR["andi"], 4, d, 1))
+        s.put(d, (formats.gm, GPR["movzx8"], 4, d, memory))
 
 
 def load_vector(s: Selector, type: Type, d: int, memory: Memory) -> None:
@@ -102,16 +102,16 @@ def load_vector(s: Selector, type: Type, d: int, memory: Memory) -> None:
     if type.size >= 16:
         for part in range(type.parts):
             where = (base, index, scale, disp + 64 * part)
-            s.put(d + part, (forms.v3m, OPS["vmovups"], d + part, -1, where, -1, 0, type.length,
+            s.put(d + part, (formats.v3m, OPS["vmovups"], d + part, -1, where, -1, 0, type.length,
                              0, None))
     elif type.size in (4, 8):
         op = OPS["vmovsd" if type.size == 8 else "vmovss"]
-        s.put(d, (forms.v3m, op, d, -1, memory, -1, 0, 0, 0, None))
+        s.put(d, (formats.v3m, op, d, -1, memory, -1, 0, 0, 0, None))
     else:
         t = s.new(GENERAL)
-        s.put(d, (forms.v3, OPS["vmovd_r"], d, -1, t, -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["vmovd_r"], d, -1, t, -1, 0, 0, None))
         # The address is read before: its registers live until here.
-        s.put(t, (forms.gm, GPR["movzx16" if type.size == 2 else "movzx8"], 4, t, memory))
+        s.put(t, (formats.gm, GPR["movzx16" if type.size == 2 else "movzx8"], 4, t, memory))
 
 
 @handles("store")
@@ -125,7 +125,7 @@ def store(s: Selector, instruction: Store) -> None:
         raise Unsupported("a store of bits")
     elif value[0] != "%" and not type.lanes and type.bits == 32:
         bits = signed(constant(type, value).splat or 0, 32)
-        s.emit((forms.gmi, GPR["movi"], 4, where, bits))
+        s.emit((formats.gmi, GPR["movi"], 4, where, bits))
     else:
         base, index, scale, disp = where
         for part in range(type.parts):
@@ -140,22 +140,22 @@ def _store_general(s: Selector, type: Type, value: str, where: Memory) -> None:
     if number is not None and -(1 << 31) <= number < 1 << 31:
         if type.bits == 1:
             number &= 1
-        s.emit((forms.gmi, GPR["movi"], size, where, number))
+        s.emit((formats.gmi, GPR["movi"], size, where, number))
     else:
-        s.emit((forms.gmread, GPR["mov_s"], size, s.general(type, value), where))
+        s.emit((formats.gmread, GPR["mov_s"], size, s.general(type, value), where))
 
 
 def store_vector(s: Selector, type: Type, x: int, where: Memory, nontemporal: bool) -> None:
     """Write a register's lanes to memory, by a non-temporal store if `nontemporal`."""
     if type.size >= 16:
         op = OPS["vmovntps_s" if nontemporal else "vmovups_s"]
-        s.emit((forms.vstore, op, x, -1, where, -1, 0, type.length, 0, None))
+        s.emit((formats.vstore, op, x, -1, where, -1, 0, type.length, 0, None))
     elif type.size in (4, 8):
         op = OPS["vmovsd_s" if type.size == 8 else "vmovss_s"]
-        s.emit((forms.vstore, op, x, -1, where, -1, 0, 0, 0, None))
+        s.emit((formats.vstore, op, x, -1, where, -1, 0, 0, 0, None))
     else:
         op = OPS["vpextrw_s" if type.size == 2 else "vpextrb_s"]
-        s.emit((forms.vstore, op, x, -1, where, -1, 0, 0, 0, 0))
+        s.emit((formats.vstore, op, x, -1, where, -1, 0, 0, 0, 0))
 
 
 # -- masked loads and stores
@@ -186,8 +186,8 @@ def masked_load(s: Selector, instruction: Call, parts: list[str]) -> None:
     for part in range(type.parts):
         k = part_mask(s, k0, type, part)
         where = (base, index, scale, disp + 64 * part)
-        shape = forms.v3m if zero else forms.v3mt
-        s.put(d + part, (shape, masked, d + part, -1, where, k, int(zero), type.length, 0,
+        format = formats.v3m if zero else formats.v3mt
+        s.put(d + part, (format, masked, d + part, -1, where, k, int(zero), type.length, 0,
                          None))
         if not zero and not tied:
             seed(s, d + part, type, other, part)
@@ -223,24 +223,24 @@ def _load_lanes(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> N
     """Read the lanes of a constant mask into a register, zeros into the others."""
     first = _first(type, bits)
     if first is not None:
-        s.put(d, (forms.v3m, OPS[first[0]], d, -1, memory, -1, 0, first[1], 0, None))
+        s.put(d, (formats.v3m, OPS[first[0]], d, -1, memory, -1, 0, first[1], 0, None))
     elif not bits:
-        s.put(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
+        s.put(d, (formats.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
     else:
         k = s.mask_constant(bits, type.lanes // type.parts)
         op = OPS[_MASKED[type.letter]]
-        s.put(d, (forms.v3m, op, d, -1, memory, k, 1, type.length, 0, None))
+        s.put(d, (formats.v3m, op, d, -1, memory, k, 1, type.length, 0, None))
 
 
 def _store_lanes(s: Selector, type: Type, x: int, memory: Memory, bits: int) -> None:
     """Write the lanes of a constant mask."""
     first = _first(type, bits)
     if first is not None:
-        s.emit((forms.vstore, OPS[first[0] + "_s"], x, -1, memory, -1, 0, first[1], 0, None))
+        s.emit((formats.vstore, OPS[first[0] + "_s"], x, -1, memory, -1, 0, first[1], 0, None))
     elif bits:
         k = s.mask_constant(bits, type.lanes // type.parts)
         op = OPS[_MASKED[type.letter] + "_s"]
-        s.emit((forms.vstore, op, x, -1, memory, k, 0, type.length, 0, None))
+        s.emit((formats.vstore, op, x, -1, memory, k, 0, type.length, 0, None))
 
 
 def _mask(s: Selector, type: Type, text: str) -> int:
@@ -275,7 +275,7 @@ def masked_store(s: Selector, instruction: Call, parts: list[str]) -> None:
             store_vector(s, type, x, where, False)
             continue
         k = part_mask(s, k0, type, part)
-        s.emit((forms.vstore, op, x, -1, where, k, 0, type.length, 0, None))
+        s.emit((formats.vstore, op, x, -1, where, k, 0, type.length, 0, None))
 
 
 @intrinsic("prefetch")
@@ -284,7 +284,7 @@ def prefetch(s: Selector, instruction: Call, parts: list[str]) -> None:
     word = "prefetchw" if write == "1" else "prefetch" + {"0": "nta", "1": "t2", "2": "t1",
                                                          "3": "t0"}[locality]
     s.memory = instruction.memory
-    s.emit((forms.gprefetch, GPR[word], s.address(parts[0][4:])))
+    s.emit((formats.gprefetch, GPR[word], s.address(parts[0][4:])))
 
 
 # -- gathers and scatters: addresses that are a base and a vector of indices
@@ -324,15 +324,15 @@ def _own_mask(s: Selector, type: Type, mask_type: Type, mask: str) -> int:
     """A register of its own for the mask, which the instruction clears."""
     k = s.new(MASK)
     if mask[0] == "%":
-        s.later(k, (forms.vmove, OPS["kmovq"], k, s.need(mask), 0))
+        s.later(k, (formats.vmove, OPS["kmovq"], k, s.need(mask), 0))
         return k
     bits = constant(mask_type, mask).mask()
     if bits == (1 << type.lanes) - 1 and type.lanes == 8:
-        s.later(k, (forms.v3, OPS["kxnorb"], k, k, k, -1, 0, 0, None))
+        s.later(k, (formats.v3, OPS["kxnorb"], k, k, k, -1, 0, 0, None))
     elif bits == (1 << type.lanes) - 1 and type.lanes == 16:
-        s.later(k, (forms.v3, OPS["kxnorw"], k, k, k, -1, 0, 0, None))
+        s.later(k, (formats.v3, OPS["kxnorw"], k, k, k, -1, 0, 0, None))
     else:
-        s.later(k, (forms.vmove, OPS["kmovq"], k, s.mask_constant(bits, type.lanes), 0))
+        s.later(k, (formats.vmove, OPS["kmovq"], k, s.mask_constant(bits, type.lanes), 0))
     return k
 
 
@@ -348,9 +348,9 @@ def gather(s: Selector, instruction: Call, parts: list[str]) -> None:
     k = _own_mask(s, type, mask_type, mask)
     if index == d:
         t = s.new(VECTOR)
-        s.put(d, (forms.vmove, OPS["vmovaps"], d, t, type.length))
+        s.put(d, (formats.vmove, OPS["vmovaps"], d, t, type.length))
         d = t
-    s.put(d, (forms.vgather, op, d, (base, index, scale, 0), k, length))
+    s.put(d, (formats.vgather, op, d, (base, index, scale, 0), k, length))
     if other[0] != "%" or not s.tie(other, d):
         seed(s, d, type, other)
 
@@ -365,4 +365,4 @@ def scatter(s: Selector, instruction: Call, parts: list[str]) -> None:
     op, base, index, scale, length = _plan(s, type, pointers, "scatter")
     x = s.vector(type, value)
     k = _own_mask(s, type, mask_type, mask)
-    s.emit((forms.vscatter, op, x, (base, index, scale, 0), k, length))
+    s.emit((formats.vscatter, op, x, (base, index, scale, 0), k, length))

@@ -7,7 +7,7 @@ or a load. For the families of instructions in this folder.
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS, Op
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Call, Cast, Compare
 from numjet.cpu.x86.front.parse import split, typed
 from numjet.cpu.x86.front.types import MASK, Type, Unsupported, constant
@@ -28,30 +28,30 @@ def last(
         if load is not None and (type.size >= 16 or not type.lanes):
             base, index, scale, disp = s.address(load.pointer)
             memory = (base, index, scale, disp + 64 * part)
-            shape = forms.v3mt if tied else forms.v3m
-            here = (shape, op, d, x, memory, k, z, length, 0, imm)
+            format = formats.v3mt if tied else formats.v3m
+            here = (format, op, d, x, memory, k, z, length, 0, imm)
         elif (
             kind == "shufflevector" and op.element * 8 == type.bits
             and (load := s.broadcast_load(b)) is not None
         ):  # fmt: skip
-            shape = forms.v3mt if tied else forms.v3m
-            here = (shape, op, d, x, s.address(load.pointer), k, z, length, 1, imm)
+            format = formats.v3mt if tied else formats.v3m
+            here = (format, op, d, x, s.address(load.pointer), k, z, length, 1, imm)
         else:
-            shape = forms.v3t if tied else forms.v3
-            here = (shape, op, d, x, s.need(b) + part, k, z, length, imm)
+            format = formats.v3t if tied else formats.v3
+            here = (format, op, d, x, s.need(b) + part, k, z, length, imm)
     else:
         value = constant(type, b)
-        shape = forms.v3ct if tied else forms.v3c
+        format = formats.v3ct if tied else formats.v3c
         if not type.lanes:
-            here = (shape, op, d, x, s.data(type, value, part), k, z, 0, 0, imm)
+            here = (format, op, d, x, s.data(type, value, part), k, z, 0, 0, imm)
         elif value.splat is not None and op.element * 8 == type.bits:
             data = value.splat.to_bytes(op.element, "little")
-            here = (shape, op, d, x, data, k, z, length, 1, imm)
+            here = (format, op, d, x, data, k, z, length, 1, imm)
         elif type.size >= 16:
-            here = (shape, op, d, x, s.data(type, value, part), k, z, length, 0, imm)
+            here = (format, op, d, x, s.data(type, value, part), k, z, length, 0, imm)
         else:
-            shape = forms.v3t if tied else forms.v3
-            here = (shape, op, d, x, s.vector(type, b, part), k, z, length, imm)
+            format = formats.v3t if tied else formats.v3
+            here = (format, op, d, x, s.vector(type, b, part), k, z, length, imm)
     s.put(d, here)
 
 
@@ -89,7 +89,7 @@ def pattern(s: Selector, op: str, d: int, x: int, type: Type, bits: int) -> None
     if type.bits == 16:
         data += data
     made = OPS[f"v{op}{'pd' if type.bits == 64 else 'ps'}"]
-    s.put(d, (forms.v3c, made, d, x, data, -1, 0, type.length, 1, None))
+    s.put(d, (formats.v3c, made, d, x, data, -1, 0, type.length, 1, None))
 
 
 def seed(s: Selector, d: int, type: Type, text: str, part: int = 0) -> None:
@@ -120,14 +120,14 @@ def seed_general(s: Selector, d: int, type: Type, text: str) -> None:
     """Write the copy of an operand to `d`, which an instruction written already changes further."""
     if text[0] == "%":
         here = len(s.out)
-        s.emit((forms.gmove, GPR["mov"], 8, d, s.need(text)))
+        s.emit((formats.gmove, GPR["mov"], 8, d, s.need(text)))
         s.end[d] = here
         return
     value = s.integer(type, text)
     if value is None:
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, s.general(type, text)))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, s.general(type, text)))
     else:
-        s.put(d, (forms.gconst, d, value))
+        s.put(d, (formats.gconst, d, value))
 
 
 def extend(s: Selector, d: int, type: Type, text: str, signed_: bool, size: int) -> None:
@@ -140,19 +140,19 @@ def extend_register(s: Selector, d: int, type: Type, x: int, signed_: bool, size
     """As `extend`, from a register."""
     bits = type.bits
     if bits == 64:
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, x))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, x))
     elif bits == 32:
         if signed_ and size == 8:
-            s.put(d, (forms.g2, GPR["movsxd"], 8, d, x))
+            s.put(d, (formats.g2, GPR["movsxd"], 8, d, x))
         else:
-            s.put(d, (forms.g2, GPR["mov"], 4, d, x))
+            s.put(d, (formats.g2, GPR["mov"], 4, d, x))
     elif bits == 1:
         if signed_:
-            s.put(d, (forms.g1t, GPR["neg"], size, d, None))
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, x))
+            s.put(d, (formats.g1t, GPR["neg"], size, d, None))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, x))
     else:
         op = GPR[f"mov{'s' if signed_ else 'z'}x{bits}"]
-        s.put(d, (forms.g2, op, size if signed_ else 4, d, x))
+        s.put(d, (formats.g2, op, size if signed_ else 4, d, x))
 
 
 # -- masks
@@ -178,7 +178,7 @@ def join_masks(s: Selector, d: int, type: Type, count: int) -> list[int]:
         halves = []
         for piece in pieces:
             low, high = s.new(MASK), s.new(MASK)
-            s.put(piece, (forms.v3, op, piece, high, low, -1, 0, 0, None))
+            s.put(piece, (formats.v3, op, piece, high, low, -1, 0, 0, None))
             halves += [low, high]
         pieces = halves
     return pieces
@@ -193,7 +193,7 @@ def compared_masks(s: Selector, name: str, type: Type) -> list[int]:
     if name in s.reg:
         d = s.define(name)
         op = OPS["kunpck" + {8: "bw", 16: "wd", 32: "dq"}[type.lanes // 2]]
-        s.put(d, (forms.v3, op, d, pieces[1], pieces[0], -1, 0, 0, None))
+        s.put(d, (formats.v3, op, d, pieces[1], pieces[0], -1, 0, 0, None))
     return [*pieces]
 
 
@@ -221,7 +221,7 @@ def part_mask(s: Selector, k: int, type: Type, part: int) -> int:
     t = s.new(MASK)
     op = OPS["kshiftrq" if type.lanes > 32 else "kshiftrd" if type.lanes > 16 else "kshiftrw"]
     by = part * (type.lanes // type.parts)
-    return s.later(t, (forms.v3, op, t, -1, k, -1, 0, 0, by))
+    return s.later(t, (formats.v3, op, t, -1, k, -1, 0, 0, by))
 
 
 def short(s: Selector, type: Type) -> int:

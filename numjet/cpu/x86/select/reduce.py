@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Call, Cast, result_of
 from numjet.cpu.x86.front.parse import typed
 from numjet.cpu.x86.front.types import GENERAL, MASK, TYPES, VECTOR, Type, Unsupported, constant
@@ -62,18 +62,18 @@ def _reduce(s: Selector, instruction: Call, parts: list[str]) -> None:
         if "nsz" not in instruction.flags or source.parts > 1:
             raise Unsupported("an order of zeros")
         _nan_if_any(s, d, type, source, x)
-        s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
+        s.put(d, (formats.vmove, OPS["vmovaps"], d, t, 0))
     elif start is not None:
         neutral = start[0] != "%" and (
             constant(type, start).splat == (1 << (type.bits - 1)) if kind == "fadd" else False
         )
         if neutral:
-            s.put(d, (forms.vmove, OPS["vmovaps"], d, t, 0))
+            s.put(d, (formats.vmove, OPS["vmovaps"], d, t, 0))
         else:
             last(s, OPS[_SUMS[kind] + type.float_suffix], d, t, type, start)
     else:
         out = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
-        s.put(d, (forms.vout, out, t, -1, d, -1, 0, 0, None))
+        s.put(d, (formats.vout, out, t, -1, d, -1, 0, 0, None))
     _fold(s, op, t, source, x)
 
 
@@ -84,13 +84,13 @@ def _nan_if_any(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
     op = OPS["vbroadcastss"]
     if type.bits == 64:
         nan, op = (0x7FF8 << 48).to_bytes(8, "little"), OPS["vpbroadcastq"]
-    s.put(d, (forms.v3ct, op, d, -1, nan, any_, 0, 0, 0, None))
-    s.put(any_, (forms.v3, OPS["kmovd_r"], any_, -1, bit, -1, 0, 0, None))
-    s.put(bit, (forms.gset, GPR["setne"], bit))
-    s.emit((forms.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
+    s.put(d, (formats.v3ct, op, d, -1, nan, any_, 0, 0, 0, None))
+    s.put(any_, (formats.v3, OPS["kmovd_r"], any_, -1, bit, -1, 0, 0, None))
+    s.put(bit, (formats.gset, GPR["setne"], bit))
+    s.emit((formats.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
     y = s.vector(source, x)
     compare = OPS["vcmpp" + type.float_suffix[1]]
-    s.put(k, (forms.v3, compare, k, y, y, short(s, source), 0, source.length, 3))
+    s.put(k, (formats.v3, compare, k, y, y, short(s, source), 0, source.length, 3))
 
 
 def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
@@ -109,19 +109,19 @@ def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
     for word, imm in steps:
         low, high = s.new(VECTOR), s.new(VECTOR)
         length = {"vextractf64x4_s": 1}.get(word, 0)
-        s.put(t, (forms.v3, op, t, low, high, -1, 0, length, None))
+        s.put(t, (formats.v3, op, t, low, high, -1, 0, length, None))
         if word.endswith("_s"):
-            s.put(high, (forms.vout, OPS[word], low, -1, high, -1, 0, length + 1, imm))
+            s.put(high, (formats.vout, OPS[word], low, -1, high, -1, 0, length + 1, imm))
         else:
-            s.put(high, (forms.v3, OPS[word], high, -1, low, -1, 0, 0, imm))
+            s.put(high, (formats.v3, OPS[word], high, -1, low, -1, 0, 0, imm))
         t = low
     parts = [s.vector(source, x, part) for part in range(source.parts)]
     if len(parts) == 1:
-        s.put(t, (forms.vmove, OPS["vmovaps"], t, parts[0], source.length))
+        s.put(t, (formats.vmove, OPS["vmovaps"], t, parts[0], source.length))
         return
     if len(parts) > 2:
         raise Unsupported(f"a reduction of {source.parts} registers")
-    s.put(t, (forms.v3, op, t, parts[0], parts[1], -1, 0, 2, None))
+    s.put(t, (formats.v3, op, t, parts[0], parts[1], -1, 0, 2, None))
 
 
 def _reduce_mask(
@@ -137,10 +137,10 @@ def _reduce_mask(
     if lanes < 8 and kind == "and":
         # Whether a bit differs from its one: what counts ones counts eight.
         t = s.new(MASK)
-        s.put(d, (forms.gset, GPR["sete"], d))
-        s.emit((forms.vread, OPS["kortestb"], t, -1, t, -1, 0, 0, None))
+        s.put(d, (formats.gset, GPR["sete"], d))
+        s.emit((formats.vread, OPS["kortestb"], t, -1, t, -1, 0, 0, None))
         ones = s.mask_constant((1 << lanes) - 1, lanes)
-        s.put(t, (forms.v3, OPS["kxorb"], t, k, ones, -1, 0, 0, None))
+        s.put(t, (formats.v3, OPS["kxorb"], t, k, ones, -1, 0, 0, None))
         return
-    s.put(d, (forms.gset, GPR["set" + condition], d))
-    s.emit((forms.vread, OPS["kortest" + letter], k, -1, k, -1, 0, 0, None))
+    s.put(d, (formats.gset, GPR["set" + condition], d))
+    s.emit((formats.vread, OPS["kortest" + letter], k, -1, k, -1, 0, 0, None))

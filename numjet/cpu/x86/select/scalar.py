@@ -6,7 +6,7 @@ Bits above a type's are unspecified in a register, save that of an i1 all others
 from __future__ import annotations
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Binary, Cast, Load
 from numjet.cpu.x86.front.types import GENERAL, Type, Unsupported, constant, signed
 from numjet.cpu.x86.select.operands import extend, seed_general
@@ -36,7 +36,7 @@ def general_binary(s: Selector, instruction: Binary) -> None:
     elif op in ("smulhigh", "umulhigh"):
         s.divisions.append(len(s.out))
         x, y = s.general(type, b), s.general(type, a)
-        s.put(d, (forms.ghigh, GPR["imul1" if op[0] == "s" else "mul"], d, x, y))
+        s.put(d, (formats.ghigh, GPR["imul1" if op[0] == "s" else "mul"], d, x, y))
     elif op == "add":
         _add(s, d, type, a, b, number)
     elif op == "mul":
@@ -45,7 +45,7 @@ def general_binary(s: Selector, instruction: Binary) -> None:
         if op == "sub" and number != -(1 << 31) and a[0] == "%":
             _add(s, d, type, a, b, -number)
             return
-        _tied(s, d, type, a, (forms.g1t, GPR[_OPS[op] + "i"], size, d, number))
+        _tied(s, d, type, a, (formats.g1t, GPR[_OPS[op] + "i"], size, d, number))
     else:
         _two(s, op, d, type, a, b)
         if type.bits == 1 and op == "sub":
@@ -73,12 +73,12 @@ def _two(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
     if not tied and b[0] == "%" and s.reg.get(b) == d:
         # d -= and the like of its own operand: through a register of its own
         t = s.new(GENERAL)
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, t))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, t))
         d = t
     if load is not None:
-        s.put(d, (forms.gmt, made, size, d, s.address(load.pointer)))
+        s.put(d, (formats.gmt, made, size, d, s.address(load.pointer)))
     else:
-        s.put(d, (forms.g2t, made, size, d, s.general(type, b)))
+        s.put(d, (formats.g2t, made, size, d, s.general(type, b)))
     if not tied:
         seed_general(s, d, type, a)
 
@@ -89,9 +89,9 @@ def _add(s: Selector, d: int, type: Type, a: str, b: str, number: int | None) ->
         _two(s, "xor", d, type, a, b)
     elif number is not None and a[0] == "%":
         if s.tie(a, d):
-            s.put(d, (forms.g1t, GPR["addi"], size, d, number))
+            s.put(d, (formats.g1t, GPR["addi"], size, d, number))
         else:
-            s.put(d, (forms.gm, GPR["lea"], size, d, (s.need(a), None, 1, number)))
+            s.put(d, (formats.gm, GPR["lea"], size, d, (s.need(a), None, 1, number)))
     elif a[0] == "%" and b[0] == "%":
         if s.reg.get(a) == d or s.reg.get(b) == d or s.foldable(a) or s.foldable(b):
             if s.reg.get(b) == d or (s.foldable(a) and not s.foldable(b)):
@@ -99,7 +99,7 @@ def _add(s: Selector, d: int, type: Type, a: str, b: str, number: int | None) ->
             _two(s, "add", d, type, a, b)
         else:
             x = s.need(a)
-            s.put(d, (forms.gm, GPR["lea"], size, d, (x, s.need(b), 1, 0)))
+            s.put(d, (formats.gm, GPR["lea"], size, d, (x, s.need(b), 1, 0)))
     else:
         _two(s, "add", d, type, a, b)
 
@@ -112,11 +112,11 @@ def _multiply(s: Selector, d: int, type: Type, a: str, b: str, number: int | Non
         _two(s, "mul", d, type, a, b)
     elif number in (3, 5, 9) and a[0] == "%":
         x = s.need(a)
-        s.put(d, (forms.gm, GPR["lea"], size, d, (x, x, number - 1, 0)))
+        s.put(d, (formats.gm, GPR["lea"], size, d, (x, x, number - 1, 0)))
     elif number > 0 and number & (number - 1) == 0:
-        _tied(s, d, type, a, (forms.g1t, GPR["shli"], size, d, number.bit_length() - 1))
+        _tied(s, d, type, a, (formats.g1t, GPR["shli"], size, d, number.bit_length() - 1))
     else:
-        s.put(d, (forms.g3i, GPR["imuli"], size, d, s.general(type, a), number))
+        s.put(d, (formats.g3i, GPR["imuli"], size, d, s.general(type, a), number))
 
 
 _SHIFTS = {"shl": ("shli", "shlx"), "lshr": ("shri", "shrx"), "ashr": ("sari", "sarx")}
@@ -132,7 +132,7 @@ def _shift(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
         _shift_register(s, op, d, size, t, type, b, number)
         extend(s, t, type, a, op == "ashr", 4)
     elif number is not None:
-        _tied(s, d, type, a, (forms.g1t, GPR[_SHIFTS[op][0]], size, d, number))
+        _tied(s, d, type, a, (formats.g1t, GPR[_SHIFTS[op][0]], size, d, number))
     else:
         _shift_register(s, op, d, size, s.general(type, a), type, b, None)
 
@@ -141,11 +141,11 @@ def _shift_register(
     s: Selector, op: str, d: int, size: int, x: int, type: Type, b: str, number: int | None
 ) -> None:
     if number is not None:
-        s.put(d, (forms.g1t, GPR[_SHIFTS[op][0]], size, d, number))
-        s.put(d, (forms.gmove, GPR["mov"], 8, d, x))
+        s.put(d, (formats.g1t, GPR[_SHIFTS[op][0]], size, d, number))
+        s.put(d, (formats.gmove, GPR["mov"], 8, d, x))
         return
     made = OPS[_SHIFTS[op][1] + ("q" if size == 8 else "")]
-    s.put(d, (forms.v3, made, d, s.general(type, b), x, -1, 0, 0, None))
+    s.put(d, (formats.v3, made, d, s.general(type, b), x, -1, 0, 0, None))
 
 
 def divide(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
@@ -158,7 +158,7 @@ def divide(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
             if op == "udiv":
                 _shift(s, "lshr", d, type, a, str(number.bit_length() - 1))
             elif number - 1 < 1 << 31:
-                _tied(s, d, type, a, (forms.g1t, GPR["andi"], size, d, number - 1))
+                _tied(s, d, type, a, (formats.g1t, GPR["andi"], size, d, number - 1))
             else:
                 _two(s, "and", d, type, a, str(number - 1))
             return
@@ -167,10 +167,10 @@ def divide(s: Selector, op: str, d: int, type: Type, a: str, b: str) -> None:
     s.divisions.append(len(s.out))
     if type.bits >= 32:
         x, y = s.general(type, a), s.general(type, b)
-        s.put(d, (forms.gdivide, made, size, d, x, y, want))
+        s.put(d, (formats.gdivide, made, size, d, x, y, want))
         return
     x, y = s.new(GENERAL), s.new(GENERAL)
-    s.put(d, (forms.gdivide, made, size, d, x, y, want))
+    s.put(d, (formats.gdivide, made, size, d, x, y, want))
     extend(s, x, type, a, signed_, 4)
     extend(s, y, type, b, signed_, 4)
 
@@ -182,20 +182,20 @@ def cast_general(s: Selector, instruction: Cast) -> None:
     d = s.define(name)
     if x[0] != "%":
         if x[0] == "@":
-            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.general(source, x)))
+            s.put(d, (formats.gmove, GPR["mov"], 8, d, s.general(source, x)))
             return
         value = constant(source, x).splat or 0
         if op == "sext":
             value = signed(value, source.bits)
-        s.put(d, (forms.gconst, d, value & ((1 << type.bits) - 1)))
+        s.put(d, (formats.gconst, d, value & ((1 << type.bits) - 1)))
         return
     if op == "trunc" and type.bits == 1:
-        _tied(s, d, type, x, (forms.g1t, GPR["andi"], 4, d, 1))
+        _tied(s, d, type, x, (formats.g1t, GPR["andi"], 4, d, 1))
     elif op in ("trunc", "ptrtoint", "inttoptr", "bitcast"):
         if type.bits > source.bits:
             extend(s, d, source, x, False, 8)
         elif not s.tie(x, d):
-            s.put(d, (forms.gmove, GPR["mov"], 8, d, s.need(x)))
+            s.put(d, (formats.gmove, GPR["mov"], 8, d, s.need(x)))
         else:
             # The same register: what defines x defines this.
             s.end[d] = max(s.end[d], len(s.out))
@@ -213,7 +213,7 @@ def _extending_load(
     memory = s.address(load.pointer)
     if source.bits == 32:
         op = GPR["movsxd"] if signed_ else GPR["mov"]
-        s.put(d, (forms.gm, op, 8 if signed_ else 4, d, memory))
+        s.put(d, (formats.gm, op, 8 if signed_ else 4, d, memory))
     else:
         op = GPR[f"mov{'s' if signed_ else 'z'}x{source.bits}"]
-        s.put(d, (forms.gm, op, size if signed_ else 4, d, memory))
+        s.put(d, (formats.gm, op, size if signed_ else 4, d, memory))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from numjet.cpu.x86.back.encode import GPR, OPS
-from numjet.cpu.x86.front import forms
+from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import (
     Address,
     Alloca,
@@ -418,10 +418,10 @@ class Selector:
         t = self.new(GENERAL)
         if text[0] == "@":
             if text in self.labels:
-                return self.before(t, (forms.gtable, t, self.labels[text]))
-            return self.before(t, (forms.gsymbol, t, text[1:]))
+                return self.before(t, (formats.gtable, t, self.labels[text]))
+            return self.before(t, (formats.gsymbol, t, text[1:]))
         value = constant(type, text).splat or 0
-        return self.before(t, (forms.gconst, t, value))
+        return self.before(t, (formats.gconst, t, value))
 
     def _pointer(self, name: str) -> int:
         """A pointer in a function that calls: one beside an argument or in the frame is made anew.
@@ -442,8 +442,8 @@ class Selector:
         t = self.new(GENERAL)
         if base in self.allocas:
             where = (FRAME, None, 1, disp + self.allocas[base])
-            return self.before(t, (forms.gm, GPR["lea"], 8, t, where))
-        return self.later(t, (forms.gm, GPR["lea"], 8, t, (self.need(base), None, 1, disp)))
+            return self.before(t, (formats.gm, GPR["lea"], 8, t, where))
+        return self.later(t, (formats.gm, GPR["lea"], 8, t, (self.need(base), None, 1, disp)))
 
     def vector(self, type: Type, text: str, part: int = 0) -> int:
         """The vector register of an operand's part."""
@@ -458,24 +458,24 @@ class Selector:
     ) -> None:
         """Set vector register `d` to a constant."""
         if value.splat == 0:
-            write(d, (forms.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
+            write(d, (formats.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
             return
         bits = type.bits
         if type.lanes and value.splat is not None and bits >= 8:
             op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss"}.get(bits)
             op = op or ("vbroadcastsd" if type.length else "vmovddup")
             single = value.splat.to_bytes(bits // 8, "little")
-            write(d, (forms.v3c, OPS[op], d, -1, single, -1, 0, type.length, 0, None))
+            write(d, (formats.v3c, OPS[op], d, -1, single, -1, 0, type.length, 0, None))
             return
         data = self.data(type, value, part)
         if not type.lanes:
             op = {32: "vmovss", 64: "vmovsd"}.get(bits)
             if op is None:
                 op, data = "vmovss", data + bytes(2)
-            write(d, (forms.v3c, OPS[op], d, -1, data, -1, 0, 0, 0, None))
+            write(d, (formats.v3c, OPS[op], d, -1, data, -1, 0, 0, 0, None))
         else:
             length = {16: 0, 32: 1, 64: 2}[len(data)]
-            write(d, (forms.v3c, OPS["vmovups"], d, -1, data, -1, 0, length, 0, None))
+            write(d, (formats.v3c, OPS["vmovups"], d, -1, data, -1, 0, length, 0, None))
 
     def data(self, type: Type, value: Constant, part: int) -> bytes:
         """Bytes of a constant's part, filled up to a register."""
@@ -496,11 +496,11 @@ class Selector:
         """A constant mask: made once, before the loops."""
         if self.loop is None:
             t = self.new(MASK)
-            return self.before(t, (forms.kconst, t, bits, lanes))
-        return self.hoist(MASK, (forms.kconst, bits, lanes))
+            return self.before(t, (formats.kconst, t, bits, lanes))
+        return self.hoist(MASK, (formats.kconst, bits, lanes))
 
     def hoist(self, cls: int, key: tuple) -> int:
-        """A register that `key` (shape, operands behind the destination) defines at the entry."""
+        """A register that `key` (format, operands behind the destination) defines at the entry."""
         t = self.hoisted.get(key)
         outer = self.loop
         while outer is not None and outer.parent is not None:
@@ -623,10 +623,10 @@ class Selector:
     def _entry(self) -> None:
         """Hoisted constants, then where the arguments come from."""
         self.loop, self.use_weight = None, 1.0
-        for (shape, *operands), t in self.hoisted.items():
+        for (format, *operands), t in self.hoisted.items():
             self.end[t] = len(self.out)
-            self.out.append((shape, operands[0], t, *operands[1:])
-                            if shape is not forms.kconst else (shape, t, *operands))
+            self.out.append((format, operands[0], t, *operands[1:])
+                            if format is not formats.kconst else (format, t, *operands))
         for name, _ in self.function.arguments:
             r = self.reg.get(name)
             if r is not None:
@@ -709,8 +709,8 @@ def size_of(type: Type) -> int:
 def move(selector: Selector, type: Type, d: int, s: int) -> None:
     """Write a copy between registers of a type's class."""
     if type.cls == GENERAL:
-        selector.emit((forms.gmove, GPR["mov"], 8, d, s))
+        selector.emit((formats.gmove, GPR["mov"], 8, d, s))
     elif type.cls == VECTOR:
-        selector.emit((forms.vmove, OPS["vmovaps"], d, s, type.length))
+        selector.emit((formats.vmove, OPS["vmovaps"], d, s, type.length))
     else:
-        selector.emit((forms.vmove, OPS["kmovq"], d, s, 0))
+        selector.emit((formats.vmove, OPS["kmovq"], d, s, 0))

@@ -1,7 +1,7 @@
-"""The shapes of machine instructions before registers are known, and how each is encoded.
+"""The formats of machine instructions before registers are known, and how each is encoded.
 
-An instruction is a tuple (shape, opcode, operands...); the shape is a function here that appends
-the bytes, given where each virtual register is. `ROLES` says which operands a shape writes and
+An instruction is a tuple (format, opcode, operands...); the format is a function here that appends
+the bytes, given where each virtual register is. `ROLES` says which operands a format writes and
 reads, for the code that is put around spilled registers. A virtual register is a number, -1 for
 none; memory operands are (base, index, scale, displacement), base and index None for none.
 """
@@ -38,9 +38,9 @@ def v3c(code: encode.Code, at: Where, m: tuple) -> None:
     )
 
 
-def _alias(shape: Any, doc: str) -> Any:
-    """Another shape that is encoded the same way; `ROLES` tells them apart."""
-    same = FunctionType(shape.__code__, shape.__globals__)
+def _alias(format: Any, doc: str) -> Any:
+    """Another format that is encoded the same way; `ROLES` tells them apart."""
+    same = FunctionType(format.__code__, format.__globals__)
     same.__doc__ = doc
     return same
 
@@ -197,7 +197,7 @@ def ghigh(code: encode.Code, at: Where, m: tuple) -> None:
         encode.gr(code, GPR["mov"], at[d], _RDX)
 
 
-# shape -> (places of what it writes, places of what it reads, place of memory or 0)
+# format -> (places of what it writes, places of what it reads, place of memory or 0)
 ROLES: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     v3: ((2,), (3, 4, 5), 0), v3t: ((2,), (2, 3, 4, 5), 0),
     v3m: ((2,), (3, 5), 4), v3mt: ((2,), (2, 3, 5), 4),
