@@ -15,7 +15,7 @@ from typing import Any
 
 _BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
     "records", "notation", "notation_values", "notation_calls",
-    "notation_source", "notation_checks", "core", "memory",
+    "notation_source", "notation_checks", "core", "vectors",
 ))  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from numjet.cpu.builder.memory import MemoryWriter
 from numjet.cpu.builder.types import Value
+from numjet.cpu.builder.vectors import VectorWriter
 
 
 class Loop:
@@ -100,7 +100,7 @@ def _check_yield(expected: Sequence[Value], got: Sequence[Value], what: str) -> 
         )
 
 
-class ControlWriter(MemoryWriter):
+class ControlWriter(VectorWriter):
     """A writer with loops and branches."""
 
     def _open_phis(self, initial: Sequence[Value]) -> tuple[int, tuple[Value, ...]]:

@@ -25,13 +25,13 @@ from numjet.cpu.x86.middle.division import divide
 from numjet.cpu.x86.middle.schedule import schedule
 from numjet.cpu.x86.middle.sink import sink
 from numjet.cpu.x86.select import (
+    accesses,
     arithmetic,
     compare,
     convert,
     intrinsics,
     jumps,
     lanes,
-    memory,
     reduce,
     scalar,
 )
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numjet.cpu.builder.module import Module as Writing
 
 # Loaded for the operations they register.
-_FAMILIES = (arithmetic, compare, jumps, convert, intrinsics, lanes, memory, reduce, scalar)
+_FAMILIES = (arithmetic, compare, jumps, convert, intrinsics, lanes, accesses, reduce, scalar)
 
 # Why texts were left to LLVM, and how many; for those who widen the generator.
 refused: Counter[str] = Counter()

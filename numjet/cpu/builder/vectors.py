@@ -1,4 +1,4 @@
-"""The function writer's memory and lane operations.
+"""Loads, stores and vectors: the operations of the function writer on memory and on lanes.
 
 For `builder`. Loads and stores default to the alignment of one element; masks are vectors of i1.
 """
@@ -11,7 +11,7 @@ from numjet.cpu.builder.core import Writer
 from numjet.cpu.builder.types import _CONSTANTS, TYPES, Value, const_lanes, vector
 
 
-class MemoryWriter(Writer):
+class VectorWriter(Writer):
     """A writer with loads, stores, gathers, shuffles and reductions."""
 
     # ---- memory

@@ -1,4 +1,4 @@
-"""Selection of loads, stores and addresses; of masked ones, gathers and scatters."""
+"""Selection of memory accesses: loads, stores, addresses; masked ones, gathers and scatters."""
 
 from __future__ import annotations
 
