@@ -5,19 +5,26 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from numjet.api import memories, platforms
-from numjet.api.memories import MemorySpace as MemorySpace, checked_memory as checked_memory
+from numjet.api import platforms
+from numjet.api.placements import (
+    PmapSharding as PmapSharding,
+    Sharding as Sharding,
+    SingleDeviceSharding as SingleDeviceSharding,
+    kind_of as kind_of,
+)
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.cluster import Cluster
 from numjet.core.evaluate import another
 from numjet.core.hooks import Remote, Spread
+from numjet.core.memories import MEMORY_KINDS, MemorySpace
 from numjet.core.remote import Device, RemoteArray
 from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -57,6 +64,7 @@ class CpuDevice(Device):
     __slots__ = ("process_index",)
     platform = "cpu"
     device_kind = "cpu"
+    memory_kinds = MEMORY_KINDS  # one memory
 
     def __init__(self, number: int, process: int = 0) -> None:
         self.id, self.process_index = number, process
@@ -85,18 +93,6 @@ class CpuDevice(Device):
     def memory_stats(self) -> dict | None:
         """The CPU has no memory of its own to report."""
         return None
-
-    def addressable_memories(self) -> list[memories.Memory]:
-        """The memories that the device reads and writes, one for each kind."""
-        return [memories.Memory(self, kind) for kind in memories.MEMORY_KINDS]
-
-    def default_memory(self) -> memories.Memory:
-        """Where arrays are when nothing else was asked for."""
-        return memories.Memory(self, "device")
-
-    def memory(self, kind: str) -> memories.Memory:
-        """The memory of that kind. Raises JaxRuntimeError for an unknown one."""
-        return memories.memory(self, kind)
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
@@ -235,216 +231,6 @@ def process_count(backend: str | None = None) -> int:
     return 1 + max(device.process_index for device in devices(backend))
 
 
-class Sharding:
-    """Where an array lives. Its kinds are NamedSharding, SingleDeviceSharding and PmapSharding.
-
-    They give `device_set`, `indices(shape)` - pairs of a device and what part of the array it holds
-    -, `shard_shape(shape)` and `is_equivalent_to(other, ndim)`.
-
-    >>> from numjet import sharding, numpy as jnp
-    >>> isinstance(jnp.zeros(2).sharding, sharding.Sharding)
-    True
-    """
-
-    __slots__ = ()
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold parts."""
-        raise NotImplementedError(type(self).__name__)
-
-    def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
-        """What part of an array each device holds, as pairs (device, tuple of slices).
-
-        shape: of the array. Kinds of shardings define it.
-
-        >>> from numjet import numpy as jnp
-        >>> len(jnp.zeros(2).sharding.indices((2,)))
-        1
-        """
-        raise NotImplementedError(type(self).__name__)
-
-    def shard_shape(self, shape: tuple) -> tuple:
-        """The shape of the part that each device holds.
-
-        shape: of the array. Kinds of shardings define it. Raises ValueError for a shape that it
-        does not divide.
-
-        >>> from numjet import numpy as jnp
-        >>> jnp.zeros(2).sharding.shard_shape((2,))
-        (2,)
-        """
-        raise NotImplementedError(type(self).__name__)
-
-    @property
-    def addressable_devices(self) -> set[Device]:
-        """The devices that are of this process."""
-        return {d for d in self.device_set if d.process_index == Cluster.index}
-
-    @property
-    def _device_assignment(self) -> tuple[Device, ...]:
-        """The devices in the order of their numbers. Libraries (orbax-checkpoint) read it."""
-        return tuple(sorted(self.device_set, key=lambda device: device.id))
-
-    _addressable_device_assignment = _device_assignment
-
-    @property
-    def has_addressable_devices(self) -> bool:
-        """Whether a device is of this process."""
-        return any(d.process_index == Cluster.index for d in self.device_set)
-
-    def check_compatible_aval(self, aval_shape: tuple) -> None:
-        """Raise ValueError where an array of this shape cannot be laid out so."""
-        self.shard_shape(tuple(aval_shape))
-
-    @property
-    def num_devices(self) -> int:
-        """How many devices hold parts."""
-        return len(self.device_set)
-
-    def devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
-        """What part of an array of `shape` each device holds."""
-        return dict(self.indices(tuple(shape)))
-
-    def addressable_devices_indices_map(self, shape: tuple) -> dict[Device, tuple]:
-        """As `devices_indices_map`, for the devices of this process."""
-        return {d: at for d, at in self.indices(tuple(shape)) if d.process_index == Cluster.index}
-
-    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether both put the same parts of an array of `ndim` dimensions on the same devices."""
-        # A length that every mesh divides shows where the cuts are.
-        sizes = (len(self.device_set) * len(other.device_set),) * ndim
-        mine, theirs = self.devices_indices_map(sizes), other.devices_indices_map(sizes)
-        return mine.keys() == theirs.keys() and all(
-            [s.indices(sizes[0]) for s in mine[d]] == [s.indices(sizes[0]) for s in theirs[d]]
-            for d in mine
-        )
-
-
-class SingleDeviceSharding(Sharding):
-    """The whole array on one device.
-
-    device: a Device. memory_kind: the name of a memory, kept.
-
-    >>> import numjet as nj
-    >>> from numjet import sharding
-    >>> len(sharding.SingleDeviceSharding(nj.devices()[0]).device_set)
-    1
-    """
-
-    __slots__ = ("_device", "memory_kind")
-    is_fully_replicated = True
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Whether the device is of this process."""
-        return self._device.process_index == Cluster.index
-
-    def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
-        self._device = device
-        self.memory_kind = checked_memory(memory_kind)
-
-    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
-        """The same device with the name of another memory.
-
-        kind: the name, which is kept: the CPU has one memory.
-
-        >>> from numjet import numpy as jnp
-        >>> jnp.zeros(2).sharding.with_memory_kind("device").memory_kind
-        'device'
-        """
-        return SingleDeviceSharding(self._device, memory_kind=kind)
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold parts."""
-        return {self._device}
-
-    def shard_shape(self, shape: tuple) -> tuple:
-        """The shape of the part that each device holds.
-
-        shape: of the array.
-        """
-        return tuple(shape)
-
-    def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
-        """What part of an array each device holds, as pairs (device, index).
-
-        shape: of the array.
-        """
-        return [(self._device, tuple([slice(None)] * len(shape)))]
-
-    def __eq__(self, other: Any) -> bool:
-        return (
-            isinstance(other, SingleDeviceSharding)
-            and self._device is other._device
-            and self.memory_kind == other.memory_kind
-        )
-
-    def __hash__(self) -> int:
-        return hash(("single", self._device.id, self.memory_kind))
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
-
-
-class PmapSharding(Sharding):
-    """One slice of an axis on each device, as `pmap` leaves its results.
-
-    devices: a Device for each slice; axis: which axis.
-
-    >>> import numjet as nj
-    >>> from numjet import sharding
-    >>> sharding.PmapSharding(nj.devices()[:1]).shard_shape((1, 3))
-    (3,)
-    """
-
-    __slots__ = ("devices", "axis")
-    is_fully_addressable = True
-    memory_kind = "device"
-
-    def __init__(self, devices: Sequence[Device], axis: int = 0) -> None:
-        self.devices, self.axis = tuple(devices), axis
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether each device holds the whole array."""
-        return len(self.devices) == 1
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices that hold parts."""
-        return set(self.devices)
-
-    def shard_shape(self, shape: tuple) -> tuple:
-        """The shape of the part that each device holds.
-
-        shape: of the array.
-        """
-        return tuple([n for i, n in enumerate(shape) if i != self.axis])
-
-    def indices(self, shape: tuple) -> list[tuple[Device, tuple]]:
-        """What part of an array each device holds, as pairs (device, index).
-
-        shape: of the array.
-        """
-        before = (slice(None),) * self.axis
-        after = (slice(None),) * (len(shape) - self.axis - 1)
-        return [(d, (*before, i, *after)) for i, d in enumerate(self.devices)]
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, PmapSharding) and (self.devices, self.axis) == (
-            other.devices,
-            other.axis,
-        )
-
-    def __hash__(self) -> int:
-        return hash(("pmap", self.devices, self.axis))
-
-    def __repr__(self) -> str:
-        return f"PmapSharding(devices={list(self.devices)}, axis={self.axis})"
-
-
 class Shard:
     """The part of an array on one device.
 
@@ -542,7 +328,7 @@ def _remote_shards(self: RemoteArray) -> list[Shard]:
         kept = tuple([1 if isinstance(i, int) else n if i.start is None else i.stop - i.start
                       for i, n in zip(index, self.shape, strict=True)])  # fmt: skip
         part = RemoteArray(self._buffer.part(devices.index(device)), bare.update(shape=kept),
-                           SingleDeviceSharding(device))
+                           SingleDeviceSharding(device, memory_kind=kind_of(sharding)))
         data = part if kept == shape else part.reshape(shape)  # type: ignore[attr-defined]
         out.append(Shard(device, sharding, self.shape, data))
     return out
@@ -644,6 +430,8 @@ def asks_nothing(shardings: Any) -> bool:
 
 def mark(x: Tracer, sharding: Sharding) -> Any:
     """A traced array with the constraint that it is laid out so."""
+    if kind_of(sharding) != "device" and Remote.active:
+        _programs_see_one_memory()
     if not hasattr(sharding, "layout"):
         return x
     Spread.marks, Spread.active = Spread.marks + 1, True
@@ -670,7 +458,7 @@ def device_put(
 
     x: arrays, NumPy arrays, numbers. device: a Device, a sharding, a `Format` of one, a
     PartitionSpec over the mesh of `set_mesh`, a `memory.Space` (another memory of the devices that
-    hold `x`, of which the CPU has one: the array's sharding names it), or a pytree of these that is
+    hold `x`; the CPU has one, and the array's sharding names it), or a pytree of these that is
     a prefix of `x`; None keeps the default. donate: `x` may be given up. may_alias: False gives new
     arrays, which live on when those of `x` are deleted. src is taken for JAX's sake.
     Inside a traced function it is an operation of the program. Derivative: the identity, back to
@@ -717,10 +505,21 @@ def device_put(
     return tree.tree_map(put, x)
 
 
+@functools.cache
+def _programs_see_one_memory() -> None:
+    """Say so, once."""
+    logging.getLogger("numjet").warning(
+        "device_put to another memory has no effect within a traced function. Name the memory of "
+        "results in jit(out_shardings=...), or put arrays there outside of it."
+    )
+
+
 def _to_memory(x: Any, kind: str) -> Any:
     """An array in another memory of its devices. A traced one stays as it is: what computes with it
     sees one memory."""
     if isinstance(x, Tracer):
+        if kind != "device" and Remote.active:
+            _programs_see_one_memory()
         return x
     return device_put(x, x.sharding.with_memory_kind(kind))
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, place
+from numjet.api.devices import Sharding, kind_of, place
 from numjet.api.layout import Format
 from numjet.api.reshard import constrained, of_context
 from numjet.api.sharding import PartitionSpec
@@ -146,6 +146,13 @@ def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> lis
         if isinstance(x, Tracer):
             x = constrained(x, sharding)
         elif type(x) is SpreadArray or isinstance(x, ArrayImpl) and x._sharding is not None:
+            if kind_of(x._sharding) != kind_of(sharding):
+                raise ValueError(
+                    "Memory kinds passed to jax.jit does not match memory kind on the respective "
+                    f"arg. Got jit memory kind: {kind_of(sharding)}, arg memory kind: "
+                    f"{kind_of(x._sharding)} for arg type: {x.aval.str_short()}, argument "
+                    f"{names()[i]}. Move it with numjet.device_put."
+                )
             if not x._sharding.is_equivalent_to(sharding, x.ndim):  # type: ignore[union-attr]
                 raise ValueError(
                     "Sharding passed to jit does not match the sharding on the respective arg. Got "

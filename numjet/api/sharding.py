@@ -20,16 +20,15 @@ import numpy as np
 
 from numjet.api.devices import (
     Device,
-    MemorySpace,
     Sharding,
     SingleDeviceSharding,
-    checked_memory,
 )
 from numjet.api.mesh import AbstractMesh, Mesh, get_abstract_mesh, set_for_arrays
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Remote
 from numjet.core.memo import remembered
+from numjet.core.memories import MemorySpace, checked_memory
 
 memory = types.SimpleNamespace(Space=MemorySpace)
 
@@ -178,9 +177,10 @@ class NamedSharding(Sharding):
     """Dimensions of an array split over named axes of a mesh.
 
     mesh: a Mesh or AbstractMesh. spec: a PartitionSpec (`P`), an entry for each dimension: the axis
-    that it is split over, a tuple of them, or None. memory_kind: the name of a memory, kept; the
-    CPU has one. Raises ValueError when the spec names an axis twice or one that the mesh has not;
-    using it for a shape that it does not divide raises ValueError too.
+    that it is split over, a tuple of them, or None. memory_kind: the name of a memory of the
+    devices, "device" by default. Raises ValueError when the spec names an axis twice or one that
+    the mesh has not, and for a memory that the devices lack; using it for a shape that it does not
+    divide raises ValueError too.
 
     >>> import numjet as nj
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x", None))
@@ -233,8 +233,9 @@ class NamedSharding(Sharding):
                 f"`{', '.join(map(str, twice))}`."
             )
         self.mesh, self.spec = mesh, spec
-        alone = memory_kind is None and isinstance(mesh, AbstractMesh)
-        self.memory_kind = None if alone else checked_memory(memory_kind)
+        alone = isinstance(mesh, AbstractMesh)
+        self.memory_kind = None if alone and memory_kind is None else checked_memory(
+            memory_kind, None if alone else next(iter(mesh.devices.flat), None))
 
     @property
     def device_set(self) -> set[Device]:
@@ -257,9 +258,9 @@ class NamedSharding(Sharding):
         return all(self.mesh.shape[name] == 1 for entry in self.spec for name in axes_of(entry))
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
-        """The same layout with the name of another memory.
+        """The same layout in another memory of the devices.
 
-        kind: the name, which is kept: the CPU has one memory.
+        kind: its name. The CPU has one memory, which all names mean.
 
         >>> import numjet as nj
         >>> mesh = nj.make_mesh((1,), ("x",))
@@ -471,7 +472,8 @@ def make_single_device_sharding(
 ) -> SingleDeviceSharding:
     """The sharding of whole arrays on one device.
 
-    device: a Device. memory_kind: the name of a memory, kept.
+    device: a Device. memory_kind: the name of one of its memories, "device" by default. Raises
+    ValueError for a memory that the device lacks.
 
     >>> import numjet as nj
     >>> from numjet import sharding

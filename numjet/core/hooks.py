@@ -47,9 +47,10 @@ class Remote:
 
     home(closed, args, name) runs a jaxpr on the CPU, where its arguments were put (`api.dispatch`).
     choose() gives the device of computations on arrays that are nowhere in particular, or None for
-    the CPU; single(device) is the sharding of one device (`api.devices`), everywhere(devices) that
-    of whole arrays on several (`api.sharding`). propagated(closed, over, layouts, wanted) are the
-    shardings of results over the mesh of `over`, by the partitioner (`api.spread`).
+    the CPU; single(device, memory_kind=...) is the sharding of one device (`api.devices`),
+    everywhere(devices) that of whole arrays on several (`api.sharding`). propagated(closed, over,
+    layouts, wanted) are the shardings of results over the mesh of `over`, by the partitioner
+    (`api.spread`).
     """
 
     active = False
@@ -64,7 +65,7 @@ class Remote:
     defer_plan: Callable = _without("xla.backend")
     home: Callable = _without("api.dispatch")
     choose: Callable[[], Any] = lambda: None
-    single: Callable[[Any], Any] = _without("api.devices")
+    single: Callable[..., Any] = _without("api.devices")
     everywhere: Callable[[tuple], Any] = _without("api.sharding")
     propagated: Callable = _without("api.spread")
     check_context: Callable = _without("api.spread")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import hooks
+from numjet.core import hooks, memories
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import KeyDType, key_dtype
@@ -39,6 +39,20 @@ class Device:
     device_kind: str
     process_index: int
     client: Any
+    # The names of the memories that it reads and writes; arrays are in the first by default.
+    memory_kinds: tuple[str, ...]
+
+    def addressable_memories(self) -> list[memories.Memory]:
+        """The memories that the device reads and writes, one for each kind."""
+        return [memories.Memory(self, kind) for kind in self.memory_kinds]
+
+    def default_memory(self) -> memories.Memory:
+        """Where arrays are when nothing else was asked for."""
+        return memories.Memory(self, self.memory_kinds[0])
+
+    def memory(self, kind: str) -> memories.Memory:
+        """The memory of that kind. Raises JaxRuntimeError for one that the device lacks."""
+        return memories.memory(self, kind)
 
 
 class RemoteArray(ArrayImpl):

@@ -133,22 +133,24 @@ def checked(name: str, buffer: DeviceBuffer) -> None:
 
 
 # ------------------------------------------------------------------ arrays
-def buffer_of(x: Any, place: tuple) -> DeviceBuffer:
-    """The array's buffer at the place, copied there (to each device) if it is elsewhere."""
+def buffer_of(x: Any, place: tuple, kind: str | None = None) -> DeviceBuffer:
+    """The array's buffer at the place, copied there (to each device) if it is elsewhere. kind: of
+    the memory, None for that of arrays by default."""
     if type(x) is RemoteArray:
         if x._buffer is None:
             x._value  # noqa: B018 - raises: it was deleted
-        here = x._buffer.devices
+        buffer: DeviceBuffer = x._buffer
+        here = buffer.devices
         if here == place:
-            return x._buffer
+            return buffer.in_memory(kind)
         if hooks.guards is not None:
             hooks.guards.moved(x, None)
         if len(here) == 1 and here[0].client is place[0].client:
-            return x._buffer.copy_to(place)
-        return place[0].client.put(in_rows(x), place)
+            return buffer.in_memory(None).copy_to(place).in_memory(kind)
+        return place[0].client.put(in_rows(x), place, kind)
     array = x if isinstance(x, ArrayImpl) else as_array(x)
     try:
-        return place[0].client.put(in_rows(array), place)
+        return place[0].client.put(in_rows(array), place, kind)
     except XlaError as error:
         raise explained(error, "device_put") from None
 
@@ -166,23 +168,35 @@ def put(x: Any, sharding: Any, committed: bool = True) -> RemoteArray:
     computations may move it from."""
     array = x if isinstance(x, ArrayImpl) else as_array(x)
     place = place_of(sharding)
+    kind = _other_memory(sharding, place)
     if len(place) == 1:
         if not committed and type(array) is RemoteArray:
             return array
-        at = place[0].sharding if committed else None
-        return RemoteArray(buffer_of(array, place), array.aval, at)
+        at = None
+        if committed:
+            at = place[0].sharding if kind is None else Remote.single(place[0], memory_kind=kind)
+        return RemoteArray(buffer_of(array, place, kind), array.aval, at)
     if type(x) is RemoteArray and x._buffer is not None and x._buffer.devices == place and (
         layout_of(x._sharding, x.ndim, place) == layout_of(sharding, x.ndim, place)
     ):
-        return x if x._sharding == sharding else RemoteArray(x._buffer, array.aval, sharding)
+        buffer = x._buffer.in_memory(kind)
+        if buffer is x._buffer and x._sharding == sharding:
+            return x
+        return RemoteArray(buffer, array.aval, sharding)
     sharding.shard_shape(array.shape)  # raises where it does not fit
     value, parts = in_rows(array), {}
     for device, index in sharding.indices(array.shape):
         # One slice a device keeps its axis there.
         whole = tuple([slice(i, i + 1) if isinstance(i, int) else i for i in index])
         parts[device] = np.ascontiguousarray(value[whole]).reshape(value[whole].shape)
-    buffer = place[0].client.put_parts([parts[d] for d in place], place)
+    buffer = place[0].client.put_parts([parts[d] for d in place], place, kind)
     return RemoteArray(buffer, array.aval, sharding)
+
+
+def _other_memory(sharding: Any, place: tuple) -> str | None:
+    """The kind of memory that a sharding names; None where arrays are there by default."""
+    kind = getattr(sharding, "memory_kind", None)
+    return None if kind == place[0].memory_kinds[0] else kind
 
 
 _places: dict[tuple, tuple] = {}
@@ -326,7 +340,8 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "mai
         Remote.check_context(args, name)
     # What the place has not got is put there for this call alone.
     here = [i for i in donate if type(args[i]) is RemoteArray
-            and args[i]._buffer is not None and args[i]._buffer.devices == place]
+            and args[i]._buffer is not None and args[i]._buffer.devices == place
+            and getattr(args[i]._buffer, "kind", None) is None]
     if donate:
         finish_readers("an array is donated")
     for i in here:
@@ -335,6 +350,9 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "mai
     for i in donate:
         if isinstance(args[i], ArrayImpl):
             args[i].delete()
+    if outs is not None:
+        results = [r if s is None or _other_memory(s, place) is None else put(r, s)
+                   for r, s in zip(results, outs, strict=True)]
     return results
 
 

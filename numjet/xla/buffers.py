@@ -126,7 +126,7 @@ class DeviceBuffer:
     plugin's, one a device, made by its client's `handle_of`, so that the memory is given back with
     the last; `source` is the user's line that made it, or None."""
 
-    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown",
+    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown", "kind",
                  "__weakref__")  # fmt: skip
     handles: tuple[int, ...]
     devices: tuple
@@ -137,6 +137,8 @@ class DeviceBuffer:
     code: int
     # How many see its memory by other ways than this; an empty slot where there are none.
     shown: int
+    # The kind of memory it is in; an empty slot where that is its devices' default.
+    kind: str
 
     def __init__(self, handles: tuple[int, ...], devices: tuple) -> None:
         self.handles, self.devices, self.source = handles, devices, hooks.user_line()
@@ -145,6 +147,26 @@ class DeviceBuffer:
     def client(self) -> Any:
         """The client of its devices."""
         return self.devices[0].client
+
+    def known_in(self, kind: str | None) -> DeviceBuffer:
+        """This buffer, new, of memory of a kind; None for that of arrays by default."""
+        if kind is not None:
+            self.kind = kind
+            # A tuple of its own: generated calls know by its identity what programs can be given.
+            self.devices = tuple([*self.devices])
+        return self
+
+    def in_memory(self, kind: str | None) -> DeviceBuffer:
+        """The array in memory of a kind, None for that of arrays by default: this or a copy."""
+        if getattr(self, "kind", None) == kind:
+            return self
+        call, made = self.client.plugin.call, self.client.handle_of
+        handles = tuple([
+            made(call("Buffer_CopyToMemory", buffer=handle,
+                      memory=device.memories[kind or device.memory_kinds[0]]).made)
+            for handle, device in zip(self.handles, self.devices, strict=True)
+        ])  # fmt: skip
+        return DeviceBuffer(handles, self.devices).known_in(kind)
 
     def _begin(self, handle: int) -> tuple[Any, int | None]:
         """The array that a part is being copied to, or where it is seen, and the event that says
@@ -296,7 +318,9 @@ class DeviceBuffer:
 
     def part(self, k: int) -> Lent:
         """The part on the k-th device, which shares its memory with the whole."""
-        return Lent((self.handles[k],), (self.devices[k],), self)
+        part = Lent((self.handles[k],), (self.devices[k],), self)
+        part.known_in(getattr(self, "kind", None))
+        return part
 
 
 class _Copies:

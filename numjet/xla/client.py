@@ -39,6 +39,7 @@ class XlaDevice(Device):
 
     __slots__ = (
         "client", "handle", "device_kind", "process_index", "local_hardware_id", "sharding",
+        "memories", "memory_kinds",
     )  # fmt: skip
 
     def __init__(self, client: Client, handle: int) -> None:
@@ -50,7 +51,23 @@ class XlaDevice(Device):
         self.device_kind = pjrt.text(kind.text, kind.size)
         self.process_index = call("DeviceDescription_ProcessIndex", description=description).index
         self.local_hardware_id = call("Device_LocalHardwareId", device=handle).id
+        self.memories = self._memories()  # handles, by kind; that of arrays by default is first
+        self.memory_kinds = tuple(self.memories) or ("device",)
         self.sharding = Remote.single(self)  # of arrays that were put there
+
+    def _memories(self) -> dict[str, int]:
+        """The handles of its memories, by kind; none where the plugin does not tell."""
+        call = self.client.plugin.call
+        try:
+            first = call("Device_DefaultMemory", device=self.handle).memory
+            found = call("Device_AddressableMemories", device=self.handle)
+        except XlaError:
+            return {}
+        out: dict[str, int] = {}
+        for handle in (first, *(c_void_p * found.count).from_address(found.memories)):
+            kind = call("Memory_Kind", memory=handle)
+            out.setdefault(pjrt.text(kind.text, kind.size), handle)
+        return out
 
     def __reduce__(self) -> tuple:
         return _found, (self.client.platform, self.id)
@@ -152,20 +169,22 @@ class Client:
         if self.alive:
             self.plugin.call(name, executable=handle)
 
-    def put(self, value: np.ndarray, devices: tuple) -> DeviceBuffer:
+    def put(self, value: np.ndarray, devices: tuple, kind: str | None = None) -> DeviceBuffer:
         """A NumPy array on each of these devices."""
-        return self.put_parts([value] * len(devices), devices)
+        return self.put_parts([value] * len(devices), devices, kind)
 
-    def put_parts(self, parts: Sequence[np.ndarray], devices: tuple) -> DeviceBuffer:
+    def put_parts(self, parts: Sequence[np.ndarray], devices: tuple,
+                  kind: str | None = None) -> DeviceBuffer:  # fmt: skip
         """An array of parts, one a device: used where they lie in the host's memory, if nobody can
-        write to them, and copied before this returns if somebody can."""
+        write to them, and copied before this returns if somebody can. kind: of the memory that they
+        are put in, None for that of arrays by default."""
         made = []
         for value, device in zip(parts, devices, strict=True):
-            handle, event = self._put(value, device)
+            handle, event = self._put(value, device, kind)
             if event is not None:
                 self._lent[handle] = event, value
             made.append(self.handle_of(handle))
-        return DeviceBuffer(tuple(made), devices)
+        return DeviceBuffer(tuple(made), devices).known_in(kind)
 
     def let_go(self) -> None:
         """Forget the arrays of the host that nothing reads any more."""
@@ -182,9 +201,10 @@ class Client:
             else:
                 self.ending.append((event, value))
 
-    def _put(self, value: np.ndarray, device: XlaDevice) -> tuple[int, int | None]:
+    def _put(self, value: np.ndarray, device: XlaDevice,
+             kind: str | None) -> tuple[int, int | None]:  # fmt: skip
         """The handle of an array on a device, and the event of when its memory is let go."""
-        stays = self.platform in HOST_PLATFORMS and may_stay(value)
+        stays = kind is None and self.platform in HOST_PLATFORMS and may_stay(value)
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
         number = NUMBERS.get(value.dtype.name)
@@ -194,6 +214,7 @@ class Client:
         made = self.plugin.call(
             "Client_BufferFromHostBuffer", client=self.handle, data=value.ctypes.data, type=number,
             dims=ctypes.addressof(dims), num_dims=value.ndim, device=device.handle,
+            memory=None if kind is None else device.memories[kind],
             semantics=ZERO_COPY if stays else ONLY_DURING_CALL,
         )  # fmt: skip
         if stays:

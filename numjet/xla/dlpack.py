@@ -95,7 +95,13 @@ def device_of(x: RemoteArray) -> tuple[int, int]:
     if kind is None:
         raise BufferError(f"__dlpack__: DLPack has no number for {device}. Move the array to the "
                           "CPU (numjet.device_put).")
-    return (kind, 0) if kind == CPU else (kind, device.local_hardware_id)
+    if kind == CPU:
+        return kind, 0
+    memory = getattr(x._buffer, "kind", None)
+    if memory is not None:
+        raise BufferError(f"__dlpack__: the array lies in the memory {memory} of {device}. Move it "
+                          f"to the device's own (numjet.device_put), or read it (numpy.asarray).")
+    return kind, device.local_hardware_id
 
 
 def capsule(

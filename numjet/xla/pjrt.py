@@ -82,6 +82,9 @@ _FIELDS = {
     "DeviceDescription_ToString": "description:p > text:p size:n",
     "Device_GetDescription": "device:p > description:p",
     "Device_LocalHardwareId": "device:p > id:i",
+    "Device_AddressableMemories": "device:p > memories:p count:n",
+    "Device_DefaultMemory": "device:p > memory:p",
+    "Memory_Kind": "memory:p > text:p size:n",
     "Device_MemoryStats":
         "device:p > bytes_in_use:l peak_bytes_in_use:l has_peak:b num_allocs:l has_allocs:b "
         "largest_alloc_size:l has_largest:b bytes_limit:l has_limit:b bytes_reserved:l "
@@ -110,6 +113,8 @@ _FIELDS = {
     "Buffer_Delete": "buffer:p",
     "Buffer_IsDeleted": "buffer:p > deleted:b",
     "Buffer_CopyToDevice": "buffer:p device:p > made:p",
+    "Buffer_CopyToMemory": "buffer:p memory:p > made:p",
+    "Buffer_Memory": "buffer:p > memory:p",
     "Buffer_ToHostBuffer": "buffer:p layout:p data:p size:n > event:p",
     "Buffer_ReadyEvent": "buffer:p > event:p",
     "Buffer_UnsafePointer": "buffer:p > address:p",

@@ -126,7 +126,7 @@ def test_memories_of_a_device() -> None:
     memory = device.memory("unpinned_host")
     assert (memory.platform, memory.process_index) == ("cpu", 0)
     assert memory.addressable_by_devices() == [device] and "unpinned_host" in repr(memory)
-    with pytest.raises(RuntimeError, match="pinned_host, unpinned_host, got 'disk'"):
+    with pytest.raises(RuntimeError, match="pinned_host, unpinned_host. Got memory kind: disk"):
         device.memory("disk")
 
 

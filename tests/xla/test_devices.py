@@ -47,6 +47,33 @@ def test_moving():
     assert x.copy_to_host_async() is None and x.block_until_ready() is x and x.is_ready()
 
 
+def test_memories():
+    d, single = device(), nj.sharding.SingleDeviceSharding
+    kinds = [m.kind for m in d.addressable_memories()]
+    assert kinds[0] == d.default_memory().kind == "device" and "pinned_host" in kinds
+    assert d.memory("pinned_host") in d.addressable_memories()
+    host = single(d, memory_kind="pinned_host")
+    x = nj.device_put(np.arange(3.0, dtype=np.float32), host)
+    stored = lambda x: x._buffer.in_memory("pinned_host") is x._buffer  # noqa: E731
+    f = nj.jit(lambda x, y: x + y)
+    near = on_device([0, 1, 2])
+    for _ in range(3):  # the third goes the short way
+        assert not stored(f(near, near))
+    for y in (x, nj.device_put(near, host), nj.device_put(near, nj.memory.Space.Host),
+              nj.jit(lambda x: x * 1, out_shardings=host)(near)):
+        assert stored(y) and y.sharding == host and y.devices() == {d}
+        np.testing.assert_array_equal(y, [0, 1, 2])
+        for z in (f(y, near), y + near, nj.jit(lambda y: y * 2, donate_argnums=0)(y + 0)):
+            assert not stored(z) and z.sharding == single(d)
+            np.testing.assert_array_equal(z, [0, 2, 4])
+        for z in (nj.device_put(y, d), nj.device_put(y, nj.memory.Space.Device)):
+            assert not stored(z) and z.sharding == single(d)
+    for error, wrong in ((ValueError, lambda: single(d, memory_kind="tape")),
+                         (nj.errors.JaxRuntimeError, lambda: d.memory("tape"))):
+        with pytest.raises(error, match="Could not find memory addressable by device .*pinned_hos"):
+            wrong()
+
+
 def test_transfers_are_guarded():
     x, f = on_device([1.0, 2.0]), nj.jit(lambda x: x + 1)
     host = np.ones(2, np.float32)

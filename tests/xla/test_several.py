@@ -45,6 +45,21 @@ for shard in a.addressable_shards:
     assert shard.data.devices() == {shard.device}
 np.testing.assert_array_equal(nj.device_put(a, on(("y", "x"))), X)
 
+# Parts in another memory of their devices; programs have their operands moved.
+held = nj.device_put(X, on("x").with_memory_kind("pinned_host"))
+kinds = lambda x: [s.data.sharding.memory_kind for s in x.addressable_shards]
+stored = lambda x: [getattr(s.data._buffer, "kind", None) for s in x.addressable_shards]
+assert kinds(held) == stored(held) == ["pinned_host"] * 8
+moved = nj.device_put(held, nj.memory.Space.Device)
+assert kinds(moved) == ["device"] * 8 and stored(moved) == [None] * 8 and moved.sharding == on("x")
+twice = nj.jit(lambda x: 2 * x)(held)
+assert twice.sharding == on("x") and stored(twice) == [None] * 8
+twice = nj.jit(lambda x: 2 * x, out_shardings=held.sharding)(moved)
+assert twice.sharding == held.sharding and stored(twice) == ["pinned_host"] * 8
+np.testing.assert_array_equal(twice, 2 * X)
+with pytest.raises(ValueError, match="Got jit memory kind: device, arg memory kind: pinned_host"):
+    nj.jit(lambda x: x, in_shardings=on("x"))(held)
+
 # Programs follow their arguments, constraints, and what jit is told.
 a = nj.device_put(X, on("x"))
 f = lambda w, a: jnp.tanh(a @ w).sum()

@@ -1,8 +1,9 @@
 """The kinds of memory that a device can address, as `Device.addressable_memories()` lists them.
 
 Programs that move arrays between memories ask for them. A device of the CPU has one memory, which
-all three names mean; the names are JAX's. Called by `api.devices`. What would break it: a kind that
-`device_put` or a sharding takes and this list lacks.
+all three names mean; the names are JAX's. A device of XLA has those that its plugin tells. For
+`core.remote`, whose devices they belong to, and for shardings. What would break it: a kind that
+`device_put` or a sharding takes and the device lacks.
 """
 
 from __future__ import annotations
@@ -32,14 +33,22 @@ class MemorySpace(enum.Enum):
         return f"MemorySpace.{self.name}"
 
 
-def checked_memory(kind: str | None) -> str:
-    """The kind of memory named, 'device' by default. Raises ValueError for an unknown one."""
-    if kind is not None and kind not in MEMORY_KINDS:
-        raise ValueError(
-            "Could not find memory addressable by device cpu. Device cpu can address the following "
-            f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}"
-        )
-    return kind or "device"
+def checked_memory(kind: str | None, device: Any) -> str:
+    """The kind of memory named, 'device' by default. device: whose it is, None where nobody knows.
+    Raises ValueError for one that the device lacks."""
+    if kind is None:
+        return "device"
+    kinds = MEMORY_KINDS if device is None else device.memory_kinds
+    if kind not in kinds:
+        raise ValueError(_unknown(kind, "cpu" if device is None else device.platform, kinds))
+    return kind
+
+
+def _unknown(kind: str, name: str, kinds: tuple[str, ...]) -> str:
+    return (
+        f"Could not find memory addressable by device {name}. Device {name} can address the "
+        f"following memory kinds: {', '.join(kinds)}. Got memory kind: {kind}"
+    )
 
 
 class Memory:
@@ -78,9 +87,6 @@ class Memory:
 
 def memory(device: Any, kind: str) -> Memory:
     """The memory of `device` of that kind. Raises JaxRuntimeError where it has none."""
-    if kind not in MEMORY_KINDS:
-        raise JaxRuntimeError(
-            f"Could not find memory addressable by device {device}: it can address the memory "
-            f"kinds {', '.join(MEMORY_KINDS)}, got {kind!r}."
-        )
+    if kind not in device.memory_kinds:
+        raise JaxRuntimeError(_unknown(kind, device.platform, device.memory_kinds))
     return Memory(device, kind)
