@@ -14,7 +14,7 @@ from numjet.core.dtypes import check_elements
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from numjet.cpu.builder.builder import Module
 from numjet.cpu.emit.emit import Launch, emit_launch
-from numjet.cpu.fusion import special
+from numjet.cpu.fusion import standalone
 from numjet.cpu.graph import reroll
 from numjet.cpu.graph.nodes import Val
 from numjet.cpu.kernels import libraries
@@ -151,7 +151,7 @@ def unroll_loops(jaxpr: Jaxpr) -> Jaxpr:
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
         if eqn.primitive is reroll.repeat_p and not all(
-            map(special.stays, eqn.params["jaxpr"].eqns)
+            map(standalone.stays, eqn.params["jaxpr"].eqns)
         ):
             eqns += reroll.unrolled(eqn)
         else:

@@ -25,7 +25,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.memo import remembered
-from numjet.cpu.fusion import epilogues, recompute, special
+from numjet.cpu.fusion import epilogues, recompute, standalone
 from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import scan_sums
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
@@ -93,16 +93,16 @@ class _Fusion(Fusion):
         nodes: list[Node] = []
         before = self.graph.nodes
         self.graph.nodes = scan_sums.hoist_all(before)
-        changed = special.join_transposes(self.graph) or self.graph.nodes is not before
+        changed = standalone.join_transposes(self.graph) or self.graph.nodes is not before
         for node in self.graph.nodes:
-            found = special.expand(node) if type(node.rule) is low.Kernel else None
+            found = standalone.expand(node) if type(node.rule) is low.Kernel else None
             if found is None:
                 nodes.append(node)
             else:
                 nodes += found
                 changed = changed or len(found) != 1 or found[0] is not node
         self.graph.nodes = small_first(nodes)
-        if special.turn_results(self.graph) or changed:
+        if standalone.turn_results(self.graph) or changed:
             drop_dead(self.graph)
 
     # ---- 1: what must be in memory
@@ -167,7 +167,7 @@ class _Fusion(Fusion):
         if type(node.rule) is low.Region:
             group.make = lambda: build.region(build, node)
         else:
-            group.make = lambda: special.steps(build, node)
+            group.make = lambda: standalone.steps(build, node)
         group.reads, group.node = list(node.ins), node
         self.add(group)
         for out in node.outs:

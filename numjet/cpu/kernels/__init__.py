@@ -2,7 +2,7 @@
 
 `generator(name)(build, node)` returns the steps of a node whose lowering rule is `Kernel(name)`,
 or None where the generator does not handle its dtypes or shapes (the compiler then calls Python).
-For: `cpu.fusion.special`. Most families are loaded when a program needs them: together they take
+For: `cpu.fusion.standalone`. Most families are loaded when a program needs them: together they take
 longer than a small program does to compile. What would break it: a step that touches memory it
 does not list.
 """

@@ -4,7 +4,7 @@
 kernel axes first; the layout changes fuse with their neighbours. `generate` runs that form: the
 row of outputs along the longest axis is a matrix whose rows overlap in memory, one product of
 depth (kernel width times channels), once for each row of the kernel. No patches are copied.
-For: `cpu.fusion.special` and `kernels.generator`. What would break it: padding left in a plain
+For: `cpu.fusion.standalone` and `kernels.generator`. What would break it: padding left in a plain
 node.
 """
 

@@ -1,4 +1,10 @@
-"""Nodes that are not loops as they stand: special kernels, products as loops, calls to Python."""
+"""Nodes that stand alone, not in a loop nest with others: kernels by hand, calls to Python.
+
+For `fuse` and the pipeline. `expand` brings a node to nodes that are better compiled, products to
+loops among them; `join_transposes` and `turn_results` take transposes into the strides of the node
+beside them; `steps` makes what runs. What would break it: a kernel that does not take the strides
+that these hand it (`kernels.products.dot` says which).
+"""
 
 from __future__ import annotations
 
