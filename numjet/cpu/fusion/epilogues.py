@@ -24,7 +24,7 @@ from numjet.base.record import replace
 from numjet.core import lowering as low
 from numjet.cpu.emit.emit import emit_launch, emit_round
 from numjet.cpu.graph.nodes import Val
-from numjet.cpu.kernels.common import size_of
+from numjet.cpu.kernels.idioms import size_of
 from numjet.cpu.kernels.products import gemm, gemm_task
 from numjet.cpu.kernels.products.dot import Known
 from numjet.cpu.link import link

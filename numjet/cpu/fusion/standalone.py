@@ -19,7 +19,7 @@ from numjet.core.structural import transpose_p
 from numjet.cpu import kernels
 from numjet.cpu.graph import products
 from numjet.cpu.graph.nodes import Graph, Node, Val
-from numjet.cpu.kernels.common import strides
+from numjet.cpu.kernels.idioms import strides
 from numjet.cpu.kernels.products import dot
 from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.program.steps import SpecialStep, Step

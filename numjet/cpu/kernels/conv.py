@@ -18,7 +18,7 @@ import numpy as np
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p, transpose_p
 from numjet.cpu.graph.nodes import Node, Val, literal
-from numjet.cpu.kernels.common import merge, strides as strides_of
+from numjet.cpu.kernels.idioms import merge, strides as strides_of
 from numjet.cpu.kernels.products import dot, gemm
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values

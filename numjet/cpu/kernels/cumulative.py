@@ -18,7 +18,7 @@ from numjet.base.record import record, replace
 from numjet.cpu import host, math
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, const, vector
 from numjet.cpu.graph.nodes import Node
-from numjet.cpu.kernels.common import (
+from numjet.cpu.kernels.idioms import (
     ELEMENTS,
     lanes_of,
     parallel_call,

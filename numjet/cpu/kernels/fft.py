@@ -19,7 +19,7 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import fused, lanes_of, size_of, table
+from numjet.cpu.kernels.idioms import fused, lanes_of, size_of, table
 from numjet.cpu.kernels.linalg.side_by_side import Group
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values

@@ -17,7 +17,7 @@ from numjet.base.record import record
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value, const, vector
 from numjet.cpu.graph.nodes import Node, Val
-from numjet.cpu.kernels.common import (
+from numjet.cpu.kernels.idioms import (
     ELEMENTS,
     lanes_of,
     merge,

@@ -22,7 +22,7 @@ from numjet.cpu.math import (
     power,
     trigonometric,
 )
-from numjet.cpu.math.common import FUNCTIONS
+from numjet.cpu.math.elementary import FUNCTIONS
 
 # Loaded for the functions that they register.
 _FAMILIES = (

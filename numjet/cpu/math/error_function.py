@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value
-from numjet.cpu.math.common import (
+from numjet.cpu.math.elementary import (
     F32,
     INFINITY,
     at_most,

@@ -8,7 +8,7 @@ one scaling by 2^n. Called through `math.emit`; hyperbolic.py uses the parts.
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value
-from numjet.cpu.math.common import (
+from numjet.cpu.math.elementary import (
     F32,
     at_least,
     at_most,

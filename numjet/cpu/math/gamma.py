@@ -6,7 +6,7 @@ import math
 
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.coefficients import LGAMMA_F64
-from numjet.cpu.math.common import F32, INFINITY, NAN, elementary, format_of, horner
+from numjet.cpu.math.elementary import F32, INFINITY, NAN, elementary, format_of, horner
 from numjet.cpu.math.logarithm import log
 from numjet.cpu.math.trigonometric import cos_and_sin
 

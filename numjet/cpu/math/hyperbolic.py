@@ -7,7 +7,7 @@ overflow before the result does.
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value
-from numjet.cpu.math.common import (
+from numjet.cpu.math.elementary import (
     NAN,
     at_most,
     copysign,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import TYPES, Builder, Value, like
-from numjet.cpu.math.common import INFINITY, copysign, elementary
+from numjet.cpu.math.elementary import INFINITY, copysign, elementary
 
 
 @elementary()

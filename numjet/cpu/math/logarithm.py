@@ -8,7 +8,7 @@ and Ng's). The scale and base are applied to the sum's parts, smallest first.
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value
-from numjet.cpu.math.common import (
+from numjet.cpu.math.elementary import (
     F32,
     INFINITY,
     NAN,

@@ -6,7 +6,7 @@ import struct
 
 from numjet.cpu.builder.builder import TYPES, Builder, Value
 from numjet.cpu.math.coefficients import POW_EXP2_F32, POW_LOG2_F32, POW_TAIL_F64
-from numjet.cpu.math.common import (
+from numjet.cpu.math.elementary import (
     F32,
     INFINITY,
     NAN,

@@ -9,7 +9,7 @@ any, since its argument reduction (Payne & Hanek 1983) is right for every number
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
-from numjet.cpu.math.common import (
+from numjet.cpu.math.elementary import (
     INFINITY,
     Format,
     bits,

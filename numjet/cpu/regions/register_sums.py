@@ -15,7 +15,7 @@ import numpy as np
 from numjet.cpu.builder.builder import Value
 from numjet.cpu.emit import values as ev
 from numjet.cpu.graph.nodes import Val
-from numjet.cpu.kernels.common import fused
+from numjet.cpu.kernels.idioms import fused
 from numjet.cpu.loops.index import Dyn, Index, LoopVar, atoms, linear_address
 from numjet.cpu.loops.ir import Expr, IndexValue, Load, Op
 from numjet.cpu.regions.register_ops import Evaluation, Made, behind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.scipy.stats import gamma
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.arguments import floats
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:

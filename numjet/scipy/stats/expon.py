@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import inside, probability, weakly
+from numjet.scipy.stats.arguments import inside, probability, weakly
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside
+from numjet.scipy.stats.arguments import floats, inside
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:

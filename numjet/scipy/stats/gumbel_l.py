@@ -7,7 +7,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy.stats import gumbel_r
-from numjet.scipy.stats.common import weakly
+from numjet.scipy.stats.arguments import weakly
 
 
 def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import floats, inside, standard, weakly
+from numjet.scipy.stats.arguments import floats, inside, standard, weakly
 
 # From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
 _TAIL = 15

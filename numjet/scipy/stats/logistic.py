@@ -7,7 +7,7 @@ from typing import Any
 from numjet import numpy as jnp
 from numjet.numpy.promote import strong
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, weakly
+from numjet.scipy.stats.arguments import floats, weakly
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

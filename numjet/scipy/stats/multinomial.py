@@ -7,7 +7,7 @@ from typing import Any
 from numjet import numpy as jnp
 from numjet.numpy.promote import as_arrays, promote_dtypes, promote_inexact
 from numjet.scipy import special
-from numjet.scipy.stats.common import inside
+from numjet.scipy.stats.arguments import inside
 
 
 def logpmf(x: Any, n: Any, p: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.arguments import floats
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 

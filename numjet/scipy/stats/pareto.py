@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import nn, numpy as jnp
-from numjet.scipy.stats.common import floats, inside, weakly
+from numjet.scipy.stats.arguments import floats, inside, weakly
 
 
 def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:

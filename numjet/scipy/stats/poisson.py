@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import floats, inside, weakly
+from numjet.scipy.stats.arguments import floats, inside, weakly
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:

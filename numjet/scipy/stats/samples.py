@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numjet import lax, numpy as jnp
 from numjet.numpy.promote import as_arrays
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.arguments import floats
 
 
 def sem(

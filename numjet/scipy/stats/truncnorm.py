@@ -11,7 +11,7 @@ from typing import Any
 from numjet import numpy as jnp
 from numjet.scipy import special
 from numjet.scipy.stats import norm
-from numjet.scipy.stats.common import floats
+from numjet.scipy.stats.arguments import floats
 
 
 def _log_difference(larger: Any, smaller: Any) -> Any:

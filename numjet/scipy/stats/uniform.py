@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.numpy.promote import strong
-from numjet.scipy.stats.common import weakly
+from numjet.scipy.stats.arguments import weakly
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

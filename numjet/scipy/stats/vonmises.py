@@ -7,7 +7,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.common import weakly
+from numjet.scipy.stats.arguments import weakly
 
 
 def logpdf(x: Any, kappa: Any) -> Any:

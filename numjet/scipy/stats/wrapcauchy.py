@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.common import weakly
+from numjet.scipy.stats.arguments import weakly
 
 
 def logpdf(x: Any, c: Any) -> Any:

@@ -12,7 +12,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.base import config
 from numjet.cpu.fusion import epilogues
-from numjet.cpu.kernels.common import lanes_of
+from numjet.cpu.kernels.idioms import lanes_of
 from numjet.cpu.kernels.products import gemm_tiles
 from numjet.cpu.program import cache as program_cache
 from numjet.tree_util import tree_leaves

@@ -7,7 +7,7 @@ import numjet
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.cpu.builder.builder import Module
-from numjet.cpu.kernels.common import table
+from numjet.cpu.kernels.idioms import table
 from numjet.cpu.link import link
 from numjet.cpu.program.steps import SpecialStep
 from numjet.cpu.program.table import ProgramTable

@@ -18,7 +18,7 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value, vector
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import lanes_of, parallel_call, prefix_mask, size_of, transpose_block
+from numjet.cpu.kernels.idioms import lanes_of, parallel_call, prefix_mask, size_of, transpose_block
 from numjet.cpu.link import link
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values

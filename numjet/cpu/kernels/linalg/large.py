@@ -15,7 +15,7 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value, vector
 from numjet.cpu.graph.nodes import Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import lanes_of, parallel_call, table
+from numjet.cpu.kernels.idioms import lanes_of, parallel_call, table
 from numjet.cpu.kernels.linalg.lapack import TURN_PREFIX, Element, call, copy
 from numjet.cpu.kernels.products import gemm
 

@@ -17,7 +17,7 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, vector
 from numjet.cpu.graph.nodes import Node
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import (
+from numjet.cpu.kernels.idioms import (
     Fields,
     fused,
     lanes_of,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node
-from numjet.cpu.kernels.common import size_of
+from numjet.cpu.kernels.idioms import size_of
 from numjet.cpu.kernels.linalg.lapack import (
     Element,
     Scratch,

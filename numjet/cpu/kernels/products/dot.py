@@ -21,7 +21,7 @@ from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph import products
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import merge, parallel_call, strides, table
+from numjet.cpu.kernels.idioms import merge, parallel_call, strides, table
 from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
 from numjet.cpu.program.steps import Function, SpecialStep, Step

@@ -25,7 +25,7 @@ from numjet.base.record import record
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import (
+from numjet.cpu.kernels.idioms import (
     GLUE,
     Fields,
     lanes_of,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import GLUE, Fields, lanes_of, size_of
+from numjet.cpu.kernels.idioms import GLUE, Fields, lanes_of, size_of
 from numjet.cpu.kernels.products.gemm_tiles import BY_ROWS, FIELDS, IN_PLACE, SCRATCH, tile_vectors
 from numjet.cpu.link import link
 

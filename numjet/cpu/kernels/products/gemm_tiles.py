@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import Fields, lanes_of, size_of
+from numjet.cpu.kernels.idioms import Fields, lanes_of, size_of
 from numjet.cpu.kernels.products.tiles import Line
 from numjet.cpu.link import link
 from numjet.cpu.x86.whole import product, segments

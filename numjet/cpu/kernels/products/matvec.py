@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import Fields, fused, lanes_of, prefix_mask, size_of
+from numjet.cpu.kernels.idioms import Fields, fused, lanes_of, prefix_mask, size_of
 from numjet.cpu.link import link
 
 PREFIX = "nj_matvec_"

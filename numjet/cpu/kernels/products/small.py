@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from numjet.base.record import record, replace
 from numjet.cpu.builder.builder import Builder, Module, Value, vector
-from numjet.cpu.kernels.common import lanes_of, size_of, transpose_block
+from numjet.cpu.kernels.idioms import lanes_of, size_of, transpose_block
 from numjet.cpu.kernels.products.gemm import Epilogue
 from numjet.cpu.kernels.products.tiles import Line
 from numjet.cpu.link import link

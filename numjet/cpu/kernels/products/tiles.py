@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numjet.cpu.builder.builder import Builder, Value, const, const_lanes, vector
-from numjet.cpu.kernels.common import fused, lanes_of, size_of
+from numjet.cpu.kernels.idioms import fused, lanes_of, size_of
 
 
 class Line:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import (
+from numjet.cpu.kernels.idioms import (
     GLUE,
     Fields,
     fused,

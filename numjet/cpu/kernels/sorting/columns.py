@@ -10,7 +10,7 @@ divide.
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value, vector
-from numjet.cpu.kernels.common import lanes_of
+from numjet.cpu.kernels.idioms import lanes_of
 from numjet.cpu.link import link
 
 # Vectors sorted in registers.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Module, Value, const_lanes, vector
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import lanes_of, size_of
+from numjet.cpu.kernels.idioms import lanes_of, size_of
 from numjet.cpu.kernels.sorting.columns import BLOCK, lanes_below, odd_even
 from numjet.cpu.kernels.sorting.words import exchange, greatest, largest, least
 from numjet.cpu.link import link

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, vector
-from numjet.cpu.kernels.common import lanes_of, parallel_call
+from numjet.cpu.kernels.idioms import lanes_of, parallel_call
 from numjet.cpu.kernels.sorting.plan import Words
 
 # From this length on threads share one row.

@@ -12,7 +12,7 @@ import numpy as np
 
 from numjet.base.record import record
 from numjet.cpu.builder.builder import Builder, Module, Value, vector
-from numjet.cpu.kernels.common import ELEMENTS
+from numjet.cpu.kernels.idioms import ELEMENTS
 
 # Rows up to this length are sorted by insertion.
 SHORT = 40

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value, vector
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import lanes_of, size_of
+from numjet.cpu.kernels.idioms import lanes_of, size_of
 from numjet.cpu.kernels.sorting import leaves as sort_leaves
 from numjet.cpu.kernels.sorting.columns import lanes_below, odd_even
 from numjet.cpu.kernels.sorting.words import (

@@ -9,7 +9,7 @@ is smaller than `scratch_bytes`.
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value, vector
-from numjet.cpu.kernels.common import lanes_of, prefix_mask, transpose_block
+from numjet.cpu.kernels.idioms import lanes_of, prefix_mask, transpose_block
 from numjet.cpu.kernels.sorting.columns import BLOCK, Columns
 from numjet.cpu.kernels.sorting.plan import Words
 from numjet.cpu.link import link

@@ -16,7 +16,7 @@ import math
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Loop, Module, Value, vector
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.common import (
+from numjet.cpu.kernels.idioms import (
     GLUE,
     Fields,
     lanes_of,

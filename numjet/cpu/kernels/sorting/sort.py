@@ -15,7 +15,7 @@ import numpy as np
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.graph.nodes import Node, Val
-from numjet.cpu.kernels.common import parallel_call
+from numjet.cpu.kernels.idioms import parallel_call
 from numjet.cpu.kernels.sorting import long as sort_long, rows as sort_rows, shares as sort_shares
 from numjet.cpu.kernels.sorting.plan import BUCKETS, SHORT, Key, Words, key_for
 from numjet.cpu.program.steps import Place, Slot, SpecialStep, Step

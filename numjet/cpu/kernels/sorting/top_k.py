@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value, vector
 from numjet.cpu.graph.nodes import Node
-from numjet.cpu.kernels.common import lanes_of
+from numjet.cpu.kernels.idioms import lanes_of
 from numjet.cpu.kernels.sorting.plan import key_for
 from numjet.cpu.kernels.sorting.sort import Plan
 from numjet.cpu.program.steps import Step

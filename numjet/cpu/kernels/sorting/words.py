@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
-from numjet.cpu.kernels.common import lanes_of
+from numjet.cpu.kernels.idioms import lanes_of
 
 
 def is_float(word: str) -> bool:

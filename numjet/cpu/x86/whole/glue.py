@@ -1,6 +1,6 @@
 """Functions that find addresses and call others, as machine code without selection or allocation.
 
-For: functions written with `kernels.common.GLUE`, whose lines run once for many of those they call.
+For: functions written with `kernels.idioms.GLUE`, whose lines run once for many of those they call.
 Every value has a place on the stack and is in a register for one instruction, but those that most
 addresses begin with. A fifth of the time that registers for all would take. `able(writer)` says
 whether a function holds nothing else than what is known here. What would break it: an inner loop in

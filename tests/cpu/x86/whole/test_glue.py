@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from numjet.cpu.builder.builder import Builder, Module
-from numjet.cpu.kernels.common import GLUE, table
+from numjet.cpu.kernels.idioms import GLUE, table
 from numjet.cpu.kernels.products import gemm_task
 from numjet.cpu.link import link
 from numjet.cpu.x86.able import able

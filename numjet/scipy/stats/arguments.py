@@ -1,4 +1,8 @@
-"""What the distributions share: promotion of their arguments, values outside of their support."""
+"""The arguments of distributions: their promotion, and values outside of the support.
+
+For the modules of this package. What would break it: a `safe` value of `inside` that is itself
+outside of the support, where the derivative is NaN.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What the special kernels share: element types, prefix masks, block transposes.
+"""What kernels written by hand have in common: element types, prefix masks, block transposes.
 
-For: the modules of this package.
+For: the modules of this package, and those elsewhere in the compiler that speak of their elements
+(`size_of`, `strides`, `fused`). What would break it: a dtype in `ELEMENTS` whose elements in memory
+are not the LLVM type it names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the families of elementary functions share: formats, constants, polynomials, scaling.
+"""How elementary functions are written: their registry, formats, constants, polynomials, scaling.
 
-For the modules of this package only. Every helper works on scalars and vectors of float and
-double. Wrong numbers in `Format` break every function at once.
+For the modules of this package only, which register functions by `elementary`. Every helper works
+on scalars and vectors of float and double. Wrong numbers in `Format` break every function at once.
 """
 
 from __future__ import annotations
