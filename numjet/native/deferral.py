@@ -25,7 +25,7 @@ from numjet.native.entries import address
 from numjet.native.layout import context_of, forever, slots_of
 from numjet.native.tables import WRITTEN, DeferralContext, Written, WrittenStep
 from numjet.transforms.eager import LinearizeTrace, LinearTracer
-from numjet.transforms.steps import Rule, Step
+from numjet.transforms.linear_steps import LinearStep, Rule
 
 FUNCTIONS = {"defer_plan": "positional", "planned": "function", "survey": "positional",
              "process": "positional"}
@@ -34,7 +34,7 @@ _CLASSES: tuple[tuple[Any, Any, bool], ...] = (
     (objects.DeferredArray, deferred.DeferredArray, True), (objects.Plan, deferred.Plan, True),
     (objects.Form, deferred.FormRecord, False), (objects.Var, Var, True),
     (objects.LinearTracer, LinearTracer, True), (objects.Rule, Rule, True),
-    (objects.Step, Step, True),
+    (objects.LinearStep, LinearStep, True),
 )  # fmt: skip
 # What 0.0 is called among a dict's numbers, as it equals -0.0.
 PLUS_ZERO = "+0.0"
@@ -80,7 +80,7 @@ def _begin() -> None:
         "ndarray": np.ndarray, "array": ArrayImpl, "deferred": deferred.DeferredArray,
         "place": deferred.Place, "plan": deferred.Plan, "pool_name": "from_pool",
         "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
-        "step": Step, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
+        "step": LinearStep, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
         "process": in_python, "zero": 0, "rules_name": "rules", "tape_name": "tape",
     }  # fmt: skip
     facts = {name: id(x) for name, x in known.items()} | _given["numbers"]

@@ -235,7 +235,7 @@ class LinearTracer(Object):
 
 
 class Rule(Object):
-    """How a primitive is linearized (`transforms.steps`)."""
+    """How a primitive is linearized (`transforms.linear_steps`)."""
 
     found = {}
     forward: Object
@@ -246,7 +246,7 @@ class Rule(Object):
     gives: Object
 
 
-class Step(Object):
+class LinearStep(Object):
     """A rule in a record."""
 
     found = {}

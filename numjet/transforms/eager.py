@@ -37,11 +37,11 @@ from numjet.core.trace import (
 )
 from numjet.transforms import linearize as general
 from numjet.transforms.jvp import JVPTrace, JVPTracer
+from numjet.transforms.linear_steps import LinearStep, Rule
 from numjet.transforms.linearize import Linearized, PartialTrace, PartialTracer, tape_to_jaxpr
 from numjet.transforms.replay import ReplayTrace
 from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import StageTrace, stage
-from numjet.transforms.steps import Rule, Step
 from numjet.transforms.transpose import transpose_jaxpr
 
 CHECKS = config.numeric_checks
@@ -137,7 +137,7 @@ class LinearizeTrace(JVPTrace):
         if rule.alias is None:
             tangent = _new(Var)
             tangent.aval = rule.aval
-            self.tape.append(Step(rule, residuals, variables, tangent))
+            self.tape.append(LinearStep(rule, residuals, variables, tangent))
         else:
             tangent = variables[rule.alias]
         tracer = _new(LinearTracer)

@@ -28,8 +28,8 @@ from numjet.core.trace import (
     set_trace,
 )
 from numjet.transforms.jvp import JVPTrace, JVPTracer, split_outputs
+from numjet.transforms.linear_steps import expanded
 from numjet.transforms.stage import StageTrace, closed_over, stage
-from numjet.transforms.steps import expanded
 
 _new = object.__new__
 

@@ -18,9 +18,9 @@ from numjet.core.names import NamedSource, names_set
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_any, placed_like
 from numjet.core.trace import EVAL, current_trace
+from numjet.transforms.linear_steps import LinearStep
 from numjet.transforms.replay import transposed, transposes
 from numjet.transforms.stage import StageTrace, stage
-from numjet.transforms.steps import Step
 
 # Primitives whose rules are the user's: they run, on zeros, also where only zeros arrive.
 RUN_ON_ZEROS: set[Primitive] = set()
@@ -60,7 +60,7 @@ def _backward(
     patterns = transposes(len(eqns)) if staged else None
     ends = tuple(cotangents)
     for eqn in reversed(eqns):
-        if type(eqn) is Step:
+        if type(eqn) is LinearStep:
             ct = cotangents.get(eqn.outvars[0])
             if ct is None:
                 continue

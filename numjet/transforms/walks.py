@@ -27,8 +27,8 @@ from numjet.core.structural import add_any_p
 from numjet.core.trace import EVAL, current_trace
 from numjet.transforms import transpose as general
 from numjet.transforms.eager import plan_of, reversed_part, written
+from numjet.transforms.linear_steps import LinearStep
 from numjet.transforms.simplify import dce_jaxpr
-from numjet.transforms.steps import Step
 
 CHECKS = config.numeric_checks
 USES_BEFORE_DERIVING = 8
@@ -89,7 +89,7 @@ def transpose_tape(
     residuals = []
     for i, k in walk.reads:
         entry = tape[i]
-        residuals.append((entry.residuals if type(entry) is Step else entry.invars)[k])
+        residuals.append((entry.residuals if type(entry) is LinearStep else entry.invars)[k])
     kinds = {*map(type, given), *map(type, residuals)}
     if not kinds <= _KNOWN:
         return general.transpose_tape(tape, in_vars, out_tangents, cts)
@@ -125,7 +125,7 @@ def _key(
     key: list[Any] = [n]
     try:
         for entry in tape:
-            if type(entry) is Step:
+            if type(entry) is LinearStep:
                 key.append(entry.rule)
                 for v in entry.invars:
                     key.append(numbers[v])
@@ -218,7 +218,7 @@ def _entry_back(
     """Write the equations of the pass through the record's entry `i`; the variables that it reads
     with the atoms of what they get."""
     active: list[Var]
-    if type(entry) is Step:
+    if type(entry) is LinearStep:
         rule = entry.rule
         if rule.reverse is None or ct.aval is not rule.aval:
             raise _NoWalk

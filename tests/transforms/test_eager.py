@@ -13,7 +13,7 @@ import numjet.numpy as jnp
 from numjet.base import config
 from numjet.core import evaluate, hooks
 from numjet.core.primitive import REGISTRY
-from numjet.transforms import eager, steps
+from numjet.transforms import eager, linear_steps
 
 x3 = jnp.array([0.5, -1.0, 2.0])
 
@@ -37,7 +37,7 @@ def loss(x: Any) -> Any:
 def test_rules_take_the_place_of_jvp_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     gradient = nj.grad(loss)
     want = [gradient(x3) for _ in range(2)][0]
-    assert {type(rule) for rule in rules().values()} == {steps.Rule}
+    assert {type(rule) for rule in rules().values()} == {linear_steps.Rule}
     for name in ("tanh", "integer_pow", "reduce_sum"):
         monkeypatch.setattr(REGISTRY[name], "jvp", lambda *a, **k: pytest.fail("not by a rule"))
     got = gradient(x3)

@@ -16,7 +16,7 @@ from numjet.core.avals import Placed
 from numjet.native import deferral as native
 from numjet.transforms import eager, walks
 from numjet.transforms.eager import LinearizeTrace
-from numjet.transforms.steps import Step
+from numjet.transforms.linear_steps import LinearStep
 
 RNG = np.random.default_rng(0)
 USES = 24  # enough for rules, and then for the whole pass
@@ -138,7 +138,7 @@ def test_python_records_what_native_code_records(monkeypatch) -> None:
     def tape():
         result = eager.linearize(lambda *xs: [network(*xs)], args)
         return [
-            (type(entry), entry.rule if type(entry) is Step else entry.primitive,
+            (type(entry), entry.rule if type(entry) is LinearStep else entry.primitive,
              [v.aval for v in entry.invars])
             for entry in result.tape
         ], result.outs  # fmt: skip

@@ -14,11 +14,11 @@ from numjet.native.objects import (
     ArrayImpl,
     DeferredArray,
     Dict,
+    LinearStep,
     LinearTracer,
     List,
     Object,
     Rule,
-    Step,
     Tuple,
     Var,
     is_a,
@@ -187,7 +187,7 @@ def step_of(
             List(invars).items[at] = taken(c, LinearTracer(x).tangent)
             at = at + 1
     Tuple(outvars).items[0] = taken(c, out)
-    step = Step(made)
+    step = LinearStep(made)
     step.rule = taken(c, rule)
     step.residuals = taken(c, residuals)
     step.invars = invars

@@ -47,7 +47,7 @@ class Rule:
         self.gives: tuple[int, ...] = ()
 
 
-class Step:
+class LinearStep:
     """A rule in a record: like an `Eqn` of the variables `invars`."""
 
     __slots__ = ("rule", "residuals", "invars", "outvars")
@@ -81,7 +81,7 @@ def expanded(tape: Sequence[Any]) -> list[Eqn]:
     """A record with its steps written out."""
     out: list[Eqn] = []
     for eqn in tape:
-        if type(eqn) is Step:
+        if type(eqn) is LinearStep:
             out.extend(eqn.expand())
         else:
             out.append(eqn)
