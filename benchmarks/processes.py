@@ -129,9 +129,9 @@ def weak(rows: list) -> None:
     def compare(name: str, f: Callable, params: object, share: np.ndarray) -> None:
         alone, together, data, local = nj.jit(f), nj.jit(f), put(share), jnp.asarray(share)
         own = nj.tree.map(jnp.asarray, params)
-        spread = nj.tree.map(lambda p: nj.device_put(p, whole), params)
+        replicated = nj.tree.map(lambda p: nj.device_put(p, whole), params)
         times(name, lambda: nj.block_until_ready(alone(own, local)),
-              lambda: nj.block_until_ready(together(spread, data)))
+              lambda: nj.block_until_ready(together(replicated, data)))
 
     sizes = [256, 1024, 1024, 10]
     weights = [rng.normal(size=s).astype(np.float32) / 32 for s in zip(sizes, sizes[1:])]

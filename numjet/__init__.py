@@ -8,7 +8,7 @@ import importlib as _importlib
 
 import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
 from numjet import core as core, numpy as numpy
-from numjet.api import spread as _spread  # noqa: F401 - installs what computes with layouts
+from numjet.api import sharded_evaluation as _sharded  # noqa: F401 - installs it
 from numjet.api.autodiff import (
     checkpoint as checkpoint,
     grad as grad,

@@ -29,7 +29,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 
 _NAME = re.compile(r"step_(\d+)")
 _FORMAT = 1
@@ -115,7 +115,7 @@ def _first(value: Any) -> Any:
 
 def _parts(x: Any) -> tuple[tuple, Any, list[tuple[list, np.ndarray]]]:
     """The shape, the dtype and this process's parts of an array, each written by one process."""
-    if type(x) is SpreadArray and not x.is_fully_addressable:
+    if type(x) is ShardedArray and not x.is_fully_addressable:
         window = x._sharding.block_index(x.shape)
         if _is_writer(x._sharding, x.shape):
             bounds = [[int(i.start), int(i.stop)] for i in window]

@@ -172,9 +172,9 @@ def measure() -> None:
                 for _ in range(2))  # fmt: skip
     flops = 6 * rows * 4 * width * width
     mesh = nj.make_mesh((p,), ("data",))
-    spread = [nj.device_put(v, nj.NamedSharding(mesh, nj.P())) for v in w]
+    replicated = [nj.device_put(v, nj.NamedSharding(mesh, nj.P())) for v in w]
     data = nj.make_array_from_process_local_data(nj.NamedSharding(mesh, nj.P("data")), x)
-    together = _quickest(lambda: nj.block_until_ready(step(spread, data)), world.Barrier)
+    together = _quickest(lambda: nj.block_until_ready(step(replicated, data)), world.Barrier)
     tiny = nj.make_array_from_process_local_data(
         nj.NamedSharding(mesh, nj.P("data")), np.ones(4, np.float32)
     )

@@ -184,7 +184,7 @@ def programs() -> Iterator[tuple[str, str, int, Callable[[], str]]]:
     table[:] = devices
     mesh = nj.sharding.Mesh(table.reshape(2, 2), ("data", "model"))
 
-    def spread() -> str:
+    def sharded() -> str:
         closed = nj.make_jaxpr(nj.value_and_grad(loss))(*args)
         ins = [layouts.everywhere(len(a.shape), devices) for a in closed.in_avals]
         ins[-1] = layouts.layout_of(nj.NamedSharding(mesh, nj.P("data")), 2, devices)
@@ -200,7 +200,7 @@ def programs() -> Iterator[tuple[str, str, int, Callable[[], str]]]:
         ins = [layouts.layout_of(nj.NamedSharding(mesh, nj.P("data")), 2, devices)]
         return hlo.module(closed, "main", (), devices, ins, [None]).text
 
-    yield "four devices", "gradient over data and model", 4, spread
+    yield "four devices", "gradient over data and model", 4, sharded
     yield "four devices", "psum in shard_map", 4, sums
 
 

@@ -18,7 +18,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
 from numjet.core.remote import Device
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.ops.shape import canonical_shape
 
 
@@ -43,7 +43,7 @@ def _filled(shape: tuple, dtype: Any, parts: list[tuple[tuple, Any]], sharding: 
     aval = ShapedArray(shape, dtype)
     if whole:
         return place(ArrayImpl(block, aval), sharding)
-    return SpreadArray(block, aval, sharding)
+    return ShardedArray(block, aval, sharding)
 
 
 def _mine(sharding: Sharding, shape: tuple) -> list[tuple[Any, tuple]]:
@@ -181,7 +181,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
     return tree.tree_unflatten(treedef, made)
 
 
-def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> SpreadArray:
+def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> ShardedArray:
     """An array of the blocks of all processes, of which `array` is this one's."""
     shape = []
     for i, (n, axes) in enumerate(zip(array.shape, sharding.layout(array.ndim), strict=True)):
@@ -200,7 +200,7 @@ def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> SpreadArra
             f"{name}: this process's part of an array of shape {aval.shape} laid out as {sharding} "
             f"has shape {found}, got local data of shape {array.shape}."
         )
-    return SpreadArray(block, aval, sharding)
+    return ShardedArray(block, aval, sharding)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:

@@ -43,14 +43,16 @@ def _product(eqn: Eqn) -> float:
     return 2.0 * eqn.outvars[0].aval.size * math.prod([shape[a] for a in contracted])
 
 
-def _taps(n: int, out: int, width: int, stride: int, low: int, spread: int, apart: int) -> int:
+def _taps(
+    n: int, out: int, width: int, stride: int, low: int, lhs_dilation: int, rhs_dilation: int
+) -> int:
     """How many elements of an axis the windows along it hold, not counting padding and gaps."""
-    last = (n - 1) * spread
+    last = (n - 1) * lhs_dilation
     places = [
         at
         for i in range(out)
         for k in range(width)
-        if 0 <= (at := i * stride - low + k * apart) <= last and at % spread == 0
+        if 0 <= (at := i * stride - low + k * rhs_dilation) <= last and at % lhs_dilation == 0
     ]
     return len(places)
 
@@ -59,8 +61,8 @@ def _convolution(eqn: Eqn) -> float:
     lhs, rhs, out = (v.aval.shape for v in (*eqn.invars, eqn.outvars[0]))
     params, numbers = eqn.params, eqn.params["dimension_numbers"]
     spatial = [
-        _taps(lhs[a], out[c], rhs[b], stride, low, spread, apart)
-        for a, b, c, stride, (low, _), spread, apart in zip(
+        _taps(lhs[a], out[c], rhs[b], stride, low, lhs_dilation, rhs_dilation)
+        for a, b, c, stride, (low, _), lhs_dilation, rhs_dilation in zip(
             numbers.lhs_spec[2:], numbers.rhs_spec[2:], numbers.out_spec[2:],
             params["window_strides"], params["padding"], params["lhs_dilation"],
             params["rhs_dilation"], strict=True,

@@ -23,10 +23,10 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.cluster import Cluster
 from numjet.core.evaluate import another
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.memories import MEMORY_KINDS, MemorySpace
 from numjet.core.remote import Device, RemoteArray
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import sharding_constraint_p
 
@@ -288,7 +288,7 @@ def _shards(self: Any) -> list[Shard]:
     if type(self) is RemoteArray:
         return _remote_shards(self)
     sharding = _sharding(self)
-    value = self._block if type(self) is SpreadArray else self._value
+    value = self._block if type(self) is ShardedArray else self._value
     offset = [0] * value.ndim
     if value.shape != self.shape:
         offset = [at.start or 0 for at in sharding.block_index(self.shape)]
@@ -417,7 +417,7 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
             return out
     elif not sharding.is_fully_addressable:
         value = np.ascontiguousarray(value[sharding.block_index(x.shape)])
-    return SpreadArray(value, x.aval, sharding)
+    return ShardedArray(value, x.aval, sharding)
 
 
 def asks_nothing(shardings: Any) -> bool:
@@ -434,7 +434,7 @@ def mark(x: Tracer, sharding: Sharding) -> Any:
         _programs_see_one_memory()
     if not hasattr(sharding, "layout"):
         return x
-    Spread.marks, Spread.active = Spread.marks + 1, True
+    Sharded.marks, Sharded.active = Sharded.marks + 1, True
     return sharding_constraint_p.bind(x, sharding=sharding)
 
 
@@ -498,8 +498,8 @@ def device_put(
         if leaf._sharding == sharding and not leaf.is_deleted():
             return leaf
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
-        if type(leaf) is SpreadArray and not leaf.is_fully_addressable:
-            return Spread.move(leaf, sharding)
+        if type(leaf) is ShardedArray and not leaf.is_fully_addressable:
+            return Sharded.move(leaf, sharding)
         return place(leaf, sharding)
 
     return tree.tree_map(put, x)

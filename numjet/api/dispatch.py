@@ -29,13 +29,13 @@ from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.deferred import DeferredArray
 from numjet.core.dims import any_symbolic
 from numjet.core.evaluate import check_finite
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_jaxpr
 from numjet.core.lowering import Host, Kernel, Reduce, Region
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import kept_home, target
-from numjet.core.spread import any_spread
+from numjet.core.sharded import any_sharded
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.program.executable import Executable
@@ -202,12 +202,12 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
     if config.disable_jit.value and not alone:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    spread = Spread.active and any_spread(args)
-    place = target(args, name) if Remote.active and not spread else None
+    sharded = Sharded.active and any_sharded(args)
+    place = target(args, name) if Remote.active and not sharded else None
     if place is not None:
         return Remote.run(closed, args, place, name) if place else run_home(closed, args, name)
-    if spread or Placed.active and any_placed(closed.out_avals):
-        return Spread.run(closed, args, name)
+    if sharded or Placed.active and any_placed(closed.out_avals):
+        return Sharded.run(closed, args, name)
     return _natively(closed, args, name)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.api.jit import JitFunction
-from numjet.api.spread import common_sharding, layout_in
+from numjet.api.sharded_evaluation import common_sharding, layout_in
 from numjet.base import tree
 from numjet.core.array import ArrayImpl
 from numjet.partition.emit import Partitioned, partition
@@ -46,8 +46,8 @@ def explain_sharding(fun: Callable, *args: Any, **kwargs: Any) -> Partitioned:
         _Described(a, getattr(x, "sharding", None) if hasattr(x, "sharding") else None)
         for x, a in zip(leaves, avals, strict=True)
     ]
-    spread = [x for x in given if hasattr(x._sharding, "layout")]
-    over, _ = common_sharding(spread, entry.name)
+    sharded = [x for x in given if hasattr(x._sharding, "layout")]
+    over, _ = common_sharding(sharded, entry.name)
     if over is None:
         raise ValueError(
             "explain_sharding: no argument is laid out over a mesh. Pass arrays from device_put(x, "

@@ -14,7 +14,7 @@ from typing import Any
 from numjet.api import fastcall
 from numjet.base import config
 from numjet.core import hooks
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.remote import RemoteArray
 from numjet.transforms.batch import axis_env
 
@@ -53,7 +53,7 @@ def _install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, 
     checks = config.debug_nans, config.debug_infs, config.no_execution
     if owner is None or state < 0 or axis_env() or any([flag.value for flag in checks]):
         return
-    if entry.reads_mesh and Spread.contexts:
+    if entry.reads_mesh and Sharded.contexts:
         return
     if loaded.module.calls or loaded.program.alone or any(
         [not isinstance(key, int) for key, *_ in statics]

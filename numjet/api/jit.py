@@ -39,13 +39,13 @@ from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import hi, memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, target
+from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
-from numjet.core.spread import SpreadArray, any_spread
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
@@ -120,13 +120,13 @@ class JitCore:
             return self._fun(*args, **kwargs)
         statics, leaves, treedef = self._flatten(args, kwargs)
         given = list(leaves)
-        avals, traced, spread = [], current_trace() is not EVAL, False
+        avals, traced, sharded = [], current_trace() is not EVAL, False
         for i, x in enumerate(leaves):
             if type(x) is not ArrayImpl:
                 if isinstance(x, Tracer):
                     traced = True
-                elif type(x) is SpreadArray:
-                    spread = True
+                elif type(x) is ShardedArray:
+                    sharded = True
                 elif type(x) is Ref:
                     return _refs().call_with_refs(self, statics, given, treedef)
                 elif type(x) in hi.TYPES:
@@ -147,7 +147,7 @@ class JitCore:
             traced |= has_tracers(entry.consts)
             outs = _layouts().call(self, entry, leaves, traced)
         elif traced or has_tracers(entry.consts):
-            Spread.marks += entry.mesh_inside
+            Sharded.marks += entry.mesh_inside
             if self.inline and current_trace().staging is current_trace():
                 outs = eval_jaxpr(entry.closed.jaxpr, [], *entry.consts, *leaves)
                 return tree.tree_unflatten(entry.out_tree, outs)
@@ -155,7 +155,7 @@ class JitCore:
         elif (place := self._place_for(entry, leaves)) is not None:
             calls = importlib.import_module("numjet.api.fastcall_remote")
             outs = calls.run(self, entry, treedef, statics, leaves, len(args), place)
-        elif spread or entry.mesh_inside:
+        elif sharded or entry.mesh_inside:
             outs = _layouts().run(self, entry, leaves, None)
         else:
             if dispatch.arrived(leaves) and self._quick and (owner := self._owner()) is not None:
@@ -178,10 +178,10 @@ class JitCore:
         )  # fmt: skip
         entry = self._entries.get(key)
         if entry is not None and entry.reads_mesh:
-            if Spread.contexts and entry.context != (context := Spread.context()):
+            if Sharded.contexts and entry.context != (context := Sharded.context()):
                 key = (*key, context)
                 entry = self._entries.get(key)
-            Spread.reads += 1
+            Sharded.reads += 1
         if entry is None or entry.use is not None and not entry.use.current():
             entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
             if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
@@ -382,8 +382,8 @@ class JitCore:
             )
         start = perf_counter()
         with undisturbed:  # garbage collections among the equations are half of tracing
-            use, marks = RefUse(reads=True, reshapes=True), Spread.marks
-            reads, context, shares = Spread.reads, Spread.context(), Shared.here.unknown
+            use, marks = RefUse(reads=True, reshapes=True), Sharded.marks
+            reads, context, shares = Sharded.reads, Sharded.context(), Shared.here.unknown
             with spans.span("trace", self._name):
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
                                       use, flows)
@@ -397,8 +397,8 @@ class JitCore:
             _layouts().check_prefixes(self, dynamic, kw, treedef, out_tree[0])
         donated = self._donated(args, kwargs, statics)
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
-        entry.mesh_inside = Spread.marks != marks or any_spread(consts)
-        entry.reads_mesh, entry.context = Spread.reads != reads, context
+        entry.mesh_inside = Sharded.marks != marks or any_sharded(consts)
+        entry.reads_mesh, entry.context = Sharded.reads != reads, context
         entry.shares = Shared.here.unknown != shares
         entry.flows = (flows, jaxpr) if flows else None
         return entry
@@ -509,7 +509,7 @@ def _may_be_quick(entry: Entry, leaves: list) -> bool:
     """Whether calls such as the present one may be prebuilt."""
     if config.state[0] < 0 or named_axes() or config.numeric_checks[0]:
         return False
-    if entry.reads_mesh and Spread.contexts:
+    if entry.reads_mesh and Sharded.contexts:
         return False
     return fastcall.has_short_form(entry, leaves)
 

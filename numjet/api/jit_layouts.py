@@ -16,8 +16,8 @@ from numjet.api.reshard import constrained, of_context
 from numjet.api.sharding import PartitionSpec
 from numjet.base import tree
 from numjet.core.array import ArrayImpl
-from numjet.core.hooks import Remote, Spread
-from numjet.core.spread import SpreadArray
+from numjet.core.hooks import Remote, Sharded
+from numjet.core.sharded import ShardedArray
 from numjet.core.trace import Tracer
 from numjet.ops.jit_call import jit_p
 
@@ -53,7 +53,7 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
         if place is not None:
             donate = [i + len(entry.consts) for i in entry.donate]
             return Remote.run(entry.closed, values, place, entry.name, donate, False, wanted)
-    outs = Spread.run(entry.closed, values, entry.name, wanted, execute)
+    outs = Sharded.run(entry.closed, values, entry.name, wanted, execute)
     for i in entry.donate:
         leaves[i].delete()
     return outs
@@ -145,7 +145,7 @@ def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> lis
         _fits(sharding, x, lambda i=i: f"argument {names()[i]}")
         if isinstance(x, Tracer):
             x = constrained(x, sharding)
-        elif type(x) is SpreadArray or isinstance(x, ArrayImpl) and x._sharding is not None:
+        elif type(x) is ShardedArray or isinstance(x, ArrayImpl) and x._sharding is not None:
             if kind_of(x._sharding) != kind_of(sharding):
                 raise ValueError(
                     "Memory kinds passed to jax.jit does not match memory kind on the respective "

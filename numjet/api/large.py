@@ -26,11 +26,11 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import DEAR, LARGE
-from numjet.core.hooks import Spread
+from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, subjaxprs
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.memo import Memo
-from numjet.core.spread import SpreadArray, any_spread
+from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.stage import hoist_consts, stage
@@ -47,7 +47,7 @@ _MAX_MET = 512
 AT_ONCE = 10
 OFTEN = 5
 
-_ARRAYS = (ArrayImpl, DeferredArray, SpreadArray)
+_ARRAYS = (ArrayImpl, DeferredArray, ShardedArray)
 _OPERANDS = (*_ARRAYS, float)
 CHECKS = config.numeric_checks
 
@@ -243,7 +243,7 @@ class _Program:
         self.simple = False
 
     def __call__(self, operands: list, named: dict) -> Any:
-        laid_out = Spread.active and any_spread((*operands, *named.values()))
+        laid_out = Sharded.active and any_sharded((*operands, *named.values()))
         if config.eager_fusion.value and not laid_out:
             if self.simple and not self._known(operands, named):
                 # Written down as the operations that it is, which have programs of any size.

@@ -83,7 +83,7 @@ def vmap(
         if type(in_axes) is int and not kwargs:
             axes: list[int | None] = [in_axes] * len(leaves)
         else:
-            axes = _spread("vmap", in_axes, args, kwargs, in_tree)
+            axes = _axes_of_leaves("vmap", in_axes, args, kwargs, in_tree)
         refs: dict[int, Ref] = {}
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size(fun, leaves, dims, in_tree, axis_size)
@@ -184,7 +184,7 @@ def _mapped_leaves(
     return dims
 
 
-def _spread(
+def _axes_of_leaves(
     what: str, in_axes: Any, args: tuple, kwargs: dict, in_tree: Any
 ) -> list[int | None]:
     """in_axes for every leaf of (args, kwargs), whose structure is `in_tree`; keyword arguments are
@@ -367,7 +367,7 @@ def pmap(
         nums, axes = _dynamic(args, statics, in_axes)
         dynamic = tuple([args[i] for i in nums])
         leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
-        found = _spread("pmap", axes, dynamic, kwargs, in_tree)
+        found = _axes_of_leaves("pmap", axes, dynamic, kwargs, in_tree)
         dims = tuple([None if d is None else d % np.ndim(x) for x, d in zip(leaves, found)])
         fixed = tuple([(i, x) for i, x in enumerate(args) if i not in nums])
         arrays = _across().given(fun, mesh, leaves, dims, axis_size)
@@ -424,7 +424,7 @@ def _on_devices(
     """The arguments with a slice on each device of what is mapped, and the rest on each."""
     nums, axes = _dynamic(args, statics, in_axes)
     leaves, in_tree = array_leaves("pmap", (tuple([args[i] for i in nums]), kwargs))
-    dims = _spread("pmap", axes, tuple([args[i] for i in nums]), kwargs, in_tree)
+    dims = _axes_of_leaves("pmap", axes, tuple([args[i] for i in nums]), kwargs, in_tree)
     moved = [
         constrained(x, _cut(mesh, None if d is None else d % x.ndim))
         for x, d in zip(leaves, dims, strict=True)
@@ -470,7 +470,7 @@ def _check_devices(
     dynamic = tuple([args[i] for i in nums])
     leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
     dims = _mapped_leaves(
-        "pmap", leaves, _spread("pmap", axes, dynamic, kwargs, in_tree), in_tree
+        "pmap", leaves, _axes_of_leaves("pmap", axes, dynamic, kwargs, in_tree), in_tree
     )
     size = _mapped_size(fun, leaves, dims, in_tree, given)
     if size > have:

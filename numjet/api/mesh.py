@@ -24,7 +24,7 @@ from numjet.api.devices import Device, devices as all_devices
 from numjet.api.process_mesh import Processes, processes_of
 from numjet.base import config
 from numjet.core.cluster import Cluster
-from numjet.core.hooks import Spread
+from numjet.core.hooks import Sharded
 from numjet.core.trace import EVAL, current_trace
 
 
@@ -388,18 +388,18 @@ def _context() -> tuple:
 
 def note_context() -> None:
     """Note that a mesh becomes the current one; before the first nobody has to ask for it."""
-    if not Spread.contexts:
-        Spread.contexts = True
+    if not Sharded.contexts:
+        Sharded.contexts = True
         config.changed()
 
 
-Spread.context = _context
+Sharded.context = _context
 
 
 def context_mesh() -> Mesh:
     """The mesh of the enclosing `set_mesh`; an empty one outside. A function that is traced is
     traced again under another one."""
-    Spread.reads += 1
+    Sharded.reads += 1
     return current_mesh.get()
 
 

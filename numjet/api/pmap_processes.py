@@ -20,7 +20,7 @@ from numjet.api.shard_map import shard_map
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.core.trace import Tracer
 from numjet.ops.shape import expand_dims, squeeze
 
@@ -66,7 +66,7 @@ def given(
                 "inside of it, or use shard_map."
             )
         sharding = NamedSharding(mesh, cut(label, d))
-        if type(x) is SpreadArray and not x.is_fully_addressable:
+        if type(x) is ShardedArray and not x.is_fully_addressable:
             made.append(over_types(x, mesh))
             length, wanted = (mesh.size if d is None else x.aval.shape[d]), mesh.size
         else:
@@ -86,7 +86,7 @@ def _of_all(array: Any, axis: int | None, sharding: NamedSharding, times: int) -
     shape = list(array.aval.shape)
     if axis is not None:
         shape[axis] *= times
-    return SpreadArray(array._value, array.aval.update(shape=tuple(shape)), sharding)
+    return ShardedArray(array._value, array.aval.update(shape=tuple(shape)), sharding)
 
 
 def mine(mesh: Mesh, x: Any, axis: int | None) -> Any:

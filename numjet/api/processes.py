@@ -1,8 +1,9 @@
 """Programs over several processes: partitioned, agreed upon, and run on each process's block.
 
-For `api.spread`. All processes must run the same programs in the same order; that is checked before
-each (`Transport.agree`). What would break it: a value that differs between processes and is no part
-of an array that is cut (a constant from a random generator): each computes with its own.
+For `api.sharded_evaluation`. All processes must run the same programs in the same order; that is
+checked before each (`Transport.agree`). What would break it: a value that differs between processes
+and is no part of an array that is cut (a constant from a random generator): each computes with its
+own.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from numjet.api.overlap import overlapped
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster, Ranks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.core.structural import transpose_p
 from numjet.partition.emit import Partitioned, partition
 
@@ -70,7 +71,7 @@ def run(
     Cluster.transport.entering(name)
     outs = dispatch.run(program.closed, blocks, name)
     return [
-        SpreadArray(x._value, aval, s)
+        ShardedArray(x._value, aval, s)
         for x, aval, s in zip(outs, closed.out_avals, program.outs, strict=True)
     ]
 
@@ -116,7 +117,7 @@ def _wanted(mesh: Any, sharding: Any, ndim: int) -> Any:
 
 def block_of(x: Any, sharding: Any) -> np.ndarray:
     """The block of an array that is this process's: its own, or cut out of a whole one."""
-    if type(x) is SpreadArray and not x.is_fully_addressable:
+    if type(x) is ShardedArray and not x.is_fully_addressable:
         x.block_until_ready()
         return x._block
     value = x._value

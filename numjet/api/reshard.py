@@ -34,7 +34,7 @@ from numjet.core import hooks
 from numjet.core.array import Array, as_array
 from numjet.core.avals import lenient
 from numjet.core.remote import RemoteArray
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import mesh_cast_p
 
@@ -87,7 +87,7 @@ def over_types(x: Any, mesh: Any) -> Any:
     """An array, or a traced one, that lies as it did over a mesh whose axes have other types."""
     if isinstance(x, Tracer):
         return x if x.aval.placed is None else mesh_cast_p.bind(x, mesh=mesh)
-    sharding = x._sharding if type(x) in (SpreadArray, RemoteArray) else None
+    sharding = x._sharding if type(x) in (ShardedArray, RemoteArray) else None
     if not isinstance(sharding, NamedSharding) or isinstance(mesh, AbstractMesh):
         return x
     if sharding.mesh.shape_tuple != mesh.shape_tuple:
@@ -95,7 +95,7 @@ def over_types(x: Any, mesh: Any) -> Any:
     other = sharding.update(mesh=mesh)
     if type(x) is RemoteArray:
         return RemoteArray(x._buffer, x.aval, other)
-    return SpreadArray(x._block, x.aval, other)
+    return ShardedArray(x._block, x.aval, other)
 
 
 def _with_types(

@@ -22,8 +22,8 @@ from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.avals import any_placed
+from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Shared
-from numjet.core.spread import SpreadArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, transpose
 from numjet.core.trace import Tracer
 from numjet.ops.shape import reshape
@@ -108,7 +108,7 @@ def shard_map(
             where = _with_devices(where, leaves)
         leaves = [as_array(x) for x in leaves]
         specs = (_own_specs(where, names, leaves) if in_specs is Infer
-                 else _spread("in_specs", in_specs, args))  # fmt: skip
+                 else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
         inner = typed_mesh(where, names, AxisType.Auto)
         manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
@@ -137,7 +137,7 @@ def shard_map(
                 Shared.axes.reset(tested)
                 _around.reset(token)
             outs, treedef = array_leaves("shard_map", out, "output")
-            out_tree.append((treedef, _spread("out_specs", out_specs, out)))
+            out_tree.append((treedef, _specs_of_leaves("out_specs", out_specs, out)))
             return [as_array(x) for x in outs]
 
         joined = []
@@ -283,7 +283,7 @@ def _check_varying(
         )
 
 
-def _spread(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
+def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     """A PartitionSpec for each leaf of `value`."""
     is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
     if is_spec(specs):
@@ -344,7 +344,7 @@ def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
         # Of one device there is nothing to say; over axes alone nobody knows the devices.
         lies = mesh.explicit_axes or hasattr(mesh, "devices_in_order") and mesh.size > 1
         return constrained(x, sharding) if lies else x
-    if type(x) is SpreadArray:
+    if type(x) is ShardedArray:
         return constrained(x, sharding)
     return place(x, sharding)
 

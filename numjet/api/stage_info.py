@@ -226,7 +226,7 @@ def execute(traced: Any, values: list) -> list:
     if any(traced.layouts):
         values = _as_compiled(traced, values)
     if traced.place is None:
-        if dispatch.any_spread(values) or entry.mesh_inside:
+        if dispatch.any_sharded(values) or entry.mesh_inside:
             layouts = importlib.import_module("numjet.api.jit_layouts")
             return layouts.run(fun, entry, values, _wanted(traced))
         return fun._execute(entry, values)

@@ -17,10 +17,10 @@ from numjet.core import dtypes, hooks, narrow
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.remote import RemoteArray, kept_home, target
-from numjet.core.spread import SpreadArray, any_spread
+from numjet.core.sharded import ShardedArray, any_sharded
 
 # NumPy keeps its floating-point error mode in a context variable. Setting that directly costs a
 # tenth of entering np.errstate for each operation; where the private name is gone, np.errstate does
@@ -88,10 +88,10 @@ def remember(memo: dict, key: Any, make: Callable[[], Any]) -> None:
 
 def evaluate_python(primitive: Primitive, args: tuple, params: dict) -> Any:
     """`evaluate` by Python and NumPy."""
-    if Spread.active and primitive.evaluate is None and (
-        any_spread(args) or primitive.lays_out
+    if Sharded.active and primitive.evaluate is None and (
+        any_sharded(args) or primitive.lays_out
     ):
-        return Spread.evaluate(primitive, args, params)
+        return Sharded.evaluate(primitive, args, params)
     if Remote.active and primitive.evaluate is None:
         place = target(args, primitive.name)
         if place:
@@ -280,7 +280,7 @@ def may_wait(x: Any) -> bool:
 def another(x: Any) -> Any:
     """Another Array of the value of `x`: functions that leave an array as it is give a new one,
     which lives on when the first is deleted or donated. Traced values are returned themselves."""
-    if type(x) in (ArrayImpl, RemoteArray, SpreadArray):
+    if type(x) in (ArrayImpl, RemoteArray, ShardedArray):
         return x.__copy__()
     if type(x) is DeferredArray:
         return evaluate_python(REGISTRY["stop_gradient"], (x,), {})

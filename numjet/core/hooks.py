@@ -1,7 +1,7 @@
 """The late bindings of the package: what lower layers call and higher ones install.
 
 Each has a name, a type and a default in Python; `tests/test_layers.py` finds those that stand
-elsewhere. They are read by way of this module (or of `Remote` and `Spread`), at every call, since
+elsewhere. They are read by way of this module (or of `Remote` and `Sharded`), at every call, since
 they may be set at any time, and by another thread. What would break it: a hook that is read under
 another name (`from numjet.core.hooks import describe` would keep the default).
 """
@@ -50,7 +50,7 @@ class Remote:
     the CPU; single(device, memory_kind=...) is the sharding of one device (`api.devices`),
     everywhere(devices) that of whole arrays on several (`api.sharding`). propagated(closed, over,
     layouts, wanted) are the shardings of results over the mesh of `over`, by the partitioner
-    (`api.spread`).
+    (`api.sharded_evaluation`).
     """
 
     active = False
@@ -67,16 +67,16 @@ class Remote:
     choose: Callable[[], Any] = lambda: None
     single: Callable[..., Any] = _without("api.devices")
     everywhere: Callable[[tuple], Any] = _without("api.sharding")
-    propagated: Callable = _without("api.spread")
-    check_context: Callable = _without("api.spread")
+    propagated: Callable = _without("api.sharded_evaluation")
+    check_context: Callable = _without("api.sharded_evaluation")
 
 
-class Spread:
-    """What computes with arrays laid out over several devices (`api.spread`).
+class Sharded:
+    """What computes with arrays laid out over several devices (`api.sharded_evaluation`).
 
-    active: whether there is a `SpreadArray`. marks: how many constraints were traced so far. reads:
-    how often the mesh that is the current one was asked for; context(): that mesh, and whatever
-    else `api.mesh` keeps of it, as a key; contexts: whether there ever was one.
+    active: whether there is a `ShardedArray`. marks: how many constraints were traced so far.
+    reads: how often the mesh that is the current one was asked for; context(): that mesh, and
+    whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one.
     run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
     where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
     array of several processes another layout.
@@ -87,9 +87,9 @@ class Spread:
     reads = 0
     contexts = False
     context: Callable[[], Any] = lambda: None
-    run: Callable = _without("api.spread")
-    evaluate: Callable = _without("api.spread")
-    move: Callable = _without("api.spread")
+    run: Callable = _without("api.sharded_evaluation")
+    evaluate: Callable = _without("api.sharded_evaluation")
+    move: Callable = _without("api.sharded_evaluation")
 
 
 # `api.guards` while any thread guards transfers, else None: `made`, `index`, `moved` and `fetched`

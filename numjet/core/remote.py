@@ -19,7 +19,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import KeyDType, key_dtype
 from numjet.core.hooks import Remote
 from numjet.core.primitive import REGISTRY
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 
 
 class Device:
@@ -174,7 +174,7 @@ def target(values: Iterable[Any], name: str = "") -> tuple | None:
     found = loose = home = None
     for x in values:
         if type(x) is not RemoteArray:
-            if isinstance(x, ArrayImpl) and x._sharding is not None and type(x) is not SpreadArray:
+            if isinstance(x, ArrayImpl) and x._sharding is not None and type(x) is not ShardedArray:
                 home = x._sharding.device_set
             continue
         if x._buffer is None:

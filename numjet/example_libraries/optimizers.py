@@ -418,12 +418,12 @@ def sm3(step_size: Any, momentum: float = 0.9) -> tuple:
 
     def update(i: Any, g: Any, state: tuple) -> tuple:
         x, mean, covers = state
-        spread = [
+        covered = [
             jnp.expand_dims(cover, [d for d in range(x.ndim) if d != axis])
             for axis, cover in enumerate(covers)
         ]
-        squares = functools.reduce(jnp.minimum, spread, jnp.inf) if spread else jnp.zeros_like(x)
-        squares = squares + g * g
+        least = functools.reduce(jnp.minimum, covered, jnp.inf) if covered else jnp.zeros_like(x)
+        squares = least + g * g
         scale = jnp.where(squares > 0, 1.0 / jnp.sqrt(squares), 0.0)
         mean = (1.0 - momentum) * (g * scale) + momentum * mean
         others = [tuple([d for d in range(x.ndim) if d != axis]) for axis in range(x.ndim)]

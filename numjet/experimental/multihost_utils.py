@@ -21,7 +21,7 @@ from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.extend.primitive import Primitive
 from numjet.interpreters import ad, batching, mlir
 
@@ -83,7 +83,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
 
     def gather(x: Any) -> np.ndarray:
-        if type(x) is SpreadArray and not x.is_fully_addressable:
+        if type(x) is ShardedArray and not x.is_fully_addressable:
             return _whole(x)
         value = np.asarray(x)
         parts = _everyone(value)
@@ -92,7 +92,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree.tree_map(gather, in_tree)
 
 
-def _whole(x: SpreadArray) -> np.ndarray:
+def _whole(x: ShardedArray) -> np.ndarray:
     """All of an array over several processes, on each."""
     if x.is_fully_replicated:
         return np.asarray(x)

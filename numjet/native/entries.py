@@ -118,7 +118,7 @@ def _strides(shape: tuple, size: int) -> list[int]:
     return out[::-1]
 
 
-def _spread(shape: tuple, size: int, rank: int) -> list[int]:
+def _broadcast_strides(shape: tuple, size: int, rank: int) -> list[int]:
     return [0] * (rank - len(shape)) + _strides(shape, size)
 
 
@@ -207,7 +207,7 @@ def entry_of(left: Any, right: Any, function: Any, out: ShapedArray) -> np.ndarr
             return None
         else:
             codes.append(Read.ARRAY)
-            strides.append(_spread(x.shape, dtype.itemsize, out.ndim))
+            strides.append(_broadcast_strides(x.shape, dtype.itemsize, out.ndim))
     walk = _nest(out.shape, [*strides, _strides(out.shape, out.dtype.itemsize)])
     if None in codes or walk is None or getattr(function, "nin", 0) != len(operands):
         return None

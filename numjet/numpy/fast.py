@@ -275,7 +275,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             or type(y) is ArrayImpl and y.aval.size >= LARGE
             or type(x) in _WAITING
             or type(y) in _WAITING
-            or type(x) is type(y) is ArrayImpl and _spreads_out(x.aval, y.aval)
+            or type(x) is type(y) is ArrayImpl and _broadcasts_large(x.aval, y.aval)
         ):
             return large(x, y)
         out = slow(x, y)
@@ -292,7 +292,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     return call
 
 
-def _spreads_out(x: ShapedArray, y: ShapedArray) -> bool:
+def _broadcasts_large(x: ShapedArray, y: ShapedArray) -> bool:
     """Whether small operands that repeat one another have a large result."""
     if x.size * y.size < LARGE or x.shape == y.shape:
         return False

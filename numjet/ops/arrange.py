@@ -22,8 +22,8 @@ from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Shared
-from numjet.core.spread import SpreadArray
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.collective import varied_like
 from numjet.ops.complex_ops import real
@@ -182,7 +182,7 @@ def place_like(x: Any, shape: Sequence[int]) -> Any:
     if type(x) is ArrayImpl or not hasattr(x, "shape") or tuple(x.shape) != tuple(shape):
         return None
     if isinstance(x, Array):
-        return x.sharding if type(x) is SpreadArray else x.aval.placed
+        return x.sharding if type(x) is ShardedArray else x.aval.placed
     told: Any = getattr(x, "sharding", None)  # of a shape alone
     mesh = getattr(told, "mesh", None)
     if mesh is None or hasattr(mesh, "devices_in_order"):

@@ -15,7 +15,7 @@ from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.hooks import Spread
+from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.memo import FunctionMemo
 from numjet.core.refs import RefUse, hold, refuse_returned
@@ -96,15 +96,15 @@ def stage_once(
             in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()),
             Shared.axes.get(),
         )  # fmt: skip
-        if Spread.contexts:
-            key = (*key, Spread.context())
+        if Sharded.contexts:
+            key = (*key, Sharded.context())
         found = None if known is None else known.get(key)
     except TypeError:  # static parts of the arguments that do not hash
         found = known = None
     if found is not None:
-        Spread.reads += found[1]  # whoever is being traced depends on the mesh, too
+        Sharded.reads += found[1]  # whoever is being traced depends on the mesh, too
         return found[0]
-    reads, unknown = Spread.reads, Shared.here.unknown
+    reads, unknown = Sharded.reads, Shared.here.unknown
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use, flows=flows)
     made = jaxpr, tuple(consts), out_tree[0]
@@ -115,7 +115,7 @@ def stage_once(
     if known is not None and use is not None and not (
         use.refs or use.fixed or asked or has_tracers(consts)
     ):
-        known[key] = made, Spread.reads != reads
+        known[key] = made, Sharded.reads != reads
     return made
 
 

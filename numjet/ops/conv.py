@@ -548,7 +548,7 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """The transposed (fractionally strided) convolution: strides spread the input instead of
+    """The transposed (fractionally strided) convolution: strides dilate the input instead of
     thinning it.
 
     lhs: the input, rhs: the kernel; axes [n, ..., c] and [..., c, o] unless dimension_numbers say

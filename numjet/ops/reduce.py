@@ -72,13 +72,13 @@ def _reduction(
     return primitive
 
 
-def _spread(out: Any, shape: tuple, axes: tuple) -> Any:
+def _broadcast_back(out: Any, shape: tuple, axes: tuple) -> Any:
     return broadcast_in_dim(out, shape, tuple([i for i in range(len(shape)) if i not in axes]))
 
 
 def _extreme_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
     """The tangent at the extreme; the mean of them at ties."""
-    mask = convert(eq(x, _spread(out, x.aval.shape, axes)), t.aval.dtype)
+    mask = convert(eq(x, _broadcast_back(out, x.aval.shape, axes)), t.aval.dtype)
     return div(reduce_sum(mul(t, mask), axes), reduce_sum(mask, axes))
 
 

@@ -476,10 +476,10 @@ def _pad_batch(axis: Any, args: tuple, dims: tuple, *, padding_config: tuple) ->
     x = to_front(x, dx, axis.size)
     inside = structural.broadcast_in_dim(as_array(True), x.shape, ())
     zero = zeros(ShapedArray((), x.aval.dtype))
-    spread = pad(x, zero, [(0, 0, 0), *config])
+    padded = pad(x, zero, [(0, 0, 0), *config])
     mask = pad(inside, as_array(False), [(0, 0, 0), *config])
-    filling = structural.broadcast_in_dim(value, spread.shape, (0,))
-    return select_n(mask, filling, spread), 0
+    filling = structural.broadcast_in_dim(value, padded.shape, (0,))
+    return select_n(mask, filling, padded), 0
 
 
 pad_p = Primitive(

@@ -24,7 +24,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.spread import SpreadArray
+from numjet.core.sharded import ShardedArray
 from numjet.core.structural import broadcast_in_dim_p
 from numjet.core.trace import (
     EVAL,
@@ -109,7 +109,7 @@ class LinearizeTrace(JVPTrace):
                 variables.append(var)
                 mask |= bit
                 x = x.primal
-                if type(x) is SpreadArray:
+                if type(x) is ShardedArray:
                     return self.derived(primitive, args, params)
             elif type(x) is ArrayImpl or type(x) is DeferredArray:
                 aval = x.aval

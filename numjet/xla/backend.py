@@ -22,12 +22,12 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import Plan
 from numjet.core.evaluate import check_finite
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import Expected, RemoteArray, target
-from numjet.core.spread import constraint_of
+from numjet.core.sharded import constraint_of
 from numjet.ops.stored_keys import has_words, viewed
 from numjet.transforms.stage import stage_closed
 from numjet.xla import client as clients, deferral, dlpack, hlo, host_calls
@@ -336,7 +336,7 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], place: tuple, name: str = "mai
         outs: Sequence[Any] | None = None) -> list[RemoteArray]:  # fmt: skip
     """Run a jaxpr on Arrays; its results at the place, which may still compute them."""
     place = same(place if committed else _widened(closed, args, place, outs or ()))
-    if len(place) > 1 and Spread.contexts:
+    if len(place) > 1 and Sharded.contexts:
         Remote.check_context(args, name)
     # What the place has not got is put there for this call alone.
     here = [i for i in donate if type(args[i]) is RemoteArray

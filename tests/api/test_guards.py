@@ -194,16 +194,16 @@ def test_arrays_that_move_among_devices(two_devices: list) -> None:
     mesh = nj.sharding.Mesh(np.array(two_devices), ("a",))
     rows = nj.sharding.NamedSharding(mesh, nj.sharding.PartitionSpec("a"))
     x = jnp.arange(4.0)
-    there, spread = nj.device_put(x, second), nj.device_put(x, rows)
+    there, sharded = nj.device_put(x, second), nj.device_put(x, rows)
     guard, moved = nj.transfer_guard_device_to_device, pytest.raises(
         RuntimeError, match="Disallowed device-to-device transfer")
     add = nj.jit(lambda a, b: a + b)
-    for call in (lambda: there + x, lambda: spread + x, lambda: add(spread, x),
+    for call in (lambda: there + x, lambda: sharded + x, lambda: add(sharded, x),
                  lambda: nj.jit(lambda a: a, in_shardings=rows)(x)):
         with moved, guard("disallow"):
             call()
     with guard("disallow"):
         nj.device_put(x, second)
-        F(there), spread + spread, spread + np.ones(4, np.float32), np.asarray(spread)
+        F(there), sharded + sharded, sharded + np.ones(4, np.float32), np.asarray(sharded)
     with moved, guard("disallow_explicit"):
         nj.device_put(nj.device_put(x, first), second)

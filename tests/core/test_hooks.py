@@ -14,7 +14,7 @@ from numjet.core import hooks
 PACKAGE = Path(hooks.__file__).parents[1]
 NAMES = {name for name in vars(hooks)["__annotations__"] if not name.startswith("_")}
 # Names that stand for what is set on them, so that modules may import them.
-CLASSES = {cls.__name__: cls for cls in (hooks.Remote, hooks.Spread)}
+CLASSES = {cls.__name__: cls for cls in (hooks.Remote, hooks.Sharded)}
 SETTABLE = {f"{name}.{attribute}" for name, cls in CLASSES.items()
             for attribute in vars(cls) if not attribute.startswith("_")}
 

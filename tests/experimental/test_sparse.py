@@ -253,7 +253,7 @@ def test_layouts_are_jaxs():
 
 
 def test_a_batch_axis_of_length_1_stands_for_all():
-    """Functions that need not spread it leave it, as JAX's do (shapes measured there)."""
+    """Functions that need not broadcast it leave it, as JAX's do (shapes measured there)."""
     data, indices = jnp.array([[1.0, 2.0, 3.0]]), jnp.array([[[0], [2], [2]]])
     m = sparse.BCOO((data, indices), shape=(2, 3))
     for made, rows in ((sparse.bcoo_sum_duplicates(m), 2), (sparse.bcoo_sort_indices(m), 3),

@@ -37,7 +37,7 @@ UNROLLED_TERMS = 48
 # A loop carries so many sums at most, and at least so many if it can.
 MOST_SUMS, FEW_SUMS = 16, 8
 # Registers that are written to memory to be read one element a round.
-SPREAD_PARTS = 32
+SPILLED_PARTS = 32
 # Transposed copies lie on the stack.
 TURNED_BYTES = 1 << 17
 
@@ -236,7 +236,7 @@ class _Looped(Evaluation):
             raise _Irregular
         lanes = np.broadcast_to(np.asarray(self.known_index(rest)), (self.lanes,))
         places = [int(p) for p in lanes]
-        if not isinstance(cell, Memory) and cell.size > SPREAD_PARTS * self.r.lanes:
+        if not isinstance(cell, Memory) and cell.size > SPILLED_PARTS * self.r.lanes:
             raise _Irregular
         first, last = places[0], places[-1]
         run = [min(first + k, last) for k in range(self.lanes)]
@@ -262,7 +262,7 @@ class _Looped(Evaluation):
         assert found is not None
         cell, places, each, step = found
         if not step:
-            return self.r.memory(cell, SPREAD_PARTS), places, each
+            return self.r.memory(cell, SPILLED_PARTS), places, each
         assert isinstance(cell, Memory)
         turned = self.r.turned(cell, step)
         rows = turned.shape[1]

@@ -334,10 +334,10 @@ def bcoo_todense(mat: BCOO) -> Array:
         out = jnp.zeros(sizes, data.dtype)
         return out.at[tuple([indices[:, a] for a in range(n_sparse)])].add(data, mode="drop")
 
-    return over_batch(core, batch)(*spread_batch(mat))
+    return over_batch(core, batch)(*broadcast_batch(mat))
 
 
-def spread_batch(mat: BCOO) -> tuple[Any, Any]:
+def broadcast_batch(mat: BCOO) -> tuple[Any, Any]:
     """Data and indices with all batch axes at their full sizes: one of size 1 stands for all."""
     return _with_batch(mat, mat.shape[: mat.n_batch])
 

@@ -14,8 +14,8 @@ from numjet.experimental.sparse.bcoo import (
     BCOO,
     JAXSparse,
     bcoo_fromdense,
+    broadcast_batch,
     over_batch,
-    spread_batch,
 )
 from numjet.experimental.sparse.layouts import (
     bcoo_broadcast_in_dim,
@@ -94,7 +94,7 @@ class BCSR(JAXSparse):
         if arr.n_sparse != 2:
             raise NotImplementedError(f"BCSR.from_bcoo: expected two sparse axes, got {arr}.")
         ordered = arr if arr.indices_sorted else arr.sort_indices()
-        data, indices = spread_batch(ordered)
+        data, indices = broadcast_batch(ordered)
         count = arr.shape[arr.n_batch]
         starts = over_batch(lambda rows: pointers(rows, count), arr.n_batch)(indices[..., 0])
         return cls((data, indices[..., 1], starts), shape=arr.shape,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.experimental.sparse.bcoo import BCOO, joined_batch, over_batch, spread_batch
+from numjet.experimental.sparse.bcoo import BCOO, broadcast_batch, joined_batch, over_batch
 
 
 class SparseEfficiencyError(ValueError):
@@ -125,7 +125,7 @@ def relaid(mat: BCOO, n_batch: int, n_dense: int) -> BCOO:
     batch, dense = mat.n_batch, mat.n_dense
     if (batch, dense) == (n_batch, n_dense):
         return mat
-    data, indices = spread_batch(mat)
+    data, indices = broadcast_batch(mat)
     unique = mat.unique_indices
     if n_batch < batch:
         data, indices = _batch_to_sparse(data, indices, mat.shape[:batch], batch - n_batch)
@@ -268,7 +268,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
     groups = _split([mat.shape[:batch], mat.shape[batch:last], mat.shape[last:]], new_sizes)
     if groups is None or 0 in mat.shape:
         mat, groups = flat(mat), [[], list(new_sizes), []]
-    data, indices = spread_batch(mat)
+    data, indices = broadcast_batch(mat)
     old, (lead, sparse, dense) = sparse_sizes(mat), groups
     keep = inside(mat)
     if old or sparse:
@@ -297,7 +297,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     if any(arr.shape[a] != 1 for a in gone):
         raise ValueError(f"bcoo_squeeze: axes {tuple(dimensions)} of {arr.shape} are not all 1.")
     batch, last = arr.n_batch, arr.n_batch + arr.n_sparse
-    data, indices = spread_batch(arr)
+    data, indices = broadcast_batch(arr)
     dropped = [a - batch for a in gone if batch <= a < last]
     if dropped:
         data, indices = kept(data, indices, inside(arr), sparse_sizes(arr))
@@ -335,7 +335,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
     lead = dims[batch] if batch < mat.ndim else len(shape)
     dense = dims[last] if mat.n_dense else len(shape)
-    data, indices = spread_batch(mat)
+    data, indices = broadcast_batch(mat)
     rows = mat.nse
     # Batch and dense axes where they belong, of size 1 where they are new.
     at = {a: mat.shape[k] for k, a in enumerate(dims)}
@@ -392,7 +392,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     parts, start = [], 0
     sizes = shape[batch : batch + operands[0].n_sparse]
     for m in operands:
-        data, indices = spread_batch(m)
+        data, indices = broadcast_batch(m)
         moved = indices.at[..., axis - batch].add(start)
         parts.append(kept(data, moved, inside(m), sizes))
         start += m.shape[axis]
@@ -404,7 +404,7 @@ def _batches_joined(operands: Sequence[BCOO], shape: Sequence[int], axis: int) -
     most = max(m.nse for m in operands)
     parts = []
     for m in operands:
-        data, indices = spread_batch(m)
+        data, indices = broadcast_batch(m)
         rows = [(0, most - m.nse if a == m.n_batch else 0) for a in range(data.ndim)]
         out = jnp.broadcast_to(
             jnp.asarray(np.asarray(sparse_sizes(m), indices.dtype)),
@@ -446,7 +446,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     at = [slice(a, z, s) for a, z, s in zip(starts, limits, steps, strict=True)]
     shape = [-(-(z - a) // s) for a, z, s in zip(starts, limits, steps, strict=True)]
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
-    data, indices = spread_batch(mat)
+    data, indices = broadcast_batch(mat)
     data, indices = data[(*at[:batch], slice(None), *at[last:])], indices[tuple(at[:batch])]
     return _cut(mat, data, indices, starts[batch:last], shape, steps[batch:last])
 
@@ -472,7 +472,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
         start = jnp.asarray(start)
         starts.append(jnp.clip(jnp.where(start < 0, start + n, start), 0, n - k))
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
-    data, indices = spread_batch(mat)
+    data, indices = broadcast_batch(mat)
     zero = jnp.zeros((), int)
     at = [s.astype(int) for s in starts]
     data = lax.dynamic_slice(data, [*at[:batch], zero, *at[last:]],

@@ -21,8 +21,8 @@ from numjet.experimental.sparse.bcoo import (
     BCOO,
     OPERATIONS,
     JAXSparse,
+    broadcast_batch,
     over_batch,
-    spread_batch,
 )
 from numjet.experimental.sparse.layouts import (
     bcoo_dynamic_slice,
@@ -67,7 +67,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """
     gone = {operator.index(a) % mat.ndim for a in axes}
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
-    data, indices = kept(*spread_batch(mat), inside(mat), sparse_sizes(mat))
+    data, indices = kept(*broadcast_batch(mat), inside(mat), sparse_sizes(mat))
     dense = tuple([a - last + batch + 1 for a in gone if a >= last])
     data = data.sum(dense, dtype=data.dtype) if dense else data
     lead, summed = [[a for a in range(batch) if (a in gone) == g] for g in (False, True)]
@@ -101,7 +101,7 @@ def picked(mat: BCOO, v: Any, fill: Any) -> Any:
     """What `v`, which broadcasts to the shape of mat, has at each row of its indices."""
     v = v.reshape((1,) * (mat.ndim - v.ndim) + v.shape)
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
-    indices = spread_batch(mat)[1] if batch else mat.indices
+    indices = broadcast_batch(mat)[1] if batch else mat.indices
     at: list[Any] = []
     for a in range(last):
         if v.shape[a] == 1 != mat.shape[a]:
@@ -126,7 +126,7 @@ def _with_dense(mat: BCOO, v: Any, combine: Callable) -> BCOO:
         k not in (1, n) for k, n in zip(v.shape[::-1], mat.shape[::-1], strict=False)
     ):
         raise ValueError(f"BCOO: shapes {mat.shape} and {v.shape} do not broadcast to the first.")
-    data = spread_batch(mat)[0] if mat.n_batch else mat.data
+    data = broadcast_batch(mat)[0] if mat.n_batch else mat.data
     made = combine(data, picked(mat, v, 1))
     return BCOO((made, mat.indices), **mat._static())
 
@@ -153,7 +153,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     batch = min(lhs.n_batch, rhs.n_batch)
     m, w = [relaid(x, batch, x.n_dense) for x in (lhs, rhs)]
     shape = np.broadcast_shapes(m.shape, w.shape)
-    (left, i), (right, j) = spread_batch(m), spread_batch(w)
+    (left, i), (right, j) = broadcast_batch(m), broadcast_batch(w)
     meet = inside(m)[..., :, None] & inside(w)[..., None, :]
     columns = []
     for k, (a, b) in enumerate(zip(sparse_sizes(m), sparse_sizes(w), strict=True)):
@@ -208,7 +208,7 @@ def add(mat: Any, other: Any) -> Any:
         mat, other = flat(mat), flat(other)
     elif mat.indices is other.indices:
         return BCOO((mat.data + other.data, mat.indices), **mat._static())
-    return rows_joined([spread_batch(mat), spread_batch(other)], mat.shape, mat.n_batch)
+    return rows_joined([broadcast_batch(mat), broadcast_batch(other)], mat.shape, mat.n_batch)
 
 
 def zero_map(mat: BCOO, function: Callable, linear: bool = False) -> BCOO:
@@ -334,7 +334,7 @@ def _sparse_product(m: BCOO, w: BCOO, contract: tuple, batch: tuple) -> BCOO:
         out = []
     else:
         m, w, lead, k, out = flat(m), flat(w), 0, 0, list(batch[0])
-    (left, i), (right, j) = spread_batch(m), spread_batch(w)
+    (left, i), (right, j) = broadcast_batch(m), broadcast_batch(w)
     # The batch axes that only the first has, of size 1 in the second.
     grown = (*right.shape[:k], *[1] * (lead - k))
     right, j = right.reshape(*grown, w.nse), j.reshape(*grown, w.nse, w.n_sparse)
@@ -382,7 +382,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
             first = jnp.full(most + 1, sparr.nse).at[at].min(rows)
             return jnp.where(wide(first[at] == rows, data), data, jnp.zeros((), data.dtype))
 
-        places = place(spread_batch(sparr)[1], sizes)
+        places = place(broadcast_batch(sparr)[1], sizes)
         inner = jnp.broadcast_to(inside(sparr), places.shape)
         values = over_batch(core, sparr.n_batch)(values, places, inner)
     return BCOO((values, sparr.indices), **sparr._static())

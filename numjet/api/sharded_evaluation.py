@@ -2,8 +2,8 @@
 
 On the virtual devices of one process a program runs on whole arrays, and its results get the
 layouts that the partitioner finds; on several processes the partitioned program runs
-(`api.processes`). Importing it fills `core.spread.Spread` in; the front door does. What would break
-it: arguments whose shardings are of no kind of ours.
+(`api.processes`). Importing it fills `core.hooks.Sharded` in; the front door does. What would
+break it: arguments whose shardings are of no kind of ours.
 """
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed
 from numjet.core.evaluate import evaluate as evaluate_plain
-from numjet.core.hooks import Remote, Spread
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.spread import SpreadArray, constraint_of
+from numjet.core.sharded import ShardedArray, constraint_of
 
 
 def _propagate() -> Any:
@@ -75,7 +75,7 @@ def check_context(values: Sequence[Any], name: str) -> None:
     for x in values:
         sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
         if not hasattr(sharding, "layout"):
-            if type(x) is SpreadArray and isinstance(sharding, SingleDeviceSharding):
+            if type(x) is ShardedArray and isinstance(sharding, SingleDeviceSharding):
                 raise ValueError(
                     f"Received incompatible devices for {name}: an argument of shape "
                     f"{x.aval.str_short()} lies on {sharding._device}, and the mesh of set_mesh is "
@@ -115,7 +115,7 @@ def layout_in(mesh: Any, x: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """The same array without its layout."""
-    return ArrayImpl(x._value, x.aval.bare()) if type(x) is SpreadArray else x
+    return ArrayImpl(x._value, x.aval.bare()) if type(x) is ShardedArray else x
 
 
 def run(
@@ -131,7 +131,7 @@ def run(
     program runs on plain arrays, `dispatch.run` by default.
     """
     arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
-    if Spread.contexts and name != "device_put":
+    if Sharded.contexts and name != "device_put":
         check_context(arrays, name)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
@@ -220,7 +220,7 @@ _programs: dict = Memo("operations on arrays laid out over devices", 4096)
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """One operation on arrays, some of them laid out over devices."""
     arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
-    if Spread.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
+    if Sharded.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
         check_context(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name)
     if hooks.guards is not None:
@@ -290,7 +290,7 @@ def _program(primitive: Primitive, arrays: tuple, params: dict) -> ClosedJaxpr:
     return found
 
 
-def move(x: SpreadArray, sharding: Sharding) -> Any:
+def move(x: ShardedArray, sharding: Sharding) -> Any:
     """An array of several processes, laid out as `sharding` says."""
     here, there = x._sharding.mesh, getattr(sharding, "mesh", None)
     if isinstance(there, Mesh) and not there.alike(here):
@@ -305,7 +305,7 @@ def move(x: SpreadArray, sharding: Sharding) -> Any:
     return run(found, [x], "device_put", [sharding])[0]
 
 
-def _to_mesh(x: SpreadArray, sharding: Any) -> Any:
+def _to_mesh(x: ShardedArray, sharding: Any) -> Any:
     """An array of several processes, over another mesh of the same devices.
 
     Where these stand in the same order, both layouts are ones over a mesh of finer axes; else all
@@ -318,7 +318,7 @@ def _to_mesh(x: SpreadArray, sharding: Any) -> Any:
     if steps is None:
         whole = move(x, x._sharding.update(spec=PartitionSpec()))
         block = np.ascontiguousarray(whole._block[sharding.block_index(aval.shape)])
-        return SpreadArray(block, aval, sharding)
+        return ShardedArray(block, aval, sharding)
     sizes = [b // a for a, b in zip(steps, steps[1:], strict=False)]
     names = [f"axis{i}" for i in range(len(sizes))]
     fine = Mesh(np.reshape(here.devices, sizes), names, (AxisType.Auto,) * len(sizes))
@@ -333,8 +333,8 @@ def _to_mesh(x: SpreadArray, sharding: Any) -> Any:
         return NamedSharding(fine, PartitionSpec(
             *[tuple([n for a in axes for n in part[a]]) or None for axes in layout]))  # fmt: skip
 
-    moved = move(SpreadArray(x._block, aval, over_fine(x._sharding)), over_fine(sharding))
-    return SpreadArray(moved._block, aval, sharding)
+    moved = move(ShardedArray(x._block, aval, over_fine(x._sharding)), over_fine(sharding))
+    return ShardedArray(moved._block, aval, sharding)
 
 
 def _over_other(mesh: Mesh, sharding: Any) -> bool:
@@ -351,7 +351,7 @@ def _within(mesh: Mesh, x: Any) -> Any:
     """An operand of a program over a mesh of several processes. One that lies over another mesh of
     the same devices is moved: cut in as many parts where axes of the mesh give these, else whole.
     """
-    if type(x) is not SpreadArray or not _over_other(mesh, x._sharding):
+    if type(x) is not ShardedArray or not _over_other(mesh, x._sharding):
         return x
     there: Any = x._sharding.mesh
     left, entries = list(mesh.axis_names), []
@@ -376,5 +376,5 @@ def _common_steps(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
     return steps if fits else None
 
 
-Spread.run, Spread.evaluate, Spread.move = run, evaluate, move
+Sharded.run, Sharded.evaluate, Sharded.move = run, evaluate, move
 Remote.propagated, Remote.check_context = _result_shardings, check_context

@@ -12,8 +12,8 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
 from numjet.base.errors import IndivisibleError
-from numjet.core.hooks import Spread
-from numjet.core.spread import SpreadArray
+from numjet.core.hooks import Sharded
+from numjet.core.sharded import ShardedArray
 from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding
 
 P = nj.P
@@ -160,7 +160,7 @@ def test_jit_with_layouts_inside_other_transformations() -> None:
 def test_donated_arrays_are_gone() -> None:
     x = nj.device_put(X, NamedSharding(mesh(), P("x")))
     out = nj.jit(lambda a: a + 1, donate_argnums=0)(x)
-    assert x.is_deleted() and type(out) is SpreadArray
+    assert x.is_deleted() and type(out) is ShardedArray
     with pytest.raises(RuntimeError, match="deleted"):
         np.asarray(x)
     np.testing.assert_array_equal(out, X + 1)
@@ -264,7 +264,7 @@ def test_arrays_like_another_lie_as_it_does() -> None:
     x = nj.device_put(X, NamedSharding(m, P("x")))
     for out in (jnp.zeros_like(x), jnp.ones_like(x, int), jnp.full_like(x, 2.0)):
         assert out.sharding == x.sharding
-    assert not isinstance(jnp.zeros_like(x, shape=(3,)), SpreadArray)
+    assert not isinstance(jnp.zeros_like(x, shape=(3,)), ShardedArray)
 
 
 @pytest.mark.parametrize("spec", [P("x"), P(None, "y")])
@@ -276,7 +276,7 @@ def test_large_composite_functions_are_one_program(spec: P, monkeypatch) -> None
         with config.eager_compile(False):
             wanted = function(x)
         with monkeypatch.context() as none_alone:
-            none_alone.setattr(Spread, "evaluate", None)
+            none_alone.setattr(Sharded, "evaluate", None)
             got = function(x)
         assert got.sharding == wanted.sharding and type(got) is type(wanted)
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)

@@ -1,11 +1,11 @@
 """Arrays laid out over several devices.
 
-A `SpreadArray` is no `ArrayImpl` by type, so that every fast way of concrete arrays leaves it
-alone; what evaluates and compiles asks `Spread` (`core.hooks`) once `Spread.active` says that there
-is such an array. On virtual devices of one process `_value` is the whole array and the sharding
-says which part is whose; of several processes each holds a block, `_block`, and there is a `_value`
-only where that is all of it. What would break it: code that reads `_value` of whatever it is given,
-which raises where parts of the array are other processes'.
+A `ShardedArray` is no `ArrayImpl` by type, so that every fast way of concrete arrays leaves it
+alone; what evaluates and compiles asks `Sharded` (`core.hooks`) once `Sharded.active` says that
+there is such an array. On virtual devices of one process `_value` is the whole array and the
+sharding says which part is whose; of several processes each holds a block, `_block`, and there is a
+`_value` only where that is all of it. What would break it: code that reads `_value` of whatever it
+is given, which raises where parts of the array are other processes'.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.hooks import Spread
+from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 
 
@@ -36,7 +36,7 @@ def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
             yield from _constraints(inner)
 
 
-class SpreadArray(ArrayImpl):
+class ShardedArray(ArrayImpl):
     """An Array laid out over the devices of a sharding."""
 
     __slots__ = ("_block",)
@@ -49,7 +49,7 @@ class SpreadArray(ArrayImpl):
         else:
             self._pending = Elsewhere(aval)
         self._block = block
-        Spread.active = True
+        Sharded.active = True
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -65,15 +65,15 @@ class SpreadArray(ArrayImpl):
     def is_deleted(self) -> bool:
         return "_block" not in _held(self)
 
-    def __copy__(self) -> SpreadArray:
+    def __copy__(self) -> ShardedArray:
         if self.is_deleted():
             self._value  # noqa: B018 - raises
-        return SpreadArray(self._block, self._aval, self._sharding)
+        return ShardedArray(self._block, self._aval, self._sharding)
 
-    def __deepcopy__(self, memo: dict) -> SpreadArray:
-        return SpreadArray(self._block.copy(), self._aval, self._sharding)
+    def __deepcopy__(self, memo: dict) -> ShardedArray:
+        return ShardedArray(self._block.copy(), self._aval, self._sharding)
 
-    def block_until_ready(self) -> SpreadArray:
+    def block_until_ready(self) -> ShardedArray:
         """The value is there."""
         if self.is_deleted():
             self._value  # noqa: B018 - raises
@@ -91,7 +91,7 @@ class SpreadArray(ArrayImpl):
         return super().__str__() if "_value" in _held(self) else repr(self)
 
 
-def _held(x: SpreadArray) -> set[str]:
+def _held(x: ShardedArray) -> set[str]:
     """Which of the slots of memory are filled."""
     found = set()
     for slot in ("_value", "_block"):
@@ -122,9 +122,9 @@ class Elsewhere:
         return True
 
 
-def any_spread(values: Iterable[Any]) -> bool:
+def any_sharded(values: Iterable[Any]) -> bool:
     """Whether one of the values is laid out over devices."""
     for x in values:
-        if type(x) is SpreadArray:
+        if type(x) is ShardedArray:
             return True
     return False
