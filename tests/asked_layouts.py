@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from cpu_devices import cpu_devices
 
 import numjet
 from numjet.sharding import NamedSharding, PartitionSpec
@@ -13,9 +14,7 @@ from numjet.sharding import NamedSharding, PartitionSpec
 
 def check(f: Callable[[Any, Any], Any], x: Any) -> None:
     """`f(x, layout)` has the layout, eagerly and compiled, and the values of `f(x, None)`."""
-    before = numjet.config.num_cpu_devices
-    numjet.config.update("num_cpu_devices", 2)
-    try:
+    with cpu_devices(2):
         layout = NamedSharding(numjet.make_mesh((2,), ("x",)), PartitionSpec("x"))
         plain, eager, compiled = f(x, None), f(x, layout), numjet.jit(lambda x: f(x, layout))(x)
         assert not hasattr(plain.sharding, "spec")
@@ -25,5 +24,3 @@ def check(f: Callable[[Any, Any], Any], x: Any) -> None:
         assert eager.aval == compiled.aval != plain.aval
         np.testing.assert_array_equal(eager, plain)
         np.testing.assert_allclose(compiled, plain, rtol=1e-6)
-    finally:
-        numjet.config.update("num_cpu_devices", before)

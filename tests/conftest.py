@@ -6,8 +6,10 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Iterator
 
 import pytest
+from cpu_devices import cpu_devices
 from hypothesis import HealthCheck, settings
 
 # Set before numjet is imported: tests neither read nor fill the user's cache of compiled objects.
@@ -19,6 +21,13 @@ atexit.register(shutil.rmtree, _cache, ignore_errors=True)  # after what numjet 
 settings.register_profile("numjet", deadline=None, max_examples=60, print_blob=True,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("numjet")
+
+
+@pytest.fixture
+def eight_devices() -> Iterator[None]:
+    """Eight virtual devices while a test runs."""
+    with cpu_devices(8):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

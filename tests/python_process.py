@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,4 +16,18 @@ def run(*arguments: str, cwd: Path | None = None,
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_"))}
     variables |= {"PYTHONPATH": str(ROOT)} | environment
     return subprocess.run([sys.executable, *arguments], env=variables, cwd=cwd,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=300)
+
+
+def printed(text: str, *arguments: str, timeout: float = 120, **environment: str) -> str:
+    """What a program prints, of which a warning or an exception is a failure of the test.
+
+    text: the program, which may be indented. environment: over this process's variables, all of
+    which it has.
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(text), *arguments],
+        env=os.environ | environment, capture_output=True, text=True, timeout=timeout,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

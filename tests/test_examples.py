@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import numjet as nj
-from numjet.base import config
+from cpu_devices import cpu_devices
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -34,14 +32,10 @@ def test_examples_over_devices_run(
     pytest.importorskip("matplotlib")
     picture = tmp_path / "picture.png"
     monkeypatch.setattr(sys, "argv", [name, "--out", str(picture), *arguments])
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    try:
+    with cpu_devices(8):
         module = example(name, monkeypatch)
         if name == "heat":
             monkeypatch.setattr(module, "FRAMES", (0, 5, 10, 15))
         module.main()  # says by its result whether it was trained, which it was not
-    finally:
-        nj.config.update("num_cpu_devices", before)
     assert picture.stat().st_size > 10_000
     assert "1 process(es)" in capsys.readouterr().out

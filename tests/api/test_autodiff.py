@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from near import close
 from oracle import run_in_oracle
 
 import numjet as nj
@@ -17,12 +18,6 @@ from numjet import lax
 Pair = namedtuple("Pair", "first second")
 x3 = jnp.array([0.5, -1.0, 2.0])
 m = jnp.array([[0.2, -0.4, 0.1], [0.5, 0.3, -0.6]])
-
-
-def close(a: Any, b: Any, tolerance: float = 1e-5) -> None:
-    assert nj.tree.structure(a) == nj.tree.structure(b), (a, b)
-    for x, y in zip(nj.tree.leaves(a), nj.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
 
 
 def loss(params: Any, x: Any, scale: Any = 1.0) -> Any:

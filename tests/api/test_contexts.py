@@ -5,6 +5,7 @@ import logging
 
 import numpy as np
 import pytest
+from cpu_devices import cpu_devices
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -93,9 +94,7 @@ def test_keys() -> None:
 
 
 def test_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    with nj.enable_x64(False):
-        nj.config.update("num_cpu_devices", 2) if len(nj.devices()) < 2 else None
-        second = nj.devices()[-1]
+    with nj.enable_x64(False), cpu_devices(2) as (_, second):
         with nj.default_device(second):
             assert jnp.ones(3).device == second
             assert nj.device_put(X).device == second

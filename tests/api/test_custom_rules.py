@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from near import close
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -15,12 +16,6 @@ from numjet import lax
 from numjet.custom_derivatives import SymbolicZero
 
 x3 = jnp.array([0.5, -1.0, 2.0])
-
-
-def close(a: Any, b: Any, tolerance: float = 1e-5) -> None:
-    assert nj.tree.structure(a) == nj.tree.structure(b), (a, b)
-    for x, y in zip(nj.tree.leaves(a), nj.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
 
 
 # ------------------------------------------------------------------ custom_jvp

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from resident import STATM, resident
 from together import together
 
 import numjet as nj
@@ -296,16 +297,12 @@ def test_native_calls_are_in_use_and_generated_code_gives_the_same(monkeypatch):
     test_threads_share_a_function()
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="Needs /proc.")
+@pytest.mark.skipif(not os.path.exists(STATM), reason="Needs /proc.")
 def test_memory_stays_flat():
     f = nj.jit(lambda d, k: ({"u": d["a"] + k}, [d["b"], None], d["a"].sum()))
     d = {"a": jnp.ones(1000), "b": jnp.ones((2, 3))}
     other = {"a": jnp.ones(1000), "b": jnp.ones(()), "c": 1.0}
     _prepared(f, d, 1.0)
-
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def many(n):
         for i in range(n):

@@ -4,7 +4,6 @@ and pass it on. What is asked here was compared with JAX 0.10.2 over eight CPU d
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,7 @@ from numjet.base.errors import IndivisibleError, ShardingTypeError
 from numjet.scipy import signal
 from numjet.sharding import AxisType, auto_axes, explicit_axes, get_abstract_mesh
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _devices() -> Iterator[None]:
-    before = nj.config.num_cpu_devices
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 @functools.cache

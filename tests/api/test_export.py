@@ -1,9 +1,8 @@
 """Functions exported for given shapes: stored, read in another process, called, differentiated."""
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from python_process import printed
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -50,9 +49,9 @@ def test_another_process_reads_it(tmp_path):
     script = (f"from numjet import export; import numjet.numpy as jnp\n"
               f"e = export.deserialize(open({str(file)!r}, 'rb').read())\n"
               "x = jnp.ones(3)\nprint(e.call(x), e.vjp().call(x, x)[0])")
-    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    out = printed(script)
     x = np.ones(3, np.float32)
-    numbers = [float(v) for v in out.stdout.replace("[", " ").replace("]", " ").split()]
+    numbers = [float(v) for v in out.replace("[", " ").replace("]", " ").split()]
     np.testing.assert_allclose(numbers, [*(np.sin(x) + 1), *(np.cos(x) + 7)], rtol=1e-6)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from cpu_devices import cpu_devices
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -183,10 +184,8 @@ def test_other_levels(level: object) -> None:
 
 @pytest.fixture
 def two_devices() -> Iterator[list]:
-    before = nj.config.num_cpu_devices
-    nj.config.update("num_cpu_devices", 2)
-    yield nj.devices()[:2]
-    nj.config.update("num_cpu_devices", before)
+    with cpu_devices(2) as found:
+        yield found
 
 
 def test_arrays_that_move_among_devices(two_devices: list) -> None:

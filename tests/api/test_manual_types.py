@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,12 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import P, lax
-from numjet.base import config
 from numjet.sharding import AxisType, ManualAxisType
 
 X = np.arange(8, dtype=np.float32)
 
 
-@pytest.fixture(autouse=True)
-def eight() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 def seen(f: Callable, jit: bool = False, **more: Any) -> Any:

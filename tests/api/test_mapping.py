@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import near
 import numpy as np
 import pytest
+from cpu_devices import cpu_devices
 from oracle import run_in_oracle
+from python_process import printed
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -22,9 +21,7 @@ m = jnp.arange(12.0).reshape(4, 3)
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-6) -> None:
-    assert nj.tree.structure(a) == nj.tree.structure(b), (a, b)
-    for x, y in zip(nj.tree.leaves(a), nj.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
+    near.close(a, b, tolerance)
 
 
 # ------------------------------------------------------------------ axes
@@ -207,10 +204,8 @@ def test_the_gradient_of_a_mapped_sum() -> None:
 # ------------------------------------------------------------------ pmap
 @pytest.fixture
 def four_devices() -> Any:
-    before = nj.config.num_cpu_devices
-    nj.config.update("num_cpu_devices", 4)
-    yield
-    nj.config.update("num_cpu_devices", before)
+    with cpu_devices(4):
+        yield
 
 
 def test_pmap_maps_over_devices(four_devices: None) -> None:
@@ -272,16 +267,7 @@ r = nj.device_put_replicated(jnp.ones(2), nj.devices())
 assert r.shape == (3, 2) and len(r.addressable_shards) == 3
 print("done")
 """
-    root = str(Path(nj.__file__).resolve().parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=root,
-        env={**os.environ, "NUMJET_NUM_CPU_DEVICES": "3"},
-    )
-    assert done.stdout.strip() == "done", done.stderr
+    assert printed(script, NUMJET_NUM_CPU_DEVICES="3") == "done\n"
 
 
 SAMPLES: dict[str, Callable] = {

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.base import config
 from numjet.base.errors import DuplicateSpecError
 from numjet.custom_batching import custom_vmap, sequential_vmap
 from numjet.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
-
-
-@pytest.fixture
-def eight() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
 
 
 # ------------------------------------------------------------------ custom batching
@@ -113,7 +102,8 @@ def test_names_change_nothing():
 
 
 # ------------------------------------------------------------------ shardings
-def test_named_sharding_labels_parts(eight):
+@pytest.mark.usefixtures("eight_devices")
+def test_named_sharding_labels_parts():
     mesh = nj.make_mesh((4, 2), ("x", "y"))
     assert dict(mesh.shape) == {"x": 4, "y": 2} and mesh.size == 8
     sharding = NamedSharding(mesh, P("x", None))
@@ -130,7 +120,8 @@ def test_named_sharding_labels_parts(eight):
     assert NamedSharding(mesh, P()).is_fully_replicated
 
 
-def test_shardings_that_do_not_fit_are_refused(eight):
+@pytest.mark.usefixtures("eight_devices")
+def test_shardings_that_do_not_fit_are_refused():
     mesh = Mesh(np.array(nj.devices()), ("x",))
     with pytest.raises(ValueError, match="Resource axis: z of"):
         NamedSharding(mesh, P("z"))
@@ -144,7 +135,8 @@ def test_shardings_that_do_not_fit_are_refused(eight):
         Mesh(np.array(nj.devices()), ("x", "y"))
 
 
-def test_constraints_and_the_current_mesh(eight):
+@pytest.mark.usefixtures("eight_devices")
+def test_constraints_and_the_current_mesh():
     mesh = Mesh(np.array(nj.devices()), ("x",))
     constrain = nj.lax.with_sharding_constraint
     with pytest.raises(RuntimeError, match="non-empty mesh"):
@@ -217,7 +209,8 @@ def test_listeners_hear_of_their_kind_of_event(record: str, listener: str, value
 
 
 # ------------------------------------------------------------------ shard_map
-def test_shard_map_cuts_and_joins(eight):
+@pytest.mark.usefixtures("eight_devices")
+def test_shard_map_cuts_and_joins():
     mesh = nj.make_mesh((4, 2), ("x", "y"))
     a = np.arange(64.0, dtype=np.float32).reshape(8, 8)
     b = np.arange(48.0, dtype=np.float32).reshape(8, 6)
@@ -244,7 +237,8 @@ def test_shard_map_cuts_and_joins(eight):
     np.testing.assert_array_equal(tree["i"], [0, 1, 2, 3])
 
 
-def test_shard_map_refuses_what_does_not_fit(eight):
+@pytest.mark.usefixtures("eight_devices")
+def test_shard_map_refuses_what_does_not_fit():
     mesh = nj.make_mesh((8,), ("x",))
     f = nj.shard_map(lambda x: x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     with pytest.raises(ValueError, match="multiple of 8"):

@@ -1,8 +1,6 @@
 """Results keep the layouts that JAX's keep: `.sharding` after eager operations, jit and maps."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from oracle import run_in_oracle
@@ -64,12 +62,7 @@ def describe(a):
 """
 
 
-@pytest.fixture(autouse=True)
-def eight() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 @pytest.mark.oracle

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,19 +11,13 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
-from numjet.base import config
 from numjet.experimental.pjit import pjit
 from numjet.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 P = PartitionSpec
 
 
-@pytest.fixture(autouse=True)
-def eight() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 def mesh(kind: AxisType = AxisType.Auto) -> Mesh:

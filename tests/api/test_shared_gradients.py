@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,12 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import P, lax
-from numjet.base import config
 from numjet.sharding import AxisType
 
 ALL, CUT = P(), P("x")
 
 
-@pytest.fixture(autouse=True)
-def eight() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 def mapped(f: Callable, ins: Any, outs: Any, **more: Any) -> Callable:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import gc
 import os
-import subprocess
 import sys
 import threading
 import weakref
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from python_process import printed
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -166,9 +166,8 @@ for n in range(300, 900):
     use(n)
 print((resident() - before) // 600)
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 4000, f"{done.stdout} bytes a shape"
+    bytes_of_a_shape = int(printed(text, timeout=200))
+    assert bytes_of_a_shape < 4000
 
 
 def test_signatures_of_a_jitted_function_are_bounded(monkeypatch) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from cpu_devices import cpu_devices
 from partitioned import cut, on_devices
 
 import numjet as nj
@@ -31,11 +32,8 @@ CUT = [
 
 @pytest.fixture(autouse=True)
 def six() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 6)
-    with config.enable_x64(True):
+    with cpu_devices(6), config.enable_x64(True):
         yield
-    nj.config.update("num_cpu_devices", before)
 
 
 def layout(shape: tuple, rng: np.random.Generator) -> tuple:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import python_process
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -28,19 +27,14 @@ def native() -> None:
 
 def run(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A process of its own: a crash is its end, not ours."""
-    return subprocess.run(
-        [sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=200,
-        env=os.environ,
-    )  # fmt: skip
+    return python_process.run("-c", text, *arguments)
 
 
 @needs_native
 @pytest.mark.parametrize("seed", range(3))
 def test_a_campaign_of_hostile_calls(seed) -> None:
     path = Path(__file__).with_name("hostile.py")
-    done = subprocess.run(
-        [sys.executable, str(path), str(seed), "2500"], capture_output=True, text=True, timeout=200,
-    )  # fmt: skip
+    done = python_process.run(str(path), str(seed), "2500")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("native True")
 
@@ -48,10 +42,7 @@ def test_a_campaign_of_hostile_calls(seed) -> None:
 @needs_native
 def test_a_campaign_in_a_checked_build() -> None:
     path = Path(__file__).with_name("hostile.py")
-    done = subprocess.run(
-        [sys.executable, str(path), "7", "1000"], capture_output=True, text=True, timeout=200,
-        env=os.environ | {"NUMJET_NATIVE_CHECKS": "1"},
-    )  # fmt: skip
+    done = python_process.run(str(path), "7", "1000", NUMJET_NATIVE_CHECKS="1")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("native True")
 

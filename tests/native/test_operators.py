@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from python_process import printed
 
 import numjet.numpy as jnp
 from numjet.base.errors import InternalError
@@ -210,16 +208,7 @@ print(json.dumps(found))
 
 
 def run(cache: Path, *arguments: str) -> dict:
-    environment = {**os.environ, "NUMJET_CACHE_DIR": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    return json.loads(printed(SCRIPT, *arguments, timeout=300, NUMJET_CACHE_DIR=str(cache)))
 
 
 @pytest.mark.skipif(sources.CHECKED, reason="a checked build is there at once")

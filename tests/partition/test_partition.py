@@ -5,7 +5,7 @@ whole program.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from partitioned import on_devices
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
-from numjet.base import config
 from numjet.cpu import backend
 from numjet.experimental.custom_partitioning import (
     ArrayMapping,
@@ -38,12 +37,7 @@ COLUMNS = ((), ("x",))
 JOINED = (("x", "y"), ())
 
 
-@pytest.fixture(autouse=True, scope="module")
-def eight() -> Iterator[None]:
-    before = config.num_cpu_devices.value
-    nj.config.update("num_cpu_devices", 8)
-    yield
-    nj.config.update("num_cpu_devices", before)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 def cut(f: Callable, args: tuple, ins: list, outs: list | None = None) -> Partitioned:

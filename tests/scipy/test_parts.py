@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from python_process import printed
 
 
 def test_parts_load_when_they_are_used() -> None:
@@ -20,9 +19,7 @@ try:
 except AttributeError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:-1] == [
+    assert printed(script).split("\n")[:-1] == [
         "numjet.scipy.cluster",
         "numjet.scipy.fft",
         "numjet.scipy.integrate",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+import python_process
 
 from numjet.base.errors import InternalError
 from numjet.cpu.program import fences
@@ -55,22 +52,15 @@ print("lives")
 """
 
 
-def process(text: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=200,
-        env=os.environ | environment,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("direct", ["0", "1"])
 def test_programs_run_inside_fences(direct: str) -> None:
-    done = process(PROGRAMS, NUMJET_CHECK_BOUNDS="1", NUMJET_DIRECT_CODE=direct)
+    done = python_process.run("-c", PROGRAMS, NUMJET_CHECK_BOUNDS="1", NUMJET_DIRECT_CODE=direct)
     assert done.stdout == "agree\n", done.stderr[-3000:]
 
 
 @pytest.mark.parametrize("case", ["end 20 load", "end 20 store", "begin -4 load", "begin -4 store"])
 def test_a_fence_ends_the_process(case: str) -> None:
-    done = process(LEAVES, *case.split())
+    done = python_process.run("-c", LEAVES, *case.split())
     assert done.returncode < 0 and "lives" not in done.stdout
 
 
@@ -108,5 +98,5 @@ import ctypes
 ctypes.c_double.from_address(x.ctypes.data).value = 3.0
 print("lives")
 """
-    done = process(text)
+    done = python_process.run("-c", text)
     assert done.returncode < 0 and "lives" not in done.stdout

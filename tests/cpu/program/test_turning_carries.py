@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn import normal
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -11,10 +12,6 @@ from numjet import lax
 from numjet.cpu import backend
 
 LENGTHS = (1, 2, 3, 8, 9)
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def steps_of(function, *args):

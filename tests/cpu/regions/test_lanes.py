@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn import normal
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -12,10 +13,6 @@ from numjet import lax, random
 
 # None is a multiple of the lanes and vectors that run side by side; the last is worth threads.
 SIZES = (1003, 2050, 9001)
-
-
-def normal(seed, *shape, dtype=np.float32):
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 def lanes(function, *args, expected=True):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from drawn import normal
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.cpu.link import link
-
-
-def normal(seed, *shape, dtype=np.float32):
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 def program(function, *args):

@@ -2,12 +2,10 @@
 
 import ctypes
 import os
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
+from python_process import printed
 from together import together
 
 from numjet.cpu.link import link
@@ -130,17 +128,8 @@ def test_unknown_routine_is_refused():
         blas.address("nonsense")
 
 
-def run_child(code, **environment):
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=100,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
 def test_addresses_do_not_import_scipy_linalg():
-    assert run_child("""
+    assert printed("""
     import sys
     from numjet.cpu.runtime import blas, lapack
     blas.address("sgemm"), lapack.address("dgetrf")
@@ -152,7 +141,7 @@ def test_addresses_do_not_import_scipy_linalg():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_numpy_on_the_pool_survives_threads_and_fork():
-    output = run_child("""
+    output = printed("""
     import os, threading
     import numpy as np
     from numjet.cpu.runtime import blas, threads

@@ -2,15 +2,13 @@
 
 import gc
 import os
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import weakref
 
 import numpy as np
 import pytest
+from python_process import printed
 from together import together
 
 from numjet.cpu.link import link
@@ -141,12 +139,7 @@ _SETUP = """
 
 
 def run_child(code):
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(_SETUP + code)],
-        env=dict(os.environ), capture_output=True, text=True, timeout=60,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    return printed(_SETUP + code)
 
 
 def test_the_interpreter_waits_for_running_calls():

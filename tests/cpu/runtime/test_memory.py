@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from resident import STATM, resident
 from together import together
 
 from numjet.cpu.runtime import memory
@@ -158,12 +159,8 @@ def test_idle_memory_is_what_was_in_use_lately(monkeypatch):
     assert memory.stats()["idle"] <= 8 << 20
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads this process's memory")
+@pytest.mark.skipif(not os.path.exists(STATM), reason="reads this process's memory")
 def test_large_blocks_that_are_given_back_are_the_systems():
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     before = resident()
     generator, held = random.Random(0), []
     for _ in range(120):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import textwrap
 
 import pytest
+import python_process
 
 from numjet.cpu import host
 from numjet.cpu.builder import builder
@@ -68,10 +67,7 @@ NAMES = [line.split('"')[1] for line in PROGRAMS.splitlines() if line.startswith
 
 def run(text: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A process of its own: what it may do is end."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text), *arguments], capture_output=True, text=True,
-        timeout=300, env=os.environ | variables,
-    )  # fmt: skip
+    return python_process.run("-c", textwrap.dedent(text), *arguments, **variables)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -2,13 +2,12 @@
 
 import ctypes
 import os
-import subprocess
-import sys
 import textwrap
 import threading
 
 import numpy as np
 import pytest
+from python_process import printed
 from together import together
 
 from numjet.base import config
@@ -243,13 +242,7 @@ def test_jobs_that_wait_for_one_another():
 
 
 def run_child(code, **environment):
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "MODULE = '''" + MODULE + "'''\n"
-         + textwrap.dedent(code)],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=60,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    return printed(f"MODULE = '''{MODULE}'''\n" + textwrap.dedent(code), **environment)
 
 
 _SETUP = """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
+from drawn import draw
 
 import numjet
 from numjet import cpu
@@ -40,13 +41,6 @@ def run(primitive: Primitive, args: list[np.ndarray], **params: Any) -> list[np.
     for x, y in zip(args, kept, strict=True):
         np.testing.assert_array_equal(x, y)
     return got
-
-
-def draw(rng: np.random.Generator, shape: tuple, dtype: str) -> np.ndarray:
-    x = rng.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        x = x + 1j * rng.standard_normal(shape)
-    return x.astype(dtype)
 
 
 def close(got: np.ndarray, want: np.ndarray, scale: float = 1000) -> None:

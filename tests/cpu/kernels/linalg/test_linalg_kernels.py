@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from drawn import draw
 
 from numjet import cpu
 from numjet.base import config
@@ -31,18 +32,11 @@ def run(primitive: object, args: list[np.ndarray], params: dict, native: bool = 
     return got
 
 
-def random(rng: np.random.Generator, shape: tuple, dtype: str) -> np.ndarray:
-    x = rng.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        x = x + 1j * rng.standard_normal(shape)
-    return x.astype(dtype)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_cholesky(dtype: str) -> None:
     rng = np.random.default_rng(0)
     for shape in ((1, 1), (7, 7), (3, 20, 20), (100, 100)):
-        x = random(rng, shape, dtype)
+        x = draw(rng, shape, dtype)
         x = x @ np.conj(np.swapaxes(x, -1, -2)) + shape[-1] * np.eye(shape[-1], dtype=dtype)
         got = run(cholesky_p, [x], {})
         tolerance = 100 * np.finfo(dtype).eps
@@ -63,8 +57,8 @@ def test_triangular_solve(dtype: str) -> None:
         params = {"left_side": left, "lower": lower, "transpose_a": turned,
                   "conjugate_a": conjugated, "unit_diagonal": unit}  # fmt: skip
         for batch in ((), (3,)):
-            a = random(rng, (*batch, 9, 9), dtype) / 9 + np.eye(9, dtype=dtype)
-            b = random(rng, (*batch, 9, 4) if left else (*batch, 4, 9), dtype)
+            a = draw(rng, (*batch, 9, 9), dtype) / 9 + np.eye(9, dtype=dtype)
+            b = draw(rng, (*batch, 9, 4) if left else (*batch, 4, 9), dtype)
             native = turned or not conjugated or np.dtype(dtype).kind == "f"
             got = run(triangular_solve_p, [a.astype(dtype), b], params, native)
             want = triangular_solve_p.reference(a.astype(dtype), b, **params)
@@ -77,7 +71,7 @@ def test_large_matrices_are_cut_over_the_threads(dtype: str) -> None:
     rng = np.random.default_rng(2)
     tolerance = 3000 * np.finfo(dtype).eps
     for n in (192, 300):
-        x = random(rng, (n, n), dtype)
+        x = draw(rng, (n, n), dtype)
         x = x @ np.conj(x.T) / n + np.eye(n, dtype=dtype)
         factor = np.linalg.cholesky(x)
         got = run(cholesky_p, [np.tril(x)], {})  # only the lower triangle is read
@@ -89,7 +83,7 @@ def test_large_matrices_are_cut_over_the_threads(dtype: str) -> None:
         for left, turned in itertools.product((False, True), repeat=2):
             params = {"left_side": left, "lower": True, "transpose_a": turned,
                       "conjugate_a": False, "unit_diagonal": False}  # fmt: skip
-            b = random(rng, (n, 75) if left else (75, n), dtype)
+            b = draw(rng, (n, 75) if left else (75, n), dtype)
             got = run(triangular_solve_p, [factor, b], params)
             want = triangular_solve_p.reference(factor, b, **params)
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
