@@ -41,7 +41,7 @@ def report() -> Iterator[str]:
             continue
         major, minor = client.plugin.version
         yield f"  PJRT {major}.{minor}, {pjrt.MAJOR}.{pjrt.OLDEST_MINOR} or newer is needed"
-        for device in client.devices:
+        for device in client.devices():
             stats = device.memory_stats() or {}
             limit = stats.get("bytes_limit")
             memory = "" if limit is None else f", {limit / 2**30:.1f} GiB"

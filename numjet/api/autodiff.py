@@ -35,6 +35,7 @@ from numjet.core.memo import Memo
 from numjet.core.names import transformation
 from numjet.core.primitive import Zero
 from numjet.core.refs import RefUse, hold
+from numjet.core.remote import traced_with
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.transforms.eager import linearize as linearize_flat
@@ -440,9 +441,10 @@ def checkpoint(
 
         flat = Flat("checkpoint", call, in_tree)
         use = RefUse()
-        jaxpr, consts = stage(
-            flat, [x.aval for x in leaves], name_of(fun), use=use, flows=along(leaves)
-        )
+        with traced_with(leaves):
+            jaxpr, consts = stage(
+                flat, [x.aval for x in leaves], name_of(fun), use=use, flows=along(leaves)
+            )
         outs = remat_p.bind(
             *consts,
             *leaves,

@@ -84,7 +84,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
         Buffer=loaded.buffer, new_buffer=loaded.buffer.__new__, made=program.client.handle_of,
         devices=program.devices, pop=program.frames.pop, push=program.frames.append,
         execute=program.execute, check=loaded.check, line=hooks.user_line, options=program.options,
-        starting=program.starting, launches=program.launches, next=next,
+        starting=program.starting, launches=program.launches, next=next, maker=program.name,
     )
     code("def call(*args, **kw):")
     code(f" if state[0] != {config.state[0]} or current() is not EVAL or axes() is not NO_AXES: "
@@ -123,6 +123,7 @@ def make(entry: Any, treedef: Any, statics: dict, leaves: list, n_args: int, oth
     shardings, results = loaded.shardings_out(leaves), []
     for k, (aval, sharding) in enumerate(zip(entry.out_avals, shardings, strict=True)):
         code(f" r{k} = new_buffer(Buffer); r{k}.devices = devices; r{k}.source = source; "
+             f"r{k}.maker = maker; "
              f"r{k}.handles = ({', '.join([f'made(o{d}[{k}])' for d in ways])},)")
         placed = "" if sharding is None else f"; y{k}._sharding = {code.name('s', sharding)}"
         aval = aval if sharding is None else aval.over(sharding)

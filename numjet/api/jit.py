@@ -43,7 +43,7 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
-from numjet.core.remote import Device, target
+from numjet.core.remote import Device, platform_of, target, traced_for
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -138,7 +138,7 @@ class JitCore:
             _layouts().lay_out(self, leaves, treedef, args, kwargs)
             avals = [x.aval for x in leaves]
         flows = along(leaves) if traced and Shared.axes.get() else {}
-        entry = self._entry(statics, avals, treedef, args, kwargs, flows)
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves))
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
             return self._fun(*args, **kwargs)
         if entry.use is not None:
@@ -167,10 +167,10 @@ class JitCore:
 
     def _entry(
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
-        flows: dict[Any, Flow] | None = None,
+        flows: dict[Any, Flow] | None = None, platform: str = "cpu",
     ) -> Entry:
         """The function traced for a signature, now or before. flows: what of the arguments varies
-        along the axes of shard_maps around, a part of it."""
+        along the axes of shard_maps around, a part of it. platform: where it will run."""
         key: Any = (
             treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()),
             Shared.axes.get(),
@@ -182,8 +182,18 @@ class JitCore:
                 key = (*key, context)
                 entry = self._entries.get(key)
             Sharded.reads += 1
+        if entry is not None and entry.platform is not None:
+            if entry.platform != platform:
+                key = (*key, platform)
+                entry = self._entries.get(key)
+            Remote.asked += 1
         if entry is None or entry.use is not None and not entry.use.current():
-            entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
+            before, asked = traced_for.set(platform), Remote.asked
+            try:
+                entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
+            finally:
+                traced_for.reset(before)
+            entry.platform = platform if Remote.asked != asked else None
             if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
                 self._entries[key] = entry
         return entry
@@ -212,6 +222,13 @@ class JitCore:
         quick = fastcall.make(entry, treedef, values, leaves, len(args), before)
         if quick is not None:
             owner.__call__ = quick
+
+    def _platform(self, leaves: list) -> str:
+        """The platform that a call with these arguments belongs to."""
+        if not Remote.active:
+            return "cpu"
+        device = self.device
+        return platform_of(leaves, self._name) if device is None else device.client.platform
 
     def _place_for(self, entry: Entry, leaves: list) -> tuple | None:
         """The devices of another backend that this call runs on, or None; () where an argument was
@@ -410,7 +427,7 @@ class JitCore:
         avals = [aval_of_spec(x) for x in leaves]
         flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
-        entry = self._entry(statics, avals, treedef, args, kwargs, flows)
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves))
         place, found = self._place_for(entry, leaves), expected(leaves)
         if self.layouts[0] is not None:
             _, dynamic, kw = self._split(args, kwargs)

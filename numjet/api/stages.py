@@ -37,6 +37,7 @@ class Entry:
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
         "calls", "use", "mesh_inside", "reads_mesh", "context", "shares", "flows",
+        "platform",
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class Entry:
         self.mesh_inside = False  # whether it says itself how values are laid out over devices
         # Whether the function asked for the current mesh, and what that was.
         self.reads_mesh, self.context = False, None
+        # The platform that it was traced for, where the function asked for that.
+        self.platform: str | None = None
         self.shares = False  # whether it takes gradients of what members of an axis may share
         # What of the arguments varied inside of shard_map, with the jaxpr as it was traced.
         self.flows: tuple[dict, Jaxpr] | None = None

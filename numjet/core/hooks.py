@@ -36,7 +36,8 @@ def install(owner: type, methods: dict[str, Any]) -> None:
 class Remote:
     """What a backend of other devices than the CPU installs (`xla.backend`).
 
-    active: whether there are such devices. A place is a tuple of devices: run(closed, args, place,
+    active: whether there are such devices; asked: how often the platform of a computation was asked
+    for while functions were traced. A place is a tuple of devices: run(closed, args, place,
     name, donate, committed) gives Arrays on them; put(array, sharding, committed) one;
     evaluate(primitive, args, params, place) runs one operation; loaded(closed, args, place, name)
     is the program that `run` runs. within(closed, shardings) are the devices that constraints in a
@@ -54,6 +55,7 @@ class Remote:
     """
 
     active = False
+    asked = 0
     run: Callable = _without("xla.backend")
     put: Callable = _without("xla.backend")
     evaluate: Callable = _without("xla.backend")

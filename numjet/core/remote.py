@@ -8,7 +8,9 @@ reads `_value` of whatever it is given, which fetches the array to the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -202,6 +204,44 @@ def target(values: Iterable[Any], name: str = "") -> tuple | None:
         chosen = Remote.choose()
         return None if chosen is None else (chosen,)
     return found or loose
+
+
+# The platform that a function is traced for, where that is known.
+traced_for: ContextVar[str | None] = ContextVar("numjet.platform", default=None)
+
+
+def platform_of(values: Iterable[Any], name: str = "") -> str:
+    """The platform, by its client's name, that a computation on these values belongs to, tracers of
+    concrete values among them: that which is traced for, if any.
+
+    Raises ValueError where they were put on several.
+    """
+    if not Remote.active:
+        return "cpu"
+    chosen = traced_for.get()
+    if chosen is not None:
+        return chosen
+    below = []
+    for x in values:
+        # A tracer of a derivative or of vmap has what it stands for.
+        while not isinstance(x, ArrayImpl | None):
+            x = getattr(x, "primal", getattr(x, "value", None))
+        below.append(x)
+    place = target(below, name)
+    return place[0].client.platform if place else "cpu"
+
+
+@contextlib.contextmanager
+def traced_with(values: Iterable[Any]) -> Iterator[None]:
+    """Functions that are traced inside are traced for the platform of these values."""
+    if not Remote.active or traced_for.get() is not None:
+        yield
+        return
+    before = traced_for.set(platform_of(values))
+    try:
+        yield
+    finally:
+        traced_for.reset(before)
 
 
 def _named(devices: tuple) -> str:

@@ -15,10 +15,11 @@ from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.hooks import Sharded
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.memo import FunctionMemo
 from numjet.core.refs import RefUse, hold, refuse_returned
+from numjet.core.remote import traced_for
 from numjet.core.shared import Flow, Shared
 from numjet.core.structural import convert
 from numjet.transforms.batch import axis_env
@@ -98,13 +99,16 @@ def stage_once(
         )  # fmt: skip
         if Sharded.contexts:
             key = (*key, Sharded.context())
+        if Remote.active:
+            key = (*key, traced_for.get())
         found = None if known is None else known.get(key)
     except TypeError:  # static parts of the arguments that do not hash
         found = known = None
     if found is not None:
         Sharded.reads += found[1]  # whoever is being traced depends on the mesh, too
+        Remote.asked += found[2]
         return found[0]
-    reads, unknown = Sharded.reads, Shared.here.unknown
+    reads, platforms, unknown = Sharded.reads, Remote.asked, Shared.here.unknown
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use, flows=flows)
     made = jaxpr, tuple(consts), out_tree[0]
@@ -115,7 +119,7 @@ def stage_once(
     if known is not None and use is not None and not (
         use.refs or use.fixed or asked or has_tracers(consts)
     ):
-        known[key] = made, Sharded.reads != reads
+        known[key] = made, Sharded.reads != reads, Remote.asked != platforms
     return made
 
 

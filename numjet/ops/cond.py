@@ -17,6 +17,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.refs import RefUse
+from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
@@ -375,9 +376,10 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     staged, trees, uses = [], [], []
     for fun in branches:
         uses.append(RefUse(reads=True))
-        jaxpr, consts, out_tree = stage_once(
-            fun, in_tree, avals, use=uses[-1], flows=along(leaves)
-        )
+        with traced_with(leaves):
+            jaxpr, consts, out_tree = stage_once(
+                fun, in_tree, avals, use=uses[-1], flows=along(leaves)
+            )
         staged.append((jaxpr, consts))
         trees.append(out_tree)
     refs = _unify_refs(staged, uses)

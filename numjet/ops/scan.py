@@ -21,6 +21,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.refs import RefUse
+from numjet.core.remote import traced_with
 from numjet.core.structural import add_any, convert, instantiate, moveaxis, zeros
 from numjet.core.trace import aval_of, set_trace
 from numjet.ops.bodies import (
@@ -387,7 +388,8 @@ def scan(
     while True:  # each round changes one more dtype, or lets one more vary, so there is an end
         use = RefUse()
         avals = [*carry_avals, *x_avals]
-        closed, consts, out_tree = stage_tree(f, in_tree, avals, use=use, flows=flows)
+        with traced_with([*init_leaves, *xs_leaves]):
+            closed, consts, out_tree = stage_tree(f, in_tree, avals, use=use, flows=flows)
         parts = out_tree.children()
         if len(parts) != 2:
             raise TypeError(f"scan body output must be a pair, got {out_tree}: (carry, y).")

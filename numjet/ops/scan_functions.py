@@ -10,6 +10,8 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.core.array import as_array
+from numjet.core.hooks import Remote
+from numjet.core.remote import platform_of
 from numjet.ops.bodies import flattened, name_of
 from numjet.ops.scan import scan
 from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
@@ -160,17 +162,29 @@ def platform_dependent(
 ) -> Any:
     """The function for the platform that runs this, applied to args.
 
-    args: pytrees of arrays. per_platform: functions by platform: cpu, cuda, tpu; default: for the
-    others. Raises NotImplementedError where there is none for this platform.
+    args: pytrees of arrays. per_platform: functions by platform: cpu, cuda, tpu, xla_cpu (where
+    there is none for it, that of cpu); default: for the others. A jitted function is traced anew
+    for each platform that it runs on. Raises NotImplementedError where there is none for this
+    platform, TypeError for what is no function.
 
     >>> from numjet import lax
     >>> print(lax.platform_dependent(1, cpu=lambda x: x + 1, default=lambda x: x))
     2
     """
-    chosen = per_platform.get("cpu", default)
+    for name, function in (*per_platform.items(), ("default", default)):
+        if not callable(function) and (name != "default" or function is not None):
+            raise TypeError(
+                f"lax.platform_dependent: the {name!r} branch must be a callable, got {function!r}."
+            )
+    Remote.asked += 1
+    platform = platform_of(tree.tree_leaves(args), "platform_dependent")
+    chosen = per_platform.get(platform)
+    if chosen is None and platform == "xla_cpu":
+        chosen = per_platform.get("cpu")
+    chosen = default if chosen is None else chosen
     if chosen is None:
         raise NotImplementedError(
-            "platform_dependent: no function for the platform 'cpu' and no default, only "
+            f"platform_dependent: no function for the platform {platform!r} and no default, only "
             f"{', '.join(per_platform) or 'none'}."
         )
     return chosen(*args)

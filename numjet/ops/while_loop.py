@@ -20,6 +20,7 @@ from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.refs import RefUse
+from numjet.core.remote import traced_with
 from numjet.core.shared import Flow
 from numjet.core.structural import broadcast_in_dim, convert, instantiate
 from numjet.core.trace import Trace, aval_of, concrete_or_none, current_trace, set_trace
@@ -337,7 +338,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     flows = along(leaves)
     while True:  # each round changes one more dtype, or lets one more vary, so there is an end
         use = RefUse()
-        body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use, flows=flows)
+        with traced_with(leaves):
+            body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use, flows=flows)
         carried = body.out_avals[: len(body.out_avals) - len(use.written)]
         if out_tree == treedef:
             stronger = strengthen(avals, carried)
@@ -347,10 +349,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         break
     check_carry("while_loop", treedef, avals, out_tree, carried)
     seen = RefUse(reads=bool(use.written))
-    cond, cond_consts, cond_tree = stage_tree(
-        cond_fun, in_tree, avals, use=seen,
-        flows={name: Flow(flow.given) for name, flow in flows.items()},
-    )  # fmt: skip
+    with traced_with(leaves):
+        cond, cond_consts, cond_tree = stage_tree(
+            cond_fun, in_tree, avals, use=seen,
+            flows={name: Flow(flow.given) for name, flow in flows.items()},
+        )  # fmt: skip
     if seen.refs or seen.written:
         raise ValueError(
             "while_loop: cond_fun uses a reference while body_fun writes one, or writes one "

@@ -42,7 +42,7 @@ _MAX_OPERATIONS = 4096
 
 def devices(platform: str) -> list[XlaDevice]:
     """The devices of a platform. Raises RuntimeError with a remedy where there are none."""
-    found = clients.client(platform).devices
+    found = clients.client(platform).devices()
     Remote.active = True
     return found
 
@@ -58,6 +58,7 @@ class Loaded:
                  outs: Sequence[Any]) -> None:  # fmt: skip
         self.program, self.consts, self.place = program, consts, place
         self.avals, self.module, self.name, self.outs = avals, module, name, outs
+        program.name = name  # which errors tell
         self.calls = 0  # for `api.fastcall_remote`
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:

@@ -127,7 +127,7 @@ class DeviceBuffer:
     the last; `source` is the user's line that made it, or None."""
 
     __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown", "kind",
-                 "__weakref__")  # fmt: skip
+                 "maker", "__weakref__")  # fmt: skip
     handles: tuple[int, ...]
     devices: tuple
     source: Any
@@ -137,6 +137,8 @@ class DeviceBuffer:
     code: int
     # How many see its memory by other ways than this; an empty slot where there are none.
     shown: int
+    # The name of the program that made it; an empty slot where none did.
+    maker: str
     # The kind of memory it is in; an empty slot where that is its devices' default.
     kind: str
 
@@ -263,10 +265,12 @@ class DeviceBuffer:
 
     def _explained(self, error: XlaError) -> XlaError:
         """What went wrong with it, and where it was made."""
-        if self.source is None:
-            return explained(error, "a computation")
-        return explained(XlaError(f"{error} The array was made at {self.source}.", error.code),
-                         "its computation")
+        name = getattr(self, "maker", None)
+        made = f"{'' if name is None else f' by {name}'}" + (
+            "" if self.source is None else f" at {self.source}")
+        if made:
+            error = XlaError(f"{error} The array was made{made}.", error.code)
+        return explained(error, name or "its computation")
 
     def wait(self) -> None:
         """Wait until it is computed; raises what went wrong."""

@@ -125,14 +125,14 @@ class Client:
         self.handle = made.client
         found = self.plugin.call("Client_AddressableDevices", client=self.handle)
         listed = (c_void_p * found.count).from_address(found.devices)
-        self.devices = [XlaDevice(self, handle) for handle in listed]
+        self._devices = [XlaDevice(self, handle) for handle in listed]
         version = self.plugin.call("Client_PlatformVersion", client=self.handle)
         self.platform_version = pjrt.text(version.text, version.size)
         # What compiled programs depend on; empty where they cannot be kept.
         file = os.stat(path)
         self.identity = " ".join(map(str, (
             platform, path, file.st_size, file.st_mtime_ns, *self.plugin.version,
-            self.platform_version, *sorted({d.device_kind for d in self.devices}),
+            self.platform_version, *sorted({d.device_kind for d in self._devices}),
         )))  # fmt: skip
         self.handle_of = handles(self.destroy_buffer)  # of buffers
         # Of compiled programs, and of what tells about them.
@@ -145,11 +145,28 @@ class Client:
         self._lent: dict[int, tuple[int, np.ndarray]] = {}
         self.ending: list[tuple[int, np.ndarray]] = []
 
+    def devices(self) -> list[XlaDevice]:
+        """All devices."""
+        return list(self._devices)
+
+    local_devices = devices
+
+    def device_count(self) -> int:
+        """The number of devices."""
+        return len(self._devices)
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        """The number of this process among those of the plugin."""
+        return self.plugin.call("Client_ProcessIndex", client=self.handle).index  # type: ignore[no-any-return]
+
     def destroy_buffer(self, handle: int) -> None:
         """Let a buffer go, while this process may call the plugin."""
         if not self.alive:
             return
-        lent = self._lent.pop(handle, None)  # now: the next buffer may get the same handle
+        # Now, since the next buffer may get the same handle.
+        lent = self._lent.pop(handle, None) if self._lent else None
         try:
             pair = self._free.pop()
         except IndexError:
@@ -307,7 +324,7 @@ def _present() -> list[str]:
 
 def _found(platform: str, number: int) -> XlaDevice:
     """The device of a platform with this number, here."""
-    return next(d for d in client(platform).devices if d.id == number)
+    return next(d for d in client(platform).devices() if d.id == number)
 
 
 @functools.cache

@@ -85,7 +85,7 @@ class WaitingBuffer(DeviceBuffer):
         if isinstance(made, XlaError):
             self.tape = _Failed(made)
             return
-        self.handles = made.handles
+        self.handles, self.maker = made.handles, made.maker
         self.tape = None
         self.__class__ = DeviceBuffer  # type: ignore[assignment]
 

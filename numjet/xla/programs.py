@@ -64,6 +64,7 @@ class LoadedProgram:
         self.frames: list[_Frame] = []
         # The threads of XLA's CPU wait for each other in collectives: a second program of several
         # devices that took some of them would hold up both.
+        self.name = "a program"
         self.alone = len(devices) > 1 and client.platform == "xla_cpu"
 
     def new_frame(self, count: int) -> _Frame:
@@ -98,6 +99,8 @@ class LoadedProgram:
         made = client.handle_of
         results = [DeviceBuffer(tuple([made(row[k]) for row in frame.outs]), devices)
                    for k in range(self.num_outputs)]
+        for buffer in results:
+            buffer.maker = self.name
         events = list(frame.events) if wait else []
         frame.made.events = None
         self.frames.append(frame)

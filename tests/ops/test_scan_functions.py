@@ -76,6 +76,8 @@ def test_platform_dependent() -> None:
     assert float(lax.platform_dependent(-2.0, cuda=lax.neg, default=lax.abs)) == 2.0
     with pytest.raises(NotImplementedError, match="no function for the platform 'cpu'"):
         lax.platform_dependent(1.0, cuda=lax.neg)
+    with pytest.raises(TypeError, match="the 'cpu' branch must be a callable"):
+        lax.platform_dependent(1.0, cpu=3)
 
 
 def test_messages() -> None:

@@ -74,6 +74,44 @@ def test_memories():
             wrong()
 
 
+def test_clients():
+    client = device().client
+    assert device() in client.devices() == client.local_devices() == nj.devices(PLATFORM)
+    assert client.device_count() == client.local_device_count() == len(nj.devices(PLATFORM))
+    assert client.process_index() == 0 and client.platform_version
+
+
+def test_errors_at_a_read_name_the_program():
+    @nj.jit
+    def doubled(x):
+        return 2 * x
+
+    x = on_device([1, 2])
+    for y in (doubled(x), doubled(x), doubled(x)):  # the third goes the short way
+        error = y._buffer._explained(XlaError("RESOURCE_EXHAUSTED: no room.", 8))
+        assert "made by doubled at" in str(error) and "Out of memory in doubled." in str(error)
+
+
+def test_functions_for_the_platform():
+    per = {device().client.platform: lambda x: 2 * x}
+    f = lambda x: nj.lax.platform_dependent(x, **per, default=lambda x: 3 * x)  # noqa: E731
+    looped = lambda x: nj.lax.fori_loop(0, 2, lambda _, x: f(x), x)  # noqa: E731
+    g, inner, loop = nj.jit(f), nj.jit(lambda x: nj.jit(f)(x)), nj.jit(looped)
+    near, home = on_device([1, 2]), jnp.array([1.0, 2.0])
+    for x, factor in (home, 3), (near, 2), (home, 3), (near, 2), (near, 2):
+        for y in (f(x), g(x), inner(x), nj.vmap(f)(x), nj.vmap(g)(x),
+                  nj.vmap(nj.vmap(f))(x[None])[0],
+                  nj.jvp(f, (x,), (x,))[1], nj.checkpoint(f)(x),
+                  nj.lax.cond(True, f, f, x), nj.grad(lambda x: (f(x) * x).sum())(x) / 2,
+                  nj.grad(lambda x: (g(x) * x).sum())(x) / 2, nj.jit(nj.vmap(g))(x)):
+            np.testing.assert_array_equal(y, [factor, 2 * factor])
+        for y in (looped(x), loop(x), nj.grad(lambda x: (looped(x) * x).sum())(x) / 2):
+            np.testing.assert_array_equal(y, [factor**2, 2 * factor**2])
+    made = nj.jit(f, backend=PLATFORM)
+    np.testing.assert_array_equal(made(home), [2, 4])
+    np.testing.assert_array_equal(g.lower(near).compile()(near), [2, 4])
+
+
 def test_transfers_are_guarded():
     x, f = on_device([1.0, 2.0]), nj.jit(lambda x: x + 1)
     host = np.ones(2, np.float32)
