@@ -25,7 +25,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.memo import remembered
-from numjet.cpu.fusion import epilogues, recompute, standalone
+from numjet.cpu.fusion import chains, epilogues, recompute, standalone
 from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import scan_sums
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
@@ -48,20 +48,25 @@ REDUCTIONS = frozenset(["add", "mul", "max", "min", "and", "or", "xor", "argmax"
 
 
 def fuse(
-    build: Compilation, graph: Graph, turning: Mapping[Val, int] = MappingProxyType({})
+    build: Compilation,
+    graph: Graph,
+    turning: Mapping[Val, int] = MappingProxyType({}),
+    join: bool = True,
 ) -> list[Step]:
     """The steps that compute `graph`; its results get memory.
 
     turning: of the body of a loop, the large carries among the arguments, and which result is the
-    next value of each.
+    next value of each. join: whether scans over one domain may become one step.
     """
-    return _Fusion(build, graph, turning).run()
+    return _Fusion(build, graph, turning, join).run()
 
 
 class _Fusion(Fusion):
-    def __init__(self, build: Compilation, graph: Graph, turning: Mapping[Val, int]) -> None:
+    def __init__(
+        self, build: Compilation, graph: Graph, turning: Mapping[Val, int], join: bool
+    ) -> None:
         super().__init__(build, graph)
-        self.turning = turning
+        self.turning, self.join_scans = turning, join
         self.by_shape: dict[tuple, Group] = {}
         self.users: dict[Val, set[int]] = {}  # groups that read it
         self.hops: dict[Val, int] = {}  # how many movers stand between it and a member
@@ -104,6 +109,8 @@ class _Fusion(Fusion):
         self.graph.nodes = small_first(nodes)
         if standalone.turn_results(self.graph) or changed:
             drop_dead(self.graph)
+        if self.join_scans:
+            chains.join(self.graph)
 
     # ---- 1: what must be in memory
 

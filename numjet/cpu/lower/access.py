@@ -153,6 +153,11 @@ def _access(node: Node) -> Access:
     return Access(maps, reads, cost, cost == 0 and sum(reads) <= 1)
 
 
+def accessed(node: Node, index: list[Index]) -> list[list[tuple]]:
+    """At which indices a pointwise node reads each of its operands for its element at `index`."""
+    return [list(recorder.seen) for recorder in _run(node, index)[0]]
+
+
 @remembered("how elementwise operations read their operands", 1024)
 def _same_place(rank: int, ranked: tuple[bool, ...], cost: int) -> Access:
     """The Access of an elementwise node; operands without axes have one element."""

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.cpu.fusion import chains
 from numjet.cpu.fusion.fuse import fuse
 from numjet.cpu.graph import expand
 from numjet.cpu.graph.nodes import Node, Val, flatten
@@ -28,7 +29,7 @@ from numjet.cpu.program.steps import (
     WhileStep,
     walk,
 )
-from numjet.cpu.regions import element, lanes, scalar, small
+from numjet.cpu.regions import chain, element, lanes, scalar, small
 
 # Smaller carries are copied; long bodies around them stay tables of fixed addresses.
 TURNING_BYTES = 1 << 14
@@ -44,7 +45,7 @@ def region(build: Compilation, node: Node) -> list[Step]:
             f"{node.primitive.name}: the native compiler has no control region named "
             f"{node.rule.name!r}. Give the primitive an Expand or Host lowering."
         )
-    if rule is not _repeat:  # whose kernels are to be those of the program without a loop
+    if rule not in (_repeat, _chain):  # a repeat's kernels are those of the program without a loop
         for way in WAYS:
             steps = way.lower(build, node)
             if steps is not None:
@@ -386,9 +387,15 @@ def _repeat(build: Compilation, node: Node) -> list[Step]:
     return [*first, *_start(build, inits, carries), LoopStep(length, build.counter(), body)]
 
 
+def _chain(build: Compilation, node: Node) -> list[Step]:
+    steps = chain.lower(build, node)
+    return fuse(build, chains.separate(node), join=False) if steps is None else steps
+
+
 _REGIONS: dict[str, Callable[[Compilation, Node], list[Step]]] = {
     "while": _while,
     "cond": _cond,
     "scan": _scan,
     "repeat": _repeat,
+    "chain": _chain,
 }

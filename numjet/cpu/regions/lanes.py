@@ -27,6 +27,7 @@ from numjet.cpu.loops.complex import ComplexPair
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import (
     COMPLEX_PARTS,
+    Alloc,
     Buffer,
     Expr,
     For,
@@ -107,10 +108,10 @@ def lower(build: Compilation, node: Node, several: bool = False) -> list[Step] |
         carries = _carries(node)
         for domain in _domains(carries):
             try:
-                kernel = _Kernel(build, node, domain, products=not several)
+                kernel = LaneKernel(build, node, domain, products=not several)
                 steps = kernel.steps()
                 while kernel.vectors > 1 and kernel.e.count > MOST_EXPRESSIONS:
-                    kernel = _Kernel(build, node, domain, not several, kernel.vectors // 2)
+                    kernel = LaneKernel(build, node, domain, not several, kernel.vectors // 2)
                     steps = kernel.steps()
             except NotLanes:
                 continue
@@ -143,7 +144,7 @@ def _domains(carries: Sequence[Val]) -> Iterator[Domain]:
 # ---- the kernel
 
 
-class _Kernel(LoopKernel):
+class LaneKernel(LoopKernel):
     def __init__(
         self, build: Compilation, node: Node, domain: Domain, products: bool,
         vectors: int = MOST_VECTORS,
@@ -158,6 +159,7 @@ class _Kernel(LoopKernel):
         self.graphs: list[Graph] = []  # keeps the values alive that cells are known by
         self.pieces: dict[At, int] = {}
         self.first: Any = True  # whether this piece is the first
+        self.scratch: list[Buffer] = []  # what a piece keeps in memory of its own
 
     def spend(self) -> None:
         self.made += 1
@@ -167,10 +169,16 @@ class _Kernel(LoopKernel):
     # ---- loops over the domain
 
     def steps(self) -> list[Step]:
-        node, size = self.node, self.domain.size
-        sizes = _Sizes(node, self.domain)
+        self.cut(Sizes(self.node, self.domain))
+        body: list[Stmt] = []
+        outs = self.region(self.node, [self.operand(v) for v in self.node.ins], body, True)
+        self.results(self.node.outs, outs, body)
+        return self.finish(body, _carries(self.node))
+
+    def cut(self, sizes: Sizes) -> None:
+        """Cut the domain into pieces of so many vectors as registers hold."""
         carried, light, widest = sizes.carried, sizes.operations, sizes.widest
-        constant, self.most = sizes.constant, sizes.most
+        constant, self.most, size = sizes.constant, sizes.most, self.domain.size
         if not carried or carried > MOST_CARRIED:
             raise NotLanes
         lanes = max(link.vector_bytes() // widest, 2)
@@ -184,27 +192,21 @@ class _Kernel(LoopKernel):
         self.vectors = vectors
         while lanes // 2 >= size:
             lanes //= 2
-        width = vectors * lanes
-        count = -(-size // width)
-        block, lane = LoopVar("piece", count), LoopVar("lane", min(lanes, size))
+        self.lanes, self.width = lanes, vectors * lanes
+        count = -(-size // self.width)
+        self.block, self.lane = LoopVar("piece", count), LoopVar("lane", min(lanes, size))
         # The last piece ends where the domain does: its first elements are computed twice.
-        start = clamp(Index.of(block) * width, 0, max(size - width, 0))
+        start = clamp(Index.of(self.block) * self.width, 0, max(size - self.width, 0))
         for v in range(vectors):
-            at = tuple(unflatten(start + v * lanes + Index.of(lane), self.domain.shape))
+            at = tuple(unflatten(start + v * lanes + Index.of(self.lane), self.domain.shape))
             self.pieces[at] = v
         if count > 1:
-            self.first = self.e.eq(self.e.index_value(Index.of(block), np.int64), 0)
-        body: list[Stmt] = []
-        outs = self.region(node, [self.operand(v) for v in node.ins], body, True)
-        self.results(outs, body)
-        inner = For(lane, lane.extent, tuple(body), "vector", lanes=lanes)
-        outer = For(block, count, (inner,))
-        return self.finish(replace(outer, grain=grain(outer)), size % width == 0)
+            self.first = self.e.eq(self.e.index_value(Index.of(self.block), np.int64), 0)
 
-    def results(self, outs: Sequence[Cell | None], body: list[Stmt]) -> None:
+    def results(self, vals: Sequence[Val], outs: Sequence[Cell | None], body: list[Stmt]) -> None:
         """Store what the loop carried last."""
         held: list[tuple[Buffer, Cell, At, Any]] = []
-        for val, cell in zip(self.node.outs, outs, strict=True):
+        for val, cell in zip(vals, outs, strict=True):
             if cell is not None:
                 buffer = self.output(val)
                 for at in self.everywhere(cell.shape):
@@ -431,32 +433,40 @@ class _Kernel(LoopKernel):
         self.rounds *= length
         outs = self.call(params["jaxpr"], [*args[:n_consts], *cells, *rows], inside)
         for val, out in zip(stacked, outs[n_carry:], strict=True):
-            buffer = self.output(val)
-            for at in self.everywhere(out.shape):
-                self.store(buffer, (row,), out.shape, at, out.read(at), inside)
+            self.stack(val, row, out, inside)
         self.assign(cells, outs[:n_carry], inside)
         body.append(For(var, length, tuple(inside)))
         return [*cells, *[None] * len(stacked)]
 
+    def stack(self, val: Val, row: Index, out: Cell, body: list[Stmt]) -> None:
+        """Store a row of what a scan stacks."""
+        buffer = self.output(val)
+        for at in self.everywhere(out.shape):
+            self.store(buffer, (row,), out.shape, at, out.read(at), body)
+
     # ---- the end
 
-    def finish(self, loop: For, apart: bool) -> list[Step]:
-        """The kernel and its step; `apart`: no element is computed twice."""
+    def finish(self, body: Sequence[Stmt], last: Sequence[Val]) -> list[Step]:
+        """The kernel and its step. last: results that may be written over what a piece reads, since
+        it reads nothing after them."""
         if not self.e.anys.keys().isdisjoint(
-            [x.local for x in exprs([loop]) if type(x) is ReadLocal]
+            [x.local for x in exprs(body) if type(x) is ReadLocal]
         ):
             raise NotLanes
+        inner = For(self.lane, self.lane.extent, tuple(body), "vector", lanes=self.lanes)
+        outer = For(self.block, self.block.extent, (*map(Alloc, self.scratch), inner))
+        apart = self.domain.size % self.width == 0  # no element is computed twice
         ins = list(self.inputs.values())
         buffers = (*[b for b, _ in self.outputs], *[b for b, _ in ins])
         writes, reads = [v for _, v in self.outputs], [v for _, v in ins]
+        loop = replace(outer, grain=grain(outer))
         kernel = Kernel(self.build.kernel_name("lanes"), buffers, (loop,), {"annotated": True})
         stray = {v.root()[0] for b, v in ins if b in self.stray}
-        carried = {v for v in _carries(self.node)}
         pairs = [
             (w, r)
             for w in writes
             for r in reads
-            if apart and w in carried and w.shape == r.shape and w.nbytes == r.nbytes
+            if apart and w in last and w.shape == r.shape and w.nbytes == r.nbytes
             and r.root()[0] not in stray and self.domain.axes(w.shape)
         ]  # fmt: skip
         flops = self.nodes * self.rounds * self.domain.size
@@ -467,7 +477,7 @@ def _parts(value: Any) -> tuple[Expr, ...]:
     return (value.re, value.im) if isinstance(value, ComplexPair) else (value,)
 
 
-class _Sizes:
+class Sizes:
     """What a region tells before it is lowered.
 
     carried, constant: elements of an example that change in the loop, that it reads in each round;
