@@ -228,7 +228,7 @@ def deliver(
     return joined
 
 
-def _uses(steps: list[Step]) -> tuple[dict[Val, int], dict[Val, int]]:
+def _uses(steps: Sequence[Step]) -> tuple[dict[Val, int], dict[Val, int]]:
     """For each memory the position of the step that writes it first, and of the last to read it."""
     position: dict[Val, int] = {}
     last_read: dict[Val, int] = {}
@@ -295,6 +295,8 @@ def _cond(build: Compilation, node: Node) -> list[Step]:
         steps, outs = _body(build, jaxpr, operands)
         deliver(steps, outs, node.outs, build)
         branches.append(steps)
+    # Once for all pairs: a branch may have thousands of steps, and hundreds of results.
+    used = [(steps, _uses(steps)) for steps in branches]
     pairs = [
         (out, val)
         for out in node.outs
@@ -302,22 +304,20 @@ def _cond(build: Compilation, node: Node) -> list[Step]:
         if val.literal is None
         and val.nbytes
         and (val.shape, val.dtype) == (out.shape, out.dtype)
-        and all(_over(steps, out, val) for steps in branches)
+        and all(_over(steps, uses, out, val) for steps, uses in used)
     ]
     return [CondStep(index, branches, pairs)]
 
 
-def _over(steps: Sequence[Step], out: Val, val: Val) -> bool:
-    """Whether `steps` may write `out` over `val`: they read it before, or element by element."""
+def _over(
+    steps: Sequence[Step], uses: tuple[dict[Val, int], dict[Val, int]], out: Val, val: Val
+) -> bool:
+    """Whether `steps` may write `out` over `val`: they read it before, or element by element.
+
+    uses: what `_uses` says of the steps.
+    """
     target, source = _memory(out), _memory(val)
-    first = last = -1
-    for k, step in enumerate(steps):
-        for part in walk([step]):
-            if first < 0 and any(_memory(v) is target for v in part.writes):
-                first = k
-            read = [*part.reads, part.test] if isinstance(part, WhileStep) else part.reads
-            if any(_memory(v) is source for v in read):
-                last = k
+    first, last = uses[0].get(target, -1), uses[1].get(source, -1)
     if first < 0 or last > first:
         return False
     pairs = steps[first].inplace

@@ -9,6 +9,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.cpu import backend
+from numjet.cpu.regions import control
 
 N = 5000
 
@@ -104,3 +105,21 @@ def test_branches_in_branches():
         else:
             x[i] = 2.0 if i > 2 else x[i] + x[i + 1]
     np.testing.assert_array_equal(found, x)
+
+
+def test_many_results_are_placed_in_one_walk_of_the_branches(monkeypatch):
+    """Which result may lie over which operand is asked for all pairs of a branch at once."""
+    walked = []
+    walk = control.walk
+    monkeypatch.setattr(control, "walk", lambda steps: walked.append(1) or walk(steps))
+
+    def steps_walked(count):
+        def turned(xs):
+            return [jnp.sort(x)[::-1] for x in xs]
+
+        walked.clear()
+        xs = [np.zeros(N, np.float32) for _ in range(count)]
+        nj.jit(lambda c, xs: lax.cond(c, turned, lambda xs: xs, xs)).lower(True, xs).compile()
+        return len(walked)
+
+    assert 0 < steps_walked(32) < 8 * steps_walked(8)
