@@ -250,6 +250,8 @@ class _Program:
                 return self.function(operands, named)
             leaves = [as_array(x) for x in (*operands, *named.values())]
             closed, consts, structure = self._trace(leaves, len(operands), list(named))
+            if closed is None:
+                return self.function(operands, named)
             arrays = [*consts, *leaves]
             outs = hooks.defer(
                 jit_p, arrays, {"jaxpr": closed, "name": self.function.__name__},
@@ -266,7 +268,11 @@ class _Program:
             return True
         return (*[x.aval for x in arrays], config.trace_key()) in self.traced
 
-    def _trace(self, leaves: list, count: int, names: list) -> tuple[ClosedJaxpr, list, Any]:
+    def _trace(
+        self, leaves: list, count: int, names: list
+    ) -> tuple[ClosedJaxpr | None, list, Any]:
+        """What `traced` holds for such operands. The jaxpr is None where nothing is read of them:
+        then the results are repeated constants, which are views and need no memory."""
         avals = [x.aval for x in leaves]
         key = (*avals, config.trace_key())
         found = self.traced.get(key)
@@ -280,7 +286,9 @@ class _Program:
                 return [as_array(x) for x in outs]
 
             jaxpr, consts = stage(flat, avals, self.function.__name__)
-            found = self.traced[key] = hoist_consts(jaxpr), consts, structures[0]
+            read = {id(x) for eqn in jaxpr.eqns for x in eqn.invars} | set(map(id, jaxpr.outvars))
+            closed = hoist_consts(jaxpr) if any([id(v) in read for v in jaxpr.invars]) else None
+            found = self.traced[key] = closed, consts, structures[0]
             self.simple = all(map(_is_simple, jaxpr.eqns))
         return found
 

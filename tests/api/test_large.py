@@ -337,3 +337,11 @@ def test_ever_new_sizes_compile_a_few_programs(monkeypatch: pytest.MonkeyPatch) 
                 for _ in range(20):
                     function(jnp.array(values)).block_until_ready()
                 assert len(made) <= 3  # this size's
+
+
+def test_what_no_number_of_an_operand_decides_takes_no_memory() -> None:
+    for f in (jnp.isreal, jnp.iscomplex, lambda x: jnp.isinf(x.astype(int)), jnp.imag):
+        for x in (jnp.asarray(X), jnp.asarray(Y[:-1])):
+            out = f(x)
+            assert np.asarray(out).strides == (0,)
+            np.testing.assert_array_equal(out, np.full(x.shape, f is jnp.isreal))

@@ -3,13 +3,14 @@
 `ExprWriter` turns expressions into values of one function under construction, each once a block
 (`emit_scope`), scalars where nothing varies over the vector loop's lanes, vectors elsewhere. An
 access becomes, by its stride over the lanes, a vector load, a reversed one, a pair of interleaved
-parts, a scalar, or a gather; its address is a chain of partial sums, outer loops first, so that
+parts, a column of rows that are read whole, a scalar, or a gather; its address is a chain of partial sums, outer loops first, so that
 inner loops add only what they change. `emit` derives from it and adds statements.
 What would break it: a vector loop whose variable does not step in multiples of its lanes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -384,11 +385,16 @@ class ExprWriter:
             raw = self._reverse(self._load_vector(first, vector(element, self.lanes), True))
         else:
             tile = None if self.predicated else self.scopes.get(("tile", id(buffer), lin))
-            raw = tile.get(b, self.vars) if tile else self._gather(buffer, lin, element)
+            if tile:
+                raw = tile.get(b, self.vars)
+            elif self._lies_in_whole_rows(buffer, lin, step, part is not None):
+                raw = self._load_column(buffer, lin, step, element)
+            else:
+                raw = self._gather(buffer, lin, element)
         return ev.from_memory(b, raw, dtype)
 
     def _load_vector(self, address: Value, type: str, reverse: bool = False) -> Value:
-        if self.mask is None or (self.moved_back and not self.predicated):
+        if self.mask is None or self._all_inside():
             return self.b.load(address, type)
         mask = self._reverse(self.mask) if reverse else self.mask
         return self.b.masked_load(address, mask, self.b.const(0, type))
@@ -412,6 +418,42 @@ class ExprWriter:
 
     def _twice(self, mask: Value) -> Value:
         return self.b.shuffle(mask, None, [k // 2 for k in range(2 * self.lanes)])
+
+    def _lies_in_whole_rows(
+        self, buffer: Buffer, lin: Index, step: int | None, parts: bool
+    ) -> bool:
+        """Whether the lanes' elements are a column of rows of `step` elements, all in `buffer`."""
+        if step not in (2, 3, 4) or (self.mask is not None and not self._all_inside()):
+            return False
+        size = math.prod(buffer.shape) * (2 if parts else 1)
+        return size % step == 0 and all([k % step == 0 for _, k in lin.terms])
+
+    def _all_inside(self) -> bool:
+        """Whether all lanes may be read, those that the mask excludes too."""
+        return self.moved_back and not self.predicated
+
+    def _load_column(self, buffer: Buffer, lin: Index, step: int, element: str) -> Value:
+        """One column of `lanes` rows of `step` elements (2, 3 or 4), which are read whole and kept
+        for their other columns: a gather takes as long as some twenty loads."""
+        column, lanes, type = lin.const % step, self.lanes, vector(element, self.lanes)
+        first = lin - column
+        key = ("rows", id(buffer), first, step)
+        rows = self.scopes.get(key)
+        if rows is None:
+            at, size = self.pointer(buffer, first), max(TYPES[element].bits, 8) // 8 * lanes
+            rows = [self.b.load(self.b.gep(at, k * size) if k else at, type) for k in range(step)]
+            self.scopes.put(key, rows, self.deps.index(lin) | ({buffer} & self.deps.written))
+        shuffle = self.b.shuffle
+        if step == 3:
+            places = [column + 3 * k for k in range(lanes)]
+            most = shuffle(rows[0], rows[1], [k if k < 2 * lanes else -1 for k in places])
+            last = [i if k < 2 * lanes else k - lanes for i, k in enumerate(places)]
+            return shuffle(most, rows[2], last)
+        while len(rows) > 1:
+            picked = range(column % 2, 2 * lanes, 2)
+            column //= 2
+            rows = [shuffle(x, y, picked) for x, y in zip(rows[::2], rows[1::2], strict=True)]
+        return rows[0]
 
     def _offsets(self, buffer: Buffer, lin: Index) -> tuple[Value, Value]:
         """(a scalar address, the lanes' element offsets from it)."""

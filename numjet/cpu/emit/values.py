@@ -9,7 +9,7 @@ is not in its register form.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -348,17 +348,26 @@ def _shift(b: Builder, name: str, bits: int, x: Value, y: Value) -> Value:
     return b.select(inside, shifted, b.const(0, x.type))
 
 
+_POWER_ROUNDS = 4  # exponents up to 15
+
+
 def _int_pow(b: Builder, signed: bool, x: Value, y: Value) -> Value:
     """Repeated squaring. A negative exponent gives 1/x rounded toward zero."""
     one = b.const(1, x.type)
-    with b.while_([one, x, y]) as loop:
-        result, base, left = loop.values
-        more = b.icmp("ne", left, 0)
-        loop.test(b.any(more) if TYPES[more.type].lanes else more)
+
+    def squared(state: Sequence[Value]) -> tuple[Value, Value, Value]:
+        result, base, left = state
         odd = b.icmp("ne", b.and_(left, 1), 0)
-        loop.yield_(
-            b.select(odd, b.mul(result, base), result), b.mul(base, base), b.lshr(left, 1)
-        )
+        return b.select(odd, b.mul(result, base), result), b.mul(base, base), b.lshr(left, 1)
+
+    # Exponents are small: so many rounds are done at once, and the loop is for what is left.
+    state = one, x, y
+    for _ in range(_POWER_ROUNDS):
+        state = squared(state)
+    with b.while_(state) as loop:
+        more = b.icmp("ne", loop.values[2], 0)
+        loop.test(b.any(more) if TYPES[more.type].lanes else more)
+        loop.yield_(*squared(loop.values))
     result = loop.results[0]
     if not signed:
         return result

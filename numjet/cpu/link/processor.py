@@ -94,6 +94,13 @@ def identity() -> bytes | None:
         loader.remove(base, len(code))
 
 
+@functools.cache
+def is_amd() -> bool:
+    """Whether AMD made this processor; False where nothing tells."""
+    known = identity()
+    return known is not None and known[8:12] == b"Auth"  # AuthenticAMD begins in leaf 0's ebx
+
+
 def _answers(ask_at: int, saved_at: int) -> bytes:
     ask = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(ask_at)
     answer = (ctypes.c_uint32 * 4)()

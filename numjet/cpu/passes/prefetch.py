@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from numjet.base.record import replace
 from numjet.cpu.host import CACHE_LINE
+from numjet.cpu.link import processor
 from numjet.cpu.loops.cost import cost
 from numjet.cpu.loops.index import Atom, Dyn, Index, LoopVar, atoms, clamp, stride
 from numjet.cpu.loops.ir import (
@@ -38,6 +39,16 @@ LARGE = 4 << 20
 # One page: 64 lines, about the latency of memory at the bandwidth of one core. Two pages ahead and
 # into the second-level cache plain sums gain 3 %, softmax loses 10 and variances 6.
 AHEAD = 4096
+
+
+def looks_ahead() -> bool:
+    """Whether loads along memory look ahead. On AMD's processors, whose prefetchers go on, they
+    wait for what they asked for: on one core of Zen 4 -x of 3,000,000 numbers takes 0.86 ms so and
+    0.59 else, of 16,000,000 x · y 4.8 and 4.2, where(k > 25, x, y) 8.2 and 7.1, x + y 5.4 and 5.0.
+    """
+    return not processor.is_amd()
+
+
 # A body of more instructions waits for them, not for memory.
 LIGHT = 60
 # Within rows that are apart, where at most an eighth of what is prefetched lies past the row's end.
@@ -194,6 +205,6 @@ def _distance(lin: Index, loop: For, around: Sequence[LoopVar], together: int, s
         if step is None or step < 0:
             return 0
         if step <= length * together:
-            return AHEAD  # the next round continues where this one ends
+            return AHEAD * looks_ahead()  # the next round continues where this one ends
         return WITHIN if length * size >= 8 * WITHIN else 0
-    return AHEAD
+    return AHEAD * looks_ahead()

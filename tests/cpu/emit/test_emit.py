@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
 from loop_harness import run, text
 
+import numjet as nj
 from numjet.cpu.builder.builder import Builder, Module
 from numjet.cpu.emit.tile import Tile
 from numjet.cpu.loops.build import ExprEmitter
@@ -352,3 +355,26 @@ def test_columns_of_tiles_claim_no_more_than_their_alignment():
     b.ret()
     text = module.text()
     assert text.count("align 4\n") == 7 and text.count("align 64\n") == 1, text
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_columns_of_short_rows_are_read_row_by_row(width, dtype):
+    x = (np.arange(width * 256) % 101).astype(dtype).reshape(-1, width)
+    compiled = nj.jit(lambda a: [2 * a[:, k] for k in range(width)]).lower(x).compile()
+    assert not re.search(r"masked.gather|insertelement <\d+ x i8>", compiled.as_text())
+    for k, column in enumerate(compiled(x)):
+        np.testing.assert_array_equal(column, 2 * x[:, k])
+
+
+def test_columns_that_reach_over_the_end_are_gathered():
+    x = np.arange(2 * 203 + 1, dtype=np.float32)
+    np.testing.assert_array_equal(nj.jit(lambda a: 2 * a[::2])(x), 2 * x[::2])
+    np.testing.assert_array_equal(nj.jit(lambda a: 2 * a[1::3])(x), 2 * x[1::3])
+
+
+def test_powers_of_integers_by_every_size_of_exponent():
+    x, y = np.meshgrid(np.arange(-5, 6, dtype=np.int32), np.arange(70, dtype=np.int32))
+    power = nj.jit(nj.numpy.power)
+    np.testing.assert_array_equal(power(x, y), x**y)
+    np.testing.assert_array_equal(power(x, -y)[1:, 6], [1] * 69)

@@ -25,10 +25,17 @@ from numjet.cpu.loops.ir import (
     Store,
     Update,
 )
+from numjet.cpu.passes import prefetch as module_of_prefetch
 from numjet.cpu.passes.prefetch import AHEAD, ROWS_BELOW, WITHIN, prefetch
 from numjet.tree_util import tree_leaves as leaves
 
 F32 = np.dtype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def looks_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on processors that gain by it, wherever the tests run."""
+    monkeypatch.setattr(module_of_prefetch, "looks_ahead", lambda: True)
 
 
 def sums(rows: int, columns: int, apart: int, kind: str = "vector") -> Kernel:
@@ -62,6 +69,12 @@ def test_how_far_loads_look_ahead(rows, columns, apart, kind, distance):
     if distance:
         assert text.count("call void @llvm.prefetch") == 4  # one a vector of the unrolled loop
         assert f"i64 {distance}" in text
+
+
+def test_processors_that_gain_nothing_look_ahead_within_rows_alone(monkeypatch):
+    monkeypatch.setattr(module_of_prefetch, "looks_ahead", lambda: False)
+    assert "ahead" not in prefetch(sums(8192, 256, 256)).notes
+    assert set(prefetch(sums(512, 4096, 65536)).notes["ahead"].values()) == {WITHIN}
 
 
 def test_a_body_that_computes_long_does_not_look_ahead():
