@@ -442,6 +442,8 @@ class JitFunction:
     """A function compiled for each signature it is called with. `__call__` is found in the object:
     at first the complete way, then code generated for the signatures that come again."""
 
+    # What it did is remembered by the function itself (`core.alike`).
+    traces_once = True
     # Libraries (chex) tell jitted functions by this word in the type's name.
     __qualname__ = "PjitFunction"
     __slots__ = ("__call__", "__dict__", "__weakref__")

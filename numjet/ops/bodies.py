@@ -8,16 +8,17 @@ rearrange jaxprs. What would break it: a cached jaxpr that depends on more than 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, tree
-from numjet.core import dtypes
+from numjet.core import alike, dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
-from numjet.core.memo import FunctionMemo
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
+from numjet.core.memo import FunctionMemo, Memo
 from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.remote import traced_for
 from numjet.core.shared import Flow, Shared
@@ -76,6 +77,7 @@ def stage_tree(
 
 
 _staged = FunctionMemo("functions of control flow", 1024)
+_alike = Memo("functions of control flow made anew", 256)
 
 
 def stage_once(
@@ -89,7 +91,8 @@ def stage_once(
     """The jaxpr of `fun(*args)`, the values of its constvars, and the output's structure.
 
     A function is traced once for the same avals, as under `jit`, as long as what it closes over are
-    no tracers and no references, and it asks `flows` nothing.
+    no tracers and no references, and it asks `flows` nothing. So are functions that a line makes
+    anew in each call, as long as all that they read is the same (`core.alike`).
     """
     known = None if use is None or config.check_tracer_leaks.value else _staged.entries(fun)
     try:
@@ -104,6 +107,11 @@ def stage_once(
         found = None if known is None else known.get(key)
     except TypeError:  # static parts of the arguments that do not hash
         found = known = None
+    form = None if known is None or found is not None else alike.form(fun)
+    if form is not None:
+        found = _alike.get((form.key, name, key), (None,))[0]
+        if found is not None:
+            known[key] = found  # type: ignore[index]
     if found is not None:
         Sharded.reads += found[1]  # whoever is being traced depends on the mesh, too
         Remote.asked += found[2]
@@ -119,8 +127,33 @@ def stage_once(
     if known is not None and use is not None and not (
         use.refs or use.fixed or asked or has_tracers(consts)
     ):
-        known[key] = made, Sharded.reads != reads, Remote.asked != platforms
+        entry = known[key] = made, Sharded.reads != reads, Remote.asked != platforms
+        if form is not None and _does_alike(jaxpr) and not _changed(fun, form):
+            whole = form.key, name, key
+            passing = [weakref.ref(x, lambda _: _alike.pop(whole, None)) for x in form.passing]
+            _alike[whole] = entry, form.kept, passing
     return made
+
+
+def _does_alike(jaxpr: Jaxpr) -> bool:
+    """Whether the functions that equations hold, such as callbacks, do what other ones of their
+    form do: not if they keep a list that another call has of its own."""
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            for x in value if type(value) in (tuple, list) else (value,):
+                if callable(x) and not isinstance(x, type):
+                    form = alike.form(x)
+                    if form is None or form.mutable:
+                        return False
+        if not all(map(_does_alike, subjaxprs(eqn.params))):
+            return False
+    return True
+
+
+def _changed(fun: Callable, form: alike.Form) -> bool:
+    """Whether a trace of `fun` changed a list or the like, as each trace has to do."""
+    now = alike.form(fun) if form.mutable else form
+    return now is None or now.key != form.key
 
 
 def check_carry(

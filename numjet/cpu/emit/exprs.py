@@ -3,8 +3,9 @@
 `ExprWriter` turns expressions into values of one function under construction, each once a block
 (`emit_scope`), scalars where nothing varies over the vector loop's lanes, vectors elsewhere. An
 access becomes, by its stride over the lanes, a vector load, a reversed one, a pair of interleaved
-parts, a column of rows that are read whole, a scalar, or a gather; its address is a chain of partial sums, outer loops first, so that
-inner loops add only what they change. `emit` derives from it and adds statements.
+parts, a column of rows that are read whole, a scalar, or a gather; its address is a chain of
+partial sums, outer loops first, so that inner loops add only what they change. `emit` derives from
+it and adds statements.
 What would break it: a vector loop whose variable does not step in multiples of its lanes.
 """
 
@@ -387,7 +388,7 @@ class ExprWriter:
             tile = None if self.predicated else self.scopes.get(("tile", id(buffer), lin))
             if tile:
                 raw = tile.get(b, self.vars)
-            elif self._lies_in_whole_rows(buffer, lin, step, part is not None):
+            elif step in (2, 3, 4) and self._lies_in_rows(buffer, lin, step, part is not None):
                 raw = self._load_column(buffer, lin, step, element)
             else:
                 raw = self._gather(buffer, lin, element)
@@ -419,22 +420,20 @@ class ExprWriter:
     def _twice(self, mask: Value) -> Value:
         return self.b.shuffle(mask, None, [k // 2 for k in range(2 * self.lanes)])
 
-    def _lies_in_whole_rows(
-        self, buffer: Buffer, lin: Index, step: int | None, parts: bool
-    ) -> bool:
-        """Whether the lanes' elements are a column of rows of `step` elements, all in `buffer`."""
-        if step not in (2, 3, 4) or (self.mask is not None and not self._all_inside()):
+    def _lies_in_rows(self, buffer: Buffer, lin: Index, width: int, parts: bool) -> bool:
+        """Whether the lanes' elements are a column of rows of `width`, all of them in `buffer`."""
+        if self.mask is not None and not self._all_inside():
             return False
         size = math.prod(buffer.shape) * (2 if parts else 1)
-        return size % step == 0 and all([k % step == 0 for _, k in lin.terms])
+        return size % width == 0 and all([k % width == 0 for _, k in lin.terms])
 
     def _all_inside(self) -> bool:
         """Whether all lanes may be read, those that the mask excludes too."""
         return self.moved_back and not self.predicated
 
     def _load_column(self, buffer: Buffer, lin: Index, step: int, element: str) -> Value:
-        """One column of `lanes` rows of `step` elements (2, 3 or 4), which are read whole and kept
-        for their other columns: a gather takes as long as some twenty loads."""
+        """One column of as many rows of `step` elements (2, 3 or 4) as there are lanes. They are
+        read whole and kept for their other columns: a gather takes as long as some twenty loads."""
         column, lanes, type = lin.const % step, self.lanes, vector(element, self.lanes)
         first = lin - column
         key = ("rows", id(buffer), first, step)
