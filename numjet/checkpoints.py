@@ -64,8 +64,7 @@ def latest(folder: str | os.PathLike) -> int | None:
     7
     """
     found = steps(folder) if Cluster.index == 0 else []
-    value = found[-1] if found else None
-    return value if Cluster.transport is None else Cluster.transport.objects(value)[0]
+    return _first(found[-1] if found else None)
 
 
 def save(folder: str | os.PathLike, state: Any, step: int, *, keep: int | None = 3) -> Path:

@@ -21,7 +21,7 @@ from numjet.api.flat import (
     check_callable,
     close_over,
     described,
-    leaf_path,
+    leaf_name,
     name_of,
     wraps,
 )
@@ -96,7 +96,7 @@ def _check_tangent(
 ) -> Any:
     want, got = aval.tangent(), t.aval
     if want.shape != got.shape or want.dtype != got.dtype:
-        path = leaf_path(in_tree, i)
+        path = leaf_name(in_tree, i)
         where = f"at tangents{path} expected {want.str_short()}, got {got.str_short()}"
         if linear:
             raise ValueError(
@@ -292,12 +292,12 @@ def check_input(
         if not dtypes.is_complex(dtype):
             raise TypeError(
                 f"{what} with holomorphic=True requires inputs with complex dtype, but "
-                f"argument{leaf_path(in_tree, i)} of {name} is {aval.str_short()}. Convert it with "
+                f"argument{leaf_name(in_tree, i)} of {name} is {aval.str_short()}. Convert it with "
                 ".astype(complex), or drop holomorphic."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
         raise TypeError(
-            f"{what} requires real- or complex-valued inputs, but argument{leaf_path(in_tree, i)} "
+            f"{what} requires real- or complex-valued inputs, but argument{leaf_name(in_tree, i)} "
             f"of {name} is {aval.str_short()}. Pass a float, choose other argnums, or "
             "allow_int=True for float0 gradients."
         )

@@ -126,10 +126,9 @@ class Flat:
         return tree.tree_unflatten(treedef, [next(given) if a else next(other) for a in arrays])
 
 
-def leaf_path(treedef: Any, i: int) -> str:
+def leaf_name(treedef: Any, i: int) -> str:
     """Where leaf `i` of a structure is, as text."""
-    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    return tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
+    return tree.keystr(tree.leaf_path(treedef, i))
 
 
 def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from numjet.api.flat import (
     check_callable,
     close_over,
     described,
-    leaf_path,
+    leaf_name,
     name_of,
     wraps,
 )
@@ -212,7 +212,7 @@ def _check_jacfwd_input(
         check_input("jacfwd", name, in_tree, i, aval, True, False)
     elif not dtypes.is_floating(aval.dtype):
         raise TypeError(
-            f"jacfwd requires real-valued inputs, but argument{leaf_path(in_tree, i)} of {name} is "
+            f"jacfwd requires real-valued inputs, but argument{leaf_name(in_tree, i)} of {name} is "
             f"{aval.str_short()}. "
             "Pass a float, or holomorphic=True for a holomorphic function of complex inputs."
         )

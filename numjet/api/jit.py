@@ -559,8 +559,7 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
     try:
         return as_array(x)
     except TypeError:
-        marked = tree.tree_unflatten(structure, range(structure.num_leaves))
-        path = tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])
+        path = tree.keystr(tree.leaf_path(structure, i))
         raise TypeError(
             f"function {name} traced for jit returned a value of type {type(x)}, which is not a "
             f"valid JAX type: output{path} is {x!r}. Return arrays, scalars and pytrees of them."

@@ -112,8 +112,7 @@ def vmap(
             """Which result number `i` is, in words."""
             if places[i] is not None:
                 return ""
-            marked = tree.tree_unflatten(out_tree, range(len(outs)))
-            return f"at vmap out_axes{tree.keystr(tree.tree_flatten_with_path(marked)[0][i][0])}"
+            return f"at vmap out_axes{tree.keystr(tree.leaf_path(out_tree, i))}"
 
         if type(out_axes) is int:
             places = [out_axes] * len(outs)
@@ -215,8 +214,7 @@ def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
 
 
 def _leaf_name(in_tree: Any, i: int) -> str:
-    marked = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
-    path = tree.tree_flatten_with_path(marked)[0][i][0]
+    path = tree.leaf_path(in_tree, i)
     which, rest = path[0], path[1:]
     head = "args" if getattr(which, "idx", 0) == 0 else "kwargs"
     return head + tree.keystr(rest)
@@ -256,8 +254,7 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
 
 def _argument(fun: Callable, in_tree: Any, i: int) -> str:
     """Leaf `i` of (args, kwargs) by the name that the function gives it."""
-    marked = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
-    path = tree.tree_flatten_with_path(marked)[0][i][0]
+    path = tree.leaf_path(in_tree, i)
     try:
         names = list(inspect.signature(fun).parameters)
     except (ValueError, TypeError):

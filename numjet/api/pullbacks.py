@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.flat import Flat, array_leaves, check_callable, leaf_path
+from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
@@ -120,7 +120,7 @@ class VJP:
             have, want = as_array(x), self.in_avals[i]
             if have.shape != want.shape:
                 raise ValueError(
-                    f"vjp: args_res{leaf_path(self.in_tree, i)} must be an array of type "
+                    f"vjp: args_res{leaf_name(self.in_tree, i)} must be an array of type "
                     f"{want.str_short()}, which the backward pass needs, got {x!r}."
                 )
             kept[k] = convert(have, want.dtype, want.weak_type)
@@ -269,7 +269,7 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
             f"{got.str_short()}, but expected {want.str_short()} because the corresponding output "
             f"of the differentiated function had JAX type {aval.str_short()} "
-            f"(cotangent{leaf_path(out_tree, i)})."
+            f"(cotangent{leaf_name(out_tree, i)})."
         )
     return Zero(want) if want.dtype == dtypes.float0 else ct
 
@@ -342,7 +342,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
                 want.dtype != ct.aval.dtype and not ct.aval.weak_type
             ):
                 raise TypeError(
-                    f"linear_transpose: cotangent{leaf_path(out_tree, i)} must be "
+                    f"linear_transpose: cotangent{leaf_name(out_tree, i)} must be "
                     f"{want.str_short()}, got "
                     f"{ct.aval.str_short()}."
                 )

@@ -21,6 +21,7 @@ from .tree_paths import (
     flatten_axes,
     flatten_with_path,
     keystr,
+    leaf_path,
     prefix_errors,
     structure_difference,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
     "all_leaves", "broadcast_prefix", "build_tree", "difference_text", "equality_errors",
     "flatten_axes", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr",
+    "leaf_path",
     "prefix_errors", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
     "register_pytree_with_keys", "register_pytree_with_keys_class", "register_static",
     "static_field", "structure_difference", "tree_all", "tree_broadcast", "tree_flatten",

@@ -76,6 +76,11 @@ def flatten_with_path(
     return out, treedef
 
 
+def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:
+    """The way to leaf `i` of a structure."""
+    return flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))[0][i][0]
+
+
 # -- prefixes -----------------------------------------------------------------------------------
 
 def _broadcast(prefix: Any, treedef: PyTreeDef, is_leaf: Callable[[Any], bool] | None,

@@ -313,6 +313,11 @@ def _bare(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(constvars=consts, invars=ins, outvars=outs, eqns=eqns)
 
 
+def unclosed(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, Sequence[Any]]:
+    """A jaxpr and the values of its constants, of which one that is not closed has none."""
+    return (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, ())
+
+
 def subjaxprs(params: dict) -> Iterable[Jaxpr]:
     """Every jaxpr that stands in an equation's params."""
     for value in params.values():

@@ -120,6 +120,14 @@ def symbol_address(name: str, library: ctypes.CDLL | None = None) -> int | None:
         return None
 
 
+def python_function(name: str) -> int:
+    """Address of a function of the interpreter. Raises AttributeError where there is none."""
+    address = symbol_address(name, ctypes.pythonapi)
+    if address is None:
+        raise AttributeError(f"this interpreter has no function {name}")
+    return address
+
+
 def futex_number() -> int | None:
     """The number of Linux's futex system call, from each architecture's <asm/unistd.h>."""
     return {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}.get(machine())

@@ -215,13 +215,19 @@ def _process(self: Any, primitive: Primitive, args: tuple, params: dict) -> Any:
         return self.process_primitive(*in_jax_terms(primitive, args, params))
 
 
-def _hand_jvp(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    consts, operands = _split_consts(args, params)
-    call, rule, symbolic = params["call_jaxpr"], params["jvp"], params["symbolic_zeros"]
+def _called(trace: Any, call: Any, consts: Sequence[Any]) -> Callable:
+    """The function with rules itself, of the operands behind its constants."""
 
     def fun(*xs: Any) -> list[Any]:
         with _where_theirs(trace, xs):
             return run_call(call, [*consts, *xs])
+
+    return fun
+
+
+def _hand_jvp(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    consts, operands = _split_consts(args, params)
+    call, rule, symbolic = params["call_jaxpr"], params["jvp"], params["symbolic_zeros"]
 
     def jvp(*xs: Any) -> list[Any]:
         n = len(xs) // 2
@@ -230,7 +236,11 @@ def _hand_jvp(trace: Any, args: Sequence[Any], params: dict) -> Any:
         return [*outs, *[_outer_zero(t) if symbolic else instantiate(t) for t in out_tangents]]
 
     return trace.process_custom_jvp_call(
-        custom_jvp_p, wrap_init(fun), wrap_init(jvp), operands, symbolic_zeros=symbolic
+        custom_jvp_p,
+        wrap_init(_called(trace, call, consts)),
+        wrap_init(jvp),
+        operands,
+        symbolic_zeros=symbolic,
     )
 
 
@@ -238,10 +248,6 @@ def _hand_vjp(trace: Any, args: Sequence[Any], params: dict) -> Any:
     consts, operands = _split_consts(args, params)
     call, fwd, bwd = params["call_jaxpr"], params["fwd"], params["bwd"]
     count: list[int] = []
-
-    def fun(*xs: Any) -> list[Any]:
-        with _where_theirs(trace, xs):
-            return run_call(call, [*consts, *xs])
 
     def forward(*xs: Any) -> list[Any]:
         # A value and whether it is differentiated, in turns.
@@ -255,7 +261,7 @@ def _hand_vjp(trace: Any, args: Sequence[Any], params: dict) -> Any:
 
     return trace.process_custom_vjp_call(
         custom_vjp_p,
-        wrap_init(fun),
+        wrap_init(_called(trace, call, consts)),
         wrap_init(forward),
         backward,
         operands,

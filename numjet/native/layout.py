@@ -19,6 +19,7 @@ from numjet.base.slots import slot
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.cpu.builder.records import Pointer, Record, place_fields, words
+from numjet.cpu.host import python_function
 from numjet.native import objects
 from numjet.native.objects import Dict, Float, List, NdArray, Object, Sized, Tuple
 
@@ -158,9 +159,7 @@ def context_of(record: type[Record], known: dict[str, int]) -> np.ndarray:
 
     Raises AttributeError where the interpreter does not have one of them.
     """
-    return np.array([known[name] if name in known else _function(name) for name in words(record)],
-                    np.uint64)  # fmt: skip
-
-
-def _function(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+    return np.array(
+        [known[name] if name in known else python_function(name) for name in words(record)],
+        np.uint64,
+    )

@@ -255,13 +255,18 @@ def _root(x: Any, dtype: Any) -> Any:
     return np.sqrt(np.asarray(x, dtype)).astype(dtype)[()]
 
 
+def _turned(key: Any, radius: Any) -> Any:
+    """Complex numbers of these absolute values, in every direction alike."""
+    angle = multiply(random.uniform(key, radius.shape, radius.dtype), 2 * math.pi)
+    return lax.complex(multiply(radius, lax.cos(angle)), multiply(radius, lax.sin(angle)))
+
+
 def _complex_uniform(key: Any, shape: tuple, dtype: Any) -> Any:
     """Uniform in a disk, of variance 1."""
     real = dtypes.real_of(dtype)
     first, second = random.split(key)
     radius = lax.sqrt(multiply(random.uniform(first, shape, real), 2))
-    angle = multiply(random.uniform(second, shape, real), 2 * math.pi)
-    return lax.complex(multiply(radius, lax.cos(angle)), multiply(radius, lax.sin(angle)))
+    return _turned(second, radius)
 
 
 def _complex_truncated(key: Any, shape: tuple, dtype: Any, upper: float) -> Any:
@@ -270,8 +275,7 @@ def _complex_truncated(key: Any, shape: tuple, dtype: Any, upper: float) -> Any:
     first, second = random.split(key)
     t = multiply(1 - math.exp(-(upper**2)), random.uniform(first, shape, real))
     radius = lax.sqrt(lax.neg(lax.log1p(lax.neg(t))))
-    angle = multiply(random.uniform(second, shape, real), 2 * math.pi)
-    return lax.complex(multiply(radius, lax.cos(angle)), multiply(radius, lax.sin(angle)))
+    return _turned(second, radius)
 
 
 # The names of a layer's weights, by where their variance was derived.

@@ -173,7 +173,7 @@ def check_carry(
         )
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
         if w.shape != g.shape or w.dtype != g.dtype or w.placed != g.placed:
-            path = tree.keystr(leaf_path(want_tree, i))
+            path = tree.keystr(tree.leaf_path(want_tree, i))
             raise TypeError(
                 f"{what} body function carry input and carry output must have equal types, but "
                 f"they differ:\n\nThe input carry component carry{path} has type {w.str_short()} "
@@ -182,11 +182,6 @@ def check_carry(
                 "function so that all output types match the corresponding input types: convert "
                 "with .astype(), or give the initial value the dtype of the result."
             )
-
-
-def leaf_path(treedef: Any, i: int) -> Any:
-    marked = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    return tree.tree_flatten_with_path(marked)[0][i][0]
 
 
 def strengthen(avals: Sequence[ShapedArray], out: Sequence[ShapedArray]) -> list[ShapedArray]:

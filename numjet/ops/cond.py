@@ -21,7 +21,7 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.bodies import flatten_values, leaf_path, name_of, stage_once
+from numjet.ops.bodies import flatten_values, name_of, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.shape import select_n
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
@@ -458,7 +458,7 @@ def _join_outputs(
         first = strong[0] if strong else group[0]
         for i, a in enumerate(group):
             if (a.shape, a.dtype, a.placed) != (first.shape, first.dtype, first.placed):
-                path = tree.keystr(leaf_path(trees[0], leaf))
+                path = tree.keystr(tree.leaf_path(trees[0], leaf))
                 raise TypeError(
                     f"{what} branches must have equal output types: output{path} is "
                     f"{a.str_short()} in branch {i} ({name_of(branches[i])}) and "

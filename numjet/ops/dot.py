@@ -191,6 +191,19 @@ def _refuse_keys(lhs: ShapedArray, rhs: ShapedArray) -> None:
             )
 
 
+def product_dtypes(lhs: np.dtype, rhs: np.dtype, preferred: Any) -> tuple[np.dtype, np.dtype]:
+    """The dtype of a product of operands of these, and that in which it is formed and summed."""
+    dtype = lhs if lhs == rhs else dtypes.join((lhs, False), (rhs, False))[0]
+    out = work = dtype if preferred is None else preferred
+    if dtypes.is_complex(dtype) and not dtypes.is_complex(work):
+        work = dtype
+    if dtypes.is_floating(work) and work.itemsize <= 2:
+        work = dtypes.float32
+    if dtypes.is_floating(dtype) and not dtypes.is_inexact(work):
+        work = dtypes.float32 if dtype.itemsize <= 2 else dtype
+    return np.dtype(out), np.dtype(work)
+
+
 def _reference(
     lhs: np.ndarray,
     rhs: np.ndarray,
@@ -200,19 +213,7 @@ def _reference(
     preferred_element_type: Any,
 ) -> np.ndarray:
     (lc, rc), (lb, rb) = dimension_numbers
-    dtype = (
-        lhs.dtype
-        if lhs.dtype == rhs.dtype
-        else dtypes.join((lhs.dtype, False), (rhs.dtype, False))[0]
-    )
-    out_dtype = dtype if preferred_element_type is None else preferred_element_type
-    work = out_dtype if preferred_element_type is not None else dtype
-    if dtypes.is_complex(dtype) and not dtypes.is_complex(work):
-        work = dtype
-    if dtypes.is_floating(work) and work.itemsize <= 2:
-        work = dtypes.float32
-    if dtypes.is_floating(dtype) and not dtypes.is_inexact(work):
-        work = dtypes.float32 if dtype.itemsize <= 2 else dtype
+    out_dtype, work = product_dtypes(lhs.dtype, rhs.dtype, preferred_element_type)
     if lhs.dtype != work:
         lhs = lhs.astype(work)
     if rhs.dtype != work:

@@ -16,10 +16,9 @@ from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.arithmetic import add, clamp, sub
 from numjet.ops.collective import all_gather, all_to_all, axis_size, varied
 from numjet.ops.composed import composed
-from numjet.ops.gather import gather
-from numjet.ops.indexing import GatherDimensionNumbers
+from numjet.ops.groups import rows_at
 from numjet.ops.logic import bitwise_and, ge, lt
-from numjet.ops.shape import expand_dims, iota, select_n
+from numjet.ops.shape import iota, select_n
 from numjet.ops.slicing import index_in_dim
 from numjet.transforms.batch import axis_env as named_axes
 from numjet.transforms.varying import manual_type, unknown, varies
@@ -126,14 +125,6 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     _no_channels("precv")
 
 
-def _rows(operand: Any, places: Any) -> Any:
-    """Rows of `operand` at `places`, which lie inside."""
-    rest = operand.aval.shape[1:]
-    numbers = GatherDimensionNumbers(tuple(range(1, len(rest) + 1)), (0,), (0,))
-    return gather(operand, expand_dims(places, (1,)), numbers, (1, *rest),
-                  mode="promise_in_bounds")
-
-
 def _ragged(operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any,
             recv_sizes: Any, *, axis_name: Any, axis_index_groups: Any) -> Any:
     places = (input_offsets, output_offsets, recv_sizes)
@@ -151,7 +142,7 @@ def _ragged(operand: Any, output: Any, input_offsets: Any, send_sizes: Any, outp
                                for p in (begins, targets, places[2]))
         offset = sub(rows, target)
         mine = bitwise_and(ge(offset, np.int32(0)), lt(offset, size))
-        found = _rows(index_in_dim(everyone, i // each, 0, False),
+        found = rows_at(index_in_dim(everyone, i // each, 0, False),
                       clamp(np.int32(0), add(begin, offset), last))
         output = select_n(broadcast_in_dim(mine, output.aval.shape, (0,)), output, found)
     return output

@@ -39,7 +39,7 @@ def _table(rows: Sequence[Any], here: Any) -> Any:
     return dynamic_index_in_dim(as_array(np.asarray(rows, np.int32)), here, 0, keepdims=False)
 
 
-def _rows(values: Any, places: Any) -> Any:
+def rows_at(values: Any, places: Any) -> Any:
     """Rows of `values` at `places`, which lie inside."""
     rest = values.aval.shape[1:]
     numbers = GatherDimensionNumbers(tuple(range(1, len(rest) + 1)), (0,), (0,))
@@ -72,7 +72,7 @@ def collective(
         everyone = gather(leaf)
         if name in ("psum", "pmean", "pmax", "pmin"):
             return _reduced(name, everyone, group_of, here, size)
-        members = _rows(everyone, _table([group_of[i] for i in range(size)], here))
+        members = rows_at(everyone, _table([group_of[i] for i in range(size)], here))
         place = _table([group_of[i].index(i) for i in range(size)], here)
         shaped: Any = _SHAPED[name]
         return shaped(leaf, members, place, **options)

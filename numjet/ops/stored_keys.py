@@ -27,7 +27,7 @@ from numjet.core.trace import set_trace
 from numjet.ops.reduce import reduce_and_p, reduce_or_p
 from numjet.ops.shape import reshape
 from numjet.transforms.batch import Axis
-from numjet.transforms.stage import StageTrace, hoist_consts, stage_closed
+from numjet.transforms.stage import StageTrace, hoist_consts, stage_expansion
 
 # What makes keys of words, and words of keys.
 _WORDS = ("random_wrap_words", "random_unwrap_words")
@@ -119,7 +119,7 @@ class Storage:
             elif any([has_words(a) for a in (*avals, *results)]):
                 if type(eqn.primitive.loops) is Expand and eqn.primitive.name not in _WORDS:
                     # What it is made of draws from keys.
-                    closed = _staged(eqn.primitive.loops, eqn.params, tuple(avals))
+                    closed = stage_expansion(eqn.primitive.loops, eqn.params, tuple(avals))
                     held = [self.value(x) for x in closed.consts]
                     outs = self._run(trace, closed.jaxpr, held, values)
                 else:
@@ -179,16 +179,6 @@ class _Called:
             return value
         found = np.asarray(getattr(value, "_value", value)).astype(dtypes.physical(aval.dtype))
         return viewed(found, stored)
-
-
-def _staged(rule: Expand, params: dict, avals: tuple) -> ClosedJaxpr:
-    """The jaxpr of `rule.fn` on operands of these avals."""
-
-    def run(*args: Any) -> list:
-        out = rule.fn(*args, **params)
-        return list(out) if isinstance(out, tuple | list) else [out]
-
-    return stage_closed(run, avals)
 
 
 def _last(name: str, x: Any, at: int | None, aval: Any, words: int) -> Any:

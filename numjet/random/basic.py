@@ -37,7 +37,7 @@ from numjet.ops.logic import (
     lt,
     shift_right_logical,
 )
-from numjet.ops.reduce import argmax
+from numjet.ops.reduce import argmax, reduce_or
 from numjet.ops.shape import expand_dims, iota, reshape, select_n
 from numjet.ops.slicing import index_in_dim, slice_in_dim
 from numjet.ops.sort import sort, top_k
@@ -83,6 +83,11 @@ def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
             f"to the shape {shape} asked for."
         )
     return shape
+
+
+def any_of(x: Any) -> Any:
+    """Whether any element is true, of an array of any rank."""
+    return reduce_or(x, tuple(range(x.ndim))) if x.ndim else x
 
 
 def as_float(x: Any, dtype: Any) -> Any:

@@ -17,21 +17,16 @@ from numjet.core import dtypes
 from numjet.core.structural import convert, full, scalar, transpose
 from numjet.ops.cumulative import cumsum
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, le, lt
-from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import scan
 from numjet.ops.shape import copy, expand_dims, select_n
 from numjet.ops.transcendental import log, log1p, sqrt
 from numjet.ops.while_loop import while_loop
-from numjet.random.basic import as_float, broadcast_to, float_dtype, result_shape, unit
+from numjet.random.basic import any_of, as_float, broadcast_to, float_dtype, result_shape, unit
 from numjet.random.keys import single_key, split_many, split_two
 from numjet.random.streams import random_split
 
 # From so many expected successes (or failures, if fewer) on transformed rejection is valid.
 WAITING_BELOW = 10
-
-
-def _any(x: Any) -> Any:
-    return reduce_or(x, tuple(range(x.ndim))) if x.ndim else x
 
 
 def _by_waiting(key: Any, n: Any, p: Any, dtype: Any) -> Any:
@@ -46,7 +41,7 @@ def _by_waiting(key: Any, n: Any, p: Any, dtype: Any) -> Any:
         waited = waited + floor(log(unit(now, shape, dtype)) / log_q) + one
         return key, waited, select_n(le(waited, n), count, count + one)
 
-    return while_loop(lambda s: _any(le(s[1], n)), step, (key, zero, zero))[2]
+    return while_loop(lambda s: any_of(le(s[1], n)), step, (key, zero, zero))[2]
 
 
 def _stirling(k: Any, dtype: Any) -> Any:
@@ -93,7 +88,7 @@ def _by_rejection(key: Any, n: Any, p: Any, dtype: Any) -> Any:
         return key, select_n(accept, out, k), bitwise_or(accepted, accept)
 
     start = (key, full(shape, 0, dtype), full(shape, False, dtypes.bool_))
-    return while_loop(lambda s: _any(bitwise_not(s[2])), step, start)[1]
+    return while_loop(lambda s: any_of(bitwise_not(s[2])), step, start)[1]
 
 
 def _counts(key: Any, n: Any, p: Any, dtype: Any) -> Any:

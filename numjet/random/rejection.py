@@ -23,7 +23,7 @@ from numjet.ops import arithmetic as ar
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.families import align_batched
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, gt, le, lt, ne
-from numjet.ops.reduce import reduce_max, reduce_or
+from numjet.ops.reduce import reduce_max
 from numjet.ops.scan_functions import map
 from numjet.ops.shape import copy, expand_dims, reshape, select_n
 from numjet.ops.slicing import index_in_dim
@@ -31,6 +31,7 @@ from numjet.ops.special import lgamma, random_gamma_grad
 from numjet.ops.transcendental import exp, log, pow, sqrt
 from numjet.ops.while_loop import while_loop
 from numjet.random.basic import (
+    any_of,
     as_float,
     broadcast_to,
     float_dtype,
@@ -47,10 +48,6 @@ from numjet.random.streams import is_threefry, random_split
 SQUEEZE = 0.0331
 # From this mean on transformed rejection is valid (Hörmann).
 POISSON_KNUTH_BELOW = 10
-
-
-def _any(x: Any) -> Any:
-    return reduce_or(x, tuple(range(x.ndim))) if x.ndim else x
 
 
 def _split_each(keys: Any, count: int) -> list[Any]:
@@ -119,7 +116,7 @@ def _gamma_together(keys: Any, alpha: Any, *, log_space: bool) -> Any:
         bad = rejected(x, v, u)
         next_keys, x_keys, u_keys = _split_each(keys, 3)
         _, new_x, new_v = while_loop(
-            lambda s: _any(le(s[2], const(0))), draw, (x_keys, const(0), const(-1))
+            lambda s: any_of(le(s[2], const(0))), draw, (x_keys, const(0), const(-1))
         )
         new_u = unit(u_keys, (), dtype)
         return (
@@ -129,7 +126,8 @@ def _gamma_together(keys: Any, alpha: Any, *, log_space: bool) -> Any:
             select_n(bad, u, new_u),
         )
 
-    _, _, v, _ = while_loop(lambda s: _any(rejected(*s[1:])), step, (keys, const(0), one, const(2)))
+    start = (keys, const(0), one, const(2))
+    _, _, v, _ = while_loop(lambda s: any_of(rejected(*s[1:])), step, start)
     uniform = ar.sub(one, unit(boost_keys, (), dtype))
     if log_space:
         boost = select_n(large, ar.div(log(uniform), alpha), const(0))
@@ -316,9 +314,8 @@ def _poisson_knuth(key: Any, rate: Any, shape: tuple, dtype: Any, most: int) -> 
         )
 
     state = (scalar(0, dtypes.int32), full(shape, -1, dtype), key, full(shape, 0, dtypes.float32))
-    return while_loop(
-        lambda s: bitwise_and(_any(going(s[3])), lt(s[0], scalar(most, dtypes.int32))), step, state
-    )[1]
+    few = lambda s: lt(s[0], scalar(most, dtypes.int32))  # noqa: E731
+    return while_loop(lambda s: bitwise_and(any_of(going(s[3])), few(s)), step, state)[1]
 
 
 def _poisson_rejection(key: Any, rate: Any, shape: tuple, dtype: Any, most: int) -> Any:
@@ -356,7 +353,7 @@ def _poisson_rejection(key: Any, rate: Any, shape: tuple, dtype: Any, most: int)
 
     state = (scalar(0, dtypes.int32), full(shape, -1, dtype), full(shape, False, dtypes.bool_), key)
     return while_loop(
-        lambda s: bitwise_and(_any(bitwise_not(s[2])), lt(s[0], scalar(most, dtypes.int32))),
+        lambda s: bitwise_and(any_of(bitwise_not(s[2])), lt(s[0], scalar(most, dtypes.int32))),
         step,
         state,
     )[1]

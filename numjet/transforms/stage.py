@@ -19,6 +19,7 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
+from numjet.core.lowering import Expand
 from numjet.core.names import current_names, name_equations, names_set
 from numjet.core.primitive import Primitive
 from numjet.core.refs import Cell, Ref, RefUse, read_under
@@ -311,6 +312,18 @@ def stage_closed(fun: Callable, in_avals: Sequence[ShapedArray], fun_name: str =
     """`stage`, with the constants attached."""
     jaxpr, consts = stage(fun, in_avals, fun_name)
     return ClosedJaxpr(jaxpr, consts)
+
+
+def stage_expansion(
+    rule: Expand, params: dict[str, Any], avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
+    """The jaxpr of an operation that is lowered to others, on operands of these avals."""
+
+    def run(*args: Any) -> list[Any]:
+        out = rule.fn(*args, **params)
+        return list(out) if isinstance(out, tuple | list) else [out]
+
+    return stage_closed(run, avals)
 
 
 def hoist_consts(jaxpr: Jaxpr) -> ClosedJaxpr:

@@ -143,20 +143,27 @@ def _householder(a: Any, pivoting: bool = False) -> tuple[Any, Any, Any]:
     return fori_loop(0, size, step, (a, taus, order))
 
 
-def _product(a: Any, taus: Any, columns: int) -> Any:
-    """The first columns of H_0 H_1 ... of reflections stored as `_householder` leaves them."""
+def _reflected(a: Any, taus: Any, c: Any, adjoint: bool) -> Any:
+    """Q c, or Q' c, for the product Q of reflections stored as `_householder` leaves them."""
     count, m, _ = a.shape
     size = taus.shape[1]
 
-    def step(i: Any, q: Any) -> Any:
-        k = size - 1 - i
+    def step(i: Any, x: Any) -> Any:
+        k = i if adjoint else size - 1 - i
         rows = places((count, m), 1)
         v = where(rows == k, full((), 1, a.dtype),
                    where(rows > k, column_of(a, k), zeros(a, ())))
         tau = column_of(taus[:, None, :], k)
-        return q - (tau * v)[:, :, None] * (v.conj()[:, None, :] @ q)
+        tau = tau.conj() if adjoint else tau
+        return x - (tau * v)[:, :, None] * (v.conj()[:, None, :] @ x)
 
-    return fori_loop(0, size, step, eye(a, count, m, columns))
+    return fori_loop(0, size, step, c)
+
+
+def _product(a: Any, taus: Any, columns: int) -> Any:
+    """The first columns of H_0 H_1 ... of reflections stored as `_householder` leaves them."""
+    count, m, _ = a.shape
+    return _reflected(a, taus, eye(a, count, m, columns), False)
 
 
 def householder_product(a: Any, taus: Any) -> Any:
@@ -178,19 +185,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
         turned = c.swapaxes(-1, -2).conj()
         return ormqr(a, taus, turned, left=True, transpose=not transpose).swapaxes(-1, -2).conj()
     (a, _), (taus, _), (flat, _) = flattened(a), flattened(taus, 1), flattened(c)
-    count, m, _ = a.shape
-    size = taus.shape[1]
-
-    def step(i: Any, x: Any) -> Any:
-        k = i if transpose else size - 1 - i
-        rows = places((count, m), 1)
-        v = where(rows == k, full((), 1, a.dtype),
-                   where(rows > k, column_of(a, k), zeros(a, ())))
-        tau = column_of(taus[:, None, :], k)
-        tau = tau.conj() if transpose else tau
-        return x - (tau * v)[:, :, None] * (v.conj()[:, None, :] @ x)
-
-    return reshape(fori_loop(0, size, step, flat), c.shape)
+    return reshape(_reflected(a, taus, flat, transpose), c.shape)
 
 
 def tridiagonal_solve(low: Any, diagonal: Any, high: Any, b: Any, **_: Any) -> Any:

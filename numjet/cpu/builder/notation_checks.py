@@ -11,6 +11,7 @@ import ast
 import ctypes
 from typing import Any
 
+from numjet.cpu import host
 from numjet.cpu.builder.builder import Value
 from numjet.cpu.builder.records import layout_of
 
@@ -86,7 +87,8 @@ class Checks:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if not name.startswith("Py") or name in ("PyErr_Clear", "PyErr_Occurred", *_UNCHECKED):
             return
-        occurred = b.put(("call", "ptr", baked(_python("PyErr_Occurred")), (), (), ""), "ptr")
+        asked = baked(host.python_function("PyErr_Occurred"))
+        occurred = b.put(("call", "ptr", asked, (), (), ""), "ptr")
         fine = b.icmp("eq", occurred, 0)
         if made.type is not None and made.content.type in ("ptr", "i64"):
             failed = 0 if made.content.type == "ptr" else -1
@@ -102,10 +104,6 @@ _UNCHECKED = ("Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThre
 def baked(address: int) -> str:
     """An address of this process in LLVM IR."""
     return f"inttoptr (i64 {address} to ptr)"
-
-
-def _python(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 def _c_function(name: str) -> int:

@@ -5,15 +5,13 @@ Used by `graph.flatten` and `graph.storage`. Remembered by primitive, params and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr
-from numjet.core.lowering import Expand
 from numjet.core.memo import Memo
 from numjet.cpu.graph.nodes import Node
-from numjet.transforms.stage import stage_closed
+from numjet.transforms.stage import stage_expansion
 
 _known: dict[Any, ClosedJaxpr] = Memo("expanded operations", 512)
 
@@ -25,17 +23,7 @@ def trace(node: Node) -> ClosedJaxpr:
         key = (node.primitive, tuple(sorted(node.params.items())), avals)
         found = _known.get(key)
     except TypeError:  # unhashable or unordered params: traced each time
-        return staged(node.rule, node.params, avals)
+        return stage_expansion(node.rule, node.params, avals)
     if found is None:
-        found = _known[key] = staged(node.rule, node.params, avals)
+        found = _known[key] = stage_expansion(node.rule, node.params, avals)
     return found
-
-
-def staged(rule: Expand, params: dict, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The jaxpr of `rule.fn` on operands of these avals."""
-
-    def run(*args: Any) -> list:
-        out = rule.fn(*args, **params)
-        return list(out) if isinstance(out, tuple | list) else [out]
-
-    return stage_closed(run, avals)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes, lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, unclosed
 from numjet.core.primitive import Primitive
 from numjet.cpu.graph import empty
 
@@ -194,9 +194,7 @@ def _inline(
             node.outs = [Val.of(v.aval) for v in eqn.outvars]
             inner = expand(node)
         if inner is not None:
-            body, held = (
-                (inner.jaxpr, inner.consts) if isinstance(inner, ClosedJaxpr) else (inner, [])
-            )
+            body, held = unclosed(inner)
             if len(body.invars) <= len(ins):
                 # Calls whose rules carry extra operands in front (residuals) keep them last.
                 inner_consts = [constant(c) for c in held]

@@ -11,26 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, Reduce, elementwise_loops
 from numjet.core.structural import convert_element_type_p, reduce_sum_p
 from numjet.cpu.graph.nodes import Node, Val
+from numjet.ops.dot import product_dtypes
 
 _SUM, _ANY = Reduce("add"), Reduce("or")
-
-
-def work_dtype(lhs: np.dtype, rhs: np.dtype, preferred: Any) -> np.dtype:
-    """The dtype in which products are formed and summed, as the reference does."""
-    dtype = lhs if lhs == rhs else dtypes.promote((lhs, False), (rhs, False))[0]
-    work = dtype if preferred is None else preferred
-    if dtypes.is_complex(dtype) and not dtypes.is_complex(work):
-        work = dtype
-    if dtypes.is_floating(work) and work.itemsize <= 2:
-        work = dtypes.float32
-    if dtypes.is_floating(dtype) and not dtypes.is_inexact(work):
-        work = dtypes.float32 if dtype.itemsize <= 2 else dtype
-    return np.dtype(work)
 
 
 def expand(node: Node) -> list[Node]:
@@ -58,7 +45,7 @@ def expand(node: Node) -> list[Node]:
         at_lhs[i] = at_rhs[j] = batch + left + k
     for k, j in enumerate(rf):
         at_rhs[j] = batch + left + depth + k
-    work = work_dtype(lhs.dtype, rhs.dtype, node.params["preferred_element_type"])
+    _, work = product_dtypes(lhs.dtype, rhs.dtype, node.params["preferred_element_type"])
     boolean = work == np.dtype(bool)
 
     def product(e: Any, index: list, x: Any, y: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from numjet.base.record import replace
 from numjet.cpu.loops.index import Index, LoopVar
@@ -33,14 +33,14 @@ from numjet.cpu.loops.ir import (
 # So many ranges of one loop, and so many expressions in all of them.
 MOST_RANGES = 8
 MOST_EXPRESSIONS = 600
+Around = TypeVar("Around", Kernel, For)
 # An innermost loop is cut if three quarters of its rounds are in ranges of so many or more.
 LONG = 64
 
 
 def split_ranges(kernel: Kernel) -> Kernel:
     """Cut the loops of stores where comparisons of their variables with constants change."""
-    body = _block(kernel.body)
-    return kernel if body == list(kernel.body) else replace(kernel, body=tuple(body))
+    return _within(kernel)
 
 
 def _block(stmts: Sequence[Stmt]) -> list[Stmt]:
@@ -82,10 +82,10 @@ def _loop(loop: For) -> list[Stmt]:
     return out
 
 
-def _within(loop: For) -> For:
-    """The loop with those inside it cut."""
-    body = _block(loop.body)
-    return loop if body == list(loop.body) else replace(loop, body=tuple(body))
+def _within(around: Around) -> Around:
+    """The kernel or loop with the loops inside it cut."""
+    body = _block(around.body)
+    return around if body == list(around.body) else replace(around, body=tuple(body))
 
 
 def _cuts(e: Expr, var: LoopVar) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
 from numjet.cpu.fusion import chains
 from numjet.cpu.fusion.fuse import fuse
 from numjet.cpu.graph import expand
@@ -71,15 +71,11 @@ WAYS = (
 )
 
 
-def _open(jaxpr: ClosedJaxpr | Jaxpr) -> tuple[Jaxpr, list]:
-    return (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
-
-
 def _body(
     build: Compilation, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Val], turns: _Turns | None = None
 ) -> tuple[list[Step], list[Val]]:
     """Steps and results of a jaxpr run on `args`; those of a loop's body begin with the carries."""
-    inner, consts = _open(jaxpr)
+    inner, consts = unclosed(jaxpr)
     held = [build.constant(c) for c in consts]
     return block(build, inner, held, args, {} if turns is None else turns.positions())
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, unclosed
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.index import Index, LoopVar, dynamic, linear_address
 from numjet.cpu.loops.ir import Buffer, Const, For, If, IndexValue, Kernel, Stmt, While
@@ -36,7 +36,6 @@ from numjet.cpu.regions.element_jaxprs import (
     carried,
     counting,
     maker_of,
-    opened,
     ordered,
     sparse,
     step_of,
@@ -454,7 +453,7 @@ class _Kernel(ScalarKernel):
         if not _counts(first.dtype) or type(first) not in (Const, IndexValue):
             return None
         params, e = node.params, self.e
-        step = step_of(opened(params["jaxpr"]), params["num_consts"] + k, k)
+        step = step_of(unclosed(params["jaxpr"])[0], params["num_consts"] + k, k)
         info = np.iinfo(first.dtype)
         start = e.value_index(first)
         if step is None:
@@ -473,7 +472,7 @@ class _Kernel(ScalarKernel):
         if not _counts(first.dtype):
             return
         params = node.params
-        test, body = opened(params["cond_jaxpr"]), opened(params["body_jaxpr"])
+        test, body = unclosed(params["cond_jaxpr"])[0], unclosed(params["body_jaxpr"])[0]
         n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
         step = step_of(body, n_body + k, k)
         if not step:

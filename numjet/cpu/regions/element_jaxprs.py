@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
+from numjet.core.jaxpr import Eqn, Jaxpr, Literal, subjaxprs, unclosed
 from numjet.cpu.graph.nodes import Graph, Node, Val, called
 from numjet.cpu.lower.update import writes_parts
 from numjet.cpu.regions.scalar import NotScalar, native
@@ -47,17 +47,13 @@ def suits(node: Node) -> bool:
         for k, v in enumerate(node.outs[:count])
         if v.size > 1
     ]
-    return True in found and None not in found and all([_plain(opened(x)) for x in bodies])
-
-
-def opened(jaxpr: ClosedJaxpr | Jaxpr) -> Jaxpr:
-    return jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
+    return True in found and None not in found and all([_plain(unclosed(x)[0]) for x in bodies])
 
 
 def carried(name: str, params: dict, k: int, small: bool) -> bool | None:
     """Whether carry k of a loop is updated in place; None where it is replaced and not small."""
     scanned = name == "scan"
-    body = opened(params["jaxpr" if scanned else "body_jaxpr"])
+    body = unclosed(params["jaxpr" if scanned else "body_jaxpr"])[0]
     found = _origin(body, body.outvars[k])
     if found is None or found[0] != params["num_consts" if scanned else "body_nconsts"] + k:
         return False if small else None
@@ -189,17 +185,17 @@ def _through(name: str, params: dict, k: int, count: int) -> tuple[int, bool] | 
     if name in ("scan", "while"):
         if name == "scan":
             first, carries = params["num_consts"], params["num_carry"]
-            body, held = opened(params["jaxpr"]), first
+            body, held = unclosed(params["jaxpr"])[0], first
         else:
             held = params["body_nconsts"]
             first = params["cond_nconsts"] + held
-            body, carries = opened(params["body_jaxpr"]), count - first
+            body, carries = unclosed(params["body_jaxpr"])[0], count - first
         if k >= carries:
             return None
         found = _origin(body, body.outvars[k])
         return None if found is None or found[0] != held + k else (first + k, found[1])
     if name == "cond":
-        branches = [opened(b) for b in params["branches"]]
+        branches = [unclosed(b)[0] for b in params["branches"]]
         known = [f for f in [_origin(b, b.outvars[k]) for b in branches] if f is not None]
         if len(known) < len(branches) or len({f[0] for f in known}) > 1:
             return None
@@ -207,7 +203,7 @@ def _through(name: str, params: dict, k: int, count: int) -> tuple[int, bool] | 
     inner = called(params)
     if inner is None:
         return None
-    body = opened(inner)
+    body = unclosed(inner)[0]
     found = _origin(body, body.outvars[k])
     return None if found is None else (count - len(body.invars) + found[0], found[1])
 
@@ -225,7 +221,7 @@ def _plain(jaxpr: Jaxpr) -> bool:
         elif rule is low.Reduce and eqn.invars[0].aval.size > FEW:
             return False
         for inner in subjaxprs(eqn.params):
-            if not _plain(opened(inner)):
+            if not _plain(unclosed(inner)[0]):
                 return False
     return True
 

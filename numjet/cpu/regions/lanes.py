@@ -19,7 +19,7 @@ import numpy as np
 
 from numjet.base.record import replace
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs, unclosed
 from numjet.cpu.graph import expand, products
 from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
 from numjet.cpu.link import link
@@ -251,9 +251,7 @@ class LaneKernel(LoopKernel):
     ) -> tuple[Graph, Callable[[Val], Cell]]:
         """A jaxpr run on `args`: its graph, and the cell of each of its values. Statements go to
         `body`; None where there may be none."""
-        inner, consts = (
-            (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
-        )
+        inner, consts = unclosed(jaxpr)
         held = [self.build.constant(c) for c in consts]
         vals = [Val.of(v.aval) for v in inner.invars]
         graph = flatten(inner, held, vals, self.build.constant, expand.trace)

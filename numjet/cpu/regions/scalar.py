@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
 from numjet.cpu.graph import expand
 from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
 from numjet.cpu.loops.index import Index, LoopVar
@@ -107,9 +107,7 @@ class ScalarKernel(LoopKernel):
     def graph(
         self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any]
     ) -> tuple[Graph, dict[Val, Any]]:
-        inner, consts = (
-            (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
-        )
+        inner, consts = unclosed(jaxpr)
         held = [self.build.constant(c) for c in consts]
         vals = [Val.of(v.aval) for v in inner.invars]
         graph = flatten(inner, held, vals, self.build.constant, expand.trace)

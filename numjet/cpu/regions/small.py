@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs, unclosed
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value
 from numjet.cpu.emit import values as ev
 from numjet.cpu.fusion.fuse import is_reshape
@@ -96,7 +96,7 @@ class _Check:
         for val in carried:
             self.see(val)
         for jaxpr in bodies:
-            self.jaxpr(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr)
+            self.jaxpr(unclosed(jaxpr)[0])
 
     def see(self, val: Any) -> None:
         if not _native(val.dtype):
@@ -185,9 +185,7 @@ class _Function:
 
     def call(self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Cell]) -> list[Cell]:
         """The results of a jaxpr on `args`."""
-        inner, consts = (
-            (jaxpr.jaxpr, jaxpr.consts) if isinstance(jaxpr, ClosedJaxpr) else (jaxpr, [])
-        )
+        inner, consts = unclosed(jaxpr)
         if consts or inner.constvars:
             raise NotSmall
         vals = [Val.of(v.aval) for v in inner.invars]

@@ -411,14 +411,13 @@ def _batches_joined(operands: Sequence[BCOO], shape: Sequence[int], axis: int) -
             (*indices.shape[:-2], most - m.nse, m.n_sparse),
         )
         parts.append((jnp.pad(data, rows), jnp.concatenate([indices, out], -2)))
+    return rows_joined(parts, shape, axis)
+
+
+def rows_joined(parts: Sequence[tuple], shape: Sequence[int], axis: int) -> BCOO:
+    """The elements of all, which have one layout, along an axis of the arrays that hold them."""
     data = jnp.concatenate([d for d, _ in parts], axis)
     return BCOO((data, jnp.concatenate([i for _, i in parts], axis)), shape=shape)
-
-
-def rows_joined(parts: Sequence[tuple], shape: Sequence[int], batch: int) -> BCOO:
-    """The elements of all, which have one layout."""
-    data = jnp.concatenate([d for d, _ in parts], batch)
-    return BCOO((data, jnp.concatenate([i for _, i in parts], batch)), shape=shape)
 
 
 # ------------------------------------------------------------------ slices

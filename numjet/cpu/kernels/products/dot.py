@@ -18,7 +18,6 @@ from numjet.core.memo import remembered
 from numjet.core.structural import convert_element_type_p
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value
-from numjet.cpu.graph import products
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.idioms import merge, parallel_call, strides, table
@@ -26,6 +25,7 @@ from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
 from numjet.cpu.program.steps import Function, SpecialStep, Step
 from numjet.cpu.program.values import Values
+from numjet.ops.dot import product_dtypes
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 # Complex products run in BLAS; the letter of its routines.
@@ -277,7 +277,7 @@ def widened(node: Node) -> list[Node] | None:
     """The product of 16-bit (or mixed) floats in the dtype it is summed in; None where the library
     would not run that either."""
     out = node.outs[0]
-    work = products.work_dtype(
+    _, work = product_dtypes(
         node.ins[0].dtype, node.ins[1].dtype, node.params["preferred_element_type"]
     )
     if work.name not in ELEMENTS or any(v.dtype.kind == "c" for v in node.ins):
