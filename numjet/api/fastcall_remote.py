@@ -2,8 +2,9 @@
 
 As `api.fastcall`, for programs that `Remote.loaded` gives; `api.jit` calls `run`. Where all
 leaves are arrays that lie on the program's devices, their handles go into a prepared frame and the
-results come out of it. Other calls are handed on. What would break it: a program that reads its
-arguments after it was started.
+results come out of it. Other calls are handed on. Calls on one device are native code's, where
+there is such (`native.calls`). What would break it: a program that reads its arguments after it was
+started.
 """
 
 from __future__ import annotations
@@ -18,37 +19,35 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.remote import RemoteArray
 from numjet.transforms.batch import axis_env
 
-# Signatures of one function that get code of their own.
-MAX_QUICK = 8
 
-
-def run(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int,
-        place: tuple) -> list:  # fmt: skip
+def run(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, args: tuple,
+        kwargs: dict, place: tuple) -> list:  # fmt: skip
     """A call of a jitted function that goes the complete way. The second call of a program has the
     next one take the short way: where nothing of it happens in Python, nothing is donated, and each
     leaf is where the program runs."""
-    args, first = [*entry.consts, *leaves], len(entry.consts)
+    values, first = [*entry.consts, *leaves], len(entry.consts)
     donate = [i + first for i in entry.donate]
     if not place:
-        results = Remote.home(entry.closed, args, entry.name)
+        results = Remote.home(entry.closed, values, entry.name)
         for i in donate:
-            args[i].delete()
+            values[i].delete()
         return results
     short = not entry.donate and all([
         type(x) is RemoteArray and x._buffer is not None for x in leaves
     ])
-    outs: list = Remote.run(entry.closed, args, place, entry.name, donate, core.device is not None)
+    committed = core.device is not None
+    outs: list = Remote.run(entry.closed, values, place, entry.name, donate, committed)
     if short and core.device is None and len(leaves) <= fastcall.MAX_LEAVES:
-        loaded = Remote.loaded(entry.closed, args, outs[0]._buffer.devices if outs else place,
+        loaded = Remote.loaded(entry.closed, values, outs[0]._buffer.devices if outs else place,
                                entry.name)
         loaded.calls += 1
         if loaded.calls == 2:
-            _install(core, entry, treedef, statics, leaves, n_args, loaded)
+            _install(core, entry, treedef, statics, leaves, args, kwargs, loaded)
     return outs
 
 
-def _install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, n_args: int,
-             loaded: Any) -> None:  # fmt: skip
+def _install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, args: tuple,
+             kwargs: dict, loaded: Any) -> None:  # fmt: skip
     state, owner = config.state[0], core._owner()
     checks = config.debug_nans, config.debug_infs, config.no_execution
     if owner is None or state < 0 or axis_env() or any([flag.value for flag in checks]):
@@ -61,14 +60,15 @@ def _install(core: Any, entry: Any, treedef: Any, statics: tuple, leaves: list, 
         return
     if any([x._buffer is None or x._buffer.devices is not loaded.place for x in leaves]):
         return
-    if state != core._quick_state:
-        core._quick_state, core._quick, core._calls = state, 0, None
-    if core._quick >= MAX_QUICK:
+    if not core._begin_quick(owner, state):
         return
-    core._quick += 1
-    before = owner.__call__ if core._quick > 1 else core.call
-    values = {i: value for i, value, _ in statics}
-    quick = make(entry, treedef, values, leaves, n_args, before, loaded)
+    values, alone = {i: value for i, value, _ in statics}, loaded.program.num_devices == 1
+    if core._calls is not None and alone and (
+        core._calls.add(entry, treedef, values, args, kwargs, loaded)
+    ):
+        return
+    before = owner.__call__ if core._quick > 1 or core._calls is not None else core.call
+    quick = make(entry, treedef, values, leaves, len(args), before, loaded)
     if quick is not None:
         owner.__call__ = quick
 

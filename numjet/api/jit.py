@@ -154,7 +154,7 @@ class JitCore:
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         elif (place := self._place_for(entry, leaves)) is not None:
             calls = importlib.import_module("numjet.api.fastcall_remote")
-            outs = calls.run(self, entry, treedef, statics, leaves, len(args), place)
+            outs = calls.run(self, entry, treedef, statics, leaves, args, kwargs, place)
         elif sharded or entry.mesh_inside:
             outs = _layouts().run(self, entry, leaves, None)
         else:
@@ -205,15 +205,8 @@ class JitCore:
         state, owner = config.state[0], self._owner()
         if owner is None or not _may_be_quick(entry, leaves):
             return
-        if state != self._quick_state:
-            calls = fastcall_native.Calls() if fastcall_native.usable() else None
-            if calls is not None:
-                owner.__call__ = calls.function(self.call)
-            # The state last, by which other threads know that the rest is there.
-            self._calls, self._quick, self._quick_state = calls, 0, state
-        if self._quick >= MAX_QUICK:
+        if not self._begin_quick(owner, state):
             return
-        self._quick += 1
         values = {i: value for i, value, _ in statics}
         if self._calls is not None:
             self._calls.add(entry, treedef, values, args, kwargs)
@@ -222,6 +215,18 @@ class JitCore:
         quick = fastcall.make(entry, treedef, values, leaves, len(args), before)
         if quick is not None:
             owner.__call__ = quick
+
+    def _begin_quick(self, owner: Any, state: int) -> bool:
+        """Make ready for one more prebuilt call under the flags as they are; False where there are
+        enough of them."""
+        if state != self._quick_state:
+            calls = fastcall_native.Calls() if fastcall_native.usable() else None
+            if calls is not None:
+                owner.__call__ = calls.function(self.call)
+            # The state last, by which other threads know that the rest is there.
+            self._calls, self._quick, self._quick_state = calls, 0, state
+        self._quick += 1
+        return self._quick <= MAX_QUICK
 
     def _platform(self, leaves: list) -> str:
         """The platform that a call with these arguments belongs to."""

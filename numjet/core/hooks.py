@@ -187,6 +187,9 @@ describe: Callable[..., bool | None] | None = None
 # module installs its own, and `native.record` one that is native.
 user_line: Callable[[], Any] = lambda: None
 
+# `user_line` for native code that the user's code calls.
+caller_line: Callable[[], Any] = lambda: None
+
 # The compilation cache for backends beside the CPU's: `digest(bytes)` gives a key, `cache_get(key)`
 # bytes or None, `cache_put(key, bytes)`, `cache_damaged(key, reason)`. The module `cpu.link.link`,
 # installed by `api.dispatch`.

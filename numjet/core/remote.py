@@ -57,6 +57,18 @@ class Device:
         return memories.memory(self, kind)
 
 
+class Held:
+    """What an array holds in the memory of `devices`: `handles`, one a device. `source` is the
+    user's line that made it, or None; `maker` the name of the program that did (an empty slot where
+    none did). A base for the backend's buffers, which native code makes."""
+
+    __slots__ = ("handles", "devices", "source", "maker")
+    handles: tuple[int, ...]
+    devices: tuple
+    source: Any
+    maker: str
+
+
 class RemoteArray(ArrayImpl):
     """An Array in the memory of devices. Reading its value copies it to the host, once.
 

@@ -89,7 +89,12 @@ def user_line() -> Source | None:
     return user_source(3)
 
 
-hooks.user_line = user_line
+def caller_line() -> Source | None:
+    """`user_source` for who calls this, native code."""
+    return user_source(2)
+
+
+hooks.user_line, hooks.caller_line = user_line, caller_line
 
 
 class Trace:

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config, locks
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.remote import RemoteArray
 from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import words
 from numjet.native import build
 from numjet.native.layout import NEW_ARRAY, Method, array_api, context_of, forever, layout
-from numjet.native.tables import CallContext, CallEntry, CallTable, Node
+from numjet.native.tables import CallContext, CallEntry, CallTable, Node, RemoteCall
 from numjet.transforms.batch import _axis_env
 
 MAX_ENTRIES = 8
@@ -67,6 +69,7 @@ def _context() -> np.ndarray:
         ("axes", _axis_env),
         ("no_axes", _axis_env.get()),
         ("array", ArrayImpl),
+        ("remote", RemoteArray),
         ("ndarray", np.ndarray),
         ("dict", dict),
         ("list", list),
@@ -105,9 +108,11 @@ class Calls:
         """Whether the flags are as they were when the table was made."""
         return int(self.table[0]) == config.state[0]
 
-    def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict) -> bool:
-        """Prebuild calls of `entry` like `f(*args, **kwargs)`; False when it has no form here."""
-        made = _entry(entry, treedef, statics, args, kwargs, self.keep)
+    def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict,
+            loaded: Any = None) -> bool:  # fmt: skip
+        """Prebuild calls of `entry` like `f(*args, **kwargs)`; False when it has no form here.
+        loaded: its program on one device of another backend (`api.fastcall_remote`)."""
+        made = _entry(entry, treedef, statics, args, kwargs, self.keep, loaded)
         if made is None:
             return False
         self.keep.append(made)
@@ -164,10 +169,13 @@ def _calls_python(treedef: Any) -> bool:
 
 
 class _Reader:
-    """Writes the steps that read arguments."""
+    """Writes the steps that read arguments; remote: they lie on a device of another backend."""
 
-    def __init__(self, leaves: list, first: int, keep: list, offset: int) -> None:
+    def __init__(
+        self, leaves: list, first: int, keep: list, offset: int, remote: bool = False
+    ) -> None:
         self.leaves, self.keep, self.next, self.offset = leaves, keep, first, offset
+        self.remote = remote
         self.steps: list[list[int]] = []
         self.leaf = 0
         self.held = 0  # objects beside the leaves that are owned while a call runs
@@ -220,7 +228,13 @@ class _Reader:
     def check(self, x: Any, reg: int, place: int) -> bool:
         """The step that checks a leaf and notes where its value lies."""
         kind = type(x)
-        if kind is ArrayImpl:
+        if self.remote:
+            if kind is not RemoteArray:
+                return False
+            self.keep += [x.aval, x._sharding]
+            placed = 0 if x._sharding is None else id(x._sharding)
+            self.steps.append([Node.REMOTE, reg, id(x.aval), place, placed])
+        elif kind is ArrayImpl:
             self.keep.append(x.aval)
             self.steps.append([Node.ARRAY, reg, id(x.aval), place, 0])
         elif kind in _SCALARS:
@@ -239,17 +253,17 @@ class _Reader:
 
 
 def _entry(
-    entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict, keep: list
+    entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict, keep: list, loaded: Any
 ) -> np.ndarray | None:
     executable = entry.executable
-    program = executable.prepared()
-    consts = list(entry.consts)
+    program = None if loaded is not None else executable.prepared()
+    consts = [] if loaded is not None else list(entry.consts)
     leaves = _leaves(treedef, args, kwargs, statics)
     if leaves is None:  # static data that cannot be told from others without their own ==
         return None
     given = len(args) + len(kwargs)
     positional, keywords = treedef.children()
-    reader = _Reader([*consts, *leaves], given + len(consts), keep, 0)
+    reader = _Reader([*consts, *leaves], given + len(consts), keep, 0, loaded is not None)
     for k, x in enumerate(consts):
         reader.leaf += 1
         reader.check(x, given + k, k)
@@ -269,11 +283,15 @@ def _entry(
             reader.steps.append([Node.STATIC, place, id(kwargs[name]), 0, 0])
         elif name not in by_name or not reader.read(by_name[name], len(args) + names.index(name)):
             return None
-    outs, builds, n_regs, builder = _outputs(entry, program, keep)
+    places, builds, n_regs, builder = _tree(entry.out_tree, keep)
+    if loaded is None:
+        outs = _outputs(entry, program, places, keep)
+    else:
+        outs = _remote_outputs(entry, loaded, leaves, places, keep)
     if reader.next + 3 * len(reader.leaves) + reader.held + len(outs) // 6 + n_regs > MAX_WORDS:
         return None
     arena = 0
-    if program.arenas is not None:
+    if program is not None and program.arenas is not None:
         memory = executable.new_arena()
         keep.append(memory)
         arena = memory[1].value or 0
@@ -291,16 +309,17 @@ def _entry(
         "step": _table(steps, keep),
         "inputs": n_in,
         "owned": n_in + reader.held,
-        "outputs": len(program.outs),
+        "outputs": len(places),
         "output": _table(outs, keep),
         "oregs": n_regs,
         "builds": len(builds) // 5,
         "build": _table(builds, keep),
-        "main": executable.address,
-        "consts": ctypes.addressof(program.table),
-        "needs_arena": int(program.arenas is not None),
-        "unlock": int(executable.seconds > _UNLOCK_ABOVE),
+        "main": 0 if program is None else executable.address,
+        "consts": 0 if program is None else ctypes.addressof(program.table),
+        "needs_arena": int(arena != 0),
+        "unlock": int(program is not None and executable.seconds > _UNLOCK_ABOVE),
         "builder": 0 if builder is None else id(builder),
+        "remote": 0 if loaded is None else _remote(entry, loaded, n_in, keep),
         "arena": arena,
     }
     return np.array([made[name] for name in words(CallEntry)], np.uint64)
@@ -312,10 +331,48 @@ def _leaves(treedef: Any, args: tuple, kwargs: dict, statics: dict) -> list | No
     return treedef.matcher()((dynamic, named))
 
 
-def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int], int, Any]:
-    """Tables of the outputs and of the steps that build the tree, the number of registers, and the
-    Python function that builds the tree from a list of leaves, where native code cannot."""
-    tree = entry.out_tree
+def _remote(entry: Any, loaded: Any, leaves: int, keep: list) -> int:
+    """The address of the facts by which a program is run on a device."""
+    held = [*loaded.consts, *[x._buffer for x in loaded.on_device(entry.consts)]]
+    frame, arguments, results = loaded.program.pattern(len(held) + leaves)
+    name, check, handle = loaded.program.name, loaded.check, loaded.program.client.handle_of
+    keep += [loaded, held, name, check, handle, hooks.caller_line]
+    held = [b.handles[0] for b in held]
+    facts = {
+        "execute": loaded.program.address,
+        "words": len(frame),
+        "frame": _table(frame, keep),
+        "arguments": arguments,
+        "results": results,
+        "helds": len(held),
+        "held": _table(held, keep),
+        "devices": id(loaded.program.devices),
+        "buffer": id(loaded.buffer),
+        "handle": id(handle),
+        "maker": id(name),
+        "line": id(hooks.caller_line),
+        "check": id(check),
+    }
+    return _table([facts[name] for name in words(RemoteCall)], keep)
+
+
+def _remote_outputs(
+    entry: Any, loaded: Any, leaves: list, places: list[int], keep: list
+) -> list[int]:
+    """The table of the results of a program on a device."""
+    outs: list[int] = []
+    shardings = loaded.shardings_out(leaves)
+    for aval, sharding, place in zip(entry.out_avals, shardings, places, strict=True):
+        aval = aval if sharding is None else aval.over(sharding)
+        keep += [aval, sharding]
+        outs += [id(aval), 0 if sharding is None else id(sharding), 0, 0, 0, place]
+    return outs
+
+
+def _tree(tree: Any, keep: list) -> tuple[list[int], list[int], int, Any]:
+    """The registers of the outputs, the table of the steps that build the tree, the number of
+    registers, and the Python function that builds the tree from a list of leaves, where native code
+    cannot."""
     places: list[int] = []
     steps: list[list[int]] = []
     registers = [1]
@@ -328,6 +385,12 @@ def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int]
         places = list(range(1, 1 + tree.num_leaves))
         registers[0] += tree.num_leaves
         steps.append([Node.LIST, 0, 0, tree.num_leaves, 1])
+    # Children come before the nodes that hold them.
+    return places, [word for step in reversed(steps) for word in step], registers[0], builder
+
+
+def _outputs(entry: Any, program: Any, places: list[int], keep: list) -> list[int]:
+    """The table of the outputs."""
     outs: list[int] = []
     for (shape, dtype), maker, aval, place in zip(
         program.outs, program.makers, entry.out_avals, places, strict=True
@@ -342,8 +405,7 @@ def _outputs(entry: Any, program: Any, keep: list) -> tuple[list[int], list[int]
             id(maker) if large else 0,
             place,
         ]
-    # Children come before the nodes that hold them.
-    return outs, [word for step in reversed(steps) for word in step], registers[0], builder
+    return outs
 
 
 def _buildable(tree: Any) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from numjet.base.slots import slot
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.remote import Held, RemoteArray
 from numjet.cpu.builder.records import Pointer, Record, place_fields, words
 from numjet.cpu.host import python_function
 from numjet.native import objects
@@ -82,8 +83,9 @@ def layout() -> str:
         missing = set(words(record)) - names
         if missing:
             return f"{record.__name__}.{missing.pop()} is declared and was not tried"
-    for record, cls in ((objects.ShapedArray, ShapedArray), (objects.ArrayImpl, ArrayImpl)):
-        if not slots_of(record, cls):
+    for record, cls in ((objects.ShapedArray, ShapedArray), (objects.ArrayImpl, ArrayImpl),
+                        (objects.RemoteArray, RemoteArray), (objects.Held, Held)):
+        if not slots_of(record, cls, cls is not Held):
             return f"the slots of {record.__name__} were not found"
     return _trial_of_table()
 

@@ -107,6 +107,25 @@ class ArrayImpl(Object):
     _value: Object
 
 
+class RemoteArray(Object):
+    """An array on devices of another backend; `_buffer` is NULL when it was deleted."""
+
+    found = {}
+    _aval: Object
+    _sharding: Object
+    _buffer: Object
+
+
+class Held(Object):
+    """What an array on devices holds there (`core.remote.Held`); `handles` may not be there yet."""
+
+    found = {}
+    handles: Tuple
+    devices: Object
+    source: Object
+    maker: Object
+
+
 class AtHelper(Object):
     """`x.at` of a concrete array."""
 

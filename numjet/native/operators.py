@@ -375,7 +375,8 @@ def _connect() -> None:
 def _install_record() -> None:
     addresses = _state["addresses"]
     kinds = dict.fromkeys(("record", "describe"), "positional")
-    kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | {"user_line": "unary"}
+    kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | dict.fromkeys(
+        ("user_line", "caller_line"), "unary")
     methods = {
         name: Method(name.encode(), addresses[name], _FLAGS[kind], None)
         for name, kind in kinds.items()

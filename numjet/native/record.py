@@ -37,7 +37,7 @@ _context = np.zeros(len(_CONTEXT), np.uint64)
 traced_products: dict[tuple[ShapedArray, ShapedArray], tuple[dict, ShapedArray]] = Memo(
     "products of traced arrays"
 )
-METHODS = "record user_line describe product apply_staged".split()
+METHODS = "record user_line caller_line describe product apply_staged".split()
 
 
 def reason() -> str:
@@ -92,6 +92,7 @@ def install(
     record = ctypes.addressof(methods["record"])
     hooks.install(StageTrace, {"record": new_method(StageTrace, record)})
     hooks.user_line = _function("user_line", None)
+    hooks.caller_line = _function("caller_line", None)
     hooks.describe = _function("describe", None)
     hooks.long_trace = None
 

@@ -26,7 +26,7 @@ from numjet.native.objects import Code, List, Object, ShapedArray
 class Node:
     """What a step of `CallEntry` reads or builds."""
 
-    ARRAY, DICT, TUPLE, LIST, STATIC, FLOAT, INT, BOOL, NDARRAY, READER, OWN = range(11)
+    ARRAY, DICT, TUPLE, LIST, STATIC, FLOAT, INT, BOOL, NDARRAY, READER, OWN, REMOTE = range(12)
 
 
 class CallContext(Record):
@@ -43,6 +43,7 @@ class CallContext(Record):
     PyTuple_New: Callable[[Int], Object]
     PyList_New: Callable[[Int], Object]
     PyLong_AsLongLong: Callable[[Object], Int]
+    PyLong_FromLongLong: Callable[[Int], Object]
     PyErr_Occurred: Callable[[], Object]
     PyErr_Clear: Callable[[], None]
     PyErr_SetString: Callable[[Object, Pointer], None]
@@ -59,6 +60,7 @@ class CallContext(Record):
     axes: Object
     no_axes: Object
     array: Object
+    remote: Object
     ndarray: Object
     dict: Object
     list: Object
@@ -81,7 +83,7 @@ class Step(Record):
 
 
 class Output(Record):
-    """An array of the result."""
+    """An array of the result; on a device it has a sharding (or NULL) for a dtype."""
 
     aval: ShapedArray
     dtype: Object
@@ -89,6 +91,27 @@ class Output(Record):
     dims: Array[Int]
     maker: Object  # makes the array, where that is not NumPy
     register: Int
+
+
+class RemoteCall(Record):
+    """How a program of another backend is run on one device: its function takes a struct, of which
+    `frame` is a pattern, and gives the address of an error. The struct has the addresses of lists
+    of lists of the arguments' handles (word `arguments`) and the results' (word `results`)."""
+
+    sized = {"frame": "words", "held": "helds"}
+    execute: Callable[[Array[Pointer]], Pointer]
+    words: Int
+    frame: Array[Pointer]
+    arguments: Int
+    results: Int
+    helds: Int
+    held: Array[Pointer]  # handles of constants, before those of the arguments
+    devices: Object
+    buffer: Object  # the class of what arrays hold
+    handle: Object  # makes a handle of a number
+    maker: Object  # the program's name
+    line: Object  # gives the user's line
+    check: Object  # raises an error
 
 
 class CallEntry(Record):
@@ -116,6 +139,7 @@ class CallEntry(Record):
     needs_arena: Int
     unlock: Int
     builder: Object
+    remote: RemoteCall  # NULL for programs of the CPU
     arena: Pointer
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numjet.base import locks
 from numjet.base.errors import XlaError
 from numjet.core import hooks
-from numjet.core.remote import RemoteArray
+from numjet.core.remote import Held, RemoteArray
 from numjet.xla import pjrt
 
 # PJRT's numbers of element types.
@@ -121,24 +121,18 @@ class _Shown:
         self.buffer.hide(self.handle)
 
 
-class DeviceBuffer:
+class DeviceBuffer(Held):
     """An array in the memory of `devices`: on one of them, or a part on each. `handles` are the
     plugin's, one a device, made by its client's `handle_of`, so that the memory is given back with
-    the last; `source` is the user's line that made it, or None."""
+    the last."""
 
-    __slots__ = ("handles", "devices", "source", "_fetched", "tape", "code", "shown", "kind",
-                 "maker", "__weakref__")  # fmt: skip
-    handles: tuple[int, ...]
-    devices: tuple
-    source: Any
+    __slots__ = ("_fetched", "tape", "code", "shown", "kind", "__weakref__")
     _fetched: Any
     # Where it is made, if it is not there yet (`xla.deferral`).
     tape: Any
     code: int
     # How many see its memory by other ways than this; an empty slot where there are none.
     shown: int
-    # The name of the program that made it; an empty slot where none did.
-    maker: str
     # The kind of memory it is in; an empty slot where that is its devices' default.
     kind: str
 

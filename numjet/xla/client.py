@@ -12,7 +12,7 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_int64, c_void_p
 
 import numpy as np
@@ -134,16 +134,14 @@ class Client:
             platform, path, file.st_size, file.st_mtime_ns, *self.plugin.version,
             self.platform_version, *sorted({d.device_kind for d in self._devices}),
         )))  # fmt: skip
-        self.handle_of = handles(self.destroy_buffer)  # of buffers
         # Of compiled programs, and of what tells about them.
         self.loaded_of = handles(functools.partial(self.destroy, "LoadedExecutable_Destroy"))
         self.description_of = handles(functools.partial(self.destroy, "Executable_Destroy"))
-        self._destroy = self.plugin.function("Buffer_Destroy")
-        self._free: list[tuple] = []  # argument structs that nobody uses now
         # Events and arrays of the host that buffers use where they lie, by their handles, and those
         # whose buffers are gone: programs may still read them.
         self._lent: dict[int, tuple[int, np.ndarray]] = {}
         self.ending: list[tuple[int, np.ndarray]] = []
+        self.handle_of = handles(self._destroyer())  # of buffers
 
     def devices(self) -> list[XlaDevice]:
         """All devices."""
@@ -161,25 +159,30 @@ class Client:
         """The number of this process among those of the plugin."""
         return self.plugin.call("Client_ProcessIndex", client=self.handle).index  # type: ignore[no-any-return]
 
-    def destroy_buffer(self, handle: int) -> None:
-        """Let a buffer go, while this process may call the plugin."""
-        if not self.alive:
-            return
-        # Now, since the next buffer may get the same handle.
-        lent = self._lent.pop(handle, None) if self._lent else None
-        try:
-            pair = self._free.pop()
-        except IndexError:
-            kind = pjrt.arguments("Buffer_Destroy")
-            made = kind(struct_size=ctypes.sizeof(kind))
-            pair = made, byref(made)
-        made, reference = pair
-        made.buffer = handle
-        self._destroy(reference)
-        self._free.append(pair)
-        if lent is not None:
-            self.ending.append(lent)
-            self.let_go()
+    def _destroyer(self) -> Callable[[int], None]:
+        """What lets a buffer go, while this process may call the plugin."""
+        kind, destroy = pjrt.arguments("Buffer_Destroy"), self.plugin.function("Buffer_Destroy")
+        free: list[tuple] = []  # argument structs that nobody uses now
+        lent, pop, push = self._lent, free.pop, free.append
+
+        def destroy_buffer(handle: int) -> None:
+            if not self.alive:
+                return
+            # Now, since the next buffer may get the same handle.
+            kept = lent.pop(handle, None) if lent else None
+            try:
+                pair = pop()
+            except IndexError:
+                made = kind(struct_size=ctypes.sizeof(kind))
+                pair = made, byref(made)
+            pair[0].buffer = handle
+            destroy(pair[1])
+            push(pair)
+            if kept is not None:
+                self.ending.append(kept)
+                self.let_go()
+
+        return destroy_buffer
 
     def destroy(self, name: str, handle: int) -> None:
         """Let a program or its description go, while this process may call the plugin."""

@@ -71,6 +71,20 @@ class LoadedProgram:
         """A frame for a call with `count` arguments a device."""
         return _Frame(self, count)
 
+    @property
+    def address(self) -> int:
+        """Where the plugin's function that runs it lies."""
+        return ctypes.cast(self.execute, c_void_p).value or 0
+
+    def pattern(self, count: int) -> tuple[list[int], int, int]:
+        """The words of the argument struct of a run with `count` arguments, and which of them are
+        the lists of arguments and of results, which are empty here."""
+        made = _Frame(self, count).made
+        kind = type(made)
+        made.arguments = made.outputs = None
+        words = (ctypes.c_size_t * (ctypes.sizeof(made) // 8)).from_buffer_copy(made)
+        return list(words), kind.arguments.offset // 8, kind.outputs.offset // 8
+
     def __call__(self, arguments: Sequence[DeviceBuffer]) -> list[DeviceBuffer]:
         """Run on buffers; results, still being computed."""
         if self.num_devices == 1:

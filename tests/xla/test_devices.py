@@ -1,6 +1,7 @@
 """Arrays on a device of a plugin: where they live, eager operations, jit, deletion, errors."""
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import subprocess
@@ -72,6 +73,40 @@ def test_memories():
                          (nj.errors.JaxRuntimeError, lambda: d.memory("tape"))):
         with pytest.raises(error, match="Could not find memory addressable by device .*pinned_hos"):
             wrong()
+
+
+def test_calls_that_come_again():
+    x, y = on_device([1, 2]), on_device([3, 4])
+    scale = on_device([10, 20])
+
+    @functools.partial(nj.jit, static_argnames=("n",))
+    def f(tree, z, n, *, w):
+        return {"a": [tree["p"][0] * n + scale, None], "b": (z + w,)}
+
+    def check(p, z, n, w):
+        out = f({"p": (p, {"q": p})}, z, n, w=w)
+        assert all(type(v) is RemoteArray for v in nj.tree.leaves(out)) and out["a"][1] is None
+        np.testing.assert_array_equal(out["a"][0], np.asarray(p) * n + [10, 20])
+        np.testing.assert_array_equal(out["b"][0], np.asarray(z) + np.asarray(w))
+        assert type(out) is dict and type(out["a"]) is list and type(out["b"]) is tuple
+
+    for _ in range(4):
+        for n in (2, 3):
+            check(x, y, n, y)
+    check(x, np.float32(1), 2, jnp.ones(2))  # what does not lie there goes the complete way
+    check(on_device([1, 2, 3])[:2], y, 3, y)  # as does what waits to be computed
+    g = nj.jit(lambda x: x + 1)
+    kept = [g(x) for _ in range(4)]
+    assert kept[0].sharding == kept[3].sharding and kept[3].committed
+    assert kept[3]._buffer.source.line == kept[0]._buffer.source.line
+    kept[3].delete()
+    assert kept[3].is_deleted()
+    with pytest.raises(RuntimeError, match="deleted"):
+        g(kept[3])
+    with pytest.raises(TypeError):
+        g(x, x)
+    ref = weakref.ref(g(x)._buffer)
+    assert ref() is None  # nothing keeps a result
 
 
 def test_clients():

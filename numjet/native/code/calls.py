@@ -30,8 +30,26 @@ from numjet.cpu.builder.records import (
     place,
     stack,
 )
-from numjet.native.objects import DENSE, ArrayImpl, Float, List, NdArray, Object, Tuple
-from numjet.native.tables import CallContext, CallEntry, CallTable, Node
+from numjet.native.objects import (
+    DENSE,
+    ArrayImpl,
+    Float,
+    Held,
+    List,
+    NdArray,
+    Object,
+    RemoteArray,
+    Tuple,
+)
+from numjet.native.tables import (
+    CallContext,
+    CallEntry,
+    CallTable,
+    Node,
+    Output,
+    RemoteCall,
+    Step,
+)
 
 # The argument of a vectorcall that may overwrite what lies before its first argument.
 WITH_OFFSET = -(1 << 63)
@@ -213,6 +231,14 @@ def run(
                     if leaves.type == c.list and List(leaves).size == step.b:
                         copy(regs[step.c:], List(leaves).items, step.b)
                         fits = True
+            case Node.REMOTE:
+                if x.type == c.remote and on_device(c, e, x, step):
+                    holder = Held(RemoteArray(x)._buffer)
+                    inputs[step.b] = Pointer(c.PyLong_AsLongLong(holder.handles.items[0]))
+                    c.Py_IncRef(holder.handles)
+                    owned[own] = holder.handles
+                    own += 1
+                    fits = True
             case Node.OWN:
                 # Registers borrow what containers hold. Those of this one keep it from now on:
                 # looking into another dict may run Python code, which could take it out.
@@ -230,6 +256,9 @@ def run(
             return NULL
 
     # ---------------------------------------------------------------- the call
+    if e.remote != NULL:
+        status[0] = 1
+        return launch(c, e, inputs, owned, own)
     arena: Pointer = NULL
     if e.needs_arena != 0:
         arena = atomic_exchange(place(e, "arena"), NULL, SEQUENTIAL)
@@ -256,14 +285,110 @@ def run(
     release(c, owned, own)
     if failed != 0:
         c.PyErr_SetString(c.error, c.message)
-    elif build(c, e, tree):
+        release(c, tree, e.oregs)
+        return NULL
+    return finished(c, e, tree)
+
+
+@native
+def finished(c: CallContext, e: CallEntry, tree: Array[Object]) -> Object:
+    """The result, its leaves being in place."""
+    if build(c, e, tree):
         if e.builder == NULL:
             return tree[0]
-        whole_tree = call_with(c, e.builder, tree[0])
+        made = call_with(c, e.builder, tree[0])
         c.Py_DecRef(tree[0])
-        return whole_tree
+        return made
     release(c, tree, e.oregs)
     return NULL
+
+
+# -------------------------------------------------------------------- on a device
+@native
+def on_device(c: CallContext, e: CallEntry, x: Object, step: Step) -> bool:
+    """Whether an array has the aval, and lies where the program runs, as the step says."""
+    array = RemoteArray(x)
+    holder = Held(array._buffer)
+    if holder == NULL or array._aval != Object(step.a):
+        return False
+    if step.c != 0 and array._sharding != Object(step.c):
+        return False
+    if holder.devices != e.remote.devices:  # whose tuple tells the kind of memory, too
+        return False
+    return Object(holder.handles) != NULL  # it is computed later
+
+
+@native
+def launch(
+    c: CallContext, e: CallEntry, inputs: Array[Pointer], owned: Array[Object], own: Int
+) -> Object:
+    """Run a program on a device; its result, which may still be computed."""
+    r = e.remote
+    given = stack(Pointer, r.helds + e.inputs)
+    copy(given, r.held, r.helds)
+    copy(given[r.helds:], inputs, e.inputs)
+    made = stack(Pointer, e.outputs)
+    lists = stack(Pointer, 2)
+    lists[0] = given
+    lists[1] = made
+    frame = stack(Pointer, r.words)
+    copy(frame, r.frame, r.words)
+    frame[r.arguments] = lists
+    frame[r.results] = lists[1:]
+    thread = c.PyEval_SaveThread()
+    error = r.execute(frame)
+    c.PyEval_RestoreThread(thread)
+    release(c, owned, own)
+    if error != NULL:
+        number = c.PyLong_FromLongLong(Int(error))
+        c.Py_DecRef(call_with(c, r.check, number))
+        c.Py_DecRef(number)
+        return NULL
+    tree = stack(Object, e.oregs)
+    clear(tree, e.oregs)
+    line = c.PyObject_Vectorcall(r.line, tree, 0, NULL)
+    for k in range(e.outputs):
+        out = e.output[k]
+        tree[out.register] = placed(c, r, out, Int(made[k]), line)
+        if tree[out.register] == NULL:
+            c.Py_DecRef(line)
+            release(c, tree, e.oregs)
+            return NULL
+    c.Py_DecRef(line)
+    return finished(c, e, tree)
+
+
+@native
+def placed(c: CallContext, r: RemoteCall, out: Output, number: Int, line: Object) -> Object:
+    """A result by the number of its handle; NULL with an exception set."""
+    plain = c.PyLong_FromLongLong(number)
+    handle = call_with(c, r.handle, plain)
+    c.Py_DecRef(plain)
+    handles = c.PyTuple_New(1)
+    held = c.PyType_GenericAlloc(r.buffer, 0)
+    made = c.PyType_GenericAlloc(c.remote, 0)
+    if line == NULL or handle == NULL or handles == NULL or held == NULL or made == NULL:
+        c.Py_DecRef(handle)
+        c.Py_DecRef(handles)
+        c.Py_DecRef(held)
+        c.Py_DecRef(made)
+        return NULL
+    Tuple(handles).items[0] = handle
+    holder = Held(held)
+    holder.handles = Tuple(handles)
+    holder.devices = r.devices
+    c.Py_IncRef(r.devices)
+    holder.source = line
+    c.Py_IncRef(line)
+    holder.maker = r.maker
+    c.Py_IncRef(r.maker)
+    array = RemoteArray(made)
+    array._buffer = held
+    array._aval = out.aval
+    c.Py_IncRef(out.aval)
+    array._sharding = out.dtype
+    c.Py_IncRef(out.dtype)
+    return made
 
 
 @native

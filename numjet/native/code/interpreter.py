@@ -21,7 +21,7 @@ def functions(kinds: Sequence[str]) -> list[Any]:
     ]
     return [
         operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
-        *methods, record.record, record.user_line, record.product, record.apply_staged,
-        walk.describe, deferral.defer_plan, deferral.planned, deferral.survey,
+        *methods, record.record, record.user_line, record.caller_line, record.product,
+        record.apply_staged, walk.describe, deferral.defer_plan, deferral.planned, deferral.survey,
         linear.process,
     ]  # fmt: skip

@@ -105,6 +105,13 @@ def user_line(self: Object, unused: Object) -> Object:
     return line_of(c, c.one, c.two)
 
 
+@native(exported=True)
+def caller_line(self: Object, unused: Object) -> Object:
+    """`core.hooks.caller_line` (METH_NOARGS)."""
+    c = recording.context
+    return line_of(c, c.zero, c.one)
+
+
 @native
 def aval_of(c: RecordContext, atom: Object) -> Object:
     """The aval of a variable or a literal, or None, which has no shape, as a rule will say."""
