@@ -15,9 +15,8 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.base.config import trace_key
-from numjet.core import dtypes
 from numjet.flatten_util import ravel_pytree
-from numjet.numpy.promote import as_arrays, promote_dtypes
+from numjet.numpy.promote import as_arrays, check_ranks, promote_dtypes, promote_inexact
 
 _HERE = "numjet.as_jax.beside:"
 _STAND_INS = "numjet.as_jax.stand_ins:"
@@ -84,9 +83,25 @@ def promote_dtypes_inexact(*args: Any) -> list[Any]:
     >>> print(promote_dtypes_inexact(1, jnp.zeros(1, jnp.float16))[0].dtype)
     float16
     """
-    found = jnp.result_type(*args)
-    to = found if dtypes.is_inexact(found) else jnp.promote_types(found, float)
-    return [jnp.asarray(x, to) for x in args]
+    return promote_inexact(*as_arrays("promote_dtypes_inexact", *args))
+
+
+def promote_args_inexact(fun_name: str, *args: Any) -> list[Any]:
+    """Arrays of the dtype that `args` promote to, floats at least, and of one number of axes where
+    those with axes differ in it: axes of length 1 come in front.
+
+    fun_name: whose arguments they are, for messages. Raises TypeError for what is no array, and
+    ValueError for several numbers of axes under `numpy_rank_promotion="raise"`.
+
+    >>> [x.shape for x in promote_args_inexact("f", jnp.zeros(3), jnp.zeros((2, 3)))]
+    [(1, 3), (2, 3)]
+    """
+    found = promote_inexact(*as_arrays(fun_name, *args))
+    check_ranks(fun_name, [x.shape for x in found])
+    ranks = {x.ndim for x in found if x.ndim}
+    if len(ranks) < 2:
+        return found
+    return [jnp.expand_dims(x, tuple(range(max(ranks) - x.ndim))) for x in found]
 
 
 def promote_dtypes_complex(*args: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.trace import EVAL, current_trace
+from numjet.interpreters import batching
 from numjet.lax import dot_general, ragged_dot
 from numjet.numpy import einsum, result_type, swapaxes
 
@@ -86,6 +87,11 @@ def infer_argnums_and_argnames(
     elif names is None:
         names = tuple([named[i] for i in nums if 0 <= i < len(named) and named[i] in by_name])
     return nums, names or ()
+
+
+def is_vmappable(x: Any) -> bool:
+    """Whether `x` is of a class that `batching.register_vmappable` was told of."""
+    return type(x) in batching.vmappables
 
 
 def canonicalize_sharding(

@@ -231,13 +231,16 @@ def promote_shapes(name: str, *xs: Any, any_rank: bool = False) -> list[Any]:
             first = s
     else:
         return list(xs)
-    if not any_rank and config.numpy_rank_promotion.value != "allow":
-        _check_ranks(name, shapes)
+    if not any_rank:
+        check_ranks(name, shapes)
     shape = join_shapes(name, shapes)
     return [broadcast(x, shape) if x.aval.shape else x for x in xs]
 
 
-def _check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """What `numpy_rank_promotion` says of operands with axes, but not equally many."""
+    if config.numpy_rank_promotion.value == "allow":
+        return
     ranks = {len(s) for s in shapes if s}
     if len(ranks) < 2:
         return

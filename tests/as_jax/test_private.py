@@ -56,6 +56,35 @@ def test_excluded_files_are_not_the_users_line(tmp_path):
     assert "UnexpectedTracerError" in told and "program.py:3" in told.splitlines()[-1], told
 
 
+PROMOTED = """
+import jax, jax.numpy as jnp, numpy as np
+from jax._src.interpreters.batching import is_vmappable
+from jax._src.numpy.util import promote_args_inexact
+from jax.experimental.ode import promote_dtypes_inexact
+
+def told(f, *xs):
+    try:
+        return [(x.dtype.name, x.shape, x.weak_type, np.asarray(x).tolist()) for x in f(*xs)]
+    except Exception as error:
+        return type(error).__name__
+
+cases = [(1, 2), (1, np.int8(2)), (np.float16(1), 2), (np.ones(3), np.ones((2, 3), "int32"), True),
+         (np.ones(3), 2.0), (1j, 2), ([1], 2), (None,)]
+found = [told(lambda *xs: promote_args_inexact("f", *xs), *case) for case in cases]
+found += [told(promote_dtypes_inexact, *case) for case in cases[:4]]
+jax.config.update("jax_numpy_rank_promotion", "raise")
+found += [told(lambda *xs: promote_args_inexact("f", *xs), *cases[3])]
+found += [[is_vmappable(x) for x in (jnp.ones(3), 1, None, [1])]]
+"""
+
+
+@pytest.mark.oracle
+def test_promotion_of_arguments_agrees_with_jax():
+    ours = run("-m", "numjet.as_jax", "-c", PROMOTED + "print(repr(found))")
+    theirs = run_in_oracle(PROMOTED + 'out["told"] = np.array(repr(found))')["told"]
+    assert ours.stdout.strip() == str(theirs), ours.stderr
+
+
 @pytest.mark.oracle
 def test_infer_argnums_and_argnames_agrees_with_jax():
     cases = ("s, None, None", "s, 0, None", "s, None, 'y'", "s, (0,), ('z',)", "s, (0, -1), None",
