@@ -24,6 +24,7 @@ class Arrays(Elements):
         super().__init__()
         # Regions of reductions: names inside one are not seen outside, so it is written again.
         self._combiners: dict[tuple[str, np.dtype], str] = {}
+        self.for_cpu = False  # whether the program is for XLA's CPU compiler
 
     # -- shapes -----------------------------------------------------------------------------
     def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
@@ -230,6 +231,8 @@ class Arrays(Elements):
         region = self._combiners.get((op, x.dtype))
         if region is None:
             combine = getattr(self, op if op not in ("and", "or") else op + "_")
+            if self.for_cpu and op in ("max", "min") and x.dtype in (np.float32, np.float64):
+                combine = self._greater if op == "max" else self._less
             scalar = ((), x.dtype)
             region = self.region([scalar, scalar], lambda a, b: [combine(a, b)])
             self._combiners[op, x.dtype] = region
@@ -237,6 +240,14 @@ class Arrays(Elements):
         made = self.op("reduce", [x, start], shape, x.dtype, f"dimensions = {numbers(axes)}",
                        [region])
         return self.cast(made, dtype)
+
+    # XLA's CPU compiler makes vectors of these, not of its maximum and minimum: along rows they
+    # take a tenth of the time.
+    def _greater(self, a: Value, b: Value) -> Value:
+        return self.select(self.or_(self.ge(a, b), self.ne(a, a)), a, b)
+
+    def _less(self, a: Value, b: Value) -> Value:
+        return self.select(self.or_(self.le(a, b), self.ne(a, a)), a, b)
 
     def reduction(self, op: str, out: Any, x: Value, params: dict) -> Value:
         """A primitive whose `loops` is `Reduce(op)`."""

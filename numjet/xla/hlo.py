@@ -22,6 +22,7 @@ from numjet.core.primitive import Primitive
 from numjet.ops.stored_keys import Storage, uses_words
 from numjet.transforms.stage import stage_closed
 from numjet.xla import linalg
+from numjet.xla.buffers import HOST_PLATFORMS
 from numjet.xla.host_calls import TARGET, HostCall
 from numjet.xla.layouts import Layout, Meshes, everywhere, layout_of
 from numjet.xla.pull import PullEmitter
@@ -38,6 +39,8 @@ class Emitter(PullEmitter):
     def __init__(self, devices: tuple = ()) -> None:
         super().__init__()
         self.devices, self.meshes = devices, Meshes()
+        client = getattr(devices[0], "client", None) if devices else None
+        self.for_cpu = getattr(client, "platform", None) in HOST_PLATFORMS
         self.functions: list[str] = []
         self.calls: list[HostCall] = []
         self._named: dict[int, tuple[str, Any]] = {}

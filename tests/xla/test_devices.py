@@ -17,7 +17,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.base.errors import XlaError
 from numjet.core.remote import RemoteArray
-from numjet.xla import client, dlpack, plugins
+from numjet.xla import client, dlpack, hlo, plugins
 
 pytestmark = needs_plugin
 
@@ -107,6 +107,21 @@ def test_calls_that_come_again():
         g(x, x)
     ref = weakref.ref(g(x)._buffer)
     assert ref() is None  # nothing keeps a result
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_extremes_of_rows(dtype):
+    rows = np.random.default_rng(0).standard_normal((7, 33)).astype(dtype)
+    rows[1, 4], rows[2, 0], rows[3, 32], rows[4] = np.nan, -np.nan, np.nan, np.nan
+    rows[5], rows[6] = -np.inf, np.inf
+    x = on_device(rows, dtype)
+    for axis in (0, 1, None):
+        for f in (jnp.max, jnp.min):
+            np.testing.assert_array_equal(nj.jit(lambda x: f(x, axis))(x), f(rows, axis))
+    if PLATFORM == "xla_cpu":  # whose compiler makes no vectors of its own maximum
+        closed = nj.make_jaxpr(lambda x: x.max(1))(rows.astype(np.float32))
+        assert "stablehlo.maximum" not in hlo.module(closed, devices=(device(),)).text
+        assert "stablehlo.maximum" in hlo.module(closed).text
 
 
 def test_clients():
