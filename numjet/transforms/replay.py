@@ -49,8 +49,9 @@ class Pattern:
 
 # Programs of no more operations (and twice as many linear equations) gain less than the keys cost.
 SHORT = 32
-# Reading a pattern costs as much as two or three rules.
-USES_BEFORE_READING = 2
+# Reading a pattern costs as much as a rule or two. After one use, transformers of 3 to 12 layers
+# are traced 2 to 4 % faster than after two, those of 1 or 2 layers as fast within 3 %.
+USES_BEFORE_READING = 1
 # A pattern by primitive, avals, how operands come, and params; the number of uses while there is
 # none yet, or None where there can be none.
 Patterns = dict[tuple, Any]
