@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import doctest
 import importlib
 import inspect
@@ -57,6 +58,30 @@ def test_every_package_below_the_public_names_is_in_the_architecture() -> None:
         for path in (ROOT / "numjet" / layer).rglob("__init__.py"):
             package = path.parent.relative_to(ROOT / "numjet")
             assert f"`{package}/`" in text, f"docs/architecture.md does not mention {package}/"
+
+
+QUOTED = re.compile(r"`([^`\n]+)`")
+# What docstrings name that is not in the package's sources: other programs', and patterns of names.
+ELSEWHERE = {
+    "NUMJET_ENABLE_X64", "NUMPY", "TRACED", "core_map", "gc.enable", "hemv", "make_array_from_...",
+    "mpiexec", "nj_blas_dgemv", "nj_blas_sgemm", "nj_lapack_dpotrf", "op_name", "step_N",
+    "threading.Timer", "to_lojax", "tp_flags",
+}  # fmt: skip
+
+
+def test_names_in_backticks_are_in_the_sources() -> None:
+    texts = {path: path.read_text() for path in (ROOT / "numjet").rglob("*.py")}
+    known = {part.removesuffix(".py") for path in texts for part in path.relative_to(ROOT).parts}
+    known.update(dir(builtins))
+    for text in texts.values():
+        known.update(re.findall(r"[A-Za-z_]\w*", QUOTED.sub("", text)))
+    gone = {
+        (str(path.relative_to(ROOT)), name) for path, text in texts.items()
+        for name in QUOTED.findall(text)
+        if re.fullmatch(r"[A-Za-z_][\w.]*", name) and name not in ELSEWHERE
+        and not known.issuperset(filter(None, name.split(".")))
+    }  # fmt: skip
+    assert not gone
 
 
 def test_the_list_of_modules_is_that_of_the_sources() -> None:

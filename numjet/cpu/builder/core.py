@@ -2,7 +2,7 @@
 
 For `builder`, which adds memory, lanes and structured control flow. Every method appends one line
 and returns the name it defines. A line is (name or None, instruction), an instruction being a tuple
-of its operation and operands as `builder_text` lists them; or it is text.
+of its operation and operands as `builder.text` lists them; or it is text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The instructions of the function writer, and how LLVM IR spells them.
 
-For: `builder_core`, where they are written, and `x86.read`, which takes them as they are. An
+For: `builder.core`, where they are written, and `x86.read`, which takes them as they are. An
 instruction is a tuple:
 
     (add, fadd and other operations on two operands, type, a, b)     (fneg, type, x)

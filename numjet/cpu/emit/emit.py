@@ -7,8 +7,8 @@ of `kernel.buffers` in order. A top-level loop with a grain becomes a function o
 kernel is run. `emit_round` writes one round of such a loop into somebody else's function.
 Nothing is read or written past the end of a buffer.
 
-The writer is built in layers: expressions and accesses (`emit_exprs`), statements and loops in
-order (`emit_statements`), vector and tile loops (`emit_vector`), kernels and threads (here).
+The writer is built in layers: expressions and accesses (`emit.exprs`), statements and loops in
+order (`emit.statements`), vector and tile loops (`emit.vector`), kernels and threads (here).
 Who may call it: the CPU backend's pipeline and tests, with verified kernels. What would break
 it: a loop with a grain whose iterations depend on each other.
 """

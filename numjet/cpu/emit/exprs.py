@@ -1,7 +1,7 @@
 """Writing expressions and memory accesses of the loop IR as LLVM IR.
 
 `ExprWriter` turns expressions into values of one function under construction, each once a block
-(`emit_scope`), scalars where nothing varies over the vector loop's lanes, vectors elsewhere. An
+(`loops.scope`), scalars where nothing varies over the vector loop's lanes, vectors elsewhere. An
 access becomes, by its stride over the lanes, a vector load, a reversed one, a pair of interleaved
 parts, a column of rows that are read whole, a scalar, or a gather; its address is a chain of
 partial sums, outer loops first, so that inner loops add only what they change. `emit` derives from

@@ -2,7 +2,7 @@
 
 `StatementWriter` keeps locals in SSA form (what a loop or branch changes goes through its phis),
 computes before each loop what does not change in it, and runs every loop in order, one round after
-the other; `emit_vector` derives from it and knows vector loops. Inside one, a branch
+the other; `emit.vector` derives from it and knows vector loops. Inside one, a branch
 whose condition varies runs both arms under masks, and a while loop runs as long as any lane does.
 What would break it: a store to a buffer through another name (only the rule of `Buffer` allows it).
 """

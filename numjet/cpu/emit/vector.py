@@ -3,7 +3,7 @@
 A vector loop runs in steps of `lanes × unroll`; its last round begins early enough to end with the
 loop and stores under a mask, or where that cannot be, loads under one too. Outer locals that it
 updates become `unroll` vectors of partial results, combined afterwards in a fixed order. A tile
-loop inside one moves what is contiguous along it in blocks (`emit_tile`). `emit` derives from
+loop inside one moves what is contiguous along it in blocks (`emit.tile`). `emit` derives from
 `VectorWriter` and adds kernels. What would break it: a loop marked "vector" whose iterations
 depend on each other other than through Update.
 """

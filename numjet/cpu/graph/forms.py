@@ -1,7 +1,7 @@
 """The equations of a program as numbers: equal ones do the same to what stands equally far before.
 
 `Forms` is one walk over a jaxpr for two who ask about it: the key of the whole program
-(`program_cache`), for which it is everything that decides the code, and the search for runs of
+(`program.cache`), for which it is everything that decides the code, and the search for runs of
 equal equations (`reroll`). What would break it: a param that changes the code but not its form here
 (unknown objects make a program uncacheable instead).
 """

@@ -1,6 +1,6 @@
 """Functions on the bits of floats, in terms of loop IR expressions.
 
-`loop_build.ExprEmitter` offers them as methods; nobody else calls them.
+`loops.build.ExprEmitter` offers them as methods; nobody else calls them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A complex value is a pair of real expressions; `unary` and `binary` are what the ExprEmitter calls
 when an operand is a pair. Formulas follow C99 Annex G where that costs nothing, and scale
-where a naive formula would overflow. Nobody but `loop_build` calls it.
+where a naive formula would overflow. Nobody but `loops.build` calls it.
 """
 
 from __future__ import annotations

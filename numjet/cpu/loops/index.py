@@ -6,7 +6,7 @@ integer (`Dyn`), or one of the few non-affine forms (`Div`, `Mod`, `Clamp`, `Pro
 `(i*64 + j)//64` is `i` and `(i*64 + j) % 64` is `j` when `0 <= j < 64`; reshapes, slices and
 broadcasts therefore leave nothing behind. Division rounds down and divisors are positive.
 
-Who may call it: the loop IR, its passes and the emitter (through `loop_ir`). It imports nothing
+Who may call it: the loop IR, its passes and the emitter (through `loops.ir`). It imports nothing
 of the package. What would break it: an atom whose stated range is wrong (out-of-bounds reads
 follow), or a `LoopVar` used outside its loop (the verifier finds that).
 """

@@ -22,9 +22,9 @@ Arithmetic: integers wrap around, x/0 is -1, INT_MIN/-1 is INT_MIN, x rem 0 is x
 width or more give 0 (or the sign); float to integer saturates and NaN gives 0; max and min
 propagate NaN. float16 and bfloat16 are stored as such and computed in float32, rounded to nearest
 even after each operation. Booleans are bytes 0/1 in memory. Complex values are pairs of real
-expressions (`ComplexPair`, see `loop_build.py`), interleaved in memory: `Load.part` chooses.
+expressions (`ComplexPair`, see `cpu/loops/build.py`), interleaved in memory: `Load.part` chooses.
 
-Expressions are compared by identity; the `ExprEmitter` (`loop_build.py`) makes them and shares
+Expressions are compared by identity; the `ExprEmitter` (`cpu/loops/build.py`) makes them and shares
 equal ones, which is how common subexpressions are found. Who may call it: the lowering of the
 CPU backend, its passes and its emitter. What would break it: a Load kept across kernels.
 """

@@ -8,7 +8,7 @@
 Rows stream through whole, and the result does not depend on the number of threads. Where what
 follows needs the rows again, as softmax does, the next sweep is another such pair of loops, and
 values of the whole domain are stored by the tasks. Variances take one sweep here
-(`lower_moments`). Used by `lower_columns`, whose blocks and row loops these are.
+(`lower.moments`). Used by `lower.columns`, whose blocks and row loops these are.
 """
 
 from __future__ import annotations

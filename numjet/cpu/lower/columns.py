@@ -3,7 +3,7 @@
 A block of accumulators lies in the first-level cache while rows are added into it; nothing is
 transposed. Values that exist once a column are arrays over the block. Several sweeps over a block
 (softmax along the first axis) stay in cache too. Where columns are few, chunks of the rows are
-reduced apart (`lower_chunks`).
+reduced apart (`lower.chunks`).
 """
 
 from __future__ import annotations

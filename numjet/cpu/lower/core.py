@@ -1,8 +1,8 @@
 """Lowering: one fused group to one loop-IR kernel and the step that runs it.
 
 `lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups
-(`lower_flat`), a row at a time for reductions over the last axes (`lower_rows`), blocks of columns
-for the others (`lower_columns`). `Lowering` holds what they share: how an element of a value is
+(`lower.flat`), a row at a time for reductions over the last axes (`lower.rows`), blocks of columns
+for the others (`lower.columns`). `Lowering` holds what they share: how an element of a value is
 obtained, where it is read in the kernel. What would break it: a member read at another place than
 the loops' own (`fuse` decides that it is not).
 """

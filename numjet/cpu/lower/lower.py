@@ -1,8 +1,8 @@
 """Lowering: one fused group to one loop-IR kernel and the step that runs it.
 
 `lower(build, fusion, group)` chooses the loops: flat or nested for elementwise groups
-(`lower_flat`), a row at a time for reductions over the last axes (`lower_rows`), blocks of columns
-for the others (`lower_columns`). Groups that compute the same on other values (the layers of a
+(`lower.flat`), a row at a time for reductions over the last axes (`lower.rows`), blocks of columns
+for the others (`lower.columns`). Groups that compute the same on other values (the layers of a
 network) are lowered once: `_form` is what they share. What would break it: a lowering that depends
 on a fact about the group that is not part of its form.
 """

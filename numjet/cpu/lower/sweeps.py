@@ -1,8 +1,8 @@
 """What kernels with reductions share: accumulators, phases of members, what is kept between sweeps.
 
 A sweep runs over one row (or block of columns) of the domain. `Sweeps` says which members each
-sweep computes, and which values are kept in scratch from one to the next. Used by `lower_rows` and
-`lower_columns`.
+sweep computes, and which values are kept in scratch from one to the next. Used by `lower.rows` and
+`lower.columns`.
 """
 
 from __future__ import annotations

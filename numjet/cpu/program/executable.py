@@ -198,7 +198,7 @@ _making = locks.lock()
 
 
 class _Program:
-    """A program's table in memory (`program_table` wrote it, `entry` describes it): `address`."""
+    """A program's table in memory (`program.table` wrote it, `entry` describes it): `address`."""
 
     __slots__ = ("_block", "address")
 

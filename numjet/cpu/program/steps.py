@@ -1,6 +1,6 @@
 """The Program: what a compiled jaxpr does, as steps over pieces of memory.
 
-`fuse` and `control` build the steps, `buffers` gives every slot its address, `program_emit` writes
+`fuse` and `control` build the steps, `buffers` gives every slot its address, `program.emit` writes
 the native main function. A step works on places; control steps hold blocks of steps, and all
 blocks share one set of slots. Printed by `Program.text()`.
 """

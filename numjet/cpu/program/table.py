@@ -3,7 +3,7 @@
 A straight line of calls costs LLVM some 20 us an instruction line and a function of its own a
 third of a millisecond; a table costs next to nothing, and a call through it a few nanoseconds at
 run time. A program without control flow is nothing but a table and the functions it names; of
-others the long runs of steps are. For: `program_emit`. What would break it: a special step that
+others the long runs of steps are. For: `program.emit`. What would break it: a special step that
 writes code which depends on anything but its pointers.
 
 A step is written as 32-bit words: number and kind, how many operands, two 64-bit numbers, the

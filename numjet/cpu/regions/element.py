@@ -117,7 +117,7 @@ class _Reader:
 
 
 class _Site:
-    """One element of an update, as `lower_update` asks for its place."""
+    """One element of an update, as `lower.update` asks for its place."""
 
     def __init__(self, kernel: _Kernel, node: Node, args: list[Any]) -> None:
         self.kernel, self.e = kernel, kernel.e

@@ -3,7 +3,7 @@
 `forward(loop)` gives the statements of a serial loop in which a load that reads the element stored
 by the round before - x[i - 1] where x[i] is stored, or a sum at one place - reads a local instead:
 a store and the load behind it take 5 cycles, which rounds that wait for each other cannot hide.
-Called by `lower_element` on each scan. What would break it: a store of the same buffer through
+Called by `regions.element` on each scan. What would break it: a store of the same buffer through
 another name.
 """
 

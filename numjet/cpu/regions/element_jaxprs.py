@@ -1,4 +1,4 @@
-"""What the jaxpr of a loop says of its carries, before anything is built: for `lower_element`.
+"""What the jaxpr of a loop says of its carries, before anything is built: for `regions.element`.
 
 `suits(node)` is a cheap look at whether a loop updates elements of arrays and does nothing that
 needs whole ones; `carried` tells what a carry becomes, `step_of` and `bounds` what is known of

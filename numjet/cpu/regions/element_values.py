@@ -1,4 +1,4 @@
-"""What `lower_element` computes with: arrays in memory that change, and integers of known range.
+"""What `regions.element` computes with: arrays in memory that change, and integers of known range.
 
 A `Memory` is an array that a loop updates in place; a `Version` is its contents between two
 updates, and may be read while it is the `current` one. `RangeEmitter` makes expressions as the

@@ -2,7 +2,7 @@
 
 A cell gives the expression of the element at an index, for each of the vectors that run side by
 side (`pieces` of the kernel). What changes in the loop may be read at a piece's own elements only;
-an example's own elements are told apart by constant indices. For: `lower_lanes`. What would break
+an example's own elements are told apart by constant indices. For: `regions.lanes`. What would break
 it: two of a kernel's pieces with equal indices.
 """
 

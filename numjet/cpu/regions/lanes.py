@@ -5,7 +5,7 @@
 that over rounds inside: a piece of a few vectors keeps its carries in registers for all rounds, and
 pieces run on threads. Carries that do not vary over the domain (counters) are computed by each
 piece. A while that ends when every example has stopped ends for a piece when all of its examples
-have. Tried by `control` before and after `lower_small`. What would break it: a rule that
+have. Tried by `control` before and after `regions.small`. What would break it: a rule that
 reads an operand which changes in the loop at another element of the domain than its own.
 """
 
@@ -82,7 +82,7 @@ MOST_EXPRESSIONS = 800
 
 
 def lower_several(build: Compilation, node: Node) -> list[Step] | None:
-    """`lower` for what `lower_small` might take, where an example has several elements: in its
+    """`lower` for what `regions.small` might take, where an example has several elements: in its
     registers they change places by shuffles, here they are in different ones. Lorenz' equations for
     32 to 128 examples take half the time and compile in a third. Not so where rows of several
     elements an example are read or stacked, or multiplied."""

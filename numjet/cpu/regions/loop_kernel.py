@@ -1,7 +1,7 @@
 """What kernels that hold a whole loop share: their buffers, their locals, how they fail.
 
-For: `lower_scalar` (and `lower_element` through it), `lower_lanes`, `lower_small`. What would break
-it: two locals of one name in a kernel.
+For: `regions.scalar` (and `regions.element` through it), `regions.lanes`, `regions.small`. What
+would break it: two locals of one name in a kernel.
 """
 
 from __future__ import annotations

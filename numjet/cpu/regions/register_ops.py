@@ -1,7 +1,7 @@
 """Operations on small arrays in registers: pointwise nodes as cells.
 
 A pointwise rule is run once, on an index of loop variables (`Template`); for a pattern of elements
-those are numbers, so that every read becomes a pattern of the operand. For: `lower_small`. What
+those are numbers, so that every read becomes a pattern of the operand. For: `regions.small`. What
 would break it: a rule whose expressions read other buffers than its operands.
 """
 

@@ -2,8 +2,9 @@
 
 Few terms are written out, a shuffle or a load each (`Total`). Many run in a loop over the reduced
 axis that carries one partial result a register (`_Looped`): the operands lie in memory there, those
-that would be read across the grain in a transposed copy made before the loops. For: `lower_small`.
-What would break it: an operand whose place in memory is not affine in the reduced index.
+that would be read across the grain in a transposed copy made before the loops. For:
+`regions.small`. What would break it: an operand whose place in memory is not affine in the reduced
+index.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A pattern is a tuple of flat element numbers, one a lane. `Registers.at(cell, pattern)` gives those
 elements as one LLVM value (a scalar where all are the same one): a shuffle of registers, a load, or
 the operation that makes them, computed at just these elements where that is cheaper than computing
-the whole and shuffling. What does not change in a loop is written before it. For: `lower_small`,
+the whole and shuffling. What does not change in a loop is written before it. For: `regions.small`,
 which walks loops and branches. What would break it: code with branches of its own written
 ahead of a loop (`Cell.depth` keeps it inside).
 """

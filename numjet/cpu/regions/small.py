@@ -2,9 +2,9 @@
 
 `lower(build, node)` gives the step of a while, scan or cond whose values are a few registers large
 (arrays of any size may be read, a scan's inputs and outputs row by row), or None. Tried by
-`control` after `lower_scalar`, which takes regions of single elements only. A round of such a loop
-calls nothing and stores nothing but the rows of what it stacks. What would break it: a step whose
-code reads a carry's first value after its result was written.
+`control` after `regions.scalar`, which takes regions of single elements only. A round of such a
+loop calls nothing and stores nothing but the rows of what it stacks. What would break it: a step
+whose code reads a carry's first value after its result was written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names and layouts that generated programs, the runtime that runs them and their callers agree on.
 
-`program_emit` and `program_table` write programs, `runtime.programs` runs them, `executable` calls
+`program.emit` and `program.table` write programs, `runtime.programs` runs them, `executable` calls
 them; none needs the other. What every program needs is in the runtime's own code, so that a program
 compiles to its kernels and little else.
 
@@ -24,7 +24,7 @@ CONSTS = {"program": 0, "main": 8, "inputs": 16, "outputs": 24, "parallel_for": 
 PROGRAM = {"count": 0, "places": 8, "functions": 16, "steps": 24, "bytes": 32, "most": 40}
 # Where the tables stand beside each other while places are computed.
 TABLES = {"arena": 0, "input": 8, "output": 16, "const": 24}
-# The kinds of steps: see `program_table`.
+# The kinds of steps: see `program.table`.
 CALL, CHUNKS, COPY, HOST, REPEAT = range(5)
 KIND_BITS = 3
 

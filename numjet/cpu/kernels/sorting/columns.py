@@ -3,7 +3,7 @@
 Blocks of rows are sorted in registers by Batcher's odd-even merge sort (1968); then sorted runs are
 merged pairwise by bitonic merges whose first step compares mirrored places, so that the smaller
 word always goes to the lower place and what is past the end stays there. No step moves a word to
-another lane. For: `sort_rows`. What would break it: a number of rows that BLOCK does not
+another lane. For: `sorting.rows`. What would break it: a number of rows that BLOCK does not
 divide.
 """
 

@@ -6,7 +6,7 @@ bitonic merges whose first step compares mirrored places, so that the smaller wo
 the lower place. Then neighbouring lanes are merged, pairs of lanes, and so on: steps across lanes,
 which again begin mirrored, leave a bitonic sequence in every lane. One of several blocks becomes
 one in each block, in order, when words of like rows are sorted (k-way bitonic sort, Nakatani and
-others, 1989). At last the lanes are written one after the other. For: `sort_quick` by the symbol
+others, 1989). At last the lanes are written one after the other. For: `sorting.quick` by the symbol
 `nj_leaf_<word>`, on AVX-512. What would break it: a run of no words, or of more than `longest`.
 """
 

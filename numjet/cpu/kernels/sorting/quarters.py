@@ -4,8 +4,8 @@ A part lies in one of four buffers, the first of which is its home; a pass write
 all of them, so that the one that it comes from is written over. Each quarter then has as much free
 memory as it has words behind its neighbours in the other buffers, or before them. From a
 second-level cache two levels take 0.27 ns a word instead of 0.36. Parts that are short, or whose
-sample does not tell four quarters, are left to `sort_quick`. For: `sort_shares`. What would break
-it: less than n words of memory in any of the four buffers.
+sample does not tell four quarters, are left to `sorting.quick`. For: `sorting.shares`. What would
+break it: less than n words of memory in any of the four buffers.
 """
 
 from __future__ import annotations

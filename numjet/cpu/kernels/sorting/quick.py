@@ -1,12 +1,12 @@
 """Words sorted by partitions with compressed vectors, where the processor has them (AVX-512).
 
-A part that is longer than a leaf (`sort_leaves`) is split near its median: words below the pivot go
-to its home, the others to free memory beside it; wherever they are read from is written over, so
+A part that is longer than a leaf (`sorting.leaves`) is split near its median: words below the pivot
+go to its home, the others to free memory beside it; wherever they are read from is written over, so
 that each half has as much free memory as it has words. Where a split is bad, or the sample all
 alike, the next one is at half the range of the words, which ends after twice as many bad splits as
 a word has bits. Not stable: for words that are all different, or whose equals cannot be told apart.
-For: `sort_shares`, whose kernels call the symbol `nj_quick_<word>`. What would break it: less than
-n words at `free`.
+For: `sorting.shares`, whose kernels call the symbol `nj_quick_<word>`. What would break it: less
+than n words at `free`.
 """
 
 from __future__ import annotations

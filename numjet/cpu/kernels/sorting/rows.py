@@ -1,7 +1,7 @@
 """Many rows sorted side by side, a row a lane: a sorting network over vectors in memory.
 
 A batch of rows becomes columns of words (key, or key and position, as in `sort`), padded with the
-largest word to a multiple of BLOCK, which a network sorts (`sort_columns`). Words that carry
+largest word to a multiple of BLOCK, which a network sorts (`sorting.columns`). Words that carry
 positions are all different, which makes the order stable. What would break it: a plan whose scratch
 is smaller than `scratch_bytes`.
 """

@@ -2,8 +2,8 @@
 
 Shares of a long row become words and are split, each by itself, at the same values: quantiles of a
 sample. The parts that lie between two of these values are split once more while they are gathered
-from all shares, sorted by `sort_quick`, task by task, and written out while they are still in the
-cache. The library (`nj_long_<word>`) knows words only; how they are made and written out is the
+from all shares, sorted by `sorting.quick`, task by task, and written out while they are still in
+the cache. The library (`nj_long_<word>`) knows words only; how they are made and written out is the
 kernel's, which hands over two functions; but floats become words while they are split the first
 time, after which shares are done in 0.83 instead of 0.90 ns each. For: `sort`. What would break it:
 long rows of less than _SAMPLES words, or a plan whose scratch is smaller than `scratch_bytes`.
@@ -43,7 +43,7 @@ SHORTEST = 41
 # side by side 0.89; in rows of 500 0.43 and 0.46, in rows of 200 0.46 and 0.33. With fewer rows
 # than _FEW lanes are idle.
 _SHORTEST_OF_MANY, _FEW = 500, 8
-_NANS, _ZEROS = 1, 2  # places among a share's facts; the latter as in `sort_long`
+_NANS, _ZEROS = 1, 2  # places among a share's facts; the latter as in `sorting.long`
 _SAMPLES, _TOGETHER = 1024, 8  # read in groups of neighbours
 _FIELDS = ["n", "one", "home", "keys", "width", "context", "load", "finish", "leaf", "facts"]
 _LOAD = [("context", "ptr"), ("chunk", "i64"), ("first", "i64"), ("last", "i64")]

@@ -2,10 +2,10 @@
 
 Keys become unsigned integers of the same order (NaN last, -0 equal to 0) and move together with a
 four-byte payload or a position in one word: least significant digit first, eight bits a pass;
-digits that all keys share are skipped. Many rows are sorted side by side (`sort_rows`), few short
-ones by insertion, one long row on all threads (`sort_long`). Zeros get their signs back in the
-order they came in, as a stable sort leaves them.
-For: `kernels.generator`. What would break it: rows of 2^32 elements.
+digits that all keys share are skipped. Many rows are sorted side by side (`sorting.rows`), few
+short ones by insertion, one long row on all threads (`sorting.long`). Zeros get their signs back in
+the order they came in, as a stable sort leaves them. For: `kernels.generator`. What would break it:
+rows of 2^32 elements.
 """
 
 from __future__ import annotations

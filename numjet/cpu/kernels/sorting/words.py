@@ -2,7 +2,8 @@
 
 A word is an unsigned integer, or a float that is never NaN: of these twice as many are compared in
 a cycle by Intel's processors (0.185 against 0.343 ns for 64 bytes). Zeros of both signs are equal,
-and one may be left in the place of the other. For: `sort_leaves`, `sort_quick`, `sort_shares`.
+and one may be left in the place of the other. For: `sorting.leaves`, `sorting.quick`,
+`sorting.shares`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A builder's module to functions of blocks of instructions, without text in between.
 
 `read(module)` gives what `parse` gives for `module.text()`, or raises Unsupported. Lines that are
-text are parsed one by one. What would break it: an operation of `builder_text` that is not here,
+text are parsed one by one. What would break it: an operation of `builder.text` that is not here,
 and instructions whose form here is another than that of `parse`.
 """
 
