@@ -27,10 +27,15 @@ from numjet.core.trace import Tracer
 JAX_VERSION = "0.10.2"
 
 
+# The dictionary of a module as it is.
+_dictionary = vars(ModuleType)["__dict__"].__get__
+
+
 class AliasModule(ModuleType):
     """A module with JAX's name and the attributes of one of ours."""
 
     # Of the class, so that a module that is still being made has them too.
+    _numjet_whole = False
     _numjet_source: ModuleType | None = None
     _numjet_rows: dict[str, str] = {}
     _numjet_children: frozenset[str] = frozenset()
@@ -38,8 +43,20 @@ class AliasModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         found = self._numjet_find(name)
         if name != "__all__":
-            self.__dict__[name] = found
+            _dictionary(self)[name] = found
         return found
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """What `vars(module)` shows: every public name that is no module, with those modules that
+        were imported. Libraries take functions from there to wrap them (scico)."""
+        names = _dictionary(self)
+        if not self._numjet_whole and "_numjet_source" in names:
+            names["_numjet_whole"] = True  # first: what is asked for below may import this module
+            for name in self.__dir__():
+                if name not in names and name not in self._numjet_children:
+                    getattr(self, name)
+        return names
 
     def _numjet_find(self, name: str) -> Any:
         own = self.__name__
@@ -90,7 +107,7 @@ class AliasModule(ModuleType):
         return f"module {own!r} has no attribute {name!r} (numjet under JAX's name)"
 
     def __dir__(self) -> list[str]:
-        names = {*self.__dict__, *self._numjet_rows, *self._numjet_children}
+        names = {*_dictionary(self), *self._numjet_rows, *self._numjet_children}
         if self._numjet_source is not None:
             hidden = namespaces.HIDDEN.get(self.__name__, ())
             public = getattr(self._numjet_source, "__all__", dir(self._numjet_source))
@@ -121,7 +138,7 @@ class Loader:
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         source = namespaces.source(name)
-        scope = module.__dict__
+        scope = _dictionary(module)
         scope["_numjet_rows"] = {**namespaces.names(name), **private.names(name)}
         scope["_numjet_children"] = namespaces.children(name) | private.children(name)
         scope["_numjet_source"] = importlib.import_module(source) if source else None

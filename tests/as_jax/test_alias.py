@@ -294,3 +294,19 @@ def test_types_that_annotations_name():
         ) if not __import__("operator").attrgetter(name)(jax)]
     """)
     assert seen["missing"] == []
+
+
+def test_dictionaries_of_modules_hold_the_public_names():
+    """Libraries take functions from `vars(module)` to wrap them, as scico does with jax.numpy's."""
+    code = ("import numjet.as_jax, importlib, types\n"
+            "for name in ('jax', 'jax.numpy', 'jax.lax', 'jax.ops', 'jax.scipy.special'):\n"
+            "    module = importlib.import_module(name)\n"
+            "    for public in dir(module):\n"
+            "        known = public in vars(module)\n"
+            "        known |= isinstance(getattr(module, public), types.ModuleType)\n"
+            "        assert known, (name, public)\n"
+            "import jax.numpy as jnp\n"
+            "assert vars(jnp)['abs'] is jnp.abs and jnp.__dict__ is vars(jnp)\n"
+            "jnp.mine = 3\nassert vars(jnp)['mine'] == 3\nprint('done')")
+    done = run("-W", "error", "-c", code)
+    assert done.stdout == "done\n", done.stderr
