@@ -1,4 +1,8 @@
-"""Flattening user functions: what grad, vmap and the others share."""
+"""Flattening user functions: what grad, vmap and the others share.
+
+A `Flat` is a user's function of the leaves that a transformation works on. Arguments are made
+arrays here (`array_leaves`), so that errors name those that are none by their paths.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Implicit differentiation: `custom_root` and `custom_linear_solve`."""
+"""Implicit differentiation: `custom_root` and `custom_linear_solve`.
+
+For `lax`. A solution's derivative follows from the equation it solves, whatever steps the solver
+took: the linear system of the tangents is solved in its stead. What would break it: a solver whose
+result does not solve the equation.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Printing jaxprs in JAX's notation.
+"""Printing jaxprs in JAX's notation: `{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }`.
 
-`{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }`. `str(jaxpr)` goes through here.
+`str(jaxpr)` goes through here, and nothing reads the text again. Params that JAX writes and ours do
+not hold are added, others left out, so that programs that compare texts find them as they were.
 """
 
 from __future__ import annotations

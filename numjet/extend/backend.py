@@ -1,4 +1,8 @@
-"""The one backend, the CPU, as libraries ask for it."""
+"""The one backend, the CPU, as libraries ask for it: a client with its platform and devices.
+
+For programs that read `jax.extend.backend`; numjet itself asks `api.devices`. The client says "cpu"
+of itself, whatever platform its devices are of.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
-"""cond and switch: one of several branches, as one primitive. Operands are the branch index, then
-the values."""
+"""cond and switch: one of several branches, as one primitive.
+
+Operands are the branch index, then the values that all branches take; results are those of the
+branch. Under `vmap` with an index for each example all branches run, and each example keeps its
+own. What would break it: branches whose results differ in type, which `cond` refuses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Running sums, products, extremes and log-sum-exps along one axis."""
+"""Running sums, products, extremes and log-sum-exps along one axis.
+
+For `lax` and `numpy`. `axis` counts from the front, `reverse` begins at the end. Sums of 16-bit
+floats are kept in float32 and rounded once each. What would break it: an integer dtype that NumPy
+would widen on the way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Discrete Fourier transforms over the last one to three axes."""
+"""Discrete Fourier transforms over the last one to three axes.
+
+For `lax.fft`, `numpy.fft` and `scipy.fft`, which move axes and scale. What would break it: a
+transform to real values whose length is taken from half a spectrum, which does not tell even from
+odd: `fft_lengths` says it.
+"""
 
 from __future__ import annotations
 

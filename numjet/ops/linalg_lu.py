@@ -1,4 +1,9 @@
-"""LU factors with row pivoting, QR factors, and the products of Householder reflectors."""
+"""LU factors with row pivoting, QR factors, and the products of Householder reflectors.
+
+For `ops.linalg`, which shows these names to `lax.linalg`; references are NumPy's and SciPy's,
+compiled programs call LAPACK (`cpu.kernels.linalg`). What would break it: a derivative of QR with
+all columns of a tall matrix's Q, of which nothing decides the last ones; it is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Reductions: max, min, prod, and, or, xor, argmax, argmin, and `reduce` with a known operation.
-The sum stands in core.structural."""
+
+For `lax` and `numpy`. The sum stands in `core.structural`, since transformations bind it. At ties
+the tangent of an extreme is the mean of the tied elements'.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Primitives that move elements without computing: reshape, squeeze, rev, concatenate, pad,
-select_n, iota and copy."""
+select_n, iota and copy.
+
+For `lax` and all that is made of primitives; transposition and broadcasting, which transformations
+bind themselves, stand in `core.structural`. Elements stay what they were, bit for bit.
+"""
 
 from __future__ import annotations
 

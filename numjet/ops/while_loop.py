@@ -1,6 +1,8 @@
 """while_loop and fori_loop: loops whose trip count may depend on values, as one primitive.
 
-Operands are cond consts, body consts, carry; results are the carry.
+Operands are cond consts, body consts, carry; results are the carry. Differentiable forwards only,
+since how many rounds are to be kept is not known: a `fori_loop` of a known count is a scan. What
+would break it: another order of operands, which `cpu.regions` and `xla` read, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""sqrt, rsqrt, cbrt, pow, fmod."""
+"""Powers and roots, and the remainder of a division: sqrt, rsqrt, cbrt, pow, fmod.
+
+pow is exp2(y log2 x) with the logarithm in two parts, so that its error is not multiplied by y; the
+quotients of fmod that are too large for it go to the C library (`elementary.by_library`).
+"""
 
 from __future__ import annotations
 

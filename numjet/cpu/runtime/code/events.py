@@ -1,4 +1,8 @@
-"""Queues: a native thread each, which runs jobs in order (`runtime.events`)."""
+"""Queues: a native thread each, which runs jobs in order (`runtime.events`).
+
+Native functions, compiled with the runtime; `system` has what they ask of the platform. What would
+break it: a job that waits for a later one of its own queue.
+"""
 
 from __future__ import annotations
 

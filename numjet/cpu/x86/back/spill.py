@@ -1,4 +1,9 @@
-"""Loads and stores around the instructions whose registers live in memory."""
+"""Loads and stores around the instructions whose registers live in memory.
+
+For `generate`, behind allocation and before `finish`. An operand that is read last may be read
+where it lies, in instructions with a format for that (`_FOLDED`). What would break it: a format
+that `ROLES` describes wrongly.
+"""
 
 from __future__ import annotations
 

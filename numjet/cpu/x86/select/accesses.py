@@ -1,4 +1,9 @@
-"""Selection of memory accesses: loads, stores, addresses; masked ones, gathers and scatters."""
+"""Selection of memory accesses: loads, stores, addresses; masked ones, gathers and scatters.
+
+A family of `select.select`. An address is part of the instructions that use it where it fits their
+format, and a load with one reader part of that reader. What would break it: a load that is moved to
+its reader over a store, of which `Selector.memory` tells.
+"""
 
 from __future__ import annotations
 

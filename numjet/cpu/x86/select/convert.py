@@ -1,4 +1,9 @@
-"""Selection of conversions between types."""
+"""Selection of conversions: widths of integers and floats, floats to integers and back, bits.
+
+A family of `select.select`; casts between general registers stand in `select.scalar`. Values of
+several registers are widened and narrowed part by part. What would break it: a conversion of floats
+to integers that does not saturate where the operation says that it does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Selection of LLVM's intrinsic functions."""
+"""Selection of LLVM's intrinsic functions on lanes: fma, extrema, rounding, counts of bits.
+
+A family of `select.select`, whose functions register by the intrinsic's name (`intrinsic`). A fused
+multiplication overwrites the operand that ends there. What would break it: an extremum whose
+instruction returns its second operand for NaN, where the function's result is NaN.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Selection of choices between lanes and of shuffles."""
+"""Selection of what moves lanes: choices by a mask, single lanes in and out, shuffles.
+
+A family of `select.select`. A choice whose chosen side is one operation becomes that operation
+under the mask; which shuffle takes which instructions `select.permutes` plans. What would break it:
+a result's register that is set before the operation under the mask has read it (`_computed`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Selection of two bitwise operations as one: `vpternlog` computes any function of three bits."""
+"""Selection of two bitwise operations as one: `vpternlog` computes any function of three bits.
+
+For `select.arithmetic`, which asks here before it writes `and`, `or` or `xor` of lanes; two shifts
+that make up a rotation are one instruction, too. What would break it: an inner operation with
+another reader, which would be computed twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Selection of reductions over the lanes of a vector."""
+"""Selection of reductions over the lanes of a vector: halves are put together until one is left.
+
+A family of `select.select`. Sums and products of floats are taken only where they may be
+reassociated; others are Unsupported. What would break it: extrema that lose NaN, as the
+instructions do (`_nan_if_any`).
+"""
 
 from __future__ import annotations
 

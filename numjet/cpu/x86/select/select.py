@@ -6,6 +6,11 @@ overwrites can be the one that is read here for the last time. The families of o
 modules beside this one; they register themselves in `HANDLERS` and `INTRINSICS` by the operation
 and the class of registers its result is in, and none imports another (tests/cpu/x86/select).
 
+A function of a family first asks for the register of its result (`Selector.define`), and then puts
+the instruction that runs last before those that run earlier (`put`, `emit`), each with the
+registers that it reads (`need`, `vector`). What it does not know raises Unsupported, and the whole
+module is left to LLVM. What would break it: an instruction put in the order in which it runs.
+
 A virtual register's life is an interval of places in `out`, which grows backwards in time:
 `start` is its last use, `end` its first definition. One that is used in a loop it was not made in
 lives until the loop's end. Several parts of one value have consecutive numbers.
