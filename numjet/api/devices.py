@@ -284,7 +284,14 @@ def _sharding(self: Any) -> Any:
     return nowhere or self._sharding or SingleDeviceSharding(first_device())
 
 
+def _check_held(x: Any) -> None:
+    """Raise RuntimeError for an array that was deleted or donated."""
+    if isinstance(x, ArrayImpl) and x.is_deleted():
+        x._value  # noqa: B018 - raises
+
+
 def _shards(self: Any) -> list[Shard]:
+    _check_held(self)
     if type(self) is RemoteArray:
         return _remote_shards(self)
     sharding = _sharding(self)
@@ -335,6 +342,7 @@ def _remote_shards(self: RemoteArray) -> list[Shard]:
 
 
 def _array_device(self: Any) -> Any:
+    _check_held(self)
     sharding = _sharding(self)
     return next(iter(sharding.device_set)) if len(sharding.device_set) == 1 else sharding
 
@@ -345,7 +353,16 @@ def _devices_of(self: Any) -> set:
     >>> len(jnp.ones(2).devices())
     1
     """
+    _check_held(self)
     return _sharding(self).device_set
+
+
+def _format(self: Any) -> Any:
+    """Row by row, where it lives; of a deleted array only where it lived is known."""
+    layout = importlib.import_module("numjet.api.layout")
+    gone = isinstance(self, ArrayImpl) and self.is_deleted()
+    rows = None if gone else layout.Layout(tuple(range(self.ndim)), ())
+    return layout.Format(rows, _sharding(self))
 
 
 def _addressable_data(self: Any, index: int) -> Any:
@@ -361,6 +378,7 @@ hooks.install(
     Array,
     {
         "sharding": property(_sharding, doc="Where the array lives."),
+        "format": property(_format, doc="How the array lies in memory, and where: a `Format`."),
         "devices": _devices_of,
         "device": property(
             _array_device, doc="The device of the array, or its sharding when there are several."

@@ -120,7 +120,7 @@ def shard_map(
         blocks, uses = [], []
         with use_abstract_mesh(manual):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
-                block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f))
+                block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f), where)
                 blocks.append(block)
                 uses.append(used)
         out_tree: list = []
@@ -296,7 +296,8 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
 
 
 def _cut(
-    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, what: str, function: str
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, what: str, function: str,
+    around: Any,
 ) -> tuple[Any, set]:
     """`x` with an axis in front for each axis of the mesh that cuts it: device by device its
     block; and which axes these are."""
@@ -308,6 +309,8 @@ def _cut(
             f"shard_map applied to the function {function!r} was given {what} of shape {shape}: "
             f"{error}"
         ) from None
+    if isinstance(x, Tracer) and not around.explicit_axes and not around.is_multi_process:
+        x = _laid_out(around, spec, x)  # and so is its cotangent
     if not any(spec):
         return x, set()
     sizes = mesh.shape

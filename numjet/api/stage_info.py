@@ -20,6 +20,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
 from numjet.core.remote import Expected
+from numjet.core.spread import constraint_of
 
 # Options of XLA's compiler that are known by name; those that begin with "xla_" are, too.
 _OPTIONS = frozenset(["exec_time_optimization_effort", "memory_fitting_effort",
@@ -139,6 +140,8 @@ class Placed(Described):
         """Where each result is."""
         count, layouts = len(self._traced._entry.out_avals), self._traced.layouts
         over = next((s for s in layouts if s is not None), None)
+        if over is None:
+            over = constraint_of(self._traced._entry.closed)
         several = len(self._traced.place or ()) > 1
         found = self._executable.outs if several else [self._home()] * count
         if over is not None and not several:

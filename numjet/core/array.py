@@ -126,9 +126,9 @@ class ArrayImpl(Array):
             pending = self._pending
             if pending is None:
                 raise RuntimeError(
-                    f"Array has been deleted with shape={self.aval.str_short()}. Its buffer was "
-                    "donated (donate_argnums) or .delete() was called. Use the function's result "
-                    "instead of the donated argument."
+                    f"Array has been deleted with shape={self.aval.bare().str_short()}. Its buffer "
+                    "was donated (donate_argnums) or .delete() was called. Use the result "
+                    "of the function instead of the donated argument."
                 )
             value = pending.result()
             self._value = value
@@ -320,6 +320,8 @@ class ArrayImpl(Array):
 
         >>> jnp.ones(2).copy_to_host_async()
         """
+        if self.is_deleted():
+            self._value  # noqa: B018 - raises
 
     def delete(self) -> None:
         """Give the memory back; later reads raise RuntimeError.

@@ -159,6 +159,35 @@ def test_donated_arrays_are_gone() -> None:
     np.testing.assert_array_equal(out, X + 1)
 
 
+def test_deleted_arrays_tell_their_types_and_sharding_alone() -> None:
+    there = nj.sharding.SingleDeviceSharding(nj.devices()[1])
+    for sharding in (None, there, NamedSharding(mesh(), P("x"))):
+        x = jnp.asarray(X) if sharding is None else nj.device_put(X, sharding)
+        assert x.format.layout.major_to_minor == (0, 1) and x.format.sharding == x.sharding
+        before = x.sharding
+        x.delete()
+        assert x.sharding == before and x.shape == (8, 8) and x.format.layout is None
+        for ask in (lambda x: x.devices(), lambda x: x.device, lambda x: x.addressable_shards,
+                    lambda x: x.global_shards, lambda x: x.addressable_data(0),
+                    lambda x: x.copy_to_host_async(), lambda x: x.block_until_ready()):  # fmt: skip
+            with pytest.raises(RuntimeError, match=r"deleted with shape=float32\[8,8\]\."):
+                ask(x)
+
+
+def test_cotangents_of_shard_map_lie_as_its_arguments_are_cut() -> None:
+    m = nj.make_mesh((2, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    specs = P("x", "y"), P("y"), P()
+    f = nj.shard_map(lambda a, b, c: lax.psum(a @ b, "y") * c, mesh=m, in_specs=specs,
+                     out_specs=P("x"))  # fmt: skip
+    args = jnp.asarray(X), jnp.asarray(X[:, :2]), jnp.float32(2)
+    g = nj.grad(lambda *args: f(*args).sum(), (0, 1, 2))
+    for found in (g(*args), nj.jit(g)(*args), nj.vjp(f, *args)[1](f(*args))):
+        assert [x.sharding for x in found] == [NamedSharding(m, s) for s in specs]
+    places = nj.jit(g).lower(*args).compile().output_shardings
+    assert places == tuple([NamedSharding(m, s) for s in specs])
+    assert nj.jit(f).lower(*args).compile().output_shardings == NamedSharding(m, P("x"))
+
+
 def test_nested_and_partial_maps() -> None:
     m = mesh()
 
