@@ -28,7 +28,9 @@ from numjet.lax import Precision
 
 
 class ResizeMethod(enum.Enum):
-    """How pixels are interpolated: NEAREST, LINEAR, LANCZOS3, LANCZOS5 or CUBIC.
+    """How pixels are interpolated: NEAREST, LINEAR, LANCZOS3, LANCZOS5, CUBIC, CUBIC_PYTORCH (as
+    CUBIC where kernels widen, else with Keys' parameter -0.75 and edges that go on outside), or
+    AREA, which takes the mean of what a new pixel covers.
 
     `from_string("bilinear")` gives the member that a word means. Raises ValueError for other words.
 
@@ -42,6 +44,8 @@ class ResizeMethod(enum.Enum):
     LANCZOS3 = 2
     LANCZOS5 = 3
     CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
@@ -68,6 +72,8 @@ _METHODS = {
     "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5,
     **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
 }
 
 
@@ -75,10 +81,15 @@ def _triangle(x: Any) -> Any:
     return jnp.maximum(0, 1 - x)
 
 
-def _cubic(x: Any) -> Any:
-    near = (1.5 * x - 2.5) * x * x + 1
-    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
-    return jnp.where(x < 1, near, jnp.where(x < 2, far, 0))
+def _cubic(a: float) -> Callable[[Any], Any]:
+    """Keys' kernel with its parameter, the slope at distance 1."""
+
+    def kernel(x: Any) -> Any:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return jnp.where(x < 1, near, jnp.where(x < 2, far, 0))
+
+    return kernel
 
 
 def _lanczos(radius: int) -> Callable[[Any], Any]:
@@ -90,20 +101,32 @@ def _lanczos(radius: int) -> Callable[[Any], Any]:
 
 _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
     ResizeMethod.LINEAR: _triangle,
-    ResizeMethod.CUBIC: _cubic,
+    ResizeMethod.CUBIC: _cubic(-0.5),
     ResizeMethod.LANCZOS3: _lanczos(3),
     ResizeMethod.LANCZOS5: _lanczos(5),
 }
 
 
-def _weights(n: int, size: int, scale: Any, shift: Any, kernel: Callable, antialias: bool) -> Any:
+def _weights(
+    n: int, size: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool
+) -> Any:
     """The matrix (n, size) that interpolates n pixels at `size` places."""
     inverse = 1 / scale
-    width = jnp.maximum(inverse, 1) if antialias else 1
     places = (jnp.arange(size, dtype=scale.dtype) + 0.5) * inverse - shift * inverse - 0.5
     places = places[None, :]
-    distances = jnp.abs(places - jnp.arange(n, dtype=scale.dtype)[:, None]) / width
-    weights = kernel(distances)
+    pixels = jnp.arange(n, dtype=scale.dtype)[:, None]
+    if method is ResizeMethod.AREA:  # how much of each pixel the new one covers
+        overlap = (1 + inverse) / 2 - jnp.abs(places - pixels)
+        weights = jnp.clip(overlap, 0, jnp.minimum(1, inverse))
+    elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:
+        around = jnp.arange(n + 4, dtype=scale.dtype)[:, None] - 2
+        weights = _cubic(-0.75)(jnp.abs(places - around))
+        before, after = weights[0] + weights[1], weights[-1] + weights[-2]
+        weights = weights[2:-2].at[0].add(before).at[-1].add(after)
+    else:
+        width = jnp.maximum(inverse, 1) if antialias else 1
+        kernel = _KERNELS.get(method, _KERNELS[ResizeMethod.CUBIC])
+        weights = kernel(jnp.abs(places - pixels) / width)
     total = jnp.sum(weights, axis=0, keepdims=True)
     least = 1000 * float(np.finfo(np.float32).eps)
     weights = jnp.where(jnp.abs(total) > least, weights / jnp.where(total != 0, total, 1), 0)
@@ -116,9 +139,8 @@ def _interpolated(
     x: Any, shape: tuple, axes: Sequence[int], scale: Any, shift: Any, method: ResizeMethod,
     antialias: bool, precision: Any,
 ) -> Any:  # fmt: skip
-    kernel = _KERNELS[method]
     for k, axis in enumerate(axes):
-        matrix = _weights(x.shape[axis], shape[axis], scale[k], shift[k], kernel, antialias)
+        matrix = _weights(x.shape[axis], shape[axis], scale[k], shift[k], method, antialias)
         matrix = matrix.astype(x.dtype)
         before, after = x.shape[:axis], x.shape[axis + 1 :]
         if not any_symbolic(after) and math.prod(after) >= _LONG:  # nothing is transposed
@@ -220,11 +242,12 @@ def resize(
     """An image at another size, its edges where they were.
 
     image: a floating or integer array of any rank; integers become floats. shape: one size for each
-    axis, of channels and batches too. method: "nearest", "linear", "cubic", "lanczos3" or
-    "lanczos5" ("bilinear" and the like mean the same), or a ResizeMethod. antialias: kernels widen
-    where the image shrinks. precision: of the products. Result: floats of that shape. Linear in the
-    image. Raises ValueError for another number of sizes or another method. Source of "cubic": Keys,
-    Cubic convolution interpolation for digital image processing (1981).
+    axis, of channels and batches too. method: "nearest", "linear", "cubic", "cubic-pytorch",
+    "lanczos3", "lanczos5" or "area" ("bilinear" and the like mean the same), or a ResizeMethod.
+    antialias: kernels widen where the image shrinks. precision: of the products. Result: floats of
+    that shape. Linear in the image. Raises ValueError for another number of sizes or another
+    method. Source of "cubic": Keys, Cubic convolution interpolation for digital image processing
+    (1981).
 
     >>> from numjet import image, numpy as jnp
     >>> image.resize(jnp.eye(2), (4, 4), "nearest")

@@ -81,3 +81,20 @@ def test_transformations() -> None:
 def test_mistakes_are_explained(call, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call(jnp.ones((4, 3)))
+
+
+def test_means_of_areas_and_the_other_cubic_kernel() -> None:
+    x = jnp.arange(8.0) ** 2
+    area = [1.375, 13.0, 38.125]
+    for antialias in (True, False):
+        found = image.resize(x, (3,), image.ResizeMethod.AREA, antialias)
+        np.testing.assert_allclose(found, area, rtol=1e-5)
+    twice = image.resize(x, (16,), "area")
+    np.testing.assert_allclose(twice, np.repeat(np.arange(8.0) ** 2, 2))
+    np.testing.assert_allclose(  # JAX's
+        image.resize(x, (4,), "cubic-pytorch", antialias=False),
+        [0.21875, 6.125, 20.125, 43.53125], rtol=1e-6,
+    )  # fmt: skip
+    np.testing.assert_allclose(
+        image.resize(x, (5,), "bicubic-pytorch"), image.resize(x, (5,), "cubic"), rtol=1e-6
+    )

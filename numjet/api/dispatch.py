@@ -36,6 +36,7 @@ from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import kept_home, target
 from numjet.core.sharded import any_sharded
+from numjet.core.trace import EVAL, set_trace
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
 from numjet.cpu.program.executable import Executable
@@ -104,12 +105,29 @@ def is_shared(values: Sequence[np.ndarray], i: int) -> bool:
     return not (base is None or getattr(base, "from_pool", False))
 
 
-def wrap(values: Sequence[np.ndarray], avals: Sequence[ShapedArray], name: str) -> list[ArrayImpl]:
-    """Arrays around an executable's results."""
+def wrap(
+    values: Sequence[np.ndarray], closed: ClosedJaxpr, args: Sequence[Any], name: str
+) -> list[ArrayImpl]:
+    """Arrays around the results of a program of `args`. Where these are tested, the operation that
+    made what is no number is named."""
     if config.numeric_checks[0]:
-        for value in values:
-            check_finite(name, value)
-    return [ArrayImpl(value, aval) for value, aval in zip(values, avals, strict=True)]
+        alone = _is_region(closed)
+        try:
+            for value in values:
+                check_finite(closed.jaxpr.eqns[0].primitive.name if alone else name, value)
+        except FloatingPointError:
+            if not alone:
+                with set_trace(EVAL):
+                    eval_jaxpr(closed.jaxpr, closed.consts, *args)
+            raise
+    return [ArrayImpl(value, aval) for value, aval in zip(values, closed.out_avals, strict=True)]
+
+
+def _is_region(closed: ClosedJaxpr) -> bool:
+    """Whether it is a loop or branch alone, which is one operation; calls are what they call."""
+    eqns = closed.jaxpr.eqns
+    region = eqns[0].primitive.loops if len(eqns) == 1 else None
+    return isinstance(region, Region) and region.name not in ("jit", "call")
 
 
 class Result:
@@ -198,9 +216,7 @@ _ITEMS = tuple.__basicsize__  # where a tuple's items begin: a table of array ob
 def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     """Compile (once) and run; under `disable_jit` operation by operation instead (but for a loop
     or branch alone, which is one operation)."""
-    eqns = closed.jaxpr.eqns
-    alone = len(eqns) == 1 and isinstance(eqns[0].primitive.loops, Region)
-    if config.disable_jit.value and not alone:
+    if config.disable_jit.value and not _is_region(closed):
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     sharded = Sharded.active and any_sharded(args)
     place = target(args, name) if Remote.active and not sharded else None
@@ -214,7 +230,7 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
 def _natively(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     executable = compiled(closed, name)
     values = [(x if type(x) is ArrayImpl else as_array(x))._value for x in args]
-    return wrap(executable(values), closed.out_avals, name)
+    return wrap(executable(values), closed, args, name)
 
 
 def run_home(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:

@@ -226,8 +226,8 @@ def custom_linear_solve(
     in any way; it is not differentiated. transpose_solve(vecmat, b): solves with the transpose,
     which reverse mode needs. symmetric: matvec is its own transpose, and solve solves it. has_aux:
     the solves return (x, auxiliary data), and so does this function. Derivative: matvec(dx) = db -
-    (d matvec)(x), for b and for what matvec closes over. Raises TypeError where structures do not
-    fit, when reverse mode lacks transpose_solve among it.
+    (d matvec)(x), for b and for what matvec closes over. Raises ValueError where shapes do not
+    fit, TypeError where structures or dtypes do not, and when reverse mode lacks transpose_solve.
 
     >>> import numjet as nj
     >>> from numjet import lax
@@ -303,22 +303,24 @@ def _staged(
         found, aux = parted(fun(tree.tree_unflatten(b_tree, values)))
         outs, treedef = array_leaves("custom_linear_solve", found, what)
         if treedef != b_tree:
-            raise ValueError(
-                f"custom_linear_solve: {what}() output shapes must match b: expected the structure "
-                f"{b_tree}, got {treedef}."
+            raise TypeError(
+                f"custom_linear_solve: {what}() output pytree structure must match b, got "
+                f"{treedef} and {b_tree}."
             )
         return [*outs, *aux]
 
     jaxpr, consts = stage(flat, avals, what)
-    for want, got in zip(avals, jaxpr.outvars[: len(avals)], strict=True):
-        _require(what, want, got.aval)
-    return hoist_consts(jaxpr), consts
-
-
-def _require(what: str, want: ShapedArray, got: ShapedArray) -> None:
-    if want.shape != got.shape or want.dtype != got.dtype:
-        raise TypeError(
-            f"custom_linear_solve: {what} must keep shapes and dtypes: expected "
-            f"{want.str_short()}, got "
-            f"{got.str_short()}."
+    found = [v.aval for v in jaxpr.outvars[: len(avals)]]
+    shapes = [a.shape for a in found], [a.shape for a in avals]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"custom_linear_solve: {what}() output shapes must match b, got {shapes[0]} and "
+            f"{shapes[1]}."
         )
+    for want, got in zip(avals, found, strict=True):
+        if want.dtype != got.dtype:
+            raise TypeError(
+                f"custom_linear_solve: {what} must keep dtypes: expected {want.str_short()}, got "
+                f"{got.str_short()}. Convert what it returns."
+            )
+    return hoist_consts(jaxpr), consts

@@ -194,9 +194,11 @@ def _chosen(which: str, fun: Callable, argnums: Any, args: tuple, kwargs: dict) 
 
 
 def _whole(leaves: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-    """Cotangents with zeros of their own dtype for arguments that are integers."""
+    """Cotangents, weakly typed as the arguments are; zeros of their own dtype for integers."""
     return [
-        ct if dtypes.is_inexact(x.aval.dtype) else zeros(x.aval.strong())
+        convert(ct, ct.aval.dtype, x.aval.weak_type)
+        if dtypes.is_inexact(x.aval.dtype)
+        else zeros(x.aval.strong())
         for x, ct in zip(leaves, cts, strict=True)
     ]
 

@@ -270,7 +270,7 @@ class JitCore:
         values = [x._value for x in (*entry.consts, *leaves)]
         for i in entry.donate:
             i += len(entry.consts)
-            if dispatch.is_shared(values, i):
+            if dispatch.is_shared(values, i) or config.numeric_checks[0]:
                 values[i] = values[i].copy()
         start = perf_counter()
         if recorders:
@@ -279,7 +279,7 @@ class JitCore:
             results = executable(values)
         executable.measured = min(executable.measured, perf_counter() - start)
         entry.calls += 1
-        outs = dispatch.wrap(results, entry.out_avals, entry.name)
+        outs = dispatch.wrap(results, entry.closed, [*entry.consts, *leaves], entry.name)
         for i in entry.donate:
             leaves[i].delete()
         return outs

@@ -20,7 +20,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
 from numjet.core.remote import Expected
-from numjet.core.spread import constraint_of
+from numjet.core.sharded import constraint_of
 
 # Options of XLA's compiler that are known by name; those that begin with "xla_" are, too.
 _OPTIONS = frozenset(["exec_time_optimization_effort", "memory_fitting_effort",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import hooks
+from numjet.core import dtypes, hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 
 # What JAX writes of equations beside what ours hold, where it is always the same.
@@ -83,6 +83,8 @@ class _Namer:
             value = atom.value
             value = np.asarray(getattr(value, "_value", value))
             text = value.item() if value.dtype.kind != "V" else value
+            if value.dtype.kind == "V" and dtypes.is_floating(value.dtype):
+                text = float(value)
             return f"{text!s}:{atom.aval.str_short(True)}"
         name = self.names.get(atom)
         if name is None:

@@ -9,6 +9,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import errors, flatten_util, lax, tree_util
+from numjet.scipy import sparse
 
 x3 = jnp.array([1.0, 2.0, 3.0])
 m23 = jnp.arange(6.0).reshape(2, 3)
@@ -114,7 +115,11 @@ def test_integer_results_have_jacobians_of_zeros():
     (lambda: nj.checkpoint(lambda x: x, concrete=True), NotImplementedError, "concrete"),
     (lambda: lax.custom_root(lambda y: y, 1.0, lambda f, x: (x, x), lambda g, y: y), TypeError,
      "output pytree structure must match initial_guess"),
-    (lambda: lax.custom_linear_solve(lambda v: (v, v), x3, lambda mv, b: b), ValueError,
+    (lambda: lax.custom_linear_solve(lambda v: (v, v), x3, lambda mv, b: b), TypeError,
+     "output pytree structure must match b"),
+    (lambda: lax.custom_linear_solve(lambda v: v, x3, lambda mv, b: b[:2]), ValueError,
+     "output shapes must match b"),
+    (lambda: sparse.linalg.cg(lambda v: v[:2], x3), ValueError,
      "output shapes must match b"),
     (lambda: nj.vmap(lambda x: lax.pshuffle(x, "i", [0, 0, 1]), axis_name="i")(x3), ValueError,
      "does not represent a permutation"),
@@ -207,3 +212,30 @@ def test_numbers_of_values_that_are_arrays():
     cut = nj.jit(lambda n: jnp.repeat(x3, n, total_repeat_length=4))(jnp.array([[1, 2, 1]]))
     np.testing.assert_array_equal(cut, [1, 2, 2, 3])
     assert nj.jit(lambda: jnp.geomspace(1.0, 100.0, jnp.array(3)))().shape == (3,)
+
+
+@pytest.mark.parametrize("f, x, operation", [
+    (lambda x: jnp.sqrt(x) * 2, -1.0, "sqrt"),
+    (lambda x: nj.jit(jnp.log)(x), -1.0, "log"),
+    (lambda x: x + jnp.log(x).sum(), -jnp.ones(3), "log"),
+    (lambda x: lax.scan(lambda c, _: (jnp.log(c), c), x, None, 3), -1.0, "scan"),
+])
+def test_the_operation_that_made_a_nan_is_named(f, x, operation):
+    with nj.debug_nans(True):
+        for donated in (None, 0):
+            step = nj.jit(f, donate_argnums=donated)
+            with pytest.raises(FloatingPointError, match=rf"encountered in {operation}\b"):
+                step(x + 0)
+            with pytest.raises(FloatingPointError, match=rf"encountered in {operation}\b"):
+                step(x + 0)
+
+
+def test_jacobians_by_reverse_mode_are_weak_where_the_argument_is():
+    f = lambda x: jnp.tanh(jnp.stack([x, 2.0]) @ jnp.ones((2, 3)))[0]  # noqa: E731
+    for jacobian in (nj.jacrev, nj.hessian):
+        assert jacobian(f)(0.3).weak_type and not jacobian(f)(jnp.float32(0.3)).weak_type
+
+
+def test_literals_of_short_floats_print_as_floats():
+    for dtype, name in (("bfloat16", "bf16"), ("float8_e5m2", "f8_e5m2"), ("float16", "f16")):
+        assert f"mul a 2.0:{name}[]" in str(nj.make_jaxpr(lambda x: x * 2)(jnp.ones(3, dtype)))
