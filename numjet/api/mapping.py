@@ -86,7 +86,7 @@ def vmap(
             axes = _axes_of_leaves("vmap", in_axes, args, kwargs, in_tree)
         refs: dict[int, Ref] = {}
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
-        size = _mapped_size(fun, leaves, dims, in_tree, axis_size)
+        size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
         out_tree: Any = None
 
         def flat(*values: Any) -> list[Any]:
@@ -179,7 +179,7 @@ def _mapped_leaves(
                     f"{what}: {_leaf_name(in_tree, i)} is {x!r} of type {type(x).__name__}, which "
                     "is no array to map over. Use None in in_axes for it, or pass it by closure."
                 ) from None
-        dims.append(_dim(x, a, in_tree, i))
+        dims.append(_dim(what, x, a, in_tree, i))
     return dims
 
 
@@ -199,13 +199,16 @@ def _axes_of_leaves(
     return per_arg + [0] * for_kwargs.num_leaves
 
 
-def _dim(x: Any, axis: Any, in_tree: Any, i: int) -> int:
+def _dim(what: str, x: Any, axis: Any, in_tree: Any, i: int) -> int:
     if not isinstance(axis, int) or type(axis) is bool:
-        raise TypeError(f"vmap: axes are integers or None, got {axis!r}.")
+        raise TypeError(
+            f"{what} in_axes must be an int, None, or (nested) container with those types as "
+            f"leaves, but got {axis!r}."
+        )
     ndim = x.aval.ndim
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"vmap was requested to map its argument along axis {axis}, which implies that its "
+            f"{what} was requested to map its argument along axis {axis}, which implies that its "
             f"rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its "
             f"shape is {x.shape}): {_leaf_name(in_tree, i)} has no axis {axis}. Use None in "
             "in_axes for arguments that are not mapped."
@@ -220,7 +223,9 @@ def _leaf_name(in_tree: Any, i: int) -> str:
     return head + tree.keystr(rest)
 
 
-def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: int | None) -> int:
+def _mapped_size(
+    what: str, fun: Callable, leaves: list, dims: list, in_tree: Any, given: int | None
+) -> int:
     """The one size of the mapped axes; ValueError where there are several, or none."""
     found = {x.aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
     if given is not None:
@@ -234,7 +239,7 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
             sizes.setdefault(x.shape[d], []).append(where)
     if not sizes:
         raise ValueError(
-            "vmap must have at least one non-None value in in_axes or axis_size must be "
+            f"{what} must have at least one non-None value in in_axes or axis_size must be "
             f"specified: no argument of {name_of(fun)} is mapped, so the axis has no size."
         )
     lines = [f"the `axis_size` argument was {given}"] if given is not None else []
@@ -245,7 +250,7 @@ def _mapped_size(fun: Callable, leaves: list, dims: list, in_tree: Any, given: i
             f"{':' if one else ', e.g.'} {places[0]}"
         )
     raise ValueError(
-        "vmap got inconsistent sizes for array axes to be mapped:\n  * "
+        f"{what} got inconsistent sizes for array axes to be mapped:\n  * "
         + ";\n  * ".join(lines)
         + f".\nThe sizes of mapped axes of {name_of(fun)} must be equal: use in_axes to choose "
         "other axes, or None for arguments that are not mapped."
@@ -311,8 +316,10 @@ def pmap(
     values. devices: which ones, by default the first. backend: their platform. axis_size: the size
     of the mapped axis, otherwise that of the arguments. donate_argnums: arguments whose memory may
     be taken over. The mapped axis must not be longer than there are devices (ValueError; config
-    `num_cpu_devices` sets how many virtual ones the CPU has). Results carry one slice on each
-    device. Over several processes each gives, and gets, the slices of its own devices.
+    `num_cpu_devices` sets how many virtual ones the CPU has). Raises ValueError where no argument
+    is mapped, where sizes differ, and for arguments that are both static and donated. Results carry
+    one slice on each device. Over several processes each gives, and gets, the slices of its own
+    devices.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0]))
@@ -325,6 +332,13 @@ def pmap(
         (nums,) if isinstance(nums, int) else tuple(nums)
         for nums in (static_broadcasted_argnums, donate_argnums)
     )
+    if devices is not None and not len(devices):
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    if set(statics) & set(donated):
+        raise ValueError(
+            f"pmap: `static_argnums` {list(statics)} and `donate_argnums` {list(donated)} cannot "
+            "intersect: static_broadcasted_argnums are Python values, without memory to give up."
+        )
     name = object() if axis_name is None else axis_name
     label = "_internal_pmap_axis_name" if axis_name is None else axis_name
     chosen = None if devices is None else tuple(devices)
@@ -469,7 +483,18 @@ def _check_devices(
     dims = _mapped_leaves(
         "pmap", leaves, _axes_of_leaves("pmap", axes, dynamic, kwargs, in_tree), in_tree
     )
-    size = _mapped_size(fun, leaves, dims, in_tree, given)
+    found = {x.aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
+    if given is None and not found:
+        raise ValueError(
+            "pmap requires at least one argument with a mapped axis. No argument of "
+            f"{name_of(fun)} has one: give axis_size."
+        )
+    if given is not None and found - {given}:
+        raise ValueError(
+            f"pmap of {name_of(fun)}: Specified axis_size {given} doesn't match received axis_size "
+            f"{max(found - {given})}."
+        )
+    size = _mapped_size("pmap", fun, leaves, dims, in_tree, given)
     if size > have:
         raise IndivisibleError(
             f"pmap of {name_of(fun)}: the mapped axis has size {size}, but there are only {have} "

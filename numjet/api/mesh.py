@@ -309,6 +309,8 @@ class AbstractMesh(_Axes):
             raise ValueError(
                 f"AbstractMesh: {len(self.axis_names)} names for {len(self.axis_sizes)} sizes."
             )
+        if len(set(self.axis_names)) != len(self.axis_names):
+            raise ValueError(f"AbstractMesh: axis names must differ, got {self.axis_names}.")
         self.axis_types = _axis_types(axis_types, len(self.axis_names))
 
     @property

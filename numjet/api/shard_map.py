@@ -8,6 +8,7 @@ the collectives in it again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from numjet.api.reshard import constrained, over_types, typed_mesh
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import tree
 from numjet.core.array import as_array
-from numjet.core.avals import any_placed
+from numjet.core.avals import any_placed, lenient
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Shared
 from numjet.core.structural import broadcast_in_dim, moveaxis, transpose
@@ -113,9 +114,11 @@ def shard_map(
         inner = typed_mesh(where, names, AxisType.Auto)
         manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
         if any_placed([x.aval for x in leaves]):
-            if where.explicit_axes:
+            if where.explicit_axes and set(names) == set(where.axis_names):
                 for spec, x in zip(specs, leaves, strict=True):
                     _check_placed(names, spec, x)
+            elif where.explicit_axes:
+                leaves = [_moved(names, *pair) for pair in zip(specs, leaves, strict=True)]
             leaves = [over_types(x, inner) for x in leaves]
         blocks, uses = [], []
         with use_abstract_mesh(manual):
@@ -149,9 +152,11 @@ def shard_map(
                 along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
                 if check_vma:
                     _check_varying(where, spec, along, name_of(f), i)
-                joined.append(_join(where, names, spec, x, along))
-        joined = [_laid_out(where, spec, x) for spec, x in zip(wanted, joined, strict=True)]
-        return tree.tree_unflatten(treedef, joined)
+                over = x.aval.placed  # by axes that are not mapped here
+                joined.append((_join(where, names, spec, x, along), over, len(along)))
+        return tree.tree_unflatten(treedef, [
+            _laid_out(where, spec, *whole) for spec, whole in zip(wanted, joined, strict=True)
+        ])
 
     return mapped
 
@@ -233,6 +238,20 @@ def _check_placed(names: Sequence[Any], spec: PartitionSpec, x: Any) -> None:
             )
 
 
+def _moved(names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
+    """An argument that lies over the mapped axes as its spec says, and over others as it did, which
+    cut it further."""
+    placed = x.aval.placed
+    if placed is None:
+        return x
+    entries = [
+        (*(axes_of(spec[i]) if i < len(spec) else ()), *[a for a in axes_of(e) if a not in names])
+        for i, e in enumerate(placed.spec)
+    ]
+    wanted = placed.of_entries(entries)
+    return x if wanted.spec == placed.spec else constrained(x, wanted)
+
+
 def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
     for spec in specs:
         for entry in spec:
@@ -240,8 +259,8 @@ def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str
                 if name not in names:
                     raise ValueError(
                         f"shard_map {what} argument must refer to an axis marked as manual "
-                        f"({tuple(names)}), but: {what} refers to {name!r} in {spec}. Check the "
-                        f"{what} values passed to shard_map."
+                        f"({frozenset(names)}), but: {what} refers to {name!r} in {spec}. Check "
+                        f"the {what} values passed to shard_map."
                     )
 
 
@@ -313,7 +332,7 @@ def _cut(
         x = _laid_out(around, spec, x)  # and so is its cotangent
     if not any(spec):
         return x, set()
-    sizes = mesh.shape
+    sizes, placed = mesh.shape, x.aval.placed
     split: list[int] = []
     places: dict[Any, int] = {}  # mesh axis -> axis of the split array
     inner: list[int] = []
@@ -323,9 +342,12 @@ def _cut(
             split.append(sizes[name])
         inner.append(len(split))
         split.append(n)
-    x = reshape(x, tuple(split))
     used = [name for name in names if name in places]
-    x = transpose(x, tuple([*[places[name] for name in used], *inner]))
+    with lenient() if placed is not None else contextlib.nullcontext():
+        x = reshape(x, tuple(split))
+        x = transpose(x, tuple([*[places[name] for name in used], *inner]))
+    if placed is not None:  # by axes that are not mapped here, which cut each block
+        x = constrained(x, placed.of_entries([*[()] * len(used), *placed.spec]))
     return _pinned(mesh, used, x), set(used)
 
 
@@ -336,12 +358,13 @@ def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
     return constrained(x, NamedSharding(mesh, PartitionSpec(*used)))
 
 
-def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any) -> Any:
-    """A result with its sharding."""
-    if x.aval.placed is not None:  # by axes that are not mapped here
+def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any, placed: Any, front: int) -> Any:
+    """A result with its sharding. placed: how its blocks lie over axes that are not mapped here,
+    behind so many axes in front."""
+    if placed is not None:
         ends = (*spec, *(None,) * (x.ndim - len(spec)))
-        both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, x.aval.placed.spec)]
-        spec = x.aval.placed.of_entries(both).spec
+        both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, placed.spec[front:])]
+        spec = placed.of_entries(both).spec
     sharding = NamedSharding(mesh, spec)
     if isinstance(x, Tracer):
         # Of one device there is nothing to say; over axes alone nobody knows the devices.
@@ -379,8 +402,10 @@ def _join(
         return x
     order: list[int] = []
     sizes: list[int] = []
+    known = x.aval.placed
     for i, entry in enumerate(named):
         order += [kept.index(name) for name in entry] + [len(kept) + i]
         parts = math.prod([mesh.shape[name] for name in entry])
         sizes.append(parts * x.aval.shape[len(kept) + i])
-    return reshape(transpose(x, tuple(order)), tuple(sizes))
+    with lenient() if known is not None else contextlib.nullcontext():
+        return reshape(transpose(x, tuple(order)), tuple(sizes))

@@ -60,7 +60,10 @@ class P:
         named = {name for entry in self.partitions for name in axes_of(entry)}
         for what, names in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(names, set | frozenset):
-                raise TypeError(f"PartitionSpec: {what} must be a set of names, got {names!r}.")
+                raise TypeError(
+                    f"{what} argument of PartitionSpec should be of type `frozenset` or `set`, got "
+                    f"{names!r}."
+                )
             if None in names:
                 raise ValueError(
                     f"{what} cannot contain None: all of its elements are axes of the mesh, got "
@@ -68,7 +71,8 @@ class P:
                 )
             if named & names:
                 raise ValueError(
-                    f"PartitionSpec: axes {sorted(named & names)} are both partitions and {what}."
+                    f"partitions cannot overlap with {what} axes passed to PartitionSpec. Got "
+                    f"partitions: {partitions} and {what} axes: {names}."
                 )
         if unreduced & reduced:
             raise ValueError(

@@ -174,6 +174,37 @@ def test_loops_branches_and_maps_keep_placements() -> None:
         nj.jit(jnp.add)(x, nj.device_put(x, other))
 
 
+@pytest.mark.parametrize("jit", [False, True])
+def test_axes_that_are_not_mapped_cut_blocks_further(jit: bool) -> None:
+    seen: list[str] = []
+
+    def double(x: Any) -> Any:
+        seen.append(str(nj.typeof(x)))
+        return x * (1 + lax.axis_index("x"))
+
+    # What an argument and its spec name, the type of a block, and that of the result.
+    cases = (
+        ((("x", "y"),), ("x",), "[2@y,4]{V:x}", "[8@(x,y),4]"),
+        ((("y", "x"),), ("x",), "[2@y,4]{V:x}", "[8@(x,y),4]"),
+        ((("x", "y"),), (None, "x"), "[8@y,1]{V:x}", "[8@y,4@x]"),
+        (("x", "y"), ("x",), "[2,4@y]{V:x}", "[8@x,4@y]"),
+        (("y", "x"), ("x",), "[2@y,4]{V:x}", "[8@(x,y),4]"),
+    )
+    for lies, given, block, result in cases:
+        x, spec = put((8, 4), *lies), nj.P(*given)
+        f = nj.shard_map(double, mesh=mesh(), in_specs=spec, out_specs=spec, axis_names={"x"})
+        f = nj.jit(f) if jit else f
+        seen.clear()
+        y = f(x)
+        assert seen[-1] == "float32" + block and typed(y) == result
+        dim = given.index("x")
+        scale = np.repeat(np.arange(1.0, 5), (8, 4)[dim] // 4)
+        scale = scale[:, None] if dim == 0 else scale
+        np.testing.assert_array_equal(y, np.asarray(x) * scale)
+        slope = nj.grad(lambda x, f=f: nj.reshard(f(x), nj.NamedSharding(mesh(), nj.P())).sum())(x)
+        np.testing.assert_array_equal(slope, np.broadcast_to(scale, (8, 4)))
+
+
 def test_arrays_over_another_mesh_than_the_current_one_are_refused() -> None:
     x, eight = put((8, 4), "x"), nj.make_mesh((8,), ("x",))
     inside = nj.device_put(np.ones(8, np.float32), nj.NamedSharding(eight, nj.P("x")))

@@ -226,6 +226,28 @@ def test_pmap_maps_over_devices(four_devices: None) -> None:
     assert two.devices() == set(nj.devices()[:2])
 
 
+def test_pmap_says_what_is_wrong(four_devices: None) -> None:
+    x = np.ones((4, 2), np.float32)
+    f = lambda *xs, **kw: xs[0]  # noqa: E731
+    for call, words in (
+        (lambda: nj.pmap(f, in_axes=None)(x), "pmap requires at least one argument with a mapped"),
+        (lambda: nj.pmap(lambda: 1.0)(), "pmap requires at least one argument with a mapped axis"),
+        (lambda: nj.pmap(f)(1.0), "pmap was requested to map its argument along axis 0"),
+        (lambda: nj.pmap(f)(x, x[:2]), "pmap got inconsistent sizes for array axes to be mapped"),
+        (lambda: nj.pmap(f, axis_size=2)(x), "axis_size 2 doesn't match received axis_size 4"),
+        (lambda: nj.pmap(f, devices=[]), "'devices' argument to pmap must be non-empty, or None"),
+        (lambda: nj.pmap(f, donate_argnums=1, static_broadcasted_argnums=(0, 1)),
+         r"`static_argnums` \[0, 1\] and `donate_argnums` \[1\] cannot intersect"),
+        (lambda: nj.P("x", unreduced={"x"}), "partitions cannot overlap with unreduced axes"),
+        (lambda: nj.AbstractMesh((2, 2), ("x", "x")), "axis names must differ"),
+        (lambda: nj.make_mesh((2, 2), ("x", "x")), "axis names must differ"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(TypeError, match="pmap in_axes must be an int, None, or"):
+        nj.pmap(f, in_axes="a")(x)
+
+
 def test_pmap_options(four_devices: None) -> None:
     f = nj.pmap(lambda n, a: a**n, static_broadcasted_argnums=0)
     close(f(3, m), np.asarray(m) ** 3)
