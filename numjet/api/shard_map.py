@@ -358,8 +358,10 @@ def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
     return constrained(x, NamedSharding(mesh, PartitionSpec(*used)))
 
 
-def _laid_out(mesh: Mesh, spec: PartitionSpec, x: Any, placed: Any, front: int) -> Any:
-    """A result with its sharding. placed: how its blocks lie over axes that are not mapped here,
+def _laid_out(
+    mesh: Mesh, spec: PartitionSpec, x: Any, placed: Any = None, front: int = 0
+) -> Any:
+    """A value with its sharding. placed: how its blocks lie over axes that are not mapped here,
     behind so many axes in front."""
     if placed is not None:
         ends = (*spec, *(None,) * (x.ndim - len(spec)))

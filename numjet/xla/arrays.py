@@ -24,7 +24,7 @@ class Arrays(Elements):
         super().__init__()
         # Regions of reductions: names inside one are not seen outside, so it is written again.
         self._combiners: dict[tuple[str, np.dtype], str] = {}
-        self.for_cpu = False  # whether the program is for XLA's CPU compiler
+        self.for_cpu = False  # whether the program is for one device of XLA's CPU compiler
 
     # -- shapes -----------------------------------------------------------------------------
     def reshaped(self, x: Value, shape: Sequence[int]) -> Value:

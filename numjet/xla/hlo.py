@@ -39,7 +39,8 @@ class Emitter(PullEmitter):
     def __init__(self, devices: tuple = ()) -> None:
         super().__init__()
         self.devices, self.meshes = devices, Meshes()
-        client = getattr(devices[0], "client", None) if devices else None
+        # Of one device: collectives of several take no comparisons.
+        client = getattr(devices[0], "client", None) if len(devices) == 1 else None
         self.for_cpu = getattr(client, "platform", None) in HOST_PLATFORMS
         self.functions: list[str] = []
         self.calls: list[HostCall] = []
