@@ -9,44 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
+from compiled_primitive import run
 from drawn import draw
+from near import close_to_rounding
 
 import numjet
-from numjet import cpu
 from numjet.base import config
-from numjet.core.avals import ShapedArray
 from numjet.core.primitive import Primitive
 from numjet.cpu.kernels.linalg import lapack
 from numjet.ops import linalg
-from numjet.transforms.stage import stage_closed
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 SQUARE = [(1, 1), (4, 4), (33, 33), (9, 16, 16)]
 SHAPES = [*SQUARE, (3, 5, 3), (2, 3, 5), (40, 21), (19, 40)]
 
 
-def run(primitive: Primitive, args: list[np.ndarray], **params: Any) -> list[np.ndarray]:
-    """The results of a program without calls of Python, which leaves its arguments as they are."""
-
-    def outs(*xs: Any) -> list:
-        found = primitive.bind(*xs, **params)
-        return list(found) if primitive.multiple_results else [found]
-
-    with config.enable_x64(True):
-        closed = stage_closed(outs, tuple(ShapedArray(x.shape, x.dtype) for x in args))
-        compiled = cpu.compile(closed, {})
-        assert not compiled.host_calls
-        kept = [x.copy() for x in args]
-        got = compiled(args)
-    for x, y in zip(args, kept, strict=True):
-        np.testing.assert_array_equal(x, y)
-    return got
-
-
 def close(got: np.ndarray, want: np.ndarray, scale: float = 1000) -> None:
-    tolerance = scale * np.finfo(got.dtype).eps
-    assert got.dtype == want.dtype
-    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    close_to_rounding(got, want, scale)
 
 
 def adjoint(x: np.ndarray) -> np.ndarray:

@@ -4,42 +4,21 @@ exchanged differently in each lane, and matrices that cannot be factored among o
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
+from compiled_primitive import run
+from near import close_to_rounding
 
 import numjet
-from numjet import cpu
-from numjet.base import config
-from numjet.core.avals import ShapedArray
-from numjet.core.primitive import Primitive
 from numjet.cpu.kernels.linalg import side_by_side
 from numjet.ops import linalg
-from numjet.transforms.stage import stage_closed
 
 COUNTS = [1, 3, 17, 64]
 
 
-def run(primitive: Primitive, args: list[np.ndarray], **params: Any) -> list[np.ndarray]:
-    """The results of a compiled program, which leaves its arguments as they are."""
-
-    def outs(*xs: Any) -> list:
-        found = primitive.bind(*xs, **params)
-        return list(found) if primitive.multiple_results else [found]
-
-    with config.enable_x64(True):
-        closed = stage_closed(outs, tuple(ShapedArray(x.shape, x.dtype) for x in args))
-        kept = [x.copy() for x in args]
-        got = cpu.compile(closed, {})(args)
-    for x, y in zip(args, kept, strict=True):
-        np.testing.assert_array_equal(x, y)
-    return got
-
-
 def close(got: np.ndarray, want: np.ndarray, scale: float = 3000) -> None:
-    tolerance = scale * np.finfo(got.dtype).eps
-    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    close_to_rounding(got, want, scale)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
