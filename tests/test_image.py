@@ -14,7 +14,7 @@ SCRIPT = """
 import importlib
 image = importlib.import_module(jnp.__name__.partition(".")[0] + ".image")
 x = np.random.default_rng(0).standard_normal((2, 7, 5, 3)).astype("float32")
-for m in ("nearest", "linear", "cubic", "lanczos3", "lanczos5"):
+for m in ("nearest", "linear", "cubic", "lanczos3", "lanczos5", "cubic-pytorch", "area"):
     for shape in ((2, 14, 10, 3), (2, 3, 2, 3), (2, 7, 5, 3), (2, 1, 9, 3), (1, 8, 4, 2)):
         for smooth in (True, False):
             note = f"{m}{shape}{smooth}"
@@ -28,6 +28,11 @@ def loss(s, t):
     return (image.scale_and_translate(x, (2, 6, 6, 3), (1, 2), s, t, "cubic") ** 2).sum()
 for k, g in enumerate(grad(loss, (0, 1))(jnp.array([1.1, 0.9]), jnp.array([0.3, 0.2]))):
     out[f"~grad{k}"] = g
+def moved(s, t, m):
+    return (image.scale_and_translate(x, (2, 6, 6, 3), (1, 2), s, t, m, antialias=False) ** 2).sum()
+for m in ("cubic-pytorch", "area"):
+    g = grad(moved, (0, 1))(jnp.array([1.13, 0.91]), jnp.array([0.31, 0.23]), m)
+    out[f"~{m}grad"] = jnp.stack(g)
 out["~integers"] = image.resize(np.arange(12).reshape(3, 4), (6, 6), "linear")
 out["bytes"] = image.resize(np.arange(12, dtype="u1").reshape(3, 4), (6, 6), "nearest")
 out["~method"] = image.resize(x, (2, 3, 3, 3), image.ResizeMethod.CUBIC)

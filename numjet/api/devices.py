@@ -21,6 +21,7 @@ from numjet.api.placements import (
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
 from numjet.core.evaluate import another
 from numjet.core.hooks import Remote, Sharded
@@ -305,8 +306,9 @@ def _shards(self: Any) -> list[Shard]:
             continue
         if any(offset):
             index = tuple([_shifted(at, n) for at, n in zip(index, offset, strict=True)])
-        part = as_array(np.asarray(value[index]))
-        placed = place(ArrayImpl(part._value, part.aval), SingleDeviceSharding(device))
+        part = np.asarray(value[index])
+        aval = ShapedArray(part.shape, self.aval.dtype, self.aval.weak_type)
+        placed = place(ArrayImpl(part, aval), SingleDeviceSharding(device))
         out.append(Shard(device, sharding, self.shape, placed))
     return out
 

@@ -49,12 +49,14 @@ from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
+from numjet.ops.bodies import name_of
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import along
 
 # Signatures of one function that get code of their own.
+_NAMED = object()  # stands for a leaf whose path is asked; users cannot register its class
 MAX_QUICK = 8
 # Signatures of one function that are kept; each takes some 30 KB.
 MAX_SIGNATURES = 1024
@@ -351,7 +353,7 @@ class JitCore:
 
     def _arg_names(self, treedef: Any) -> list[str]:
         """`x`, `params['w']`, ... for each dynamic leaf."""
-        args, kwargs = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+        args, kwargs = tree.tree_unflatten(treedef, [_NAMED] * treedef.num_leaves)
         names = [f"args[{i}]" for i in range(len(args))]
         try:
             parameters = [
@@ -647,8 +649,9 @@ def jit(
         for static, given in zip(statics, donated, strict=True):
             if not set(static).isdisjoint(given):
                 raise ValueError(
-                    f"jit: arguments {sorted(set(static) & set(given))} are both static and "
-                    "donated. Static arguments have no buffer to give away."
+                    "static_argnames and donate_argnames cannot intersect: arguments "
+                    f"{sorted(set(static) & set(given))} are both static and donated. Static "
+                    "arguments have no buffer to give away."
                 )
         made = JitFunction(f, *statics, *donated)
         made._core.device, made._core.layouts = device, layouts
@@ -693,6 +696,8 @@ def make_jaxpr(
             traced = core.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
+    maker.__name__ = f"make_jaxpr({name_of(fun)})"
+    maker.__qualname__ = maker.__name__
     return maker
 
 

@@ -66,7 +66,9 @@ def aval_of_spec(x: Any) -> ShapedArray:
 def as_tuple(x: Any, kind: type) -> tuple:
     if x is None:
         return ()
-    return (x,) if isinstance(x, kind) else tuple(x)
+    if isinstance(x, kind):
+        return (x,)
+    return tuple([index(i) for i in x]) if kind is int else tuple(x)
 
 
 def resolve(

@@ -66,7 +66,7 @@ def vmap(
     if not (in_axes is None or type(in_axes) is not bool and isinstance(in_axes, int | tuple)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-            f"positional arguments, but got {in_axes!r}."
+            f"positional arguments passed to the function, but got {in_axes!r}."
         )
     if any(
         type(leaf) is bool or not isinstance(leaf, int)
@@ -237,6 +237,11 @@ def _mapped_size(
         if d is not None:
             where = f"axis {d} of {_argument(fun, in_tree, i)} of type {x.aval.str_short()}"
             sizes.setdefault(x.shape[d], []).append(where)
+    if not leaves:
+        raise ValueError(
+            "vmap wrapped function must be passed at least one argument containing an array or "
+            f"axis_size must be specified: {name_of(fun)} got none."
+        )
     if not sizes:
         raise ValueError(
             f"{what} must have at least one non-None value in in_axes or axis_size must be "
@@ -272,8 +277,8 @@ def _argument(fun: Callable, in_tree: Any, i: int) -> str:
 def _place(x: Any, dim: int | None, place: Any, size: int, where: str = "") -> Any:
     if dim is None and not is_arraylike(x):
         raise TypeError(
-            f"vmap: the function returned {x!r} of type {type(x).__name__}, which is no array or "
-            "scalar."
+            f"Output from batched function {x!r} with type {type(x)} is not a valid JAX type: no "
+            "array or scalar."
         )
     if place is None:
         if dim is not None:

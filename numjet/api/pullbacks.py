@@ -342,8 +342,8 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
                 want.dtype != ct.aval.dtype and not ct.aval.weak_type
             ):
                 raise TypeError(
-                    f"linear_transpose: cotangent{leaf_name(out_tree, i)} must be "
-                    f"{want.str_short()}, got "
+                    "linear_transpose: cotangent type does not match function output: the "
+                    f"cotangent{leaf_name(out_tree, i)} must be {want.str_short()}, got "
                     f"{ct.aval.str_short()}."
                 )
             cts.append(convert(ct, want.dtype, want.weak_type))

@@ -211,7 +211,7 @@ class Flag:
                     f"representing the new value for the config option."
                 )
             new_val = True
-        return self._within(new_val)
+        return self._within(self._check(new_val))
 
     @contextlib.contextmanager
     def _within(self, value: Any) -> Iterator[None]:

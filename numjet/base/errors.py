@@ -142,3 +142,13 @@ class XlaError(RuntimeError):
 class TypePromotionError(ValueError):
     """Operands of dtypes that are not joined: with `numpy_dtype_promotion='strict'`, any that
     differ."""
+
+
+# Tracebacks name them as users import them.
+for _kind in (
+    JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError,
+    TracerIntegerConversionError, TracerArrayConversionError, NonConcreteBooleanIndexError,
+    UnexpectedTracerError, KeyReuseError, JaxprTypeError, InconclusiveDimensionOperation,
+    JaxRuntimeError, InternalError,
+):  # fmt: skip
+    _kind.__module__ = "numjet.errors"

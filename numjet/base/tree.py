@@ -307,7 +307,7 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
 # -- structures and single nodes ----------------------------------------------------------------
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a single leaf.
+    """Whether a structure is one node: a leaf, None or an empty container.
 
     treedef: a PyTreeDef.
 
@@ -315,7 +315,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     >>> tree_util.treedef_is_leaf(tree_util.tree_structure(5))
     True
     """
-    return _structure(treedef, "treedef_is_leaf").num_nodes == 1 and treedef.num_leaves == 1
+    return _structure(treedef, "treedef_is_leaf").num_nodes == 1
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

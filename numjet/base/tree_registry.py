@@ -150,6 +150,19 @@ class NodeKind:
     meta: tuple[str, ...] = ()
 
 
+def refuse_parts(kind: NodeKind, node: Any) -> None:
+    """Raise ValueError where a user's function takes a node apart into something else than a pair
+    of children and data; what it raises itself is raised."""
+    told = "the flattening function of a custom pytree node should return a (children, aux_data)"
+    parts = kind.flatten(node)
+    if not isinstance(parts, tuple | list) or len(parts) != 2:
+        raise ValueError(f"{told} tuple: that of {kind.cls.__qualname__} gave {parts!r}.")
+    if not isinstance(parts[0], Iterable):
+        raise ValueError(
+            f"{told} tuple where 'children' is iterable: that of {kind.cls.__qualname__} gave "
+            f"{parts!r}. Return a tuple of the children, ({parts[0]!r},).")
+
+
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]
 
 KINDS: dict[type, NodeKind] = {}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .tree_codegen import generate_builder, generate_matcher, leaf_count_error, static_key
-from .tree_registry import KINDS, LEAF_TYPES, ON_CHANGE, NodeKind, kind_of
+from .tree_registry import KINDS, LEAF_TYPES, ON_CHANGE, NodeKind, kind_of, refuse_parts
 
 # A structure gets generated code when generating has about been paid for: it costs as much as 40
 # (ten leaves) to 110 (one leaf) traversals, and most structures are seen a few times, while a
@@ -402,10 +402,14 @@ def _flatten_into(tree: Any, leaves: list, is_leaf: Callable[[Any], bool] | None
     if kind is None:
         leaves.append(tree)
         return LEAF
-    children, data = kind.flatten(tree)
+    try:
+        children, data = kind.flatten(tree)
+        children = tuple(children)
+    except (TypeError, ValueError):
+        refuse_parts(kind, tree)
+        raise
     if is_leaf is not None:
         return make_node(kind, data, tuple([_flatten_into(c, leaves, is_leaf) for c in children]))
-    children = tuple(children)
     if _are_leaf_types(map(type, children)):
         leaves.extend(children)
         return make_node(kind, data, (LEAF,) * len(children))

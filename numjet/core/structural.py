@@ -248,7 +248,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
 # ------------------------------------------------------------------ conversion
 def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
     if type(x.dtype) is dtypes.KeyDType and new_dtype != x.dtype:
-        raise TypeError(
+        raise ValueError(
             f"convert_element_type: PRNG keys cannot become {new_dtype}. Take random.key_data(key)."
         )
     return ShapedArray(x.shape, new_dtype, weak_type)

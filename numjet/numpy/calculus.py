@@ -260,12 +260,14 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """`p` along `axis` with multiples of `period` added, so that no step is larger than half of it.
 
     p: real numbers, such as angles. discont: steps of less than this stay, where it is larger than
-    half a period. period: 2 pi by default.
+    half a period. period: 2 pi by default. ValueError for complex numbers.
 
     >>> jnp.unwrap(jnp.array([0, 3, 5, 1]), period=6)
     Array([0, 3, 5, 7], dtype=int32)
     """
     x = one_array("unwrap", p)
+    if dtypes.is_complex(x.aval.dtype):
+        raise ValueError("jnp.unwrap does not support complex inputs.")
     if x.aval.dtype == dtypes.bool_:
         (x,) = promote_inexact(x)
     x, whole = promote_dtypes(x, one_array("unwrap", period))
@@ -589,6 +591,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     Array([2.+0.j, 1.+0.j], dtype=complex64)
     """
     (p,) = promote_inexact(one_array("roots", p))
+    if p.aval.ndim > 1:
+        raise ValueError(f"roots: Input must be a rank-1 array, got {p.aval.str_short()}.")
     if strip_zeros and p.aval.size > 1:
         known = concrete_or_none(p)
         if known is None:

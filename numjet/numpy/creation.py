@@ -324,13 +324,13 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
 def copy(a: Any, order: str | None = None) -> Any:
     """`a` as a new Array.
 
-    a: anything `array` takes. order: has no effect. Arrays do not change: the memory of one may
-    stay shared until a function is given it to overwrite (donated).
+    a: an array or a number; TypeError for lists. order: has no effect. Arrays do not change: the
+    memory of one may stay shared until a function is given it to overwrite (donated).
 
     >>> jnp.copy(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    return array(a, copy=True)
+    return array(one_array("copy", a), copy=True)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

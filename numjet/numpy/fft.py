@@ -15,6 +15,7 @@ import numpy as np
 from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import DimExpr, index_of, is_symbolic
+from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array, placed, taking_lists
 from numjet.numpy.elementwise import multiply
@@ -333,7 +334,15 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 
 def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> Any:
-    n = index_of(n)
+    if not is_symbolic(n):
+        try:
+            n = index_of(n)
+        except TypeError as error:
+            if isinstance(n, Tracer):
+                raise
+            raise ValueError(
+                f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}."
+            ) from error
     if is_symbolic(n):
         place = lax.iota(dtypes.int32, n if name == "fftfreq" else n // 2 + 1)
         place = (place + n // 2) % n - n // 2 if name == "fftfreq" else place

@@ -24,7 +24,6 @@ from numjet.numpy.promote import (
     cast,
     one_array,
     promote_inexact,
-    refuse,
 )
 from numjet.numpy.reductions import all as all_, any as any_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, reshape
@@ -216,6 +215,14 @@ def _between(method: str, below: Any, above: Any, low: Any, weight: Any) -> Any:
     return where(less_equal(weight, 0.5), below, above)  # nearest
 
 
+def _no_place(name: str, out: Any, overwrite_input: bool) -> None:
+    if out is not None or overwrite_input:
+        raise ValueError(
+            f"jax.numpy.{name} does not support overwrite_input=True or out != None: arrays are "
+            "immutable, results are always returned. Leave them out."
+        )
+
+
 def quantile(
     a: Any,
     q: Any,
@@ -237,12 +244,12 @@ def quantile(
     size 1. weights: for 'inverted_cdf' (NotImplementedError for others), how much each element
     counts, of `a`'s shape or that of `axis`; NaN where one is negative. NaN where an element is.
     The derivative goes to the elements that were interpolated. ValueError for complex numbers and
-    weights of another shape; out and overwrite_input raise NotImplementedError.
+    weights of another shape; out and overwrite_input raise ValueError.
 
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0, 8.0]), jnp.array([0.0, 0.5]))
     Array([1., 3.], dtype=float32)
     """
-    refuse("quantile", out=out, overwrite_input=overwrite_input)
+    _no_place("quantile", out, overwrite_input)
     return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
 
 
@@ -264,7 +271,7 @@ def nanquantile(
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
     Array(2.5, dtype=float32)
     """
-    refuse("nanquantile", out=out, overwrite_input=overwrite_input)
+    _no_place("nanquantile", out, overwrite_input)
     return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
 
 
@@ -329,7 +336,7 @@ def median(
 
     a: real numbers of any shape; integers count as floats. axis: an integer, a tuple of them, or
     None for all. keepdims: reduced axes stay with size 1. NaN where an element is. out and
-    overwrite_input raise NotImplementedError.
+    overwrite_input raise ValueError.
 
     >>> jnp.median(jnp.array([[1, 7, 2], [3, 4, 8]]), axis=1)
     Array([2., 4.], dtype=float32)

@@ -344,7 +344,12 @@ def scalar_type_of(x: Any) -> type:
     >>> dtypes.scalar_type_of(jnp.zeros(2, jnp.bfloat16))
     <class 'float'>
     """
-    kind = dtype_and_weak(x)[0]
+    kind = dtype_and_weak(x)[0] if not isinstance(x, str | bytes) else np.asarray(x).dtype
+    if not (kind == dtypes.bool_ or dtypes.is_integer(kind) or dtypes.is_inexact(kind)):
+        raise TypeError(
+            f"Value {x!r} with dtype {kind} is not a valid JAX array type. Only arrays of numeric "
+            "types are supported by JAX."
+        )
     if kind == dtypes.bool_:
         return bool
     if dtypes.is_integer(kind):

@@ -3,7 +3,6 @@ like put, place and fill_diagonal that return new arrays."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -198,6 +197,11 @@ def put_along_axis(
     shape = x.aval.shape
     if axis is None:
         x, axis = ravel(x), 0
+    if x.aval.ndim != index.aval.ndim:
+        raise ValueError(
+            "put_along_axis arguments 'arr' and 'indices' must have same ndim. Got "
+            f"arr.ndim={x.aval.ndim} and indices.ndim={index.aval.ndim}."
+        )
     axis = canonical_axis(axis, x.aval.ndim, "put_along_axis")
     lead = join_shapes(
         "put_along_axis",
@@ -248,6 +252,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
         index = remainder(index, x.aval.size)
     elif mode == "clip":
         index = where(less(index, 0), 0, index)
+    elif mode == "raise":
+        raise NotImplementedError(
+            "The 'raise' mode to jnp.put is not supported: use 'clip' or 'wrap'."
+        )
     elif mode is not None:
         raise ValueError(f"put: mode must be None, 'clip' or 'wrap', got {mode!r}.")
     flat = ravel(x).at[index].set(values, mode="clip")
@@ -424,13 +432,24 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return out
 
 
+def _integers_or_mask(name: str, obj: Any) -> np.ndarray:
+    """Known positions as integers or booleans, else ValueError."""
+    at = np.asarray(obj)
+    if not (at.dtype == bool or np.issubdtype(at.dtype, np.integer)):
+        raise ValueError(
+            f"jnp.{name}(): index array must be integer typed; got {obj!r}. Positions are integers "
+            "or booleans."
+        )
+    return at
+
+
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """`arr` with `values` put before the positions `obj` along `axis`.
 
     arr: an array of any dtype, which the result has. obj: an integer, an array of them (known or
     traced), booleans or a slice; positions count in `arr` and are moved inside its bounds (NumPy
     raises IndexError). values: broadcast to what is inserted. axis: an integer, or None for the
-    flattened array. TypeError for a list as obj.
+    flattened array. TypeError for a list as obj, ValueError for positions that are no integers.
 
     >>> jnp.insert(jnp.array([1, 2, 3]), 1, jnp.array([8, 9]))
     Array([1, 8, 9, 2, 3], dtype=int32)
@@ -452,7 +471,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if isinstance(obj, slice):
         at = np.arange(n)[obj]
     else:
-        at = np.asarray(obj)
+        at = _integers_or_mask("insert", obj)
         if at.dtype == bool:
             at = np.flatnonzero(at)
     scalar = at.ndim == 0
@@ -555,7 +574,7 @@ def delete(
         known = concrete_or_none(obj) if not isinstance(obj, _LIST) else np.asarray(obj)
         if known is None:
             return _delete_traced(x, obj, axis, assume_unique_indices)
-        gone = np.asarray(known)
+        gone = _integers_or_mask("delete", known)
         if gone.dtype == bool:
             if gone.shape != (n,):
                 raise ValueError(f"delete: the mask must have shape ({n},), got {gone.shape}.")
@@ -563,7 +582,7 @@ def delete(
         if gone.size == 0:
             gone = gone.astype(np.int64)
     else:
-        gone = np.asarray([operator.index(obj)])
+        gone = _integers_or_mask("delete", obj)
     gone = np.atleast_1d(gone).ravel()
     if gone.size and (gone.min() < -n or gone.max() >= n):
         raise AxisError(

@@ -88,7 +88,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
         return self._call(*args)
 
     def __repr__(self) -> str:
-        return f"<numjet ufunc {self.__name__!r}>"
+        return f"<jnp.ufunc {self.__name__!r}>"
 
     def _binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:

@@ -25,28 +25,28 @@ def _run(jaxpr: ClosedJaxpr) -> Callable[..., list]:
     return lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs)
 
 
-def _jvp(primals: tuple, tangents: tuple, *, call_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
-    outs, out_tangents, _trace = jvp_call(_run(call_jaxpr), primals, tangents)
+def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **_: Any) -> tuple:
+    outs, out_tangents, _trace = jvp_call(_run(jaxpr), primals, tangents)
     return outs, out_tangents
 
 
 def _partial_eval(trace: Any, args: tuple, params: dict) -> list:
     with set_trace(trace):
-        return _run(params["call_jaxpr"])(*args)
+        return _run(params["jaxpr"])(*args)
 
 
 composite_p = Primitive(
     "composite",
     multiple_results=True,
     higher_order=True,
-    abstract=lambda *avals, call_jaxpr, **_: call_jaxpr.out_avals,
-    evaluate=lambda *args, call_jaxpr, **_: _run(call_jaxpr)(*args),
+    abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
+    evaluate=lambda *args, jaxpr, **_: _run(jaxpr)(*args),
     jvp=_jvp,
-    batch=lambda axis, args, dims, *, call_jaxpr, **_: batch_call(
-        _run(call_jaxpr), axis, args, dims),
+    batch=lambda axis, args, dims, *, jaxpr, **_: batch_call(
+        _run(jaxpr), axis, args, dims),
     partial_eval=_partial_eval,
     loops=Region("call"),
-    effects=lambda *, call_jaxpr, **_: call_jaxpr.effects,
+    effects=lambda *, jaxpr, **_: jaxpr.effects,
 )
 
 
@@ -83,8 +83,9 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
         jaxpr, consts = stage(flat, [x.aval for x in leaves], name, flows=along(leaves))
         outs = composite_p.bind(
-            *consts, *leaves, name=name, version=version, call_jaxpr=hoist_consts(jaxpr),
-            attributes=tuple([(k, v) for k, v in attributes.items() if v is not None]))
+            *consts, *leaves,
+            attributes=tuple([(k, v) for k, v in attributes.items() if v is not None]),
+            jaxpr=hoist_consts(jaxpr), name=name, version=version)
         return tree.tree_unflatten(found[0], outs)
 
     return call

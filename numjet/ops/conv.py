@@ -72,9 +72,10 @@ def _abstract(
             f"{feature_group_count} != {rhs.shape[rs[1]]}; got {both}. Check dimension_numbers."
         )
     if rhs.shape[rs[0]] % feature_group_count:
-        raise TypeError(
-            f"conv_general_dilated: feature_group_count {feature_group_count} must divide the "
-            f"{rhs.shape[rs[0]]} output features of rhs {rhs.str_short()}."
+        raise ValueError(
+            "conv_general_dilated rhs output feature dimension size must be a multiple of "
+            f"feature_group_count, but {rhs.shape[rs[0]]} is not a multiple of "
+            f"{feature_group_count}; rhs is {rhs.str_short()}."
         )
     if lhs.dtype != rhs.dtype and preferred_element_type is None:
         raise TypeError(f"conv_general_dilated: operands must have one dtype, got {both}.")

@@ -30,7 +30,7 @@ Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...
 
 class Precision(enum.Enum):
     """How exact a product is on hardware that offers a choice; CPUs always compute in the full
-    dtype.
+    dtype. `Precision(name)` knows the names that products take; None means DEFAULT.
 
     >>> from numjet import lax, numpy as jnp
     >>> print(lax.dot(jnp.ones(2), jnp.ones(2), precision=lax.Precision.HIGHEST))
@@ -45,6 +45,10 @@ class Precision(enum.Enum):
         return f"Precision.{self.name}"
 
     __str__ = __repr__
+
+    @classmethod
+    def _missing_(cls, value: Any) -> Precision | None:
+        return cls.DEFAULT if value is None else _PRECISIONS.get(value)
 
 
 # Types of arguments, as annotations name them.

@@ -21,7 +21,7 @@ class GatherScatterMode(enum.Enum):
 
     >>> from numjet import lax
     >>> lax.GatherScatterMode.from_any("clip")
-    GatherScatterMode.CLIP
+    <GatherScatterMode.CLIP: 1>
     """
 
     CLIP = 1
@@ -43,9 +43,6 @@ class GatherScatterMode(enum.Enum):
                 "'promise_in_bounds'."
             )
         return found
-
-    def __repr__(self) -> str:
-        return f"GatherScatterMode.{self.name}"
 
 
 _MODES = {

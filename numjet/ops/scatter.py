@@ -56,7 +56,10 @@ def _abstract_of(name: str) -> Callable:
     ) -> ShapedArray:
         numbers = dimension_numbers
         if not dtypes.is_integer(indices.dtype):
-            raise TypeError(f"{name}: scatter_indices must be integers, got {indices.str_short()}.")
+            raise ValueError(
+                f"{name}: indices must have an integer type: scatter_indices must be integers, got "
+                f"{indices.str_short()}."
+            )
         if operand.dtype != updates.dtype:
             raise TypeError(
                 f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must "

@@ -158,7 +158,8 @@ squeeze_p = Primitive(
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """array without some of its axes of size 1.
 
-    array: an array. dimensions: the axes to drop. Raises ValueError for an axis of another size;
+    array: an array. dimensions: the axes to drop. Raises ValueError for an axis of another size
+    and for one that is named twice;
     `numpy.squeeze` drops all of them where none is named.
 
     >>> from numjet import lax, numpy as jnp
@@ -166,7 +167,9 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     (3, 1)
     """
     x = as_array(array)
-    dims = tuple(sorted({canonical_axis(d, x.ndim) for d in dimensions}))
+    dims = tuple(sorted([canonical_axis(d, x.ndim) for d in dimensions]))
+    if len(set(dims)) != len(dims):
+        raise ValueError(f"squeeze: dimensions are not unique: {dims}. Name each axis once.")
     return squeeze_p.bind(x, dimensions=dims) if dims else x
 
 
@@ -338,7 +341,8 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 
     operands: at least one array, of one dtype, equal in all other sizes. dimension: the axis.
     Derivative: each operand gets its slice of the cotangent. Raises TypeError for dtypes or sizes
-    that differ, ValueError for no operand; `numpy.concatenate` promotes.
+    that differ and for an axis that is not there, ValueError for no operand; `numpy.concatenate`
+    promotes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
@@ -347,11 +351,13 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     xs = [as_array(x) for x in operands]
     if not xs:
         raise ValueError("concatenate requires a non-empty sequence of arrays.")
-    return (
-        concatenate_p.bind(*xs, dimension=canonical_axis(dimension, xs[0].ndim))
-        if len(xs) > 1
-        else xs[0]
-    )
+    ndim, axis = xs[0].ndim, index_of(dimension)
+    if not -ndim <= axis < ndim:
+        raise TypeError(
+            f"concatenate dimension out of bounds: dimension {axis} for shapes "
+            f"{', '.join([str(x.shape) for x in xs])}."
+        )
+    return concatenate_p.bind(*xs, dimension=axis % ndim) if len(xs) > 1 else xs[0]
 
 
 # ------------------------------------------------------------------ pad

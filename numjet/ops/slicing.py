@@ -35,7 +35,7 @@ def _slice_abstract(
     if not len(start_indices) == len(limit_indices) == x.ndim or (
         strides and len(strides) != x.ndim
     ):
-        raise TypeError(
+        raise ValueError(
             f"slice: start_indices {start_indices}, limit_indices {limit_indices} and strides "
             f"{strides} need one entry for each of the {x.ndim} axes of {x.str_short()}."
         )

@@ -159,7 +159,10 @@ def _top_k_abstract(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
             f"k={k} with shape={list(x.shape)} and axis={axis}."
         )
     if dtypes.is_complex(x.dtype) or dtypes.is_key(x.dtype):
-        raise TypeError(f"top_k: takes real numbers, got {x.str_short()}.")
+        given = "complex inputs" if dtypes.is_complex(x.dtype) else "keys"
+        raise ValueError(
+            f"top_k is not compatible with {given}: it takes real numbers, got {x.str_short()}."
+        )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, d, x.weak_type) for d in (x.dtype, dtypes.int32)]
 

@@ -371,7 +371,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         or pred[0].shape
         or pred[0].dtype != dtypes.bool_
     ):
-        leaf = tree.treedef_is_leaf(cond_tree)
+        leaf = pred and tree.treedef_is_leaf(cond_tree)
         got = f"output type(s) {pred[0].str_short()}" if leaf else f"pytree {cond_tree}"
         raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
     outs = while_p.bind(

@@ -392,6 +392,11 @@ def _options(
             "reduce_window got the wrong number of window_dimensions for operand: got operand "
             f"shape {x.shape} with window_dimensions {window}."
         )
+    if any(s < 1 for s in strides):
+        raise TypeError(
+            "reduce_window window_strides must have every element be strictly positive, got "
+            f"{strides}."
+        )
     if isinstance(padding, str) or hasattr(padding, "name"):
         padding = padtype_to_pads(
             [dilated(n, b) for n, b in zip(x.shape, base, strict=True)],

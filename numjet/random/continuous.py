@@ -591,7 +591,7 @@ def geometric(
         as_array(p),
     )
     if not dtypes.is_integer(dtype):
-        raise TypeError(f"random.geometric: dtype must be an integer dtype, got {dtype}.")
+        raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype}.")
     p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
     shape = result_shape("geometric", shape, p)
     u = unit(key, shape, p.dtype, _finfo(p.dtype).tiny, 1)

@@ -37,6 +37,7 @@ from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import expand_dims
 from numjet.numpy.unary import exp, expm1, i0, isnan, log, log1p
 from numjet.scipy.hypergeometric import hyp1f1, hyp2f1
+from numjet.scipy.special_complex import complex_loggamma
 from numjet.scipy.special_faddeeva import wofz
 from numjet.scipy.special_gamma import beta, betaln, comb, gamma, gammasgn, poch, zeta
 from numjet.scipy.special_integrals import (
@@ -78,11 +79,11 @@ def gammaln(x: Any) -> Any:
 
 
 def loggamma(x: Any) -> Any:
-    """log Γ(x) of real x: `gammaln` where x is positive, NaN where it is negative.
+    """log Γ(x): of real x `gammaln` where x is positive, NaN where it is negative; of complex x the
+    branch that is real for positive x, cut along the negative axis.
 
-    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: digamma(x). SciPy's takes complex numbers as well. Raises TypeError for
-    complex x.
+    x: an array of any shape; integers become floats, others keep their dtype. Result: x's shape.
+    Derivative: digamma(x).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -90,6 +91,8 @@ def loggamma(x: Any) -> Any:
     Array([1.7918,    nan], dtype=float32)
     """
     x = one_inexact("loggamma", x)
+    if dtypes.is_complex(x.aval.dtype):
+        return complex_loggamma(x)
     return where(less(x, 0), constant(np.nan, x), lax.lgamma(x))
 
 

@@ -7,15 +7,12 @@ their digits (DiDonato & Morris, "Algorithm 708", ACM TOMS 18, 1992), in derivat
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.jit import jit
-from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
 from numjet.numpy.promote import as_arrays, cast, promote_inexact, strong
@@ -23,6 +20,7 @@ from numjet.ops import special_tables as tables
 from numjet.ops.special import lgamma
 from numjet.ops.special_series import chebyshev, polynomial
 from numjet.ops.transcendental import exp
+from numjet.scipy.special_complex import complex_gamma, in_doubles
 
 # From here on Stirling's series, with the terms below, has the last digit of double precision.
 STIRLING_FROM = 10.0
@@ -70,18 +68,7 @@ def _choose(which: Any, yes: Any, no: Any) -> Any:
     return lax.select(which, whole(yes), whole(no))
 
 
-def _in_doubles(function: Any) -> Any:
-    """`function` jitted, with 64 bits on while it is traced or evaluated."""
-
-    @functools.wraps(function)
-    def called(*args: Any) -> Any:
-        with config.enable_x64(True):
-            return function(*args)
-
-    return jit(called)
-
-
-@_in_doubles
+@in_doubles
 def _ways(n: Any, k: Any) -> Any:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)) for 0 <= k <= n, to single precision."""
     dtype, weak = n.dtype, n.aval.weak_type
@@ -107,7 +94,7 @@ def _sine(x: Any) -> Any:
     return rest * polynomial(_SINE, rest * rest) * (1 - 4 * (half - lax.floor(half)))
 
 
-@_in_doubles
+@in_doubles
 def _rising(z: Any, m: Any) -> Any:
     """Γ(z + m) / Γ(z) in single precision, computed in double. Below ½ Γ(x) is
     π / (sin πx Γ(1 - x))."""
@@ -163,9 +150,9 @@ def gammasgn(x: Any) -> Any:
 def gamma(x: Any) -> Any:
     """The gamma function Γ(x), (n - 1)! for whole n.
 
-    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: Γ(x) digamma(x). ∞ at 0, NaN at the negative integers. Raises TypeError for
-    complex x.
+    x: an array of any shape; integers become floats, others keep their dtype. Result: x's shape.
+    Derivative: Γ(x) digamma(x). Of real x ∞ at 0, NaN at the negative integers; of complex x NaN at
+    all of these.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -173,6 +160,8 @@ def gamma(x: Any) -> Any:
     Array([1.7725, 6.    ], dtype=float32)
     """
     (x,) = _floats("gamma", x)
+    if dtypes.is_complex(x.dtype):
+        return complex_gamma(x)
     # A large logarithm has lost the digits that its exponential shows: it is taken in double.
     out = convert(exp(lgamma(convert(x, dtypes.float64))), x.dtype)
     whole = (x == jnp.floor(x)) & (out < 2.0**52)

@@ -89,6 +89,10 @@ class gaussian_kde:  # noqa: N801 - a public name
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("gaussian_kde: cannot be changed; make another one.")
 
+    def __repr__(self) -> str:
+        parts = [f"{name}={getattr(self, name)!r}" for name in _FIELDS]
+        return f"gaussian_kde({', '.join(parts)})"
+
     def tree_flatten(self) -> tuple[tuple, None]:
         """Its arrays."""
         return tuple(getattr(self, name) for name in _FIELDS), None

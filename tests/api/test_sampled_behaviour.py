@@ -1,0 +1,98 @@
+"""What a sample of JAX's public behaviour showed: exception types and phrases, representations and
+small answers that programs see. Values given here are JAX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import dtypes, errors, lax, random, tree_util
+
+x3, m23 = jnp.array([3.0, 1.0, 2.0]), jnp.arange(6.0).reshape(2, 3)
+ROWS = lax.ScatterDimensionNumbers((), (0,), (0,))
+KEY = random.key(0)
+
+
+class _Node:
+    def __init__(self, parts):
+        self.parts = parts
+
+
+tree_util.register_pytree_node(_Node, lambda node: node.parts, lambda data, children: children)
+
+_CASES: list[tuple[type[Exception], Callable, str]] = [
+    (TypeError, lambda: lax.concatenate([x3, x3], 1), "concatenate dimension out of bounds"),
+    (ValueError, lambda: lax.squeeze(jnp.ones((1, 1)), (0, -2)), "dimensions are not unique"),
+    (ValueError, lambda: lax.slice(m23, (0,), (2,)), "one entry for each"),
+    (ValueError, lambda: lax.top_k(jnp.array([1j]), 1), "not compatible with complex inputs"),
+    (ValueError, lambda: lax.scatter(x3, jnp.array([[0.0]]), jnp.ones(1), ROWS),
+     "indices must have an integer type"),
+    (ValueError, lambda: lax.convert_element_type(KEY, float), "keys cannot become float32"),
+    (ValueError, lambda: lax.conv_general_dilated(
+        jnp.ones((1, 2, 4)), jnp.ones((3, 1, 2)), (1,), "SAME", feature_group_count=2),
+     "must be a multiple of feature_group_count"),
+    (TypeError, lambda: lax.reduce_window(x3, 0.0, lax.add, (2,), (0,), "SAME"),
+     "strictly positive"),
+    (TypeError, lambda: lax.while_loop(lambda x: (), lambda x: x, 0), "boolean scalar"),
+    (TypeError, lambda: jnp.copy([1, 2]), "requires ndarray or scalar arguments"),
+    (ValueError, lambda: jnp.insert(x3, 1.5, 1), "index array must be integer typed; got 1.5"),
+    (ValueError, lambda: jnp.delete(x3, jnp.array([1.5])), "must be integer typed"),
+    (ValueError, lambda: jnp.put_along_axis(m23, jnp.array([0]), 9.0, 1, inplace=False),
+     "must have same ndim"),
+    (NotImplementedError, lambda: jnp.put(x3, 1, 9.0, mode="raise", inplace=False),
+     "The 'raise' mode to jnp.put is not supported"),
+    (ValueError, lambda: jnp.median(x3, overwrite_input=True), "overwrite_input=True"),
+    (ValueError, lambda: jnp.roots(m23), "Input must be a rank-1 array"),
+    (ValueError, lambda: jnp.unwrap(jnp.array([1j])), "does not support complex inputs"),
+    (ValueError, lambda: jnp.fft.rfftfreq([4]), "only takes an int. Got n = [4]"),
+    (ValueError, lambda: random.geometric(KEY, 0.5, dtype=float), "must be an int dtype"),
+    (TypeError, lambda: dtypes.scalar_type_of("a"), "not a valid JAX array type"),
+    (ValueError, lambda: nj.numpy_rank_promotion("some"), "numpy_rank_promotion"),
+    (ValueError, lambda: nj.default_matmul_precision("some"), "default_matmul_precision"),
+    (ValueError, lambda: tree_util.tree_leaves(_Node(5)), "should return a (children, aux_data)"),
+    (ValueError, lambda: tree_util.tree_leaves(_Node((5, None))), "where 'children' is iterable"),
+    (ValueError, lambda: nj.vmap(lambda: 1.0)(), "at least one argument containing an array"),
+    (TypeError, lambda: nj.vmap(lambda x: "a")(x3), "Output from batched function 'a'"),
+    (ValueError, lambda: nj.jit(lambda x: x, static_argnums=0, donate_argnums=0),
+     "static_argnames and donate_argnames cannot intersect"),
+    (TypeError, lambda: nj.jit(lambda x: x, static_argnums="a"), "interpreted as an integer"),
+    (TypeError, lambda: nj.linear_transpose(lambda x: x, x3)(1.0),
+     "cotangent type does not match function output"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, call, phrase", _CASES, ids=[phrase for _, _, phrase in _CASES])
+def test_refusals(kind, call, phrase):
+    with pytest.raises(kind) as caught:
+        call()
+    assert phrase in str(caught.value)
+
+
+def test_representations():
+    assert repr(lax.GatherScatterMode.CLIP) == "<GatherScatterMode.CLIP: 1>"
+    assert repr(jnp.frompyfunc(jnp.add, 2, 1)) == "<jnp.ufunc 'add'>"
+    assert nj.make_jaxpr(jnp.sin).__name__ == "make_jaxpr(sin)"
+    assert errors.TracerBoolConversionError.__module__ == "numjet.errors"
+    assert lax.Precision("high") is lax.Precision.HIGH
+    assert lax.Precision(None) is lax.Precision.DEFAULT
+    text = str(nj.make_jaxpr(lax.composite(lambda x: x * 2, "twice"))(1.0))
+    assert "name=twice" in text and "call_jaxpr" not in text
+    assert "mode=GatherScatterMode.CLIP" in str(
+        nj.make_jaxpr(lambda x, i: x.at[i].get(mode="clip"))(x3, jnp.array([0, 2])))
+
+
+def test_structures_of_one_node():
+    for tree in (None, (), [], {}, 1):
+        assert tree_util.treedef_is_leaf(tree_util.tree_structure(tree))
+    assert not tree_util.treedef_is_leaf(tree_util.tree_structure([1]))
+
+
+def test_parts_on_devices_keep_their_types():
+    assert random.split(KEY).addressable_data(0).dtype == KEY.dtype
+    assert jnp.asarray(1.0).addressable_shards[0].data.weak_type
+    assert jnp.ones(2, jnp.int4).addressable_data(0).dtype == jnp.int4
+    np.testing.assert_array_equal(x3.addressable_data(0), [3, 1, 2])
