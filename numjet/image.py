@@ -86,7 +86,7 @@ def _cubic(a: float) -> Callable[[Any], Any]:
 
     def kernel(x: Any) -> Any:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
-        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        far = a * (x - 1) * (x - 2) * (x - 2)
         return jnp.where(x < 1, near, jnp.where(x < 2, far, 0))
 
     return kernel
@@ -107,6 +107,16 @@ _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
 }
 
 
+def _continued(pixels: Any, n: int, places: Any) -> Any:
+    """Weights of four neighbours by Keys' kernel of -0.75; those outside are the edge's, up to
+    four pixels away, and 0 further out."""
+    first, total = jnp.floor(places) - 1, jnp.zeros((), places.dtype)
+    for k in range(4):
+        near = jnp.clip(first + k, 0, n - 1) == pixels
+        total = total + jnp.where(near, _cubic(-0.75)(jnp.abs(places - (first + k))), 0)
+    return jnp.where((places > -4) & (places < n + 3), total, 0)
+
+
 def _weights(
     n: int, size: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool
 ) -> Any:
@@ -119,10 +129,7 @@ def _weights(
         overlap = (1 + inverse) / 2 - jnp.abs(places - pixels)
         weights = jnp.clip(overlap, 0, jnp.minimum(1, inverse))
     elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:
-        around = jnp.arange(n + 4, dtype=scale.dtype)[:, None] - 2
-        weights = _cubic(-0.75)(jnp.abs(places - around))
-        before, after = weights[0] + weights[1], weights[-1] + weights[-2]
-        weights = weights[2:-2].at[0].add(before).at[-1].add(after)
+        return _continued(pixels, n, places)
     else:
         width = jnp.maximum(inverse, 1) if antialias else 1
         kernel = _KERNELS.get(method, _KERNELS[ResizeMethod.CUBIC])
