@@ -124,6 +124,8 @@ class _EveryPrimitive(type):
 class Primitive(core.Primitive, metaclass=_EveryPrimitive):
     """An operation made of rules: `Primitive(name)`, then `def_impl`, `def_abstract_eval`, and the
     registers of `numjet.interpreters` (`ad.primitive_jvps`, `batching.primitive_batchers`, ...).
+    A class derived from it may have the methods `impl` and `abstract_eval` (the avals and a set of
+    effects), and set `multiple_results`.
 
     `bind(*arrays, **params)` applies it, to a list of results where `multiple_results` is set. What
     a rule is missing for raises NotImplementedError when it is needed.
@@ -142,7 +144,11 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
     def __init__(self, name: str) -> None:
         self.name = name
         self.effects: Any = _ask_rule
-        self.multiple_results = self.linear = self.elementwise = self.collective = False
+        several = getattr(type(self), "multiple_results", None) is True
+        # The slot, which native code reads, and the attribute, where a class has one of that name.
+        vars(core.Primitive)["multiple_results"].__set__(self, several)
+        self.multiple_results = several
+        self.linear = self.elementwise = self.collective = False
         # Nothing of it is remembered, as its rules may change.
         self.higher_order = self.differentiable = True
         self.reference = self.prune = self.hlo = self.run = self.transpose = None
@@ -160,7 +166,8 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
         self.fancy_batch_rule: Callable | None = None
         self.axis_batch_rule: Callable | None = None
         self.lowerings: dict[str | None, Callable] = {}
-        self.effectful = False
+        # A class that has the method `abstract_eval` gives effects with the avals.
+        self.effectful = type(self).abstract_eval is not Primitive.abstract_eval
 
     # ------------------------------------------------------------ definition
     def def_impl(self, impl: Callable) -> Callable:
@@ -186,8 +193,8 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
 
     @property
     def has_impl(self) -> bool:
-        """Whether `def_impl` was called."""
-        return "impl" in self.__dict__
+        """Whether `def_impl` was called, or the class has the method."""
+        return "impl" in self.__dict__ or type(self).impl is not Primitive.impl
 
     def abstract_eval(self, *avals: Any, **params: Any) -> tuple[Any, frozenset]:
         """The result's aval (or avals), and the effects."""
@@ -245,7 +252,7 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
         with set_trace(EVAL):
             out = self.call_impl(*args, **params)
         outs = [as_array(x) for x in (out if self.multiple_results else [out])]
-        if self.abstract_eval_rule != self._no_abstract_eval:
+        if self.effectful or self.abstract_eval_rule != self._no_abstract_eval:
             want = self.out_avals(tuple([aval_of(x) for x in args]), params)
             outs = _as_promised(self, outs, want if self.multiple_results else [want])
         return outs if self.multiple_results else outs[0]

@@ -27,6 +27,7 @@ from numjet.numpy.promote import (
     cast,
     int_dtype,
     one_array,
+    promote_dtypes,
     promoted,
     refuse,
     strong,
@@ -465,9 +466,7 @@ class _Grid:
                 lines.append(arange(start, k.stop, step))
         if single:
             return lines[0]
-        if any(dtypes.is_floating(v.aval.dtype) for v in lines):
-            lines = [cast(v, dtypes.canonical(dtypes.float64)) for v in lines]
-        grids = meshgrid(*lines, indexing="ij", sparse=self.sparse)
+        grids = meshgrid(*promote_dtypes(*lines), indexing="ij", sparse=self.sparse)
         return list(grids) if self.sparse else stack(grids)
 
 

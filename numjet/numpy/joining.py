@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,15 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
             raise ValueError(f"{name}: needs a sequence of arrays, got one without dimensions.")
         return as_arrays(name, *list(arrays))
     if not isinstance(arrays, Sequence) or isinstance(arrays, str):
-        raise TypeError(
-            f"{name}: needs a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}."
-        )
+        # What can be walked again is taken for one, as containers of libraries are. Of an iterator
+        # JAX takes none or all, as the function happens to read it.
+        again = isinstance(arrays, Iterable) or hasattr(type(arrays), "__getitem__")
+        if not again or isinstance(arrays, str | Iterator | Mapping):
+            raise TypeError(
+                f"{name}: needs a sequence of arrays, got {arrays!r} of type "
+                f"{type(arrays).__name__}."
+            )
+        arrays = list(arrays)
     if not len(arrays):
         verb = "concatenate" if name == "concatenate" else "stack"
         raise ValueError(f"Need at least one array to {verb}.")

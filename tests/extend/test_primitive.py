@@ -13,7 +13,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.core.avals import ShapedArray
-from numjet.extend.core import Primitive
+from numjet.extend.core import Primitive, no_effects
 from numjet.interpreters import ad, batching, mlir, xla
 
 
@@ -272,3 +272,31 @@ def test_values_that_a_library_registers_are_arrays():
     finally:
         del xla.canonicalize_dtype_handlers[Wrapped], xla.pytype_aval_mappings[Wrapped]
     assert not valid_jaxtype(Wrapped(1.0))
+
+
+def test_rules_as_methods_of_a_derived_class():
+    """As kfac-jax has its tags: a class with `multiple_results`, `impl` and `abstract_eval`."""
+
+    class Both(Primitive):
+        multiple_results = True
+
+        def __init__(self):
+            super().__init__("both")
+            ad.primitive_jvps[self] = lambda args, tangents: (self.bind(*args), tangents[::-1])
+            batching.primitive_batchers[self] = lambda args, dims: (self.bind(*args), dims[::-1])
+            mlir.register_lowering(self, mlir.lower_fun(self.impl, True))
+
+        def impl(self, x, y):
+            return y, x
+
+        def abstract_eval(self, x, y):
+            return (y, x), no_effects
+
+    both_p = Both()
+    assert [float(v) for v in both_p.bind(1.0, 2.0)] == [2.0, 1.0]
+    assert [float(v) for v in nj.jit(both_p.bind)(1.0, 2.0)] == [2.0, 1.0]
+    assert nj.grad(lambda x: both_p.bind(x, 2.0)[1] * 3)(1.0) == 3.0
+    turned = nj.vmap(lambda *xs: tuple(both_p.bind(*xs)), in_axes=(0, None), out_axes=(None, 0))
+    rows, one = turned(jnp.arange(3.0), 1.0)
+    assert rows == 1.0 and one.tolist() == [0.0, 1.0, 2.0]
+    assert nj.make_jaxpr(both_p.bind)(1.0, jnp.ones(2)).out_avals[0].shape == (2,)

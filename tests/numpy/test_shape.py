@@ -543,3 +543,38 @@ def test_integrals_with_constants_are_numpys():
             wanted = np.polyint(np.asarray(p), m, k)
             got = jnp.polyint(jnp.array(p), m, None if k is None else jnp.array(k))
             np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+class Blocks:
+    """A container as libraries have them (scico's BlockArray): no Sequence, but indexed."""
+
+    def __init__(self, *arrays):
+        self.arrays = arrays
+
+    def __len__(self):
+        return len(self.arrays)
+
+    def __getitem__(self, i):
+        return self.arrays[i]
+
+
+def test_containers_of_libraries_are_joined():
+    x, y = jnp.ones(2), jnp.zeros(2)
+    for join in (jnp.concatenate, jnp.stack, jnp.vstack, jnp.hstack, jnp.dstack,
+                 jnp.column_stack):
+        np.testing.assert_array_equal(join(Blocks(x, y)), join([x, y]))
+    with pytest.raises(TypeError, match="needs a sequence of arrays"):
+        jnp.concatenate(a for a in (x, y))
+    with pytest.raises(TypeError, match="needs a sequence of arrays"):
+        jnp.stack({"x": x})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_grids_of_bounds_have_the_dtype_of_these(dtype):
+    """As in JAX, also with 64 bits: Python's numbers alone give the default dtypes."""
+    with numjet.enable_x64(True):
+        a, b = jnp.asarray(0, dtype), jnp.asarray(3, dtype)
+        assert jnp.mgrid[a:b, 0:2].dtype == dtype
+        assert [x.dtype for x in jnp.ogrid[a:b, a:b:5j]] == [dtype] * 2
+        assert jnp.mgrid[0.0:3.0, 0:2].dtype == "float64"
+        assert jnp.mgrid[0:3, 0:2].dtype == "int64"
