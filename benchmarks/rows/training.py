@@ -20,16 +20,16 @@ def torch_step(torch, loss):
     return train
 
 
-def torch_mlp(torch):
+def torch_mlp_loss(torch):
     def loss(layers, x, y):
         for layer in layers[:-1]:
             x = torch.tanh(torch.addmm(layer["b"], x, layer["w"]))
         return ((torch.addmm(layers[-1]["b"], x, layers[-1]["w"]) - y) ** 2).mean()
 
-    return torch_step(torch, loss)
+    return loss
 
 
-def torch_transformer(torch):
+def torch_transformer_loss(torch):
     nn = torch.nn.functional
     width, heads, batch, length = models.WIDTH, models.HEADS, models.BATCH, models.LENGTH
 
@@ -49,7 +49,7 @@ def torch_transformer(torch):
         logits = x @ parameters["head"]
         return nn.cross_entropy(logits.reshape(-1, models.VOCABULARY), tokens[:, 1:].reshape(-1))
 
-    return torch_step(torch, loss)
+    return loss
 
 
 _TOKENS = models.BATCH * models.LENGTH
@@ -59,7 +59,7 @@ row(
     "train",
     inputs=models.mlp_inputs,
     array=lambda s: s.jit(models.step(s, models.mlp_loss(s))),
-    others={"torch": torch_mlp},
+    others={"torch": lambda torch: torch_step(torch, torch_mlp_loss(torch))},
     bars={"jax": 0.7},
     # Forward, and the two products of the backward pass (one in the first layer).
     flops=2 * 128 * 256 * 256 * (3 * 4 - 1),
@@ -71,7 +71,7 @@ row(
     "train",
     inputs=models.transformer_inputs,
     array=lambda s: s.jit(models.step(s, models.transformer_loss(s))),
-    others={"torch": torch_transformer},
+    others={"torch": lambda torch: torch_step(torch, torch_transformer_loss(torch))},
     bars={"jax": 0.4},
     flops=3
     * 2
