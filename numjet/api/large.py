@@ -232,6 +232,20 @@ def _is_simple(eqn: Eqn) -> bool:
     return of_rows and not primitive.multiple_results and primitive.evaluate is None
 
 
+# Rows stay rows in these, as `any_size.roles` has it.
+_OF_ROWS = frozenset(("broadcast_in_dim", "squeeze", "reshape"))
+
+
+def _moves(eqn: Eqn) -> bool:
+    """Whether an equation takes elements to other places."""
+    primitive = eqn.primitive
+    if primitive.name in _OF_ROWS:
+        return False
+    if type(primitive.loops) is Pointwise and not primitive.loops.elementwise:
+        return True
+    return any([any(map(_moves, inner.eqns)) for inner in subjaxprs(eqn.params)])
+
+
 class _Program:
     """A function of a list and a dict of operands, compiled, or written down as one operation."""
 
@@ -239,8 +253,11 @@ class _Program:
         self.function, self.compiled = function, jit(function)
         # By avals, and what tracing depends on: the jaxpr, its constants and the results' tree.
         self.traced: dict[tuple, Any] = Memo("large functions as operations", 64, passing=True)
-        # Whether it is operations on elements and rows alone, as far as was seen.
-        self.simple = False
+        # Whether it is operations on elements and rows alone, as far as was seen; whether it moves
+        # elements, too. Such operations have no programs of any size, and on the same avals again
+        # they are one operation.
+        self.simple = self.moves = False
+        self.met: dict[tuple, bool] = Memo("large functions of new sizes", 64, passing=True)
 
     def __call__(self, operands: list, named: dict) -> Any:
         laid_out = Sharded.active and any_sharded((*operands, *named.values()))
@@ -266,7 +283,12 @@ class _Program:
         arrays = (*operands, *named.values())
         if not all([isinstance(x, ArrayImpl) and not x.is_deleted() for x in arrays]):
             return True
-        return (*[x.aval for x in arrays], config.trace_key()) in self.traced
+        key = (*[x.aval for x in arrays], config.trace_key())
+        if key in self.traced or key in self.met:
+            return True
+        if self.moves:
+            self.met[key] = True
+        return False
 
     def _trace(
         self, leaves: list, count: int, names: list
@@ -290,6 +312,7 @@ class _Program:
             closed = hoist_consts(jaxpr) if any([id(v) in read for v in jaxpr.invars]) else None
             found = self.traced[key] = closed, consts, structures[0]
             self.simple = all(map(_is_simple, jaxpr.eqns))
+            self.moves = any(map(_moves, jaxpr.eqns))
         return found
 
 

@@ -345,3 +345,12 @@ def test_what_no_number_of_an_operand_decides_takes_no_memory() -> None:
             out = f(x)
             assert np.asarray(out).strides == (0,)
             np.testing.assert_array_equal(out, np.full(x.shape, f is jnp.isreal))
+
+
+def test_functions_that_take_columns_are_one_program_for_a_shape_that_comes_again() -> None:
+    for n in (LARGE // 4 + 5, LARGE // 4 + 6):  # nothing but these sizes is met
+        x = RNG.normal(size=(n, 2, 2)).astype(np.float32)
+        for _ in range(3):
+            got = np.asarray(jnp.linalg.det(jnp.array(x)))
+            np.testing.assert_allclose(got, np.linalg.det(x), rtol=1e-4, atol=1e-5)
+        assert nj.debug.eager()[0].operations == ("det",)
