@@ -3,9 +3,8 @@
 A case is Python text whose last line is an expression. Compared are the structure of its value, of
 each leaf the class (Array, NumPy array, Python number), dtype, shape, weak type and values; of a
 case that raises, the exception's type. All cases of a call run in one process of the oracle. The
-text sees
-`jax` (the library it runs under), `jnp`, `lax`, `nn`, `np`, `random`, `tree`, `grad`, `jvp`, `vjp`,
-`vmap`, `jit`.
+text sees `jax` (the library it runs under), `jnp`, `lax`, `nn`, `np`, `random`, `tree`, `grad`,
+`jvp`, `vjp`, `vmap`, `jit`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Runs one script under numjet and under JAX (the oracle) and compares what it stores in `out`.
 
 The script sees `np`, `jnp`, `lax`, `linalg`, `fft`, `reduce_window`, `random`, `grad`, `jvp`,
-`vmap`, `jit` of the
-library it runs under.
+`vmap`, `jit` of the library it runs under.
 Entries whose names begin with "~" are compared to rounding, the others exactly, dtypes and shapes
 included.
 """

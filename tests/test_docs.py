@@ -84,6 +84,29 @@ def test_names_in_backticks_are_in_the_sources() -> None:
     assert not gone
 
 
+def test_modules_in_backticks_are_where_their_names_say() -> None:
+    """Names of a folder and what is in it: a module, or a name in the folder's or module's code."""
+    files = {path.relative_to(ROOT / "numjet"): path.read_text()
+             for path in (ROOT / "numjet").rglob("*.py")}  # fmt: skip
+    folders = {folder.name for path in files for folder in path.parents}
+    words: dict[tuple, set] = {}
+    for path, text in files.items():
+        parts = path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts
+        found = set(re.findall(r"[A-Za-z_]\w*", QUOTED.sub("", text)))
+        for k in range(len(parts)):
+            words.setdefault(parts[k:], set()).update(found)
+    wrong = set()
+    for path, text in files.items():
+        for name in re.findall(r"`(?:numjet\.)?([a-z_]\w*(?:\.\w+)+)`", text):
+            parts = tuple(name.split("."))
+            inside = [parts[k] in words.get(parts[:k], ()) for k in range(1, len(parts))]
+            if parts[0] in folders and parts not in words and True not in inside:
+                wrong.add((str(path), name))
+    assert wrong <= {("api/jit_layouts.py", "core.layouts"), ("extend/traces.py", "core.Trace"),
+                     ("scipy/special.py", "math.factorial"),
+                     ("experimental/sparse/__init__.py", "linalg.py")}  # fmt: skip
+
+
 def test_the_list_of_modules_is_that_of_the_sources() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "modules.py"), "--print"],

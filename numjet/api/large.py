@@ -5,10 +5,9 @@ where such calls come often.
 more while nothing traces, it runs compiled, so that what it is made of passes memory once and runs
 on all cores; on those of `DEAR` elements or more it runs compiled for its first kinds of calls, and
 for later kinds from the `OFTEN`th call on, by native code that knows these calls (`native.calls`);
-else it is the function itself. Applied by
-the public namespaces to functions whose results' shapes do not depend on values. What would break
-it: a function that reads values without asking for them, or whose results are not unique
-(eigenvectors), which may then be others from one call to the next.
+else it is the function itself. Applied by the public namespaces to functions whose results' shapes
+do not depend on values. What would break it: a function that reads values without asking for them,
+or whose results are not unique (eigenvectors), which may then be others from one call to the next.
 """
 
 from __future__ import annotations

@@ -174,8 +174,7 @@ laid_out: Callable[[Callable, Any], Any] = lambda make, _: make()
 over_current_mesh: Callable[[Any, Callable[[Any], bool]], Any] = lambda places, _: places
 
 # Called when a trace has become long, or an operation was evaluated that will be met again, until
-# native code is there for such. By
-# `native.operators`.
+# native code is there for such. By `native.operators`.
 long_trace: Callable[[], None] | None = None
 
 # The walk over a program's equations (`cpu.graph.forms`): (operands, equations, results, words, and

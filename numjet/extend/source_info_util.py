@@ -1,4 +1,8 @@
-"""Where equations come from: lines, and the names of scopes around them."""
+"""Where equations come from: lines, and the names of scopes around them.
+
+For programs that read or set these as they do JAX's. Names are kept in `core.names`; what would
+break it: a stack of names that is set and not restored, which these do as context managers.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Collectives within groups of an axis's members: `axis_index_groups`.
 
 Every member sees all values and takes those of its group, so that derivatives, vmap and the
-partitioner know nothing of groups. For `ops.collective`, which loads it when it is asked for.
-What would break it: groups that leave a member out (refused).
+partitioner know nothing of groups. For `ops.collective`, which loads it when it is asked for, and
+`ops.exchange` (`rows_at`). What would break it: groups that leave a member out (refused).
 """
 from __future__ import annotations
 

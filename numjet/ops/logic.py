@@ -1,4 +1,8 @@
-"""Comparisons, boolean and bit operations, rounding, and the test for finite values."""
+"""Comparisons, boolean and bit operations, rounding, and the test for finite values.
+
+For `lax`, `numpy` and all that is made of primitives. Results of comparisons are booleans; none of
+these has a derivative but zero.
+"""
 
 from __future__ import annotations
 

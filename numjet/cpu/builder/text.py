@@ -1,6 +1,6 @@
 """The instructions of the function writer, and how LLVM IR spells them.
 
-For: `builder.core`, where they are written, and `x86.read`, which takes them as they are. An
+For: `builder.core`, where they are written, and `x86.front.read`, which takes them as they are. An
 instruction is a tuple:
 
     (add, fadd and other operations on two operands, type, a, b)     (fneg, type, x)
@@ -16,8 +16,8 @@ instruction is a tuple:
     (call, type, callee, types, operands, flags)            (phi, type, ((value, label), ...))
     (br, label)  (cbr, condition, then, otherwise)  (ret, type, value)  (unreachable,)
 
-All types and operands are LLVM's spellings. What would break it: an operation that `x86.read` does
-not know.
+All types and operands are LLVM's spellings. What would break it: an operation that
+`x86.front.read` does not know.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `emit_kernel(module, kernel)` writes `void NAME(ptr buffers)`: `buffers` points to the data pointers
 of `kernel.buffers` in order. A top-level loop with a grain becomes a function of its own,
 `void NAME_parK(ptr context, i64 begin, i64 end)`, that `nj_parallel_for` calls with ranges.
-`emit_launch` leaves the first away where it would do nothing but call the second, and says how the
+`emit_launch` leaves the first out where it would do nothing but call the second, and says how the
 kernel is run. `emit_round` writes one round of such a loop into somebody else's function.
 Nothing is read or written past the end of a buffer.
 

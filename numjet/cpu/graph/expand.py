@@ -1,6 +1,6 @@
 """Tracing of `Expand` lowerings: a primitive written in terms of others, as a jaxpr.
 
-Used by `graph.flatten` and `graph.storage`. Remembered by primitive, params and operand avals.
+Used by `graph.nodes` and `graph.storage`. Remembered by primitive, params and operand avals.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class SpecialStep(Step):
     """Run a special kernel: `emit(builder, read_pointers, write_pointers)` writes the call; a
     `Function` instead is called with a table of those pointers. `early`: it takes long to compile.
 
-    `product` says what a product is to who puts loops behind it (`kernels.epilogue`); `behind` is
+    `product` says what a product is to who puts loops behind it (`fusion.epilogues`); `behind` is
     the kernel that does so, run on each block of the product that is finished."""
 
     name: str

@@ -5,9 +5,9 @@
 
 Kinds: `once` where nothing is added to what C holds, `general`, and `large` for operands beyond the
 second-level cache. Each is a library of its own, so that a program compiles those it needs, side by
-side; the direct generator writes those of `once` and `general` itself (`x86.product`,
-`x86.segments`). For: `gemm`,
-whose tables (`FIELDS`) they read. What would break it: a tile that does not fit the registers.
+side; the direct generator writes those of `once` and `general` itself (`x86.whole.product`,
+`x86.whole.segments`). For: `gemm`, whose tables (`FIELDS`) they read. What would break it: a tile
+that does not fit the registers.
 """
 
 from __future__ import annotations

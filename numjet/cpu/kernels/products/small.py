@@ -6,9 +6,8 @@ rows by up to four vectors, and a row one wide vector that code generation split
 few lines to compile, 2-3 ms where the general library takes 15. Rows overlap in the last tile,
 columns are masked. A is read by broadcasts, B in place, or from a packed copy on the stack where
 its columns are not next to each other. One thread. The direct generator writes the product itself,
-as a function that this one calls (`x86.product`, of the same tiles).
-For: `dot` and loop bodies. What would break it: C's columns not next to each other, or C in the
-memory of A or B.
+as a function that this one calls (`x86.whole.product`, of the same tiles). For: `dot` and loop
+bodies. What would break it: C's columns not next to each other, or C in the memory of A or B.
 """
 
 from __future__ import annotations
