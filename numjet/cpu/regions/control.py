@@ -13,16 +13,22 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
+from numjet.base.record import replace
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
 from numjet.cpu.fusion import chains
 from numjet.cpu.fusion.fuse import fuse
 from numjet.cpu.graph import expand
 from numjet.cpu.graph.nodes import Node, Val, flatten
+from numjet.cpu.loops.ir import Buffer
 from numjet.cpu.lower.groups import Compilation
+from numjet.cpu.passes.rolling import rolled
 from numjet.cpu.program.steps import (
     Apart,
     CondStep,
     CopyStep,
+    KernelStep,
     LoopStep,
     Step,
     Turn,
@@ -200,6 +206,7 @@ def deliver(
         goal = _memory(target)
         if memory is goal and out.nbytes == target.nbytes and goal in carried:
             continue
+        at = read = -1
         fresh = free = (
             memory in position
             and memory.place is None
@@ -215,6 +222,8 @@ def deliver(
                 read == at and any(_memory(w) is memory and _memory(r) is goal for w, r in inplace)
             )
         once = fresh and places.count(memory) == 1
+        if once and not free and goal in carried and read == at:
+            free = _rolled(steps[at], memory, goal, build)
         if free:
             memory.base = target
             joined.append(memory)
@@ -222,6 +231,32 @@ def deliver(
             copies.append((out, target))
     steps += _copy_all(copies, carried, build)
     return joined
+
+
+def _rolled(step: Step, memory: Val, goal: Val, build: Compilation) -> bool:
+    """Let a kernel write what is in `memory` over a carry's old value, `goal`, row by row, if its
+    rows need few of the old ones; whether it does."""
+    if type(step) is not KernelStep:
+        return False
+    pairs = list(zip(step.kernel.buffers, step.operands, strict=True))
+    outs = [(b, v) for b, v in pairs if _memory(v) is memory]
+    olds = [(b, v) for b, v in pairs if _memory(v) is goal]
+    if len(outs) != 1 or len(olds) != 1 or olds[0][1].root()[1:] != (0, ()):
+        return False
+    works: list[Val] = []
+
+    def work(dtype: np.dtype, shape: tuple[int, ...]) -> Buffer:
+        works.append(build.temporary(Val(shape, dtype)))
+        return Buffer(f"rows{len(works)}", dtype, shape, "work")
+
+    kernel = rolled(step.kernel, outs[0][0], olds[0][0], work)
+    if kernel is None:
+        return False
+    step.kernel = replace(kernel, name=build.kernel_name("rows"))
+    step.operands = [*step.operands, *works]
+    step.writes = [*step.writes, *works]
+    step.inplace = [*step.inplace, (outs[0][1], olds[0][1])]
+    return True
 
 
 def _uses(steps: Sequence[Step]) -> tuple[dict[Val, int], dict[Val, int]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
+from numjet.base.record import replace
 from numjet.cpu.builder.builder import Module
 from numjet.cpu.emit.emit import emit_kernel
 from numjet.cpu.link import link
@@ -53,6 +54,7 @@ def sums(rows: int, columns: int, apart: int, kind: str = "vector") -> Kernel:
     ("rows", "columns", "apart", "kind", "distance"),
     [
         (8192, 256, 256, "vector", AHEAD),  # one row continues the last
+        (4096, 1984, 2048, "vector", AHEAD),  # nearly so
         (512, 4096, 65536, "vector", WITHIN),  # long rows apart
         (8192, 256, 4096, "vector", 0),  # short rows apart: most would be for nothing
         (64, 256, 256, "vector", 0),  # fits into the caches
@@ -73,7 +75,10 @@ def test_how_far_loads_look_ahead(rows, columns, apart, kind, distance):
 
 def test_processors_that_gain_nothing_look_ahead_within_rows_alone(monkeypatch):
     monkeypatch.setattr(module_of_prefetch, "looks_ahead", lambda: False)
-    assert "ahead" not in prefetch(sums(8192, 256, 256)).notes
+    kernel = sums(8192, 256, 256)
+    assert "ahead" not in prefetch(kernel).notes
+    interrupted = prefetch(replace(kernel, notes={"interrupted": True}))
+    assert set(interrupted.notes["ahead"].values()) == {AHEAD}
     assert set(prefetch(sums(512, 4096, 65536)).notes["ahead"].values()) == {WITHIN}
 
 
