@@ -13,6 +13,7 @@ import numpy as np
 
 from numjet.api import platforms
 from numjet.api.placements import (
+    DefaultSharding,
     PmapSharding as PmapSharding,
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,
@@ -278,6 +279,8 @@ def _bounds(index: tuple) -> tuple:
 
 
 def _sharding(self: Any) -> Any:
+    if self._sharding is not None and not self._sharding.binds:
+        return SingleDeviceSharding(self._sharding._device)
     nowhere = self._sharding is None and hooks.sharding_of_nowhere(self.ndim)
     if type(self) is RemoteArray and self._sharding is None:
         here = self._buffer.devices[0]
@@ -467,7 +470,8 @@ def at_default(x: Any) -> Any:
     if device is first_device() and type(x) is not RemoteArray:
         return x
     if isinstance(device, CpuDevice):
-        return device_put(x, device)
+        x = as_array(x)
+        return place(x, DefaultSharding(device)) if x._sharding is None else x
     return Remote.put(as_array(x), SingleDeviceSharding(device), False)
 
 
@@ -515,7 +519,7 @@ def device_put(
             return leaf
         if isinstance(leaf, Tracer) or axes_alone:
             return mark(leaf, sharding)
-        if leaf._sharding == sharding and not leaf.is_deleted():
+        if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
             return leaf
         sharding.shard_shape(leaf.shape)  # raises where it does not fit
         if type(leaf) is ShardedArray and not leaf.is_fully_addressable:

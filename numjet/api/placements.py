@@ -26,6 +26,7 @@ class Sharding:
     """
 
     __slots__ = ()
+    binds = True  # computations of an array that lies so run there
 
     @property
     def device_set(self) -> set[Device]:
@@ -174,6 +175,14 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class DefaultSharding(SingleDeviceSharding):
+    """The device that was the default one when an array of nowhere was made: computations of it may
+    run elsewhere."""
+
+    __slots__ = ()
+    binds = False
 
 
 class PmapSharding(Sharding):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, SingleDeviceSharding, device_put, place
+from numjet.api.devices import Sharding, SingleDeviceSharding, at_default, device_put, place
 from numjet.api.mesh import AxisType, Mesh, chosen_axes, current_mesh, set_for_arrays
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core import hooks
@@ -47,7 +47,7 @@ def common_sharding(values: Sequence[Any], name: str) -> tuple[Any, Any]:
     first: Any = None
     for x in values:
         sharding = x._sharding if isinstance(x, ArrayImpl) else None
-        if sharding is None:
+        if sharding is None or not sharding.binds:
             continue
         if first is None:
             first = x
@@ -181,7 +181,7 @@ class _Place(ArrayImpl):
 
 
 def _on(x: Any, sharding: Any) -> Any:
-    return x if sharding is None else place(x, sharding)
+    return at_default(x) if sharding is None else place(x, sharding)
 
 
 def _result_shardings(

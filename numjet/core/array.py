@@ -368,7 +368,7 @@ class ArrayImpl(Array):
 
     @property
     def committed(self) -> bool:
-        return self._sharding is not None
+        return self._sharding is not None and self._sharding.binds
 
 
 ArrayImpl.aval = read_only(ArrayImpl, "aval", "_aval")

@@ -92,7 +92,7 @@ def arange(
         by = 1 if step is None else step
         dtypes.check_elements((high - low) // by, "arange")
         value = np.arange(low, high, by).astype(kind)
-        return ArrayImpl(value, ShapedArray(value.shape, kind))
+        return placed(ArrayImpl(value, ShapedArray(value.shape, kind)), None)
     layout = device if device is not None else out_sharding
     if any_symbolic((start, stop, step)):
         return placed(_symbolic_range(start, stop, step, canonical_dtype(dtype, "arange")), layout)

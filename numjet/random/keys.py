@@ -20,6 +20,7 @@ from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import DEAR
 from numjet.core.structural import convert
+from numjet.numpy.creation import placed
 from numjet.ops.shape import copy
 from numjet.ops.slicing import index_in_dim
 from numjet.random.implementations import dtype_of
@@ -88,7 +89,7 @@ def key(seed: int | Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Array((), dtype=key<fry>) overlaying:
     [0 0]
     """
-    return random_seed(_seed(seed, "random.key"), _dtype(impl, dtype))
+    return placed(random_seed(_seed(seed, "random.key"), _dtype(impl, dtype)), None)
 
 
 def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a public name
@@ -102,7 +103,7 @@ def PRNGKey(seed: int | Any, *, impl: Any = None) -> Any:  # noqa: N802 - a publ
     >>> random.PRNGKey(0)
     Array([0, 0], dtype=uint32)
     """
-    made = random_seed(_seed(seed, "random.PRNGKey"), _dtype(impl))
+    made = placed(random_seed(_seed(seed, "random.PRNGKey"), _dtype(impl)), None)
     return made if config.enable_custom_prng.value else random_unwrap(made)
 
 

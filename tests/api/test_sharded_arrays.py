@@ -159,6 +159,21 @@ def test_donated_arrays_are_gone() -> None:
     np.testing.assert_array_equal(out, X + 1)
 
 
+def test_arrays_of_the_default_device_may_be_computed_with_elsewhere() -> None:
+    two, three = nj.devices()[2], nj.devices()[3]
+    there = nj.device_put(jnp.ones(2), three)
+    with nj.default_device(two):
+        made = [jnp.ones(2), jnp.arange(2), jnp.array([1, 2]), nj.random.key(0),
+                nj.random.PRNGKey(0), nj.device_put(np.ones(2)), jnp.arange(2) + 1]  # fmt: skip
+        inside = jnp.ones(2) + there
+    for x in made:
+        assert x.devices() == {two} and not x.committed, x
+        assert type(x.sharding) is SingleDeviceSharding
+    assert inside.devices() == (made[0] + there).devices() == {three}
+    assert nj.jit(lambda a, b: a + b)(made[0], there).committed
+    assert not (made[0] * 2).committed and nj.device_put(made[0], two).committed
+
+
 def test_deleted_arrays_tell_their_types_and_sharding_alone() -> None:
     there = nj.sharding.SingleDeviceSharding(nj.devices()[1])
     for sharding in (None, there, NamedSharding(mesh(), P("x"))):

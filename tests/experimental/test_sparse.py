@@ -1,6 +1,8 @@
 """Sparse arrays against SciPy and dense ones: operations, transformations, refusals."""
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 import same_answers
@@ -313,3 +315,15 @@ def test_sums_with_dense_arrays_are_dense_and_comparisons_refused() -> None:
             wrong()
     with pytest.raises(ValueError, match="setting an array element with a sequence"):
         jnp.asarray(mat)
+
+
+def test_operands_that_are_no_arrays_are_refused() -> None:
+    a = sparse.BCOO.fromdense(jnp.eye(2))
+    for operation in (operator.eq, operator.ne, operator.lt, operator.add, operator.sub,
+                      operator.mul, operator.truediv, operator.matmul, operator.pow):  # fmt: skip
+        for other in (None, "a"):
+            with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+                operation(a, other)
+    for other in (a, 2.0, jnp.ones(2)):
+        with pytest.raises(NotImplementedError, match="dense output"):
+            a == other  # noqa: B015 - raises

@@ -17,7 +17,7 @@ import numpy as np
 from numjet import numpy as jnp
 from numjet.api.mapping import vmap
 from numjet.base import tree
-from numjet.core.array import Array
+from numjet.core.array import Array, is_arraylike
 
 
 class JAXSparse:
@@ -195,25 +195,27 @@ class BCOO(JAXSparse):
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(self.shape[0])])
 
-    __matmul__ = lambda self, other: _op("matmul")(self, other)
-    __rmatmul__ = lambda self, other: _op("matmul")(other, self)
-    __mul__ = lambda self, other: _op("multiply")(self, other)
-    __rmul__ = lambda self, other: _op("multiply")(self, other)
-    __truediv__ = lambda self, other: _op("multiply")(self, other, jnp.true_divide)
-    __add__ = lambda self, other: _op("add")(self, other)
-    __radd__ = lambda self, other: _op("add")(self, other)
+    __matmul__ = lambda self, other: _op("matmul")(self, _operand("dot", other))
+    __rmatmul__ = lambda self, other: _op("matmul")(_operand("dot", other), self)
+    __mul__ = lambda self, other: _op("multiply")(self, _operand("mul", other))
+    __rmul__ = lambda self, other: _op("multiply")(self, _operand("mul", other))
+    __truediv__ = lambda self, other: _op("multiply")(
+        self, _operand("div", other), jnp.true_divide
+    )
+    __add__ = lambda self, other: _op("add")(self, _operand("add", other))
+    __radd__ = lambda self, other: _op("add")(self, _operand("add", other))
     __sub__ = lambda self, other: _op("add")(self, -_sparse(other))
     __rsub__ = lambda self, other: _op("add")(-self, _sparse(other))
-    __lt__ = lambda self, other: _compared("lt")
-    __le__ = lambda self, other: _compared("le")
-    __gt__ = lambda self, other: _compared("gt")
-    __ge__ = lambda self, other: _compared("ge")
-    __eq__ = lambda self, other: _compared("eq")
-    __ne__ = lambda self, other: _compared("ne")
+    __lt__ = lambda self, other: _compared("lt", other)
+    __le__ = lambda self, other: _compared("le", other)
+    __gt__ = lambda self, other: _compared("gt", other)
+    __ge__ = lambda self, other: _compared("ge", other)
+    __eq__ = lambda self, other: _compared("eq", other)
+    __ne__ = lambda self, other: _compared("ne", other)
     __hash__ = None  # type: ignore[assignment]
     __neg__ = lambda self: _op("zero_map")(self, jnp.negative, linear=True)
     __abs__ = lambda self: _op("zero_map")(self, jnp.abs)
-    __pow__ = lambda self, n: _op("power")(self, n)
+    __pow__ = lambda self, n: _op("power")(self, _operand("pow", n))
 
 
 # The operations make BCOOs, so they stand above this file: they enter themselves here.
@@ -225,14 +227,25 @@ def _op(name: str) -> Callable:
 
 
 def _sparse(x: Any) -> Any:
-    if not isinstance(x, JAXSparse):
+    if not isinstance(_operand("sub", x), JAXSparse):
         raise NotImplementedError(
             "BCOO: Subtraction between sparse and dense array is not implemented. Use todense()."
         )
     return x
 
 
-def _compared(name: str) -> Any:
+def _operand(name: str, x: Any) -> Any:
+    """What an operation is done with. Raises TypeError for what is no array and no number."""
+    if not isinstance(x, JAXSparse) and not is_arraylike(x):
+        raise TypeError(
+            f"BCOO: {name} requires ndarray or scalar arguments, got {type(x)}. Whether a name "
+            "stands for None is asked with `is`."
+        )
+    return x
+
+
+def _compared(name: str, other: Any) -> Any:
+    _operand(name, other)
     raise NotImplementedError(
         f"BCOO: sparse rule for {name} is not implemented because it would result in dense output. "
         "If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
