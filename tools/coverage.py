@@ -37,7 +37,7 @@ ELSEWHERE = {"jax.ops": "numjet.ops.segment", "jax.core": "numjet.extend.jax_cor
 # Parameters that differ from the contract's on purpose: (module, name) -> why.
 UFUNC = ("a function of its operands alone: out and where, which the contract's object has and "
          "refuses, would cost every call")
-ALSO_BARE = "the function may be left away: options alone give a decorator"
+ALSO_BARE = "the function may be left out: options alone give a decorator"
 SAYS_MORE = "names an argument that is gone, to say what to write instead"
 MADE_HERE = "made by jit, and by nobody else: what it is made of is ours"
 EXCEPTIONS: dict[tuple[str, str], str] = {

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from numjet.cpu.builder.types import Value
-from numjet.cpu.builder.vectors import VectorWriter
+from numjet.cpu.builder.vectors import LaneWriter
 
 
 class Loop:
@@ -100,7 +100,7 @@ def _check_yield(expected: Sequence[Value], got: Sequence[Value], what: str) -> 
         )
 
 
-class ControlWriter(VectorWriter):
+class ControlWriter(LaneWriter):
     """A writer with loops and branches."""
 
     def _open_phis(self, initial: Sequence[Value]) -> tuple[int, tuple[Value, ...]]:

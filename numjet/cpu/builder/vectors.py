@@ -11,7 +11,7 @@ from numjet.cpu.builder.core import Writer
 from numjet.cpu.builder.types import _CONSTANTS, TYPES, Value, const_lanes, vector
 
 
-class VectorWriter(Writer):
+class LaneWriter(Writer):
     """A writer with loads, stores, gathers, shuffles and reductions."""
 
     # ---- memory
