@@ -30,7 +30,9 @@ from numjet.core.refs import AbstractRef, Ref, refuse_returned
 from numjet.core.remote import RemoteArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
-from numjet.transforms.batch import Axis, batch_call
+from numjet.ops.collective import all_gather
+from numjet.ops.slicing import index_in_dim
+from numjet.transforms.batch import Axis, BatchTracer, batch_call
 
 
 def vmap(
@@ -320,11 +322,11 @@ def pmap(
     devices. in_axes, out_axes: as of `vmap`. static_broadcasted_argnums: arguments that are Python
     values. devices: which ones, by default the first. backend: their platform. axis_size: the size
     of the mapped axis, otherwise that of the arguments. donate_argnums: arguments whose memory may
-    be taken over. The mapped axis must not be longer than there are devices (ValueError; config
-    `num_cpu_devices` sets how many virtual ones the CPU has). Raises ValueError where no argument
-    is mapped, where sizes differ, and for arguments that are both static and donated. Results carry
-    one slice on each device. Over several processes each gives, and gets, the slices of its own
-    devices.
+    be taken over. A result whose out_axes is None and that differs is the first device's. The
+    mapped axis must not be longer than there are devices (ValueError; config `num_cpu_devices` sets
+    how many virtual ones the CPU has). Raises ValueError where no argument is mapped, where sizes
+    differ, and for arguments that are both static and donated. Results carry one slice on each
+    device. Over several processes each gives, and gets, the slices of its own devices.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0]))
@@ -346,6 +348,7 @@ def pmap(
         )
     name = object() if axis_name is None else axis_name
     label = "_internal_pmap_axis_name" if axis_name is None else axis_name
+    whole = None in tree.tree_leaves(out_axes, is_leaf=lambda axis: axis is None)
     chosen = None if devices is None else tuple(devices)
 
     @wraps(fun)
@@ -355,7 +358,8 @@ def pmap(
         @wraps(fun)
         def call(*dynamic: Any, **kw: Any) -> Any:
             given = dict(zip(nums, dynamic, strict=True))
-            return fun(*[given.get(i, x) for i, x in enumerate(args)], **kw)
+            out = fun(*[given.get(i, x) for i, x in enumerate(args)], **kw)
+            return _firsts(out, out_axes, name) if whole else out
 
         mapped = vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)
         return mapped(*[args[i] for i in nums], **kwargs)
@@ -413,6 +417,18 @@ def pmap(
 
     parallel.lower = jitted.lower  # type: ignore[attr-defined]
     return parallel
+
+
+def _firsts(out: Any, out_axes: Any, name: Any) -> Any:
+    """What the mapped function returns, with the first device's value of what is to be whole and
+    differs."""
+    leaves, treedef = tree.tree_flatten(out)
+    places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
+    return tree.tree_unflatten(treedef, [
+        index_in_dim(all_gather(x, name), 0, 0, keepdims=False)
+        if place is None and isinstance(x, BatchTracer) else x
+        for x, place in zip(leaves, places, strict=True)
+    ])
 
 
 def _across() -> Any:

@@ -253,6 +253,9 @@ def test_pmap_options(four_devices: None) -> None:
     close(f(3, m), np.asarray(m) ** 3)
     close(nj.pmap(lambda a: a.sum(), in_axes=1, out_axes=0)(m), np.asarray(m).sum(0))
     close(nj.pmap(lambda a: a, out_axes=1)(m), np.asarray(m).T)
+    first = nj.pmap(lambda a: (a, a.sum(), lax.psum(a, "i")), "i", out_axes=(None, 0, None))
+    close(first(m), (m[0], np.asarray(m).sum(1), np.asarray(m).sum(0)))
+    assert first(m)[0].sharding.is_fully_replicated
     close(nj.pmap(nj.vmap(jnp.sin))(m), np.sin(m))
     close(nj.pmap(nj.grad(lambda a: jnp.sum(a**2)))(m), 2 * np.asarray(m))
     close(nj.grad(lambda y: nj.pmap(jnp.sin)(y).sum())(m), np.cos(m))
