@@ -291,8 +291,8 @@ class AbstractMesh(_Axes):
     `Explicit` unless given. abstract_device: kept for programs that ask. Compares by value.
 
     >>> import numjet as nj
-    >>> nj.AbstractMesh((2, 4), ("x", "y")).shape
-    OrderedDict([('x', 2), ('y', 4)])
+    >>> dict(nj.AbstractMesh((2, 4), ("x", "y")).shape)
+    {'x': 2, 'y': 4}
     """
 
     def __init__(
@@ -525,8 +525,8 @@ def make_mesh(
     and when names and sizes do not match.
 
     >>> import numjet as nj
-    >>> nj.make_mesh((1, 1), ("x", "y")).shape
-    OrderedDict([('x', 1), ('y', 1)])
+    >>> dict(nj.make_mesh((1, 1), ("x", "y")).shape)
+    {'x': 1, 'y': 1}
     """
     given = list(all_devices() if devices is None else devices)
     shape = tuple(axis_shapes)

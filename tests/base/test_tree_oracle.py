@@ -33,9 +33,22 @@ class Layer:
 tu.register_dataclass(Layer)
 OrderedDict, defaultdict = collections.OrderedDict, collections.defaultdict
 
+def show(x):
+    # The text of a tree, which is not the same in every Python where it has an OrderedDict.
+    if isinstance(x, dict):
+        items = ", ".join([f"{key!r}: {show(value)}" for key, value in x.items()])
+        return f"{type(x).__name__}({{{items}}})"
+    if type(x) in (list, tuple, Point):
+        return f"{type(x).__name__}({', '.join([show(child) for child in x])})"
+    if type(x) is Box:
+        return f"Box({show(x.value)}, {x.label!r})"
+    if type(x) is Layer:
+        return f"Layer({show(x.weight)}, {show(x.bias)}, {x.name!r})"
+    return repr(x)
+
 def outcome(f):
     try:
-        return repr(f())
+        return show(f())
     except Exception as error:
         return f"{type(error).__name__}"
 
@@ -45,7 +58,7 @@ def facts(node, other):
     return [
         repr(structure), structure.num_leaves, structure.num_nodes,
         outcome(lambda: structure.node_data()), repr(structure.children()),
-        repr(tu.tree_leaves(node)), repr(structure == tu.tree_structure(other)),
+        show(tu.tree_leaves(node)), repr(structure == tu.tree_structure(other)),
         outcome(lambda: tu.tree_leaves_with_path(node)),
         outcome(lambda: [tu.keystr(p) for p, _ in tu.tree_leaves_with_path(node)]),
         outcome(lambda: [tu.keystr(p, simple=True, separator="/")

@@ -149,19 +149,31 @@ print(sorted(blocked) == [0x4002] * 3)  # SIGTERM and SIGINT
     assert done.stdout == "True\n", (done.stdout, done.stderr)
 
 
-@pytest.mark.skipif(not host.LINUX, reason="reads the map of this process's memory")
+@pytest.mark.skipif(not host.LINUX, reason="asks the GNU C library for a thread's stack")
 def test_threads_of_the_pool_and_of_queues_have_a_stated_stack() -> None:
     text = """
-def stacks():
-    sizes = []
-    for line in open("/proc/self/maps"):
-        first, last = [int(x, 16) for x in line.split()[0].split("-")]
-        sizes.append(last - first)
-    return len([n for n in sizes if host.STACK_BYTES - 65536 <= n <= host.STACK_BYTES])
+import threading
+sizes, together = {}, threading.Barrier(3)
+libc = ctypes.CDLL(None)
+libc.pthread_self.restype = ctypes.c_void_p
 
-before = stacks()
-start()
-print(stacks() - before)
+def measure():
+    attributes, size = ctypes.create_string_buffer(256), ctypes.c_size_t()
+    here = ctypes.c_void_p(libc.pthread_self())
+    assert libc.pthread_getattr_np(here, attributes) == 0
+    assert libc.pthread_attr_getstacksize(attributes, ctypes.byref(size)) == 0
+    sizes[here.value] = size.value
+
+def chunk(*_):  # the pool's two workers and the caller take one each
+    together.wait(60)
+    measure()
+
+main = libc.pthread_self()
+fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(chunk)
+parallel_for(ctypes.cast(fn, ctypes.c_void_p), None, 3, 1)
+events.queue().submit_python(measure).wait()
+sizes.pop(main)
+print([host.STACK_BYTES - 65536 <= size <= host.STACK_BYTES for size in sizes.values()])
 """
     done = run(THREADS + text)
-    assert done.stdout == "3\n", done.stderr
+    assert done.stdout == "[True, True, True]\n", done.stderr
