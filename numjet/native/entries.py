@@ -9,6 +9,7 @@ what they were not made for (their types are read from the ufunc).
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ MAX_BYTES = 1 << 15
 # of many short sweeps.
 MAX_REDUCED = 1 << 18
 _LONG = 256
+_BUFFER = 8192  # elements, as NumPy begins with
 _SCALARS: dict[tuple, int] = {
     (float, "f4"): Read.FLOAT_F32,
     (float, "f8"): Read.FLOAT_F64,
@@ -307,6 +309,8 @@ def _reduction_entry(name: str, x: ShapedArray, axes: tuple, out: ShapedArray) -
         return None
     if x.nbytes > MAX_BYTES and walk[1] > _LONG and walk[2][0][1]:
         return None
+    if walk[1] > _BUFFER and dtype.kind in "fc" and _adds_up_in_parts():
+        return None
     words |= {"out_place": 2, "fill": out.size, "fill_size": dtype.itemsize}
     if start is not None:
         value = np.asarray(start).astype(dtype)
@@ -321,6 +325,19 @@ def _reduction_entry(name: str, x: ShapedArray, axes: tuple, out: ShapedArray) -
         words |= {"fill_step": from_outer, "skip": from_inner}
         walk = (outer, inner - 1, walk[2])
     return _pack(words, walk)
+
+
+@functools.cache
+def _adds_up_in_parts() -> bool:
+    """Whether NumPy adds up a long row in parts of its buffer's size, as before 2.3: to other bits
+    than one call of its inner loop."""
+    row = np.sin(np.arange(20000, dtype=np.float32))
+    before = np.add.reduce(row)
+    size = np.setbufsize(1 << 20)
+    try:
+        return bool(np.add.reduce(row) != before)
+    finally:
+        np.setbufsize(size)
 
 
 def _broadcast_entry(

@@ -59,7 +59,8 @@ def test_shapes_that_need_no_array() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "complex64", "bfloat16", "bool"])
 def test_bytes_in_reverse(dtype: str) -> None:
     x = jnp.arange(6).reshape(2, 3).astype(dtype)
-    want = np.asarray(x).byteswap()
+    here = np.asarray(x)  # as integers, since ml_dtypes 0.5 leaves the bytes where they are
+    want = (here.view(np.uint16) if dtype == "bfloat16" else here).byteswap()
     for run in (lambda x: x.byteswap(), nj.jit(lambda x: x.byteswap())):
         assert np.asarray(run(x)).tobytes() == want.tobytes()
 

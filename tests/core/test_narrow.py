@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from oracle import run_in_oracle
+from versions import needs
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -44,7 +45,12 @@ HALVES = np.arange(1 << 16, dtype=np.uint32) << 16
 WORDS = np.concatenate([HALVES, HALVES + np.uint32(1), HALVES + np.uint32(0xFFFF)])
 
 
-@pytest.mark.parametrize("name", FLOATS)
+# ml_dtypes 0.5 rounds ties of powers of two otherwise.
+ROUNDED = [pytest.param(name, marks=needs("ml_dtypes", "0.6")) if name == "float8_e8m0fnu" else name
+           for name in FLOATS]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
 def test_compiled_rounding_has_the_bits_of_ml_dtypes(name):
     dtype, values = dtype_of(name), WORDS.view(np.float32)
     with np.errstate(all="ignore"):

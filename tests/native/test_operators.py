@@ -259,11 +259,15 @@ def test_evaluations_of_ever_new_shapes_are_bounded():
         pytest.skip("no native code here")
     if not operators.usable():
         operators._build()
+
+    def learned() -> int:
+        gc.collect()
+        return sum([len(m) for m in memo.memos() if isinstance(m, operators.Table)])
+
+    before = learned()
     for n in range(5000):
         jnp.ones(n + 3).sum()
-    gc.collect()
-    tables = [known for known in memo.memos() if isinstance(known, operators.Table)]
-    assert 0 < sum(map(len, tables)) < 3500
+    assert 0 < learned() < before + 3500
 
 
 def test_what_is_learned_while_the_code_arrives_is_not_lost(
@@ -312,7 +316,8 @@ def test_reductions_of_many_short_rows_are_numpys_inner_loops(axis):
     axes = (0, 1) if axis is None else (axis,)
     sums = REGISTRY["reduce_sum"]
     out = sums.out_avals((aval,), {"axes": axes})
-    assert entries.entry_with_params(sums, (aval,), {"axes": axes}, out) is not None
+    whole = axis is None and entries._adds_up_in_parts()  # by NumPy in another order
+    assert (entries.entry_with_params(sums, (aval,), {"axes": axes}, out) is None) == whole
     given = jnp.array(x)
     for _ in range(3):
         np.testing.assert_array_equal(jnp.max(given, axis=axis), x.max(axis))

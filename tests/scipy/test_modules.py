@@ -13,6 +13,7 @@ import scipy.interpolate
 import scipy.ndimage
 import scipy.signal
 from scipy.spatial.transform import Rotation as Theirs, Slerp as TheirSlerp
+from versions import needs
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -178,6 +179,7 @@ def rows(rotation) -> np.ndarray:
     return q * np.where(q[..., 3:] < 0, -1, 1)
 
 
+@needs("scipy", "1.14")
 def test_rotation_forms() -> None:
     ours = nsp.spatial.transform.Rotation.from_quat(QUATERNIONS)
     theirs = Theirs.from_quat(QUATERNIONS)

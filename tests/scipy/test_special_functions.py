@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.special
 from mpmath import mp
+from versions import needs
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -151,6 +152,7 @@ def test_bessel(v: int) -> None:
         special.bessel_jn(1.0, v=1.0)  # type: ignore[arg-type]
 
 
+@needs("scipy", "1.15")
 def test_spherical_harmonics() -> None:
     n = RNG.integers(0, 40, 80)
     m = np.trunc(RNG.uniform(-1, 1, 80) * (n + 1)).astype(int)
@@ -228,7 +230,7 @@ def test_ends_of_the_domains() -> None:
     same(special.comb(jnp.array([5, 5, -1, 0]), jnp.array([2, 6, 2, 0])), [10, 0, 0, 1])
     same(
         special.comb(jnp.array([5, 0, 0, 3]), jnp.array([2, 0, 1, 5]), repetition=True),
-        scipy.special.comb([5, 0, 0, 3], [2, 0, 1, 5], repetition=True),
+        [15, 1, 0, 21],
     )
     np.testing.assert_allclose(
         special.poch(jnp.array([-2.0, -2.0, 0.0]), jnp.array([1.0, 3.0, 1.0])),
