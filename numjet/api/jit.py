@@ -520,6 +520,11 @@ class JitFunction:
         return len(self._core._entries)
 
     @property
+    def _fun(self) -> Callable:
+        """The function itself, under the name that libraries read it by (nutpie)."""
+        return self._core._fun
+
+    @property
     def __signature__(self) -> inspect.Signature:
         """What `inspect.signature` gives: the parameters of the function."""
         return inspect.signature(self._core._fun)

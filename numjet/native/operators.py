@@ -25,7 +25,7 @@ import numpy as np
 from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.core import hooks
-from numjet.core.array import ArrayImpl
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import Plan
 from numjet.core.evaluate import evaluate_python
@@ -541,7 +541,8 @@ def install(name: str, method: Callable, forms: Forms) -> None:
     def attach() -> None:
         table = forever(forms.attach(Table(method, 1 if OPERATORS[name] == "unary" else 2)))
         _TABLES[list(OPERATORS).index(name)] = address(table.words)
-        native = _new_method(ArrayImpl, ctypes.addressof(_methods()[name]))
+        # Of the class above, so that `type(x).__add__` takes traced arrays too.
+        native = _new_method(Array, ctypes.addressof(_methods()[name]))
         hooks.install(ArrayImpl, {name: native})
 
     when_ready(attach)

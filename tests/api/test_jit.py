@@ -463,3 +463,11 @@ def test_static_arguments_by_name_in_prebuilt_calls() -> None:
         np.testing.assert_array_equal(g(x, n=True), np.arange(3.0) + 1)
         np.testing.assert_array_equal(g(x, n=1), np.arange(3.0) + 1)
     assert len(traced) == 5
+
+
+def test_the_function_is_found_under_jaxs_name():
+    """nutpie takes a jitted function apart by it."""
+    def plain(x):
+        return x + 1
+
+    assert nj.jit(plain)._fun is plain

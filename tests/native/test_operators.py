@@ -322,3 +322,27 @@ def test_reductions_of_many_short_rows_are_numpys_inner_loops(axis):
     for _ in range(3):
         np.testing.assert_array_equal(jnp.max(given, axis=axis), x.max(axis))
         np.testing.assert_allclose(jnp.sum(given, axis=axis), x.sum(axis), 1e-5, 1e-4)
+
+
+def test_methods_of_the_class_take_traced_arrays():
+    """`type(x).__add__` is JAX's way for libraries to wrap operators (scico); it is not x's own."""
+    text = printed("""
+        import numjet as nj, numjet.numpy as jnp
+        from numjet.native import operators as fast_native
+        if fast_native.possible() and not fast_native.usable():
+            fast_native._build()
+        x = jnp.arange(3.0)
+        assert (x + x)[1] == 2.0
+        kind = type(x)
+        for name in ("__add__", "__radd__", "__ge__", "__matmul__"):
+            f = getattr(kind, name)
+            got = nj.jit(f)(x, x)
+            assert (got == f(x, x)).all(), name
+        assert nj.jit(kind.__neg__)(x)[1] == -1 and nj.jit(kind.__getitem__)(x, 1) == 1
+        assert nj.grad(lambda v: kind.__mul__(v, v))(3.0) == 6.0
+        try:
+            kind.__add__("a", x)
+        except TypeError as error:
+            print(type(kind.__add__).__name__)
+    """)
+    assert text == ("method_descriptor\n" if operators.possible() else "function\n")
