@@ -19,9 +19,9 @@ import numpy as np
 
 from numjet.base.record import replace
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs, unclosed
-from numjet.cpu.graph import expand, products
-from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from numjet.cpu.graph import products
+from numjet.cpu.graph.nodes import Graph, Node, Val
 from numjet.cpu.link import link
 from numjet.cpu.loops.complex import ComplexPair
 from numjet.cpu.loops.index import Index, LoopVar, clamp
@@ -150,8 +150,8 @@ class LaneKernel(LoopKernel):
         vectors: int = MOST_VECTORS,
     ) -> None:
         self.vectors = vectors
-        self.build, self.node, self.domain, self.products = build, node, domain, products
-        super().__init__()
+        self.node, self.domain, self.products = node, domain, products
+        super().__init__(build)
         self.e = Emitter()
         self.stray: set[Buffer] = set()  # inputs read elsewhere than at the piece's own elements
         self.made = self.nodes = 0
@@ -246,17 +246,13 @@ class LaneKernel(LoopKernel):
             raise NotLanes
         return Memory(self, val, self.input(val))
 
-    def graph(
+    def visited(
         self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Cell], body: list[Stmt] | None
     ) -> tuple[Graph, Callable[[Val], Cell]]:
         """A jaxpr run on `args`: its graph, and the cell of each of its values. Statements go to
         `body`; None where there may be none."""
-        inner, consts = unclosed(jaxpr)
-        held = [self.build.constant(c) for c in consts]
-        vals = [Val.of(v.aval) for v in inner.invars]
-        graph = flatten(inner, held, vals, self.build.constant, expand.trace)
+        graph, env = self.graph(jaxpr, args)
         self.graphs.append(graph)
-        env: dict[Val, Cell] = {v: x for v, x in zip(vals, args, strict=True)}
 
         def cell(val: Val) -> Cell:
             found = env.get(val)
@@ -300,7 +296,7 @@ class LaneKernel(LoopKernel):
         self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Cell], body: list[Stmt]
     ) -> list[Cell]:
         """The results of a jaxpr on `args`; statements go to `body`."""
-        graph, cell = self.graph(jaxpr, args, body)
+        graph, cell = self.visited(jaxpr, args, body)
         return [cell(v) for v in graph.outs]
 
     # ---- regions
@@ -355,7 +351,7 @@ class LaneKernel(LoopKernel):
         n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
         first, second = args[:n_cond], args[n_cond : n_cond + n_body]
         cells = self.carry(node.outs, args[n_cond + n_body :], body)
-        graph, cell = self.graph(params["cond_jaxpr"], [*first, *cells], None)
+        graph, cell = self.visited(params["cond_jaxpr"], [*first, *cells], None)
         test = cell(graph.outs[0])
         goes_on: dict[int, Any] = {}
         if isinstance(test, Across):

@@ -1,4 +1,4 @@
-"""What kernels that hold a whole loop share: their buffers, their locals, how they fail.
+"""What kernels that hold a whole loop share: graphs, buffers, locals, how they fail.
 
 For: `regions.scalar` (and `regions.element` through it), `regions.lanes`, `regions.small`. What
 would break it: two locals of one name in a kernel.
@@ -7,11 +7,15 @@ would break it: two locals of one name in a kernel.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from numjet.base import config
-from numjet.cpu.graph.nodes import Val
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
+from numjet.cpu.graph import expand
+from numjet.cpu.graph.nodes import Graph, Val, flatten
 from numjet.cpu.loops.ir import Buffer, Stmt
+from numjet.cpu.lower.groups import Compilation
 
 
 class LoopKernel:
@@ -19,10 +23,21 @@ class LoopKernel:
 
     e: Any
 
-    def __init__(self) -> None:
+    def __init__(self, build: Compilation) -> None:
+        self.build = build
         self.inputs: dict[Val, tuple[Buffer, Val]] = {}
         self.outputs: list[tuple[Buffer, Val]] = []
         self.names = 0
+
+    def graph(
+        self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any]
+    ) -> tuple[Graph, dict[Val, Any]]:
+        """The nodes of a jaxpr, and which of `args` its operands are."""
+        inner, consts = unclosed(jaxpr)
+        held = [self.build.constant(c) for c in consts]
+        vals = [Val.of(v.aval) for v in inner.invars]
+        graph = flatten(inner, held, vals, self.build.constant, expand.trace)
+        return graph, dict(zip(vals, args, strict=True))
 
     def input(self, val: Val) -> Buffer:
         """The buffer of a value from outside."""

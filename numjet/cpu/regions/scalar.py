@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
-from numjet.cpu.graph import expand
-from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Buffer, For, If, Kernel, Stmt, While
 from numjet.cpu.lower.access import KernelEmitter
@@ -86,8 +85,7 @@ class _Reader:
 
 class ScalarKernel(LoopKernel):
     def __init__(self, build: Compilation) -> None:
-        super().__init__()
-        self.build = build
+        super().__init__(build)
         self.e = KernelEmitter()
         self.nodes = 0
 
@@ -103,16 +101,6 @@ class ScalarKernel(LoopKernel):
         return Array(self, buffer)
 
     # ---- evaluation
-
-    def graph(
-        self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any]
-    ) -> tuple[Graph, dict[Val, Any]]:
-        inner, consts = unclosed(jaxpr)
-        held = [self.build.constant(c) for c in consts]
-        vals = [Val.of(v.aval) for v in inner.invars]
-        graph = flatten(inner, held, vals, self.build.constant, expand.trace)
-        env = {v: x for v, x in zip(vals, args, strict=True)}
-        return graph, env
 
     def call(self, jaxpr: ClosedJaxpr | Jaxpr, args: Sequence[Any], body: list[Stmt]) -> list[Any]:
         """The results of a jaxpr on `args`; statements go to `body`."""
