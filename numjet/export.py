@@ -40,6 +40,7 @@ from numjet.core.jaxpr import (
 )
 from numjet.core.lowering import Region as _Region
 from numjet.core.primitive import Primitive as _Primitive
+from numjet.core.sharded import constraint_of as _constraint_of
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
 from numjet.transforms.concrete_sizes import concrete as _concrete
@@ -68,7 +69,7 @@ class DisabledSafetyCheck:
         return cls(f"custom_call:{target_name}")
 
     def __repr__(self) -> str:
-        return f"DisabledSafetyCheck({self._impl})"
+        return self._impl
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
@@ -381,9 +382,10 @@ class _Unpickler(pickle.Unpickler):
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
-def _devices_of(leaves: Sequence[Any]) -> int:
-    """How many devices arguments lie over, for a program exported for them."""
-    found = [getattr(x, "sharding", None) for x in leaves]
+def _devices_of(leaves: Sequence[Any], layouts: Sequence[Any]) -> int:
+    """How many devices arguments lie over, for a program exported for them; or values are laid out
+    over, by what `jit` was told and by constraints within."""
+    found = [*[getattr(x, "sharding", None) for x in leaves], *layouts]
     return max([s.mesh.size for s in found if isinstance(s, _NamedSharding)], default=1)
 
 
@@ -439,7 +441,7 @@ def export(
             tuple(platforms or ("cpu",)),
             tuple(disabled_checks),
             closed,
-            nr_devices=_devices_of(avals),
+            nr_devices=_devices_of(avals, [*traced.layouts, _constraint_of(closed)]),
         )
         if any([_any_symbolic(a.shape) for a in made.in_avals]):
             made._programs["solver"] = _solver(made._where(), made.in_avals)

@@ -70,8 +70,25 @@ class ArgInfo:
         return self._aval.dtype
 
 
-class MemoryStats(dict):
-    """Bytes by what they are for, as items and as attributes."""
+class CompiledMemoryStats(dict):
+    """Bytes by what they are for, as items and as attributes. Nothing is on another host; the peak
+    is what all of them take together."""
+
+    _SHOWN = tuple([
+        f"{where}{what}_size_in_bytes"
+        for where in ("", "host_")
+        for what in ("generated_code", "argument", "output", "alias", "temp")
+    ])
+
+    def __init__(self, facts: Mapping[str, int]) -> None:
+        super().__init__({**dict.fromkeys(self._SHOWN, 0), **facts})
+        arguments, outputs, shared, temporary = [
+            self[f"{what}_size_in_bytes"] for what in ("argument", "output", "alias", "temp")
+        ]
+        self.setdefault("peak_memory_in_bytes", arguments + outputs - shared + temporary)
+
+    def __repr__(self) -> str:
+        return f"CompiledMemoryStats({', '.join([f'{n}={self[n]}' for n in self._SHOWN])})"
 
     def __getattr__(self, name: str) -> int:
         try:

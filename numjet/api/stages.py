@@ -15,8 +15,8 @@ from numjet.api.costs import cost_analysis
 from numjet.api.jit_arguments import usable
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import (
+    CompiledMemoryStats,
     Described,
-    MemoryStats,
     Placed,
     check_compiler_options,
     executable,
@@ -287,7 +287,7 @@ class Compiled(Placed):
         >>> nj.jit(lambda x: x * 2).lower(1.0).compile().memory_analysis()["output_size_in_bytes"]
         4
         """
-        return MemoryStats(self._executable.memory_analysis())
+        return CompiledMemoryStats(self._executable.memory_analysis())
 
     def runtime_executable(self) -> Any:
         """The executable itself: what the runtime calls."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
-from numjet.core.dims import is_symbolic
+from numjet.core.dims import is_symbolic, largest, smallest
 from numjet.core.trace import (
     EVAL as _EVAL,
     Trace as Trace,
@@ -93,24 +93,24 @@ def raise_to_shaped(aval: Any, weak_type: bool | None = None) -> Any:
     return aval if weak_type is None else aval.update(weak_type=weak_type)
 
 
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes, d1 and d2.
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller of two sizes, d1 and d2: a number, or an expression of dimension variables.
 
     >>> from numjet.extend import jax_core
     >>> jax_core.min_dim(2, 3)
     2
     """
-    return min(d1, d2)
+    return smallest(d1, d2)
 
 
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes, d1 and d2.
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The larger of two sizes, d1 and d2: a number, or an expression of dimension variables.
 
     >>> from numjet.extend import jax_core
     >>> jax_core.max_dim(2, 3)
     3
     """
-    return max(d1, d2)
+    return largest(d1, d2)
 
 
 def is_constant_dim(d: Any) -> bool:

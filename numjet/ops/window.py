@@ -17,7 +17,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import index_of
+from numjet.core.dims import index_of, largest
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, full, linear_jvp, moveaxis, zeros
@@ -56,7 +56,7 @@ def _out_shape(
     out = []
     for n, window, stride, (low, high), base, gap in each:
         size = dilated(n, base) + low + high - dilated(window, gap)
-        out.append(size // stride + 1 if size >= 0 else 0)
+        out.append(largest(size // stride + 1, 0))
     return tuple(out)
 
 

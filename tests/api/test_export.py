@@ -115,6 +115,24 @@ def test_how_many_devices_a_program_is_for() -> None:
     function = export.export(nj.jit(lambda x: x + 1))
     assert function(nj.ShapeDtypeStruct((8,), "int32", sharding=layout)).nr_devices == 4
     assert function(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 1
+    devices = [nj.api.devices._device(i) for i in range(2)]
+    over = nj.sharding.NamedSharding(nj.sharding.Mesh(np.array(devices), ("a",)), nj.P("a"))
+    two = export.export(nj.jit(lambda x: x + 1, in_shardings=over))
+    assert two(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 2
+    mapped = nj.shard_map(lambda x: x, mesh=over.mesh, in_specs=nj.P("a"), out_specs=nj.P("a"))
+    assert export.export(nj.jit(mapped))(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 2
+
+
+def test_checks_are_named() -> None:
+    assert repr(export.DisabledSafetyCheck.custom_call("f")) == "custom_call:f"
+
+
+def test_windows_over_sizes_that_nobody_knows() -> None:
+    pool = nj.jit(lambda x: nj.lax.reduce_window(x, 0.0, nj.lax.add, (2,), (2,), "VALID"))
+    exported = export.export(pool)(nj.ShapeDtypeStruct(export.symbolic_shape("a"), "float32"))
+    assert str(exported.out_avals[0]) == "float32[floordiv(a - 2, 2) + 1]"
+    assert exported.call(jnp.arange(5.0)).tolist() == [1.0, 5.0]
+    assert exported.call(jnp.ones(1)).shape == (0,)
 
 
 def test_functions_of_numpy_need_no_jit() -> None:

@@ -38,7 +38,10 @@ def test_arguments_and_results(stages) -> None:
     device = nj.devices()[0]
     assert compiled.input_shardings[0][0].device_set == {device}
     assert compiled.output_shardings["a"].device_set == {device}
-    assert compiled.memory_analysis().output_size_in_bytes == 12
+    memory = compiled.memory_analysis()
+    assert memory.output_size_in_bytes == 12 and memory.host_temp_size_in_bytes == 0
+    assert memory.peak_memory_in_bytes >= 12
+    assert str(memory).startswith("CompiledMemoryStats(generated_code_size_in_bytes=")
     with pytest.raises(AttributeError, match="no 'x'"):
         compiled.memory_analysis().x  # noqa: B018
     assert compiled.runtime_executable() is not None

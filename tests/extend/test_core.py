@@ -9,6 +9,7 @@ from both import both
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.export import symbolic_shape
 from numjet.extend import core, jax_core, linear_util as lu, source_info_util
 from numjet.extend.core import primitives
 
@@ -465,6 +466,9 @@ def test_avals_are_made_of_whatever_names_a_dtype():
     assert isinstance(a, jax_core.AbstractValue) and a.to_tangent_aval() is a
     assert jax_core.get_aval(np.ones((2, 3), np.float32)) is a
     assert jax_core.min_dim(2, 3) == 2 and jax_core.max_dim(2, 3) == 3
+    a, b = symbolic_shape("a, b")
+    assert str(jax_core.max_dim(a, 5)) == "max(a, 5)" and str(jax_core.min_dim(a, b)) == "min(a, b)"
+    assert jax_core.max_dim(a + 1, a) == a + 1 and jax_core.min_dim(a, 1) == 1
     with jax_core.eval_context():
         assert float(jnp.sin(0.0)) == 0
 
