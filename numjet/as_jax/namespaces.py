@@ -57,6 +57,9 @@ ROWS: dict[str, dict[str, str]] = {
 NAMES: dict[str, dict[str, str]] = {
     "jax.dtypes": {"finfo": "ml_dtypes:finfo"},
     "jax.numpy": {
+        # What the array API standard has programs ask a namespace for.
+        "__array_api_version__": "numjet.numpy:__array_api_version__",
+        "__array_namespace_info__": "numjet.numpy:__array_namespace_info__",
         "broadcast_arrays": "numjet.as_jax.lists:broadcast_arrays",
         "finfo": "ml_dtypes:finfo",
         "meshgrid": "numjet.as_jax.lists:meshgrid",

@@ -310,3 +310,13 @@ def test_dictionaries_of_modules_hold_the_public_names():
             "jnp.mine = 3\nassert vars(jnp)['mine'] == 3\nprint('done')")
     done = run("-W", "error", "-c", code)
     assert done.stdout == "done\n", done.stderr
+
+
+def test_jax_numpy_tells_of_the_array_api():
+    """Hypothesis' strategies for arrays ask for the version (xarray-jax' tests)."""
+    code = ("import numjet.as_jax, jax.numpy as jnp, numjet.numpy\n"
+            "assert jnp.__array_api_version__ == numjet.numpy.__array_api_version__\n"
+            "assert jnp.__array_namespace_info__().capabilities()['max dimensions']\n"
+            "assert not any(name.startswith('_') for name in jnp.__all__)\n")
+    done = run("-W", "error", "-c", code)
+    assert done.returncode == 0, done.stderr
