@@ -387,14 +387,19 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + √(x² + b)) / 2: a softplus without exponentials.
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. b: a number or
-    an array, not negative; 0 gives relu. Result: x's shape. Derivative: (1 + x / √(x² + b)) / 2.
+    an array, not negative; 0 gives relu. Result: the broadcast shape, the promoted dtype.
+    Derivative: (1 + x / √(x² + b)) / 2.
     Source: Barron, Squareplus (2021).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.squareplus(jnp.array([-2.0, 0.0, 2.0])).round(4)
     Array([0.4142, 1.    , 2.4142], dtype=float32)
     """
-    x = one_inexact("squareplus", x)
+    x, b = as_arrays("squareplus", x, b)
+    if dtypes.is_bool(x.aval.dtype) and not dtypes.is_inexact(b.aval.dtype):
+        x = one_inexact("squareplus", x)  # single precision, whatever the integers are
+    else:
+        x, b = promote_inexact(x, b)
     return divide(add(x, sqrt(add(square(x), b))), 2)
 
 

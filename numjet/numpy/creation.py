@@ -608,5 +608,8 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
-    value = cast(one_array("full_like", fill_value), dtype, weak)
+    if type(fill_value) is complex:
+        value = cast(_from_scalar(fill_value, dtype), dtype, weak)
+    else:
+        value = cast(one_array("full_like", fill_value), dtype, weak)
     return _made_like(broadcast(value, shape), a, device, out_sharding)

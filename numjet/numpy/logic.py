@@ -34,6 +34,7 @@ from numjet.numpy.fast import (
 )
 from numjet.numpy.promote import (
     as_arrays,
+    cast,
     one_array,
     promote_dtypes,
     promote_numeric,
@@ -218,6 +219,13 @@ def _quick_shift(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
     return None
 
 
+def _promote_shifted(*xs: Any) -> list[Any]:
+    """The arrays at their common dtype; booleans alone are int32, with `enable_x64` too."""
+    joined = promote_dtypes(*xs)
+    boolean = joined[0].aval.dtype == dtypes.bool_
+    return [cast(x, dtypes.int32) for x in joined] if boolean else list(joined)
+
+
 def left_shift(x: Any, y: Any, /) -> Any:
     """x << y: the bits of x moved y places up, zeros entering.
 
@@ -230,7 +238,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
     quick = _quick_shift(np.left_shift, x, y)
     if quick is not None:
         return quick
-    return lax.shift_left(*prepared("left_shift", promote_numeric, x, y))
+    return lax.shift_left(*prepared("left_shift", _promote_shifted, x, y))
 
 
 def right_shift(x1: Any, x2: Any, /) -> Any:
@@ -246,7 +254,7 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
     quick = _quick_shift(np.right_shift, x1, x2)
     if quick is not None:
         return quick
-    x, y = prepared("right_shift", promote_numeric, x1, x2)
+    x, y = prepared("right_shift", _promote_shifted, x1, x2)
     if dtypes.kind(x.aval.dtype) == "u":
         return lax.shift_right_logical(x, y)
     return lax.shift_right_arithmetic(x, y)

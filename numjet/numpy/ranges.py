@@ -135,7 +135,7 @@ def arange(
         out = iota if not start else lax.add(iota, scalar(start, wanted))
         return out if layout is None else placed(out, layout)
     if dtypes.kind(wanted) in "iu":
-        value = np.arange(size, dtype=wanted) * wanted.type(int(step)) + _wrapped(start, wanted)
+        value = np.arange(size, dtype=wanted) * _wrapped(step, wanted) + _wrapped(start, wanted)
     else:
         exact = np.arange(size, dtype=np.complex128 if wanted.kind == "c" else np.float64)
         value = exact * step + start

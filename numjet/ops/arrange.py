@@ -154,7 +154,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
     shape: a sequence of integers. fill_value: a number without dimensions. dtype: by default that
     of fill_value. sharding: the layout. Raises TypeError for a value with dimensions (`numpy.full`
-    broadcasts) and negative sizes.
+    broadcasts), a complex number where dtype is real, and negative sizes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.full((2,), 7, jnp.float32)
@@ -170,6 +170,11 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
             "broadcasts."
         )
     weak = dtype is None and value.aval.weak_type
+    if type(fill_value) is complex and dtype is not None and not dtypes.is_complex(dtype):
+        raise TypeError(
+            f"full: the complex number {fill_value!r} does not become {dtypes.canonical(dtype)}. "
+            "Take .real."
+        )
     value = structural.convert(
         value, value.aval.dtype if dtype is None else dtypes.canonical(dtype), weak
     )

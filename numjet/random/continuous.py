@@ -177,8 +177,9 @@ def weibull_min(
     """Weibull values: scale (-log u)^(1 / concentration).
 
     key: one PRNG key. scale, concentration: positive numbers or arrays. shape: of what is drawn, ()
-    by default; the result's is what it and the parameters broadcast to. dtype: real floating, the
-    default one unless given. Differentiable in both. Raises TypeError for what is no key,
+    by default; the result's is what it and the parameters broadcast to. dtype: of what is drawn,
+    real floating, the default one unless given; the result's joins it with the parameters'.
+    Differentiable in both. Raises TypeError for what is no key,
     ValueError for several keys (use `vmap`) and for another dtype.
 
     >>> from numjet import random
@@ -190,8 +191,10 @@ def weibull_min(
         c = as_float(c, float_dtype("weibull_min", dtype))
     power = ar.div(constant_like(c, 1), c)
     key, dtype, shape, _ = _start("weibull_min", key, dtype, shape)
-    values = _exponential(key, shape, dtype), as_float(scale, dtype), as_float(power, dtype)
-    # As in JAX: what was drawn meets the parameters, whose shapes count too.
+    values = [_exponential(key, shape, dtype), as_array(scale), power]
+    # As in JAX: what was drawn meets the parameters, whose shapes and dtypes count too.
+    common = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in values])[0]
+    values = [as_float(x, common) for x in values]
     full = broadcast_shapes(*[x.shape for x in values])
     drawn, scale, power = [broadcast_to(x, full) for x in values]
     return ar.mul(pow(drawn, power), scale)

@@ -14,6 +14,7 @@ import numpy as np
 
 from numjet.api.jit import jit
 from numjet.core import dtypes
+from numjet.core.array import as_array
 from numjet.core.structural import convert, full, scalar, transpose
 from numjet.ops.cumulative import cumsum
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, le, lt
@@ -124,17 +125,18 @@ def binomial(
 
     key: one PRNG key. n: numbers of trials. p: their probabilities of success, in [0, 1]. shape: of
     the result; by default what n and p broadcast to. dtype: real floating, the default one unless
-    given. NaN where n < 0 or p is outside [0, 1], infinite where n is. The same key gives JAX's
-    counts, but where rounding decides. Raises TypeError for what is no key, ValueError for several
-    keys (use `vmap`) and for another dtype. Source: Hörmann, The generation of binomial random
-    variates (1993).
+    given; the counts are drawn in the dtype of p. NaN where n < 0 or p is outside [0, 1], infinite
+    where n is. The same key gives JAX's counts, but where rounding decides. Raises TypeError for
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype. Source: Hörmann,
+    The generation of binomial random variates (1993).
 
     >>> from numjet import random
     >>> random.binomial(random.key(0), 10, 0.5, (3,)).shape
     (3,)
     """
     dtype, key = float_dtype("binomial", dtype), single_key(key, "binomial")
-    work = dtype if dtype.itemsize >= 4 else dtypes.float32
+    p = as_array(p)
+    work = p.dtype if dtypes.is_floating(p.dtype) else float_dtype("binomial", None)
     n, p = as_float(n, work), as_float(p, work)
     shape = result_shape("binomial", shape, n, p)
     n, p = broadcast_to(n, shape), broadcast_to(p, shape)

@@ -10,7 +10,8 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import dtypes, errors, lax, random, tree_util
+from numjet import dtypes, errors, lax, nn, random, tree_util
+from numjet.base.errors import TypePromotionError
 
 x3, m23 = jnp.array([3.0, 1.0, 2.0]), jnp.arange(6.0).reshape(2, 3)
 ROWS = lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -51,6 +52,9 @@ _CASES: list[tuple[type[Exception], Callable, str]] = [
     (ValueError, lambda: jnp.fft.rfftfreq([4]), "only takes an int. Got n = [4]"),
     (ValueError, lambda: random.geometric(KEY, 0.5, dtype=float), "must be an int dtype"),
     (TypeError, lambda: dtypes.scalar_type_of("a"), "not a valid JAX array type"),
+    (TypeError, lambda: lax.full_like(jnp.float32(1), 1 + 2j), "does not become float32"),
+    (TypeError, lambda: lax.full((2,), 1j, jnp.float16), "does not become float16"),
+    (TypeError, lambda: jnp.full_like(jnp.arange(2), 1j), "does not become int32"),
     (ValueError, lambda: nj.numpy_rank_promotion("some"), "numpy_rank_promotion"),
     (ValueError, lambda: nj.default_matmul_precision("some"), "default_matmul_precision"),
     (ValueError, lambda: tree_util.tree_leaves(_Node(5)), "should return a (children, aux_data)"),
@@ -96,3 +100,40 @@ def test_parts_on_devices_keep_their_types():
     assert jnp.asarray(1.0).addressable_shards[0].data.weak_type
     assert jnp.ones(2, jnp.int4).addressable_data(0).dtype == jnp.int4
     np.testing.assert_array_equal(x3.addressable_data(0), [3, 1, 2])
+
+
+def test_small_dtypes_of_results():
+    with nj.enable_x64(True):
+        for shift in (jnp.left_shift, jnp.right_shift):
+            assert shift(jnp.array(True), True).dtype == jnp.int32
+            assert shift(jnp.array(True), 1).dtype == jnp.int64
+    assert jnp.full_like(jnp.array([1j]), 2j)[0] == 2j
+    np.testing.assert_array_equal(jnp.arange(0, -5, -2, dtype=jnp.uint8), [0, 254, 252])
+    assert jnp.arange(-1, 5, -3, dtype=jnp.uint32).shape == (0,)
+    both = nn.squareplus(jnp.arange(2, dtype=jnp.int8), jnp.float16(4))
+    assert both.dtype == jnp.float16
+    with nj.numpy_dtype_promotion("strict"), pytest.raises(TypePromotionError):
+        nn.squareplus(jnp.arange(2), jnp.float32(4))
+
+
+@pytest.mark.parametrize("given, drawn, want", [
+    ("float32", "bfloat16", "float32"), ("float16", "bfloat16", "float32"),
+    ("float16", "float16", "float16"), ("int32", "float16", "float16"),
+])  # fmt: skip
+def test_weibull_values_join_the_dtypes_of_their_parameters(given, drawn, want):
+    scale = jnp.array(2, given)
+    assert random.weibull_min(KEY, scale, 2, dtype=drawn).dtype == want
+    assert random.weibull_min(KEY, scale, jnp.array(2, drawn), dtype=drawn).dtype == want
+
+
+def test_binomial_draws_in_the_dtype_of_its_probabilities():
+    """Values of JAX."""
+    key = random.PRNGKey(123456789)
+    wide, narrow = [0, 0, 2, 1, 0, 0], [1, 1, 0, 1, 1, 0]
+    for x64 in (False, True):
+        with nj.enable_x64(x64):
+            for dtype, want in (("float32", wide), ("float16", narrow)):
+                p = jnp.array(0.1787109375, dtype)
+                got = random.binomial(key, jnp.float32(2.360696792602539), p, (6,))
+                np.testing.assert_array_equal(got, want)
+                assert got.dtype == (jnp.float64 if x64 else jnp.float32)
