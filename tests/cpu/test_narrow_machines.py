@@ -74,8 +74,8 @@ with nj.enable_x64(True):
             info, wide = np.iinfo(to), np.where(np.isnan(x), 0, x.astype(np.float64))
             want = np.trunc(np.clip(wide, info.min, info.max)).astype(to)
             assert (got == want).all(), (dtype, to)
-# Long bodies are two vectors a round where registers are few: every rest of rows.
-for n in (63, 64, 65, 80, 127, 1000):
+# Long bodies are two or four vectors a round where registers are few: every rest of rows.
+for n in (63, 64, 65, 80, 127, 513, 1000):
     x = rng.uniform(0.01, 0.99, n).astype(np.float32)
     got = nj.jit(nj.scipy.special.ndtri)(x)
     assert abs(got - np.concatenate([nj.scipy.special.ndtri(v[None]) for v in x])).max() < 1e-6

@@ -44,6 +44,7 @@ from numjet.cpu.loops.ir import (
 )
 from numjet.cpu.loops.legal import independent, own_scratch
 from numjet.cpu.loops.scope import Dependences
+from numjet.cpu.math import FUNCTIONS
 
 # Combining the lanes of one partial result at the end of a reduction, in instructions.
 _COMBINE = 10
@@ -56,9 +57,13 @@ _TILE_LANES = 16
 # So many instructions at most are written out for the columns of a tile.
 _UNROLLED = 160
 # AVX2 has 16 registers: long bodies load their constants in every round. From this cost on rounds
-# are of two vectors, which share the loads, and of which one computes while the other waits.
+# are of two vectors, which share the loads, and of which one computes while the other waits; of
+# four where a loop is so many rounds long, unless the body or the weights of its functions are more
+# still: code grows with them. On Zen 4, so limited, four take of the time of two: i0e and erfinv
+# 0.79 and 0.75, exp, log and sin 0.89 to 0.93, gelu 0.85, erf 1.07, arctan and expm1 as long; tanh
+# compiles in 1.15 times the processor time, erfinv in 1.35, lgamma would in 1.9 to gain 0.05.
 _FEW_REGISTERS = 32
-_PAIRED = 20
+_PAIRED, _FOURFOLD, _FUNCTIONS, _LONG = 20, 100, 36, 64
 # Rows run side by side when this fraction of the cost remains, and the nest costs this much.
 _SURE = 0.6
 _WORTH_ROWS = 20_000
@@ -245,10 +250,13 @@ class _Chooser:
 
     def lanes(self, s: For) -> int:
         lanes = default_lanes(s, self.vector_bytes)
-        few = self.vector_bytes == _FEW_REGISTERS
-        if few and s.var.extent >= 8 * lanes and cost(s.body) >= _PAIRED:
+        weight = cost(s.body) if self.vector_bytes == _FEW_REGISTERS else 0
+        if weight >= _PAIRED and s.var.extent >= 8 * lanes:
             if not any(isinstance(x, For | While) for x in walk(s.body)):
-                return 2 * lanes
+                names = [e.name for e in exprs(s.body) if isinstance(e, Op)]
+                functions = sum([FUNCTIONS[n].weight for n in names if n in FUNCTIONS])
+                light = functions <= _FUNCTIONS and weight <= _FOURFOLD
+                return (4 if light and s.var.extent >= _LONG * lanes else 2) * lanes
         while lanes > 2 and lanes // 2 >= s.var.extent:
             lanes //= 2
         return lanes

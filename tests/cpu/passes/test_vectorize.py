@@ -359,3 +359,29 @@ def test_rows_side_by_side(width, dtype):
         run(k, a, got, most, check=True)
         np.testing.assert_array_equal(got, a + light)
         np.testing.assert_array_equal(most, (a + light).max(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("functions", "extent", "lanes"),
+    [
+        (("exp",), 512, 32),
+        (("exp",), 511, 16),  # a short loop: most would be rests
+        (("exp",), 63, 8),
+        (("exp", "log", "sin"), 4096, 32),
+        (("lgamma",), 4096, 16),  # code would grow for little
+        (("exp", "log", "sin", "tanh"), 4096, 16),
+    ],
+)
+def test_long_bodies_take_several_vectors_where_registers_are_few(
+    monkeypatch, functions, extent, lanes
+):
+    monkeypatch.setattr(lanewise.link, "vector_bytes", lambda: 32)
+
+    def reader(e, x, index):
+        value = e.load(x, index)
+        for name in functions:
+            value = e.call(name, value)
+        return value
+
+    (loop,) = vectorize(elementwise((extent,), reader)).body
+    assert (loop.kind, loop.lanes) == ("vector", lanes)
