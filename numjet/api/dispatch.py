@@ -35,7 +35,7 @@ from numjet.core.lowering import Host, Kernel, Reduce, Region
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import kept_home, target
-from numjet.core.sharded import any_sharded
+from numjet.core.sharded import any_sharded, constraint_of
 from numjet.core.trace import EVAL, set_trace
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
@@ -213,16 +213,20 @@ def submit(
 _ITEMS = tuple.__basicsize__  # where a tuple's items begin: a table of array objects
 
 
-def run(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
+def run(
+    closed: ClosedJaxpr, args: Sequence[Any], name: str, is_whole: bool = False
+) -> list[Any]:
     """Compile (once) and run; under `disable_jit` operation by operation instead (but for a loop
-    or branch alone, which is one operation)."""
+    or branch alone, which is one operation). is_whole: on whole arrays, the caller lays the results
+    out."""
     if config.disable_jit.value and not _is_region(closed):
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     sharded = Sharded.active and any_sharded(args)
     place = target(args, name) if Remote.active and not sharded else None
     if place is not None:
         return Remote.run(closed, args, place, name) if place else run_home(closed, args, name)
-    if sharded or Placed.active and any_placed(closed.out_avals):
+    constrains = Sharded.marks and not is_whole and constraint_of(closed) is not None
+    if sharded or constrains or Placed.active and any_placed(closed.out_avals):
         return Sharded.run(closed, args, name)
     return _natively(closed, args, name)
 

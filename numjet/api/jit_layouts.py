@@ -44,7 +44,7 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
 
     def execute(values: list) -> list:
         if entry.donate:  # what looks whole to the program is somebody's layout
-            return dispatch.run(entry.closed, values, entry.name)
+            return dispatch.run(entry.closed, values, entry.name, True)
         return core._execute(entry, values[len(entry.consts) :])
 
     values = [*entry.consts, *leaves]

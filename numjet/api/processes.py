@@ -69,7 +69,7 @@ def run(
         for x, s, a in zip(arrays, program.ins, program.closed.in_avals, strict=True)
     ]
     Cluster.transport.entering(name)
-    outs = dispatch.run(program.closed, blocks, name)
+    outs = dispatch.run(program.closed, blocks, name, True)
     return [
         ShardedArray(x._value, aval, s)
         for x, aval, s in zip(outs, closed.out_avals, program.outs, strict=True)

@@ -153,7 +153,7 @@ def run(
         for x in arrays:
             hooks.guards.moved(x, over or single)
     values = [plain(x) for x in arrays]
-    results = dispatch.run(bare(closed), values, name) if execute is None else execute(values)
+    results = dispatch.run(bare(closed), values, name, True) if execute is None else execute(values)
     if over is None:
         return [_on(x, s or single) for x, s in zip(results, wanted, strict=True)]
     layouts = [layout_in(over.mesh, x) for x in arrays]

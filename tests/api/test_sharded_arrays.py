@@ -203,6 +203,22 @@ def test_cotangents_of_shard_map_lie_as_its_arguments_are_cut() -> None:
     assert nj.jit(f).lower(*args).compile().output_shardings == NamedSharding(m, P("x"))
 
 
+def test_transformed_jitted_functions_lay_results_out_as_the_function_does() -> None:
+    m = mesh()
+    rows = NamedSharding(m, P("x"))
+    mapped = nj.jit(nj.shard_map(lambda a, b: jnp.tanh(a @ b), mesh=m, in_specs=(P("x"), P()),
+                                 out_specs=P("x")))  # fmt: skip
+    told = nj.jit(lambda a, b: lax.with_sharding_constraint(jnp.tanh(a @ b), rows))
+    a, b = jnp.asarray(X), jnp.asarray(X)
+    for f in (mapped, told):
+        y, pull = nj.vjp(f, a, b)
+        assert y.sharding == rows == nj.jvp(f, (a, b), (a, b))[1].sharding
+        assert nj.vmap(f, (0, None))(jnp.stack([a, a]), b).sharding.spec == P(None, "x")
+        assert all(isinstance(x.sharding, NamedSharding) for x in pull(jnp.ones_like(a)))
+    found = nj.grad(lambda a, b: mapped(a, b).sum(), (0, 1))(a, b)
+    assert [x.sharding for x in found] == [rows, NamedSharding(m, P())]
+
+
 def test_nested_and_partial_maps() -> None:
     m = mesh()
 
