@@ -278,7 +278,7 @@ class Peer:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer", default=os.environ.get("NUMJET_ORACLE_PYTHON", sys.executable))
+    parser.add_argument("--peer", default=peers.python_of("jax") or sys.executable)
     parser.add_argument("--torch", default=peers.python_of("torch"))
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)

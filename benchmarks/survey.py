@@ -32,6 +32,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import peers
 
 # Seconds after which a call is given up, and after which calls are not repeated.
 PATIENCE = 15
@@ -389,7 +390,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--record", type=pathlib.Path)
     parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("--peer", default=os.environ.get("NUMJET_ORACLE_PYTHON", sys.executable))
+    parser.add_argument("--peer", default=peers.python_of("jax") or sys.executable)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--processor", action="store_true")
