@@ -55,8 +55,8 @@ from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_en
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import along
 
-# Signatures of one function that get code of their own.
 _NAMED = object()  # stands for a leaf whose path is asked; users cannot register its class
+# Signatures of one function that get code of their own.
 MAX_QUICK = 8
 # Signatures of one function that are kept; each takes some 30 KB.
 MAX_SIGNATURES = 1024

@@ -12,10 +12,10 @@ elsewhere.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+import math
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
 from numjet.cpu.graph.nodes import LOOPS, Graph, Node, Val, called
 from numjet.cpu.loops.index import Index
 from numjet.cpu.loops.ir import COMPLEX_PARTS
@@ -150,7 +150,7 @@ def _domain(node: Node) -> Shape | None:
     params = node.params
     consts, carries = params["num_consts"], params["num_carry"]
     domain: Shape = max([v.shape for v in node.outs[:carries]], key=len, default=())
-    if not domain or _size(domain) < FEWEST_ELEMENTS or not params["length"] or node.effects:
+    if not domain or math.prod(domain) < FEWEST_ELEMENTS or not params["length"] or node.effects:
         return None
     may = (domain, ())
     whole = [*node.ins[: consts + carries], *node.outs[:carries]]
@@ -164,8 +164,8 @@ def _domain(node: Node) -> Shape | None:
 
 def _alone(jaxpr: ClosedJaxpr | Jaxpr, domain: Shape) -> bool:
     """Whether all that a jaxpr does is done for each element of the domain alone."""
-    inner = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
-    if isinstance(jaxpr, ClosedJaxpr) and any([getattr(c, "shape", ()) for c in jaxpr.consts]):
+    inner, consts = unclosed(jaxpr)
+    if any([getattr(c, "shape", ()) for c in consts]):
         return False
     for eqn in inner.eqns:
         rule = eqn.primitive.loops
@@ -215,13 +215,6 @@ def _reads_own(node: Node, val: Val, domain: Shape) -> bool:
 
 def _plain(val: Val) -> bool:
     return val.dtype.kind in _LANES and val.dtype not in COMPLEX_PARTS and val.dtype.itemsize <= 8
-
-
-def _size(shape: Sequence[int]) -> int:
-    total = 1
-    for n in shape:
-        total *= n
-    return total
 
 
 def _replaced(graph: Graph, chain: _Chain) -> list[Node]:

@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.record import field, record
+from numjet.base.record import field, record, replace
 from numjet.core.dtypes import physical
 from numjet.cpu.loops.index import Atom, Dyn, Index, LoopVar, atoms, linear_address, rewrite
 
@@ -538,6 +538,18 @@ class Rewriter:
         if isinstance(s, Update):
             return Update(local, s.op, self.expr(s.value))
         return type(s)(local, self.expr(s.value))
+
+
+class FreshRewriter(Rewriter):
+    """A rewriter that gives each loop a variable of its own: what it rebuilds may stand beside what
+    it was made of, and be rebuilt again."""
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if type(s) is not For:
+            return super().stmt(s)
+        var = LoopVar(s.var.name, s.var.extent)
+        self.var[s.var] = Index.of(var)
+        return replace(super().stmt(s), var=var)
 
 
 def substitute(stmts: Sequence[Stmt], var: LoopVar, by: Index) -> tuple[Stmt, ...]:

@@ -26,9 +26,9 @@ from numjet.cpu.loops.ir import (
     Define,
     Expr,
     For,
+    FreshRewriter,
     Kernel,
     Load,
-    Rewriter,
     Stmt,
     Store,
     exprs,
@@ -196,21 +196,10 @@ class _Rolling:
             return None if behind is None else Load(self.saved, (behind, *inside))
 
         keep = self.copy(kept, (k % 2,), self.old, (*self.lead, row))
-        return keep, *_Fresh(var={loop.var: row - first}, load=load).block(loop.body)
+        return keep, *FreshRewriter(var={loop.var: row - first}, load=load).block(loop.body)
 
 
-class _Fresh(Rewriter):
-    """A rewriter that gives loops inside variables of their own."""
-
-    def stmt(self, s: Stmt) -> Stmt:
-        if type(s) is For:
-            var = LoopVar(s.var.name, s.var.extent)
-            self.var[s.var] = Index.of(var)
-            return replace(s, var=var, body=self.block(s.body))
-        return super().stmt(s)
-
-
-class _Elsewhere(_Fresh):
+class _Elsewhere(FreshRewriter):
     """Stores results of rows in memory of their own: where `rows` says, or so many rows before."""
 
     def __init__(

@@ -19,10 +19,10 @@ from numjet.cpu.loops.ir import (
     Const,
     Expr,
     For,
+    FreshRewriter,
     IndexValue,
     Kernel,
     Op,
-    Rewriter,
     Select,
     Stmt,
     Store,
@@ -105,16 +105,8 @@ def _cuts(e: Expr, var: LoopVar) -> tuple[int, ...]:
     return (at,) if (e.name in ("lt", "ge")) == (factor == 1) else (at + 1,)
 
 
-class _Known(Rewriter):
-    """Rewrites statements for a range of a loop: comparisons of positions that it decides go.
-    Loops inside get variables of their own."""
-
-    def stmt(self, s: Stmt) -> Stmt:
-        if type(s) is For:
-            var = LoopVar(s.var.name, s.var.extent)
-            self.var[s.var] = Index.of(var)
-            return replace(s, var=var, body=self.block(s.body))
-        return super().stmt(s)
+class _Known(FreshRewriter):
+    """Rewrites statements for a range of a loop: comparisons of positions that it decides go."""
 
     def _expr(self, e: Expr) -> Expr:
         new = super()._expr(e)
