@@ -93,9 +93,9 @@ _OF_VIEW = _base_references([np.zeros(2)[:1]], 0)
 
 
 def is_shared(values: Sequence[np.ndarray], i: int) -> bool:
-    """Whether anyone but one Array (and this list) sees the memory of `values[i]`, so that a
-    program may not overwrite it although it was donated."""
-    if _references(values, i) > _IN_LIST + 1:
+    """Whether anyone but this list sees the memory of `values[i]`, so that a program may not
+    overwrite it although an Array gave it up."""
+    if _references(values, i) > _IN_LIST:
         return True
     base = values[i].base
     if isinstance(base, np.ndarray):

@@ -271,9 +271,14 @@ class JitCore:
             check_donated(leaves, entry.donate)
         values = [x._value for x in (*entry.consts, *leaves)]
         for i in entry.donate:
-            i += len(entry.consts)
-            if dispatch.is_shared(values, i) or config.numeric_checks[0]:
-                values[i] = values[i].copy()
+            k = i + len(entry.consts)
+            if config.numeric_checks[0]:  # a failed program is evaluated once more
+                values[k] = values[k].copy()
+                continue
+            if not leaves[i]._give_up():
+                leaves[i]._value  # noqa: B018 - another thread was faster: raises
+            if dispatch.is_shared(values, k):
+                values[k] = values[k].copy()
         start = perf_counter()
         if recorders:
             results = spans.during("program", f"jit({entry.name})", executable, values)

@@ -334,8 +334,16 @@ class ArrayImpl(Array):
         if self.is_deleted():
             return
         self._value  # noqa: B018 - a pending value arrives first
+        self._give_up()
+
+    def _give_up(self) -> bool:
+        """Delete an array whose value is there. Of several threads that do, one is told True."""
         self._pending = None
-        del self._value
+        try:
+            del self._value
+        except AttributeError:
+            return False
+        return True
 
     def is_deleted(self) -> bool:
         """Whether `delete` was called, or the array was donated to a function.

@@ -191,6 +191,41 @@ def test_donation_takes_the_buffer_over() -> None:
     assert x.is_deleted()
 
 
+def test_of_several_threads_one_is_given_a_donated_buffer() -> None:
+    f = nj.jit(lambda x: x + 1.0, donate_argnums=0)
+    f(jnp.ones(300_000))  # compiled: only the run is left
+    for _ in range(10):
+        x, done, refused = jnp.zeros(300_000), [], []
+        start = threading.Barrier(4)
+
+        def give(x, start=start, done=done, refused=refused) -> None:
+            start.wait()
+            try:
+                done.append(f(x))
+            except RuntimeError as error:
+                refused.append(error)
+
+        together(give, [x] * 4)
+        assert (len(done), len(refused)) == (1, 3) and x.is_deleted()
+        assert "deleted" in str(refused[0])
+        assert float(done[0].max()) == 1.0
+
+
+def test_an_array_is_given_up_before_the_program_writes() -> None:
+    seen = []
+
+    def look(v):
+        seen.append(x.is_deleted())
+        return v
+
+    f = nj.jit(
+        lambda v: nj.pure_callback(look, nj.ShapeDtypeStruct((3,), "float32"), v) + v,
+        donate_argnums=0,
+    )
+    x = jnp.ones(3)
+    assert f(x).tolist() == [2, 2, 2] and seen == [True]
+
+
 def test_donated_memory_that_numpy_shares_stays_intact() -> None:
     source = np.arange(6.0, dtype=np.float32)
     x = jnp.asarray(source)

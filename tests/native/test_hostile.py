@@ -58,6 +58,9 @@ CALLS = {
     "where": "jnp.where(object.__new__(type(x)), x, x)",
     "jit": "nj.jit(lambda a: a * 2)(object.__new__(type(x)))",
     "aval": "setattr(x, 'aval', '...')",
+    "value": "(setattr(x, '_value', '...'), nj.jit(lambda a: a * 2)(x))",
+    "value of a compiled call": "(lambda f: (f(x), f(x), setattr(x, '_value', '...'), f(x)))"
+    "(nj.jit(lambda a: a * 2))",
     "tracer": "nj.make_jaxpr(lambda t: object.__new__(type(t)) @ t)(x)",
     "owner": "nj.make_jaxpr(lambda t: (setattr(t, 'owner', 5), t @ t))(x)",
 }

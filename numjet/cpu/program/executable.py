@@ -345,6 +345,8 @@ class Executable:
             ins, outs = tables
             k = 0
             for array in arrays:
+                if not isinstance(array, np.ndarray):
+                    raise TypeError(f"the memory of argument {k} is no ndarray: {array!r:.100}")
                 ins[k] = id(array)
                 k += 1
             k = 0
