@@ -62,6 +62,8 @@ def public(module: ModuleType) -> dict[str, Any]:
         home = str(getattr(value, "__module__", ""))
         if name.startswith("_") or inspect.ismodule(value) or not callable(value):
             continue
+        if isinstance(value, enum.Enum):  # its class has the docstring
+            continue
         # What a single file without a list of its names imports is not its own.
         own = listed is not None or hasattr(module, "__path__") or home == module.__name__
         if home.startswith("numjet") and (own or module.__name__ == "numjet.lax.linalg"):
