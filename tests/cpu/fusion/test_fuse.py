@@ -274,7 +274,7 @@ def test_windows():
             window,
             spec(6, 7),
             spec(dtype=np.int32),
-            args=[np.arange(42, dtype=np.float32).reshape(6, 7), np.int32(value).reshape(())],
+            args=[np.arange(42, dtype=np.float32).reshape(6, 7), np.array(value, np.int32)],
         )
         assert not run.host_calls
 
