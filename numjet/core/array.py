@@ -253,7 +253,7 @@ class ArrayImpl(Array):
     def __hash__(self) -> int:
         raise TypeError(
             "unhashable type: 'Array'. As a dict key or static argument use a Python value, such "
-            "as x.item() or a tuple."
+            "as x.item() or a tuple"
         )
 
     def __repr__(self) -> str:

@@ -27,6 +27,8 @@ _STATISTICS: dict[str, Callable] = {
     "mean": mean,
     "median": median,
 }
+# Padding that repeats elements joins so many parts beside the array; of more it gathers.
+MOST_PARTS = 6
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
@@ -80,7 +82,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         and kwargs.get("reflect_type", "even") == "even"
     ):
         for i, (before, after) in enumerate(widths):
-            x = _pad_by_index(x, i, before, after, mode)
+            x = _pad_from_within(x, i, before, after, mode)
         return x
     if mode in ("reflect", "symmetric"):
         for i, (before, after) in enumerate(widths):
@@ -140,8 +142,8 @@ def _value_pairs(values: Any, rank: int) -> list[tuple[Any, Any]]:
     return [(pair[0], pair[1])] * rank
 
 
-def _pad_by_index(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
-    """Padding that repeats elements: one gather of rows, or slices for edges."""
+def _pad_from_within(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """Padding that repeats elements."""
     n = x.aval.shape[axis]
     if not before and not after:
         return x
@@ -154,20 +156,45 @@ def _pad_by_index(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
         index = np.clip(position, 0, n - 1)
     elif mode == "wrap":
         index = position % n
-    elif mode == "symmetric":
-        index = position % (2 * n)
-        index = np.where(index < n, index, 2 * n - 1 - index)
     else:
-        period = max(2 * (n - 1), 1)
+        period = 2 * n if mode == "symmetric" else max(2 * (n - 1), 1)
         index = position % period
-        index = np.where(index < n, index, period - index)
-    index = index.astype(np.int32)
-    where = ArrayImpl(index, ShapedArray(index.shape, dtypes.int32))
-    return getitem(x, (slice(None),) * axis + (where,))
+        index = np.where(index < n, index, (period - 1 if mode == "symmetric" else period) - index)
+    low, high = _runs(index[:before]), _runs(index[before + n :])
+    if len(low) + len(high) > MOST_PARTS:
+        index = index.astype(np.int32)
+        where = ArrayImpl(index, ShapedArray(index.shape, dtypes.int32))
+        return getitem(x, (slice(None),) * axis + (where,))
+    parts = [[_part(x, axis, run) for run in runs] for runs in (low, high)]
+    return lax.concatenate([*parts[0], x, *parts[1]], axis)
+
+
+def _runs(index: np.ndarray) -> list[list[int]]:
+    """`index` cut into parts that repeat one number, or count up or down."""
+    runs: list[list[int]] = []
+    for i in index.tolist():
+        run = runs[-1] if runs else []
+        steps = (run[1] - run[0],) if len(run) > 1 else (-1, 0, 1)
+        if run and i - run[-1] in steps:
+            run.append(i)
+        else:
+            runs.append([i])
+    return runs
+
+
+def _part(x: Any, axis: int, run: list[int]) -> Any:
+    """The elements of `x` along `axis` at the numbers of a run."""
+    first, last = run[0], run[-1]
+    part = lax.slice_in_dim(x, min(first, last), max(first, last) + 1, axis=axis)
+    if last < first:
+        return lax.rev(part, (axis,))
+    if last == first and len(run) > 1:
+        return broadcast(part, x.aval.shape[:axis] + (len(run),) + x.aval.shape[axis + 1 :])
+    return part
 
 
 def _pad_symbolic(x: Any, axis: int, before: Any, after: Any, mode: str) -> Any:
-    """`_pad_by_index` of sizes that are expressions."""
+    """`_pad_from_within` of sizes that are expressions."""
     n = x.aval.shape[axis]
     count = before + n + after
     position = lax.iota(dtypes.int32, count) - before
@@ -194,7 +221,7 @@ def _pad_odd(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
         n = x.aval.shape[axis]
         step = n - offset
         if n == 1:
-            return _pad_by_index(x, axis, before, after, "edge")
+            return _pad_from_within(x, axis, before, after, "edge")
         low, high = min(before, step), min(after, step)
         two = lax.full((), 2, x.aval.dtype)
         parts = []

@@ -104,9 +104,15 @@ def _argsort(x, axis=-1):
     "mode",
     ["edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "linear_ramp", "median"],
 )
-@pytest.mark.parametrize("width", [1, ((1, 2), (2, 1)), ((0, 5), (7, 0))])
+@pytest.mark.parametrize("width", [1, ((1, 2), (2, 1)), ((0, 5), (7, 0)), ((2, 9), (40, 1))])
 def test_padding(mode, width):
     agree("pad", F, width, mode, tol=1e-4)
+
+
+def test_few_repeated_elements_are_joined_and_many_are_gathered():
+    for mode in ("edge", "reflect", "symmetric", "wrap"):
+        assert "gather" not in str(numjet.make_jaxpr(lambda x, m=mode: jnp.pad(x, 3, m))(F))
+    assert "gather" in str(numjet.make_jaxpr(lambda x: jnp.pad(x, 300, "reflect"))(F))
 
 
 def test_padding_with_options():

@@ -34,8 +34,6 @@ from numjet.cpu.loops.ir import (
 MOST_RANGES = 8
 MOST_EXPRESSIONS = 600
 Around = TypeVar("Around", Kernel, For)
-# An innermost loop is cut if three quarters of its rounds are in ranges of so many or more.
-LONG = 64
 
 
 def split_ranges(kernel: Kernel) -> Kernel:
@@ -69,8 +67,8 @@ def _loop(loop: For) -> list[Stmt]:
     if not cuts or len(ranges) > MOST_RANGES or len(ranges) * len(inside) > MOST_EXPRESSIONS:
         return [_within(loop)]
     innermost = not any([type(s) is For for s in loop.body])
-    if innermost and 4 * sum([b - a for a, b in ranges if b - a >= LONG]) < 3 * n:
-        return [loop]
+    if innermost and 2 * sum([b - a == 1 for a, b in ranges]) > n:
+        return [loop]  # most of its rounds would stand alone: lanes take them together
     out: list[Stmt] = []
     for a, b in ranges:
         if b - a == 1:

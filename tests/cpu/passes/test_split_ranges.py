@@ -74,12 +74,24 @@ def test_a_joint_becomes_two_loops_without_questions():
     cut = split_ranges(kernel)
     assert extents(cut) == [200, 100] and not selects(cut)
     assert split_ranges(cut) is cut
-    # Short ranges of an innermost loop stay together: lanes fill them badly.
-    short = Kernel("f", (x, y), (For(var, 300, tuple(e.store(y, (at,), e.select(
-        e.index_in_range(at, 0, 50), e.const(1.0, F32), e.select(
-            e.index_in_range(at, 0, 100), e.const(2.0, F32), e.select(
-                e.index_in_range(at, 0, 150), e.const(3.0, F32), e.const(4.0, F32)))))),),))
-    assert split_ranges(short) is short
+
+
+def test_short_loops_are_cut_unless_most_rounds_would_stand_alone():
+    e = ExprEmitter()
+
+    def steps(n, *bounds):
+        """A loop of `n` rounds that stores 1.0 before the first bound, 2.0 before the next."""
+        y, var = Buffer("y", F32, (n,), "out"), LoopVar("i", n)
+        value = e.const(0.0, F32)
+        for k, bound in reversed(list(enumerate(bounds, 1))):
+            below = e.index_in_range(Index.of(var), 0, bound)
+            value = e.select(below, e.const(float(k), F32), value)
+        return Kernel("f", (y,), (For(var, n, tuple(e.store(y, (Index.of(var),), value))),))
+
+    assert extents(split_ranges(steps(7, 3))) == [3, 4]
+    assert extents(split_ranges(steps(300, 50, 100, 150))) == [50, 50, 50, 150]
+    alone = steps(5, 1, 2, 3)
+    assert split_ranges(alone) is alone
 
 
 def whole(*shape, dtype=np.float32):
@@ -91,6 +103,10 @@ CASES = [
     (lambda np, x: np.concatenate([x, x * 2], axis=1), (30, 90)),
     (lambda np, x: np.concatenate([x, x * 2, x[:7]], axis=0), (30, 90)),
     (lambda np, x: np.concatenate([x, x[:, :2]], axis=1), (3000, 2)),
+    (lambda np, x: np.concatenate([x[:, 3:] * 3, x[:, :3] * 2], axis=1), (70, 7)),
+    (lambda np, x: np.pad(x, ((2, 1), (3, 4)), mode="reflect") + 1, (30, 9)),
+    (lambda np, x: np.pad(x, ((2, 1), (3, 12)), mode="wrap"), (30, 9)),
+    (lambda np, x: np.pad(x, ((40, 1), (0, 1)), mode="symmetric"), (30, 9)),
     (lambda np, x: np.pad(x, ((1, 2), (3, 70))), (40, 90)),
     (lambda np, x: np.pad(x + 1, ((0, 0), (1, 1), (65, 0))), (4, 20, 90)),
     (lambda np, x: np.concatenate([x[::-1] * 2, np.pad(x, (70, 1))]), (3001,)),
