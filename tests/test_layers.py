@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from numjet.cpu.builder.notation_source import syntax_tree
+
 PACKAGE = Path(__file__).resolve().parents[1] / "numjet"
 MAX_LINES = 800
 # Packages by layer; what is not named here is a public namespace, layer 6.
@@ -90,7 +92,7 @@ def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
 
 @pytest.fixture(scope="module")
 def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in FILES}
+    return {path: syntax_tree(path.read_text()) for path in FILES}
 
 
 def test_imports_go_downward(trees):

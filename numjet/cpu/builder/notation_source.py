@@ -31,7 +31,7 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[ast.FunctionDef]:
             yield from _functions([*node.body, *node.orelse])
 
 
-def _parsed(text: str) -> ast.Module:
+def syntax_tree(text: str) -> ast.Module:
     """The syntax tree of a file. CPython 3.11 counts the depth of trees for all threads together,
     and raises SystemError when another thread makes one meanwhile."""
     for _ in range(5):
@@ -53,7 +53,7 @@ def source_of(native: Native) -> ast.FunctionDef:
             )
         functions = {
             node.decorator_list[0].lineno if node.decorator_list else node.lineno: node
-            for node in _functions(_parsed("".join(lines)).body)
+            for node in _functions(syntax_tree("".join(lines)).body)
         }
         _trees[code.co_filename] = functions
     found = functions.get(code.co_firstlineno)

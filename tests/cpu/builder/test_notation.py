@@ -406,4 +406,4 @@ def test_a_tree_that_another_thread_disturbed_is_made_again(monkeypatch):
         return found
 
     monkeypatch.setattr(notation_source.ast, "parse", parse)
-    assert isinstance(notation_source._parsed("x = 1"), ast.Module) and not results
+    assert isinstance(notation_source.syntax_tree("x = 1"), ast.Module) and not results

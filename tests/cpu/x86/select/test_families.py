@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from numjet.cpu.builder.notation_source import syntax_tree
 from numjet.cpu.x86 import generate, select as package
 from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR
 from numjet.cpu.x86.select.select import HANDLERS, INTRINSICS
 
-FILES = {path.stem: ast.parse(path.read_text()) for path in Path(package.__path__[0]).glob("*.py")}
+PATHS = Path(package.__path__[0]).glob("*.py")
+FILES = {path.stem: syntax_tree(path.read_text()) for path in PATHS}
 REGISTERING = {"handles", "intrinsic"}
 
 
