@@ -1,8 +1,9 @@
 """Random eager programs with everything that could tell deferred operations from others: reads in
 between, deletions, NumPy memory written to afterwards, threads, exceptions, donation, derivatives.
 
-`run(seed)` gives what a program observed, as a list of NumPy arrays and texts. Run as a script it
-compares `eager_fusion` on and off for a range of seeds.
+`run(seed)` gives what a program observed, as a list of NumPy arrays and texts. Programs of the
+class `Exact` add up nothing but integers, and must observe the same bits; the others may add in
+another order. Run as a script it compares `eager_fusion` on and off for a range of seeds.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ TRANSFORMED: list[Callable] = [
 class Program:
     """One random program: variables that come and go, and what was seen of them."""
 
+    shapes, dtypes, least, most = SHAPES, DTYPES, 0, 4096
+    unaries, binaries, reductions, transformed_by = UNARY, BINARY, REDUCE, TRANSFORMED
+    total = staticmethod(jnp.sum)
+
     def __init__(self, seed: int, steps: int, device: Any = None) -> None:
         self.rng, self.device = np.random.default_rng(seed), device
         self.vars: list[Any] = []
@@ -89,8 +94,8 @@ class Program:
         return functions[int(self.rng.integers(len(functions)))]
 
     def new(self) -> None:
-        shape = SHAPES[int(self.rng.integers(len(SHAPES)))]
-        dtype = DTYPES[int(self.rng.integers(len(DTYPES)))]
+        shape = self.shapes[int(self.rng.integers(len(self.shapes)))]
+        dtype = self.dtypes[int(self.rng.integers(len(self.dtypes)))]
         memory = (self.rng.normal(size=shape) * 2).astype(dtype)
         if self.device is not None:
             self.vars.append(nj.device_put(memory, self.device))
@@ -101,21 +106,21 @@ class Program:
             self.vars.append(jnp.array(memory))
 
     def put(self, x: Any) -> None:
-        if x.size <= 4096 and x.ndim <= 4:
+        if self.least <= x.size <= self.most and x.ndim <= 4:
             self.vars.append(x)
 
     def unary(self) -> None:
-        self.put(self.choose(UNARY)(self.pick()))
+        self.put(self.choose(self.unaries)(self.pick()))
 
     def reduce(self) -> None:
-        self.put(self.choose(REDUCE)(self.pick()))
+        self.put(self.choose(self.reductions)(self.pick()))
 
     def binary(self) -> None:
-        self.put(self.choose(BINARY)(self.pick(), self.pick()))
+        self.put(self.choose(self.binaries)(self.pick(), self.pick()))
 
     def transformed(self) -> None:
         x = self.pick()
-        self.put(self.choose(TRANSFORMED)(x * 1.0))
+        self.put(self.choose(self.transformed_by)(x * 1.0))
 
     def read(self) -> None:
         x = self.pick()
@@ -151,7 +156,7 @@ class Program:
 
     def thread(self) -> None:
         x, y = self.pick(), self.pick()
-        f, g = self.choose(UNARY), self.choose(BINARY)
+        f, g = self.choose(self.unaries), self.choose(self.binaries)
         found: list[Any] = []
 
         def work() -> None:
@@ -181,7 +186,7 @@ class Program:
 
     def control(self) -> None:
         x = self.pick()
-        total = jnp.sum(x.astype(jnp.float32))
+        total = self.total(x.astype(jnp.float32))
         self.put(x if total > 0 else -x.astype(jnp.float32))
 
     def loop(self) -> None:
@@ -200,14 +205,62 @@ _ACTIONS: list[tuple[Callable, float]] = [
 _CHANCES = np.array([c for _, c in _ACTIONS]) / sum([c for _, c in _ACTIONS])
 
 
-def run(seed: int, steps: int, fused: bool, device: Any = None) -> list[Any]:
+class Exact(Program):
+    """A program of elementwise operations, layouts, extrema, and sums of integers, on arrays so
+    large that each operation is compiled where it is not deferred."""
+
+    shapes = [(1 << 16,), (256, 300), (300, 256), (2, 200, 170)]
+    least, most = evaluate.LARGE, 250_000
+    dtypes = [*DTYPES, np.float32, jnp.bfloat16, np.uint8, np.int16, np.complex64]
+    total = staticmethod(jnp.max)
+    unaries: list[Callable] = [
+        jnp.exp, jnp.sin, jnp.tanh, jnp.negative, jnp.sqrt, jnp.square, jnp.cbrt, jnp.log1p,
+        jnp.arctan, lambda x: jnp.floor(x * 1.0), lambda x: x * 2, lambda x: 1.5 - x,
+        lambda x: x / 3, lambda x: x**2, lambda x: x // 3, lambda x: x > 0, lambda x: jnp.round(x),
+        lambda x: x.astype(jnp.float32), lambda x: x.astype(jnp.int32), lambda x: x.T,
+        lambda x: x.astype(jnp.float16), lambda x: x.ravel(), lambda x: x[None],
+        lambda x: x[..., ::-1], lambda x: jnp.broadcast_to(x, (3, *x.shape)),
+        lambda x: x.ravel()[5:], lambda x: jnp.where(x > 0, x, 1), lambda x: jnp.clip(x, -1, 1),
+        lambda x: jnp.isnan(x), nj.nn.relu, nj.nn.sigmoid, lambda x: x * 2 - x * x * 0.3 + 1,
+        lambda x: jnp.concatenate([x.ravel(), x.ravel()[:9]]), lambda x: x.at[..., 0].set(1),
+        lambda x: jnp.tril(x) if x.ndim == 2 else x, lambda x: jnp.roll(x, 2),
+        lambda x: jnp.sort(x.ravel()), lambda x: x.reshape(-1, 4).swapaxes(0, 1),
+    ]  # fmt: skip
+    binaries: list[Callable] = [
+        jnp.add, jnp.subtract, jnp.multiply, jnp.divide, jnp.maximum, jnp.arctan2, jnp.equal,
+        jnp.logical_or, lambda x, y: jnp.where(x > y, x, y), lambda x, y: x < y,
+        lambda x, y: jnp.hypot(x, y), lambda x, y: x % (y + 1), lambda x, y: x * y + x,
+    ]  # fmt: skip
+    # Which zero is the largest of several depends on the order; x + 0 has no -0.0.
+    reductions: list[Callable] = [
+        lambda x: x - jnp.max(x + 0), lambda x: x - (x + 0).min(-1, keepdims=True),
+        lambda x: x + (x + 0).max(0),
+        lambda x: x + x.astype(jnp.int32).sum(), lambda x: jnp.where(x == x.min(), 7, x),
+        lambda x: x * jnp.any(x > 2, -1, keepdims=True), lambda x: x + x.argmax(),
+        lambda x: x + (x > 1).sum(0),
+    ]  # fmt: skip
+    transformed_by: list[Callable] = [
+        lambda x: nj.grad(lambda v: jnp.sum(jnp.tanh(v) * v))(x),
+        lambda x: nj.value_and_grad(lambda v: jnp.sum(jnp.exp(-v * v)))(x)[1],
+        lambda x: nj.jvp(lambda v: jnp.sin(v) * v, (x,), (jnp.ones_like(x),))[1],
+        lambda x: nj.vmap(lambda v: v * 2 - (v + 0).max())(x), lambda x: nj.checkpoint(jnp.sin)(x),
+        lambda x: nj.jit(lambda v: v * 2 + 1)(x), lambda x: nj.vjp(jnp.cos, x)[1](x)[0],
+        lambda x: nj.linearize(jnp.sin, x)[1](x),
+        lambda x: nj.lax.fori_loop(0, 3, lambda i, v: v * 0.5, x),
+    ]  # fmt: skip
+
+
+def run(
+    seed: int, steps: int, fused: bool, device: Any = None, kind: type[Program] = Program
+) -> list[Any]:
     """What the program of this seed observes, its arrays on a device if one is given."""
     with config.eager_fusion(fused), np.errstate(all="ignore"):
-        return Program(seed, steps, device).seen
+        return kind(seed, steps, device).seen
 
 
-def same(got: list[Any], want: list[Any]) -> str:
-    """Where two programs saw different things; "" where they did not."""
+def same(got: list[Any], want: list[Any], exact: bool = False) -> str:
+    """Where two programs saw different things; "" where they did not. Numbers differ if they do by
+    more than rounding, or by any bit if `exact`, but for those of NaNs."""
     if len(got) != len(want):
         return f"{len(got)} things and {len(want)}"
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
@@ -216,9 +269,20 @@ def same(got: list[Any], want: list[Any]) -> str:
         if isinstance(a, np.ndarray):
             if a.shape != b.shape or a.dtype != b.dtype:
                 return f"number {k}: {a.dtype}{a.shape} and {b.dtype}{b.shape}"
-            rough = 1e-2 if a.dtype == np.float16 else 2e-4
-            if not np.allclose(a, b, rough, rough, equal_nan=True):
-                return f"number {k}: {a} and {b}"
+            if exact:
+                other = (a != b) & ((a == a) | (b == b))
+                if a.dtype.kind == "f":
+                    other |= (a == a) & (np.signbit(a) != np.signbit(b))
+            else:
+                rough = 1e-2 if a.dtype == np.float16 else 2e-4
+                other = ~np.isclose(a, b, rough, rough, equal_nan=True)
+            if other.any():
+                where = np.argwhere(other)
+                one = tuple(where[0])
+                return (
+                    f"number {k}, {a.dtype}{a.shape}: {len(where)} elements; "
+                    f"at {list(map(int, one))} {a[one]!r} and {b[one]!r}"
+                )
         elif a != b:
             return f"number {k}: {a!r} and {b!r}"
     return ""
@@ -240,11 +304,24 @@ def differences(seed: int, steps: int) -> str:
         deferral._counts.update(counts)
 
 
+def differences_in_bits(seed: int, steps: int) -> str:
+    """How what the exact program of this seed observes differs with and without deferral, each
+    operation being compiled: "" if no bit does."""
+    before = dict(deferral._counts)
+    deferral._counts.update(found=0, compiled=0)
+    try:
+        want = run(seed, steps, fused=False, kind=Exact)
+        return same(run(seed, steps, fused=True, kind=Exact), want, exact=True)
+    finally:
+        deferral._counts.update(before)
+
+
 def main() -> None:
-    """Arguments: the first seed and the one after the last."""
+    """Arguments: the first seed and the one after the last, and "bits" for exact programs."""
     first, end = map(int, sys.argv[1:3])
+    compare = differences_in_bits if "bits" in sys.argv[3:] else differences
     for seed in range(first, end):
-        difference = differences(seed, 25)
+        difference = compare(seed, 25)
         if difference:
             print(f"seed {seed}: {difference}", flush=True)
     print("done")

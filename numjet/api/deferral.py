@@ -261,8 +261,9 @@ class Tape(Record):
         self.pid = os.getpid()
 
     # -------------------------------------------------------------- writing
-    def code(self, x: ArrayImpl) -> int | None:
-        """The code of an input; None where its memory cannot be kept as it is."""
+    def code(self, x: ArrayImpl, view: bool) -> int | None:
+        """The code of an input; None where its memory cannot be kept as it is, nor copied because
+        the result is a `view` of it."""
         value, aval = x._value, x._aval
         known = self.places.get(id(value))
         if known is not None:
@@ -276,7 +277,7 @@ class Tape(Record):
             (value,) = holder
             if form is None:
                 self.places[id(value)] = -1 - len(self.inputs)
-        elif holder[0].nbytes <= COPIED:
+        elif holder[0].nbytes <= COPIED and not view:
             value = memory.empty(aval.shape, holder[0].dtype)
             value[...] = holder[0]
         else:
@@ -391,7 +392,7 @@ def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: A
 
 def _write(local: _Local, form: Form, arrays: list) -> Any:
     while True:
-        opened = _opened(local, form, arrays)
+        opened = _opened(local, form, arrays, form.view)
         if opened is None:
             return None
         tape, rows, codes = opened
@@ -406,8 +407,11 @@ def _write(local: _Local, form: Form, arrays: list) -> Any:
             return outs if form.several else out
 
 
-def _opened(local: _Local, form: Form, arrays: Sequence) -> tuple[Tape, list, list[int]] | None:
-    """The thread's tape, its rows, and the codes of operands; None where one cannot be kept."""
+def _opened(
+    local: _Local, form: Form, arrays: Sequence, view: bool
+) -> tuple[Tape, list, list[int]] | None:
+    """The thread's tape, its rows, and the codes of operands; None where one cannot be kept.
+    `view`: whether the result is a view of them."""
     while True:
         tape = local.tape
         rows = tape.rows
@@ -426,7 +430,7 @@ def _opened(local: _Local, form: Form, arrays: Sequence) -> tuple[Tape, list, li
                 if place is not None and place.record is tape:
                     codes.append(place.code)
                     continue
-            code = tape.code(x)
+            code = tape.code(x, view)
             if code is None:
                 return None
             codes.append(code)
@@ -465,7 +469,8 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
     local.busy = True
     try:
         while True:
-            opened = _opened(local, forms[0], (*arrays, *plan.constants))
+            view = len(forms) == 1 and forms[0].view
+            opened = _opened(local, forms[0], (*arrays, *plan.constants), view)
             if opened is None:
                 return None
             tape, rows, codes = opened
