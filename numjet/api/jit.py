@@ -454,8 +454,8 @@ class JitFunction:
     """A function compiled for each signature it is called with. `__call__` is found in the object:
     at first the complete way, then code generated for the signatures that come again."""
 
-    # What it did is remembered by the function itself (`core.alike`).
-    traces_once = True
+    # How often it forgot what it did, which else it remembers itself (`core.alike`).
+    clearings = 0
     # Libraries (chex) tell jitted functions by this word in the type's name.
     __qualname__ = "PjitFunction"
     __slots__ = ("__call__", "__dict__", "__weakref__")
@@ -519,6 +519,7 @@ class JitFunction:
         >>> f.clear_cache()
         """
         self._core._entries.clear()
+        self.__dict__["clearings"] = self.clearings + 1
         config.changed()
 
     def _cache_size(self) -> int:

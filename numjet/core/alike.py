@@ -2,11 +2,12 @@
 
 For control flow outside `jit`, whose functions are often written where they are used, and so are
 other objects in each call. `form(function)` says what tracing it can depend on: its code, its
-defaults, what it closes over, and the globals that it reads, with functions among these followed
-in the same way. Numbers and text count by value, lists and dicts by what they hold, Arrays by
-identity. It is None where something else is read, such as an object with attributes, so that a
-function which may do otherwise is traced again. What would break it: a way to read what can change
-that `_reads` does not see.
+defaults, what it closes over, the globals and attributes of modules that it reads, with functions
+among these followed in the same way. Numbers and text count by value, lists and dicts by what they
+hold, Arrays by identity, and by value too where a user may write to their memory. It is None where
+something else is read, such as an object with attributes, so that a function which may do
+otherwise is traced again. What would break it: a way to read what can change that `reads_of` does
+not see.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.base.treedef import PyTreeDef
+from numjet.base.treedef import LEAF, PyTreeDef
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.memo import Memo
@@ -30,8 +31,8 @@ _OWN = __name__.partition(".")[0]
 # So many parts a form has at most; small NumPy arrays are parts by their bytes; the Arrays of a
 # form, which live as long as it is remembered, have so many bytes together.
 _MOST, _BYTES, _ARRAYS = 400, 256, 1 << 16
-_BY_VALUE = {type(None), type(...), type(NotImplemented), bool, int, str, bytes, PyTreeDef,
-             ShapedArray}  # fmt: skip
+_BY_VALUE = {type(None), type(...), type(NotImplemented), bool, int, str, bytes, ShapedArray}
+_CONTAINERS = (type(None), tuple, list, dict)
 _BUILTINS = {
     id(getattr(builtins, name))
     for name in "abs all any bool bytes callable complex dict divmod enumerate filter float "
@@ -42,6 +43,8 @@ _UNKNOWN_WORDS = set(
     "LOAD_NAME STORE_NAME DELETE_NAME IMPORT_NAME IMPORT_STAR STORE_GLOBAL DELETE_GLOBAL "
     "LOAD_BUILD_CLASS LOAD_CLASSDEREF LOAD_FROM_DICT_OR_GLOBALS LOAD_FROM_DICT_OR_DEREF".split()
 )
+# What a jitted function has in its dictionary.
+_WRAPPED = set("__module__ __name__ __qualname__ __doc__ __annotations__ __wrapped__ _core".split())
 _MATHEMATICS = {"math", "cmath", "_operator", "operator"}
 
 
@@ -62,20 +65,25 @@ class _Unknown(Exception):
 
 class _Reads(NamedTuple):
     """What a code reads: chains of names that begin with a global, and, by variables of functions
-    around it, the attributes that are read of them."""
+    around it, the attributes that are read of them. `special`: whether it names something like
+    `__doc__`, which can be an attribute of anything that a form holds."""
 
     globals: tuple[tuple[str, ...], ...]
     cells: dict[str, set[tuple[str, ...]]]
+    special: bool
 
 
 # By address, with the code, so that no other one gets the address.
 _codes: dict[int, tuple[types.CodeType, _Reads | None]] = Memo("what functions read", 512)
 
 
-def form(function: Callable) -> Form | None:
-    """What tracing `function` can depend on; None where that cannot be told."""
+def form(function: Callable, in_tree: PyTreeDef | None = None) -> Form | None:
+    """What tracing `function`, for arguments of this structure, can depend on; None where that
+    cannot be told."""
     made = _Maker()
     try:
+        if in_tree is not None:
+            made.add(in_tree)
         made.add(function)
     except (_Unknown, RecursionError):
         return None
@@ -89,7 +97,7 @@ class _Maker:
         self.parts: list[Any] = []
         self.kept: list[Any] = []
         self.passing: list[Any] = []
-        self.mutable = False
+        self.mutable = self.numpy = False
         self.bytes = 0  # of arrays
         self.seen: dict[int, int] = {}  # functions and containers, by their turn
 
@@ -108,6 +116,10 @@ class _Maker:
         elif kind is types.FunctionType:
             if self.is_new(x):
                 self.add_function(x)
+        elif kind is PyTreeDef:
+            if not _is_plain(x):
+                raise _Unknown
+            parts.append((kind, x))
         elif kind in (tuple, list):
             self.mutable |= kind is list
             if self.is_new(x):
@@ -128,6 +140,8 @@ class _Maker:
         elif kind is functools.partial:
             if x.__dict__:
                 raise _Unknown
+            if not self.is_new(x):
+                return
             parts.append(kind)
             self.add(x.func)
             self.add(x.args)
@@ -139,14 +153,26 @@ class _Maker:
 
     def add_array(self, x: ArrayImpl) -> None:
         self.bytes += x.nbytes
-        if self.bytes > _ARRAYS:
+        if self.bytes > _ARRAYS or x.is_deleted():
             raise _Unknown
         self.keep(x)
+        # What a program computes lies in the pool; other memory may be a user's.
+        base = value = x._value if x._pending is None else None
+        while type(base) is np.ndarray:
+            base = base.base
+        if type(value) is np.ndarray and not getattr(base, "from_pool", False):
+            self.parts.append(value.tobytes())
 
     def keep(self, x: Any) -> None:
         """Note `x` by its address."""
         self.parts.append(id(x))
         self.kept.append(x)
+
+    def computes(self) -> None:
+        """Note that NumPy computes, and raises, warns or does neither, as its state says."""
+        if not self.numpy:
+            self.numpy = True
+            self.parts.append(tuple(np.geterr().values()))
 
     def is_new(self, x: Any) -> bool:
         """Whether `x` is met for the first time; else its turn is noted."""
@@ -158,17 +184,23 @@ class _Maker:
         return False
 
     def add_other(self, x: Any) -> None:
-        if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        if isinstance(x, np.generic) and type(x).__module__ == "numpy" and x.dtype.kind in "biufc":
+            self.computes()
             self.parts.append((type(x), x.tobytes()))
-        elif isinstance(x, np.dtype) and x.names is None:
+        elif isinstance(x, np.dtype) and x.names is None and x.metadata is None:
             self.parts.append(x)
         elif type(x) is np.ndarray and x.nbytes <= _BYTES and x.dtype.kind in "biufc":
             self.mutable = True
-            self.parts.append((x.shape, x.dtype, x.tobytes()))
+            self.computes()
+            if self.is_new(x):
+                layout = x.shape, x.strides, x.flags.num, x.dtype
+                self.parts.append((*layout, x.tobytes()))
         elif _is_fixed(x):
+            if getattr(x, "__module__", "numpy") == "numpy":
+                self.computes()
             self.keep(x)
-        elif getattr(type(x), "traces_once", False):
-            self.parts.append(id(x))
+        elif getattr(type(x), "clearings", None) is not None and x.__dict__.keys() <= _WRAPPED:
+            self.parts.append((id(x), x.clearings, x.__name__))
             self.passing.append(x)
         else:
             raise _Unknown
@@ -179,16 +211,18 @@ class _Maker:
             return
         if not function.__dict__.keys() <= {"__wrapped__"}:
             raise _Unknown
-        code = function.__code__
-        reads = reads_of(code)
-        self.parts.append("function")
+        code, space = function.__code__, function.__globals__
+        reads, own = reads_of(code), _belongs(space.get("__name__"))
+        if reads.special and not own:
+            raise _Unknown
+        self.parts.append(("function", function.__name__, function.__qualname__))
         self.keep(code)
+        if function.__dict__:
+            self.add(function.__wrapped__)  # type: ignore[attr-defined]
         self.add(function.__defaults__)
         for name, value in sorted((function.__kwdefaults__ or {}).items()):
             self.parts.append(name)
             self.add(value)
-        space = function.__globals__
-        own = _belongs(space.get("__name__"))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 value = cell.cell_contents
@@ -214,14 +248,15 @@ class _Maker:
     def add_attribute(self, value: Any, names: Any) -> None:
         """What is read of a global: of modules the attribute, of other values the value."""
         rest = list(names)
-        while type(value) is types.ModuleType and not _belongs(value.__name__):
+        while type(value) is types.ModuleType:
             if not rest:
                 raise _Unknown
+            ours = _belongs(value.__name__)
             value = getattr(value, rest.pop(0), _Unknown)
-        if type(value) is types.ModuleType:
-            self.keep(value)
-        else:
-            self.add(value)
+            if ours and type(value) is types.FunctionType and _is_ours(value):
+                self.keep(value)  # also under another name than its own
+                return
+        self.add(value)
 
 
 def _belongs(module: Any) -> bool:
@@ -229,17 +264,36 @@ def _belongs(module: Any) -> bool:
     return type(module) is str and module.partition(".")[0] == _OWN
 
 
-def _is_public(x: Any) -> bool:
-    """Whether `x` is what a module of this package shows under its name."""
-    module = getattr(x, "__module__", None)
-    known = sys.modules.get(module) if type(module) is str and _belongs(module) else None
-    return known is not None and getattr(known, getattr(x, "__name__", ""), None) is x
+def _is_plain(treedef: PyTreeDef) -> bool:
+    """Whether a tree has no nodes of classes with methods of their own, nor keys but text."""
+    if treedef is LEAF:
+        return True
+    node = treedef.node_data()
+    if node is None:
+        return True
+    kind, data = node
+    if kind not in _CONTAINERS or kind is dict and not all([type(key) is str for key in data]):
+        return False
+    return all(map(_is_plain, treedef.children()))
+
+
+def _is_ours(function: types.FunctionType) -> bool:
+    """Whether this package wrote a function, and did not make it of a user's."""
+    return _belongs(function.__module__) and _belongs(function.__globals__.get("__name__"))
+
+
+def _is_public(function: types.FunctionType) -> bool:
+    """Whether a module of this package shows a function of this package under its name."""
+    known = sys.modules.get(function.__module__) if _is_ours(function) else None
+    return getattr(known, function.__name__, None) is function
 
 
 def _is_fixed(x: Any) -> bool:
     """Whether what `x` does is decided when it is made: functions of C without state, types."""
-    if id(x) in _BUILTINS or isinstance(x, np.ufunc):
+    if id(x) in _BUILTINS:
         return True
+    if isinstance(x, np.ufunc):  # not those that `np.frompyfunc` makes of functions
+        return getattr(np, x.__name__, None) is x
     if isinstance(x, types.BuiltinFunctionType):
         return x.__module__ in _MATHEMATICS
     if isinstance(x, type):
@@ -253,7 +307,8 @@ def reads_of(code: types.CodeType) -> _Reads:
     found = _codes.get(id(code))
     if found is None:
         try:
-            reads: _Reads | None = _Reads(tuple(sorted(set(_globals(code)))), _cells(code))
+            chains = tuple(sorted(set(_globals(code))))
+            reads: _Reads | None = _Reads(chains, _cells(code), _is_special(code))
         except _Unknown:
             reads = None
         found = _codes[id(code)] = code, reads
@@ -269,6 +324,14 @@ def _all_codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _all_codes(const)
 
 
+def _is_special(code: types.CodeType) -> bool:
+    return any(
+        type(word) is str and word.startswith("__")
+        for inner in _all_codes(code)
+        for word in (*inner.co_names, *inner.co_consts)
+    )
+
+
 def _chains(code: types.CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Each instruction that reads a variable by name, with the name, and the attributes that are
     read of it at once."""
@@ -276,9 +339,10 @@ def _chains(code: types.CodeType) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for k, instruction in enumerate(instructions):
         word, chain = instruction.opname, []
         for later in instructions[k + 1 :]:
-            if later.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            if later.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                chain.append(later.argval)
+            elif later.opname != "EXTENDED_ARG":
                 break
-            chain.append(later.argval)
         yield word, instruction.argval, tuple(chain)
 
 

@@ -107,7 +107,7 @@ def stage_once(
         found = None if known is None else known.get(key)
     except TypeError:  # static parts of the arguments that do not hash
         found = known = None
-    form = None if known is None or found is not None else alike.form(fun)
+    form = None if known is None or found is not None else alike.form(fun, in_tree)
     if form is not None:
         found = _alike.get((form.key, name, key), (None,))[0]
         if found is not None:
@@ -128,7 +128,7 @@ def stage_once(
         use.refs or use.fixed or asked or has_tracers(consts)
     ):
         entry = known[key] = made, Sharded.reads != reads, Remote.asked != platforms
-        if form is not None and _does_alike(jaxpr) and not _changed(fun, form):
+        if form is not None and _does_alike(jaxpr) and not _changed(fun, in_tree, form):
             whole = form.key, name, key
             passing = [weakref.ref(x, lambda _: _alike.pop(whole, None)) for x in form.passing]
             _alike[whole] = entry, form.kept, passing
@@ -150,9 +150,9 @@ def _does_alike(jaxpr: Jaxpr) -> bool:
     return True
 
 
-def _changed(fun: Callable, form: alike.Form) -> bool:
+def _changed(fun: Callable, in_tree: Any, form: alike.Form) -> bool:
     """Whether a trace of `fun` changed a list or the like, as each trace has to do."""
-    now = alike.form(fun) if form.mutable else form
+    now = alike.form(fun, in_tree) if form.mutable else form
     return now is None or now.key != form.key
 
 
