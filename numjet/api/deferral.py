@@ -261,7 +261,7 @@ class Tape(Record):
         self.pid = os.getpid()
 
     # -------------------------------------------------------------- writing
-    def code(self, x: ArrayImpl, view: bool) -> int | None:
+    def code(self, x: ArrayImpl, view: bool = False) -> int | None:
         """The code of an input; None where its memory cannot be kept as it is, nor copied because
         the result is a `view` of it."""
         value, aval = x._value, x._aval

@@ -158,6 +158,7 @@ def _entry(plan: deferred.Plan, forms: tuple) -> Any:
         "operands": len(arrays) - len(plan.constants), "constants": len(plan.constants),
         "nbytes": address(refs[0]), "constant": address(refs[1]), "steps": len(steps),
         "step": address(refs[-1]), "outs": 0 if plan.kept is None else len(plan.kept),
+        "view": len(forms) == 1 and forms[0].view,
     }  # fmt: skip
     plan.held = tuple(refs)
     return np.array([whole[name] for name in words(Written)], np.int64)

@@ -361,10 +361,11 @@ class WrittenStep(Record):
 class Written(Record):
     """A plan. Its values are the operands, the constants, and the operations' results; `nbytes`
     those of the operands and constants. outs: how many results it has, 0 for that of the last
-    operation alone."""
+    operation alone. view: whether the result is a view of the operands: these are not copied."""
 
     operands: Int
     outs: Int
+    view: Int
     constants: Int
     constant: Array[Object]
     nbytes: Array[Int]

@@ -158,6 +158,17 @@ def test_small_operands_are_copied_natively() -> None:
     np.testing.assert_allclose(turned, sine + [2, 1, 0], rtol=1e-5)
 
 
+def test_operands_of_views_are_not_copied() -> None:
+    x, users = jnp.array(X), np.ones(3, np.float32)
+    y, out = jnp.asarray(users), ShapedArray((1, 3), np.dtype(np.float32))
+    params = {"new_sizes": (1, 3), "dimensions": None, "sharding": None}
+    view = Plan([y.aval], [], [(REGISTRY["reshape"], params, (0,), out)])
+    first = deferral.defer_plan(plan_of_a_chain(x.aval), [x, x])
+    for write in (deferral.defer_plan, hooks.defer_plan, in_python):
+        assert type(first) is DeferredArray and write(view, [y]) is None
+    assert view.forms[0].view
+
+
 def test_a_round_of_a_loop_ends_where_python_ends_it() -> None:
     """From `SOFT` rows on the form that earlier tapes began with is Python's; others go on."""
     x = jnp.array(X)

@@ -106,7 +106,7 @@ def copied(c: DeferralContext, tape: Object, x: Object) -> Object:
 
 
 @native
-def code_of(c: DeferralContext, tape: Object, x: Object, nbytes: Int) -> Object:
+def code_of(c: DeferralContext, w: Written, tape: Object, x: Object, nbytes: Int) -> Object:
     """The code of an operand on the tape, owned; NULL where that is not so simple."""
     if x.type == c.deferred:
         at = DeferredArray(x)._pending
@@ -132,7 +132,7 @@ def code_of(c: DeferralContext, tape: Object, x: Object, nbytes: Int) -> Object:
         c.Py_IncRef(value)
         if is_fixed(c, NdArray(value)):
             code = new_input(c, Tape(tape), value, ArrayImpl(x)._aval, address, nbytes)
-        elif nbytes <= c.copied:
+        elif nbytes <= c.copied and w.view == 0:
             code = copied(c, tape, x)
         c.Py_DecRef(value)
     c.Py_DecRef(address)
@@ -146,7 +146,7 @@ def codes_of(
     """Fill `values` with the codes of operands and constants; False where one has none."""
     for k in range(w.operands + w.constants):
         x = operands[k] if k < w.operands else w.constant[k - w.operands]
-        code = code_of(c, tape, x, w.nbytes[k])
+        code = code_of(c, w, tape, x, w.nbytes[k])
         if code == NULL:
             return False
         values.items[k] = code
