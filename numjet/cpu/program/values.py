@@ -43,12 +43,7 @@ class Values:
         """`val` as memory: a literal becomes an entry of the const table."""
         if val.literal is None:
             return val
-        found = self.constant(val.literal)
-        if val.aval is not None and found.aval is not val.aval:
-            part = found.view(val.shape)
-            part.aval = val.aval
-            return part
-        return found
+        return self.constant(val.literal)
 
     def temporary(self, val: Val) -> Val:
         """`val` with a slot of its own in the arena."""
