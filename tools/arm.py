@@ -68,6 +68,8 @@ def fill(root: Path, emulator: str) -> None:
 def main() -> None:
     """Fill the folder, and run."""
     arguments = sys.argv[1:]
+    if arguments[:1] in ([], ["-h"], ["--help"]):
+        sys.exit(__doc__)
     root = HERE / "build" / "arm64"
     if arguments[:1] == ["--root"]:
         root, arguments = Path(arguments[1]).resolve(), arguments[2:]

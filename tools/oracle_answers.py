@@ -8,6 +8,7 @@ failed; `git diff --stat tests/answers` shows what changed.
 """
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -37,7 +38,9 @@ def kept_in(module: Path) -> Path:
 
 
 def main() -> int:
-    asked = [Path(name).resolve() for name in sys.argv[1:]]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path, help="modules of tests; none: all")
+    asked = [name.resolve() for name in parser.parse_args().files]
     chosen = asked or modules()
     if not asked:
         for file in set(ANSWERS.rglob("*.txt")) - {kept_in(module) for module in chosen}:
