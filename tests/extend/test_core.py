@@ -213,6 +213,8 @@ flat, tree = au.flatten_fun_nokwargs(lu.wrap_init(lambda x, y: [x, y], debug_inf
 out['nokwargs'] = str([flat.call_wrapped(1.0, 2.0), tree()])
 partial, dynamic = au.argnums_partial(f, 0, (1.0, 2.0))
 out['argnums_partial'] = str([partial.call_wrapped(5.0), dynamic])
+same = [au.argnums_partial(f, 0, (1.0, y))[0] for y in (2.0, 2.0, 3.0, 2)]
+out['argnums_partial equal'] = str([same[0] == x for x in same])
 out['no hash'] = err(lambda: au.argnums_partial(f, 0, (1.0, [2.0])))
 out['donation'] = str([au.donation_vector((0,), (), tree_structure(((1, [2, 3]), {'k': 4}))),
                        au.donation_vector((1,), ('k',), tree_structure(((1, [2, 3]), {'k': 4}))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import random
 
@@ -134,3 +135,12 @@ def test_static_data_without_a_hash_go_the_long_way():
     for factor in (2, 3, 2):
         for _ in range(4):
             assert f(Labeled(jnp.float32(1.5), {"factor": factor}), 1) == 1.5 * factor + 1
+
+
+def test_which_nodes_native_code_takes_apart():
+    pair = collections.namedtuple("pair", "x y")
+    structure = numjet.tree_util.tree_structure
+    for tree in ((1, 2), [1], {"a": 1, "b": 2}, {3: 1}, pair(1, 2), None):
+        assert calls._native(structure(tree)), tree
+    for tree in ({1.5: 1}, {(1, 2): 1}, Labeled(1, {})):
+        assert not calls._native(structure(tree)), tree

@@ -105,6 +105,7 @@ def test_vectors() -> None:
     same("multivariate_normal", "logpdf", x, mean, cov)
     same("multivariate_normal", "pdf", x, mean, cov)
     same("multivariate_normal", "logpdf", x[:, 0], 0.5, 2.0)
+    same("multivariate_normal", "logpdf", x, mean, 2.0)
     parts = rng.dirichlet([1.0, 2, 3], 6).T
     same("dirichlet", "logpdf", parts[:, 0] / parts[:, 0].sum(), np.array([0.5, 2.0, 3.0]))
     same("multinomial", "logpmf", np.array([1, 3, 6]), 10, np.array([0.2, 0.3, 0.5]))

@@ -407,3 +407,16 @@ def test_a_tree_that_another_thread_disturbed_is_made_again(monkeypatch):
 
     monkeypatch.setattr(notation_source.ast, "parse", parse)
     assert isinstance(notation_source.syntax_tree("x = 1"), ast.Module) and not results
+
+
+def test_a_file_that_changed_since_it_was_imported_is_no_source(tmp_path) -> None:
+    text = "from numjet.cpu.builder.records import Int, native\n@native\ndef {}(x: Int) -> Int:\n"
+    for name, after in (("other", "changed"), ("moved", "\n\nx = 1\n")):
+        file = tmp_path / f"{name}_code.py"
+        file.write_text(text.format(name) + "    return x\n")
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        file.write_text(text.format(after) + "    return x\n" if after == "changed" else after)
+        with pytest.raises(notation_source.NoSource, match="_code.py has changed"):
+            notation_source.source_of(getattr(module, name))

@@ -121,6 +121,14 @@ def relocations(data):
             yield loader._RELOCATION.iter_unpack(data[section[4] : section[4] + section[5]])
 
 
+def test_only_sections_that_code_needs_are_in_the_image():
+    image = loader._Object(link.compile_module(RICH))
+    needed = {number for number, _ in image.parts()}
+    left_out = {image.title(k) for k in range(len(image.sections)) if k not in needed}
+    assert left_out >= {".symtab", ".strtab", ".eh_frame"}
+    assert {image.title(number) for number in needed} >= {".text", ".data", ".bss"}
+
+
 def test_llvm_links_what_this_does_not(outer, monkeypatch):
     def refuse(objects):
         raise loader.Unsupported("for the test")

@@ -113,10 +113,12 @@ def sample(name, dtype, count, seed):
     any_bits = any_bits.view(np.uint32)[:count] if dtype is np.float32 else any_bits
     spread = np.exp(rng.uniform(-15, 5, count)) * rng.choice([-1, 1], count)
     multiples = rng.integers(-60000, 60000, count) * (np.pi / 2)
+    # Where formulas for large arguments take over.
+    large = np.exp2(rng.uniform(0, 2 * limits.nmant, count)) * rng.choice([-1, 1], count)
     parts = [
         any_bits.view(dtype), spread.astype(dtype), (3 * rng.standard_normal(count)).astype(dtype),
         rng.uniform(-1, 1, count).astype(dtype), (1 + spread * 1e-3).astype(dtype),
-        multiples.astype(dtype),
+        multiples.astype(dtype), large.astype(dtype),
         np.array([limits.tiny, limits.smallest_subnormal, limits.max, limits.tiny * 0.37], dtype),
     ]  # fmt: skip
     x = np.concatenate(parts)

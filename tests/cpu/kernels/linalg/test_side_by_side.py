@@ -120,6 +120,8 @@ def test_a_zero_on_the_diagonal_divides() -> None:
 def test_which_matrices_are_taken() -> None:
     real, complex_ = np.dtype("float32"), np.dtype("complex64")
     assert side_by_side.fits(real, 1, 6, 6)
+    assert side_by_side.fits(real, 2, 16, 16)
+    assert not side_by_side.fits(real, 1, 9, 9)
     assert side_by_side.fits(real, 100, 48, 48)
     assert not side_by_side.fits(real, 1, 40, 40)
     assert not side_by_side.fits(complex_, 100, 6, 6)
