@@ -32,6 +32,7 @@ from numjet.core.memo import Memo
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
+from numjet.transforms.again import again
 from numjet.transforms.stage import hoist_consts, stage
 
 # A function keeps programs for so many combinations of other arguments, and for so many kinds of
@@ -47,6 +48,7 @@ AT_ONCE = 10
 OFTEN = 5
 
 _ARRAYS = (ArrayImpl, DeferredArray, ShardedArray)
+_UNSHARDED = (ArrayImpl, DeferredArray)
 _OPERANDS = (*_ARRAYS, float)
 CHECKS = config.numeric_checks
 
@@ -86,6 +88,8 @@ def as_program(
     always: every concrete call is compiled for; large: False where the function itself sees to
     large operands."""
     programs: dict[Any, Any] = {}
+    # With which other arguments it is operations on the rows of one array, which wait as they are.
+    of_rows: set[tuple] = set()
     untraced = object()  # in place of a program that cannot be made
     small = _Small(function)
 
@@ -111,6 +115,16 @@ def as_program(
         return small(args, kwargs)
 
     def run(args: tuple, kwargs: dict, later: bool) -> Any:
+        if later and of_rows and args and type(args[0]) in _UNSHARDED and config.eager_fusion.value:
+            others = _others(args, kwargs)
+            try:
+                known = others in of_rows
+            except TypeError:
+                known = False
+            if known:
+                return again(
+                    (function, others), args[0], lambda x: function(x, *args[1:], **kwargs)
+                )
         # Positional numbers with a fraction are operands, as they may differ in each call.
         given = [type(x) in _OPERANDS for x in args]
         named = {k: v for k, v in kwargs.items() if type(v) in _ARRAYS}
@@ -139,7 +153,14 @@ def as_program(
             return function(*args, **kwargs)
         try:
             operands = [x for x, g in zip(args, given, strict=True) if g]
-            return program(operands, named) if later else program.compiled(operands, named)
+            if not later:
+                return program.compiled(operands, named)
+            out = program(operands, named)
+            if program.simple and not program.moves and type(out) is DeferredArray:
+                alone = given and given[0] and len(operands) == 1 and not named
+                if alone and len(of_rows) < _MAX_PROGRAMS:
+                    of_rows.add(_others(args, kwargs))
+            return out
         except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
             programs[key] = untraced
             return function(*args, **kwargs)
@@ -211,6 +232,12 @@ class _Small:
             calls = prebuilt(program, args, kwargs, self.calls)
             if calls is not None and self.calls is None:
                 self.calls, self.run = calls, calls.function(self.otherwise)
+
+
+def _others(args: tuple, kwargs: dict) -> tuple:
+    """All arguments but the first, with their types."""
+    rest = args[1:]
+    return rest, (*map(type, rest),), (*kwargs.items(),), (*map(type, kwargs.values()),)
 
 
 def _kind(x: Any) -> Any:

@@ -14,7 +14,6 @@ from numjet.core.array import Array, as_array
 from numjet.core.dims import DimExpr, index_of
 from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
-from numjet.numpy.again import again
 from numjet.numpy.elementwise import absolute, add, divide, multiply, reciprocal, sign, subtract
 from numjet.numpy.logic import equal, not_equal, where
 from numjet.numpy.promote import (
@@ -31,6 +30,7 @@ from numjet.numpy.reductions import max as max_, mean as mean_, sum as sum_
 from numjet.numpy.shape import expand_dims
 from numjet.numpy.unary import exp, isfinite, log
 from numjet.ops.arrange import stop_gradient
+from numjet.transforms.again import again
 
 _where = where
 

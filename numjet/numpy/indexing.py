@@ -23,11 +23,11 @@ from numjet.core.memo import Memo
 from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import dynamic_slices, lax_names as lax
-from numjet.numpy.again import again
 from numjet.numpy.elementwise import add
 from numjet.numpy.logic import less, where
 from numjet.numpy.promote import broadcast, join_shapes
 from numjet.ops.slicing import index_dtype, narrow_index
+from numjet.transforms.again import again
 
 INT32 = np.dtype(np.int32)
 

@@ -18,7 +18,6 @@ from numjet.core.structural import scalar
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
-from numjet.numpy.again import again
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
 from numjet.numpy.fast import eager
 from numjet.numpy.logic import as_bool, greater, less, where
@@ -38,6 +37,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.shape import expand_dims, ravel, reshape
 from numjet.ops.reduce import extreme_of
+from numjet.transforms.again import again
 
 
 def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import deferral
+from numjet.api import deferral, large as large_functions
 from numjet.base import config
 from numjet.core import evaluate
 from numjet.core.array import ArrayImpl
@@ -384,16 +384,21 @@ def test_broadcasts_of_memory_of_the_user_are_views_of_it_as_if_run_at_once():
     def run():
         found = []
         for size in (10, N):
-            for _ in range(3):  # native code knows the later ones
+            for _ in range(4):  # native code knows the later ones
                 memory = np.ones(size, np.float32)
-                y = nj.lax.broadcast_in_dim(jnp.asarray(memory), (2 * N // size, size), (1,))
+                first = jnp.sin(large())  # so that it can go on
+                x, shape = jnp.asarray(memory), (2 * N // size, size)
+                nj.lax.broadcast_in_dim(first[:size], shape, (1,))  # an operation that is known
+                y = nj.lax.broadcast_in_dim(x, shape, (1,))
+                z = nj.lax.broadcast_in_dim(x * 1, shape, (1,))
                 memory[...] = 7
-                found.append(float(np.asarray(y)[0, 0]))
+                found += [float(np.asarray(y)[0, 0]), float(np.asarray(z)[0, 0])]
+                first.block_until_ready()
         return found
 
     got = run()
     with config.eager_fusion(False):
-        assert run() == got
+        assert run() == got == [7, 1] * 8
 
 
 def test_programs_that_are_kept_are_bounded_by_their_bytes(monkeypatch):
@@ -535,3 +540,20 @@ def test_a_product_larger_than_its_operands_waits_though_it_is_the_first_operati
     )
     done = python_process.run("-c", program)
     assert done.stdout.strip() == "[('dot_general',)]", done.stderr
+
+
+def test_functions_of_rows_are_written_down_as_their_operations_from_the_third_call_on(monkeypatch):
+    x = large(X[: 1 << 16].reshape(1024, 64))
+    wanted = np.var(np.asarray(x), -1, ddof=1, keepdims=True)
+    for _ in range(4):
+        y = jnp.var(x, -1, ddof=1, keepdims=True) * 2
+        assert waits(y)
+        np.testing.assert_allclose(y, 2 * wanted, rtol=1e-5)
+    assert "var" not in last().operations and "square" in last().operations
+    monkeypatch.setattr(large_functions._Program, "__call__", None)
+    np.testing.assert_allclose(jnp.var(x, -1, ddof=1, keepdims=True), wanted, rtol=1e-5)
+    assert jnp.var(x, -1, ddof=1, keepdims=True).shape == (1024, 1)
+    monkeypatch.undo()
+    for ddof in (0, 2):  # another argument
+        wanted = np.var(np.asarray(x), -1, ddof=ddof)
+        np.testing.assert_allclose(jnp.var(x, -1, ddof=ddof), wanted, rtol=1e-5)

@@ -45,7 +45,7 @@ def fresh():
 
 
 def plan_of_a_chain(aval) -> Plan:
-    """sin(x) * 2 + y, as `numpy.again` would have it."""
+    """sin(x) * 2 + y, as `transforms.again` would have it."""
     two = jnp.array(2.0)
     mul, add, sin = (REGISTRY[name] for name in ("mul", "add", "sin"))
     equations = [(sin, {}, (0,), aval), (mul, {}, (3, 2), aval), (add, {}, (4, 1), aval)]

@@ -12,7 +12,8 @@ import numjet.numpy as jnp
 from numjet import nn
 from numjet.core.trace import Tracer
 from numjet.nn import normalization
-from numjet.numpy import again as module, indexing, products, reductions
+from numjet.numpy import indexing, products, reductions
+from numjet.transforms import again as module
 
 x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 4), np.float32))
 cube = jnp.asarray(np.random.default_rng(1).standard_normal((2, 4, 5), np.float32))
