@@ -9,6 +9,7 @@ from lax_cases import checks_of, sample
 
 from numjet import lax
 from numjet.api.autodiff import grad
+from numjet.api.jit import jit
 
 X = sample(3, 4, 5)
 TIES = np.array([[1, 3, 3, 0], [2, 2, 2, 2]], np.float32)
@@ -122,3 +123,15 @@ def test_precision_is_differentiable() -> None:
 def test_messages(call, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         call()
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_extrema_of_complex_numbers_with_infinite_real_parts(kind: str) -> None:
+    """No number comes before these, as an accumulator's first value would have to."""
+    sign = -1 if kind == "max" else 1
+    x = np.full((3, 40), complex(sign * np.inf, sign), np.complex64)
+    reduce = getattr(lax, f"reduce_{kind}")
+    for axes in ((0,), (1,), (0, 1)):
+        want = getattr(np, kind)(x, axes)
+        np.testing.assert_array_equal(reduce(x, axes), want)
+        np.testing.assert_array_equal(jit(lambda x, a=axes: reduce(x, a))(x), want)

@@ -30,7 +30,7 @@ from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import scan_sums
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import update as lower_update
-from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, same_places
+from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, is_real, same_places
 from numjet.cpu.lower.groups import Compilation, Fusion, Group, Member
 from numjet.cpu.lower.lower import lower
 from numjet.cpu.program.steps import Step
@@ -306,6 +306,8 @@ class _Fusion(Fusion):
         if op not in REDUCTIONS or len(node.outs) != 1 or len(node.ins) != 1:
             return False
         if not native(source.dtype) or source.size == 0 or out.size == 0:
+            return False
+        if not is_real(source.dtype) and op not in ("add", "mul"):
             return False
         axes = (
             tuple(sorted(a % len(source.shape) for a in node.params["axes"]))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from numjet.base.record import record
 from numjet.core.memo import Memo, remembered
 from numjet.cpu.graph.nodes import Node, Val
@@ -201,3 +203,8 @@ def same_places(found: Any, wanted: AxisMap, shape: tuple[int, ...]) -> bool:
     if found == wanted:
         return True
     return all(n == 1 or f == w for f, w, n in zip(found, wanted, shape, strict=True))
+
+
+def is_real(dtype: np.dtype) -> bool:
+    """Whether the loop IR computes with values of this dtype as single numbers."""
+    return dtype.kind in "fiub" or dtype.name in ("bfloat16",)
