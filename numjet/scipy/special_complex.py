@@ -1,5 +1,4 @@
-"""The gamma function of complex numbers for numjet.scipy.special, and `in_doubles`, by which
-functions there compute in double precision whatever `enable_x64` says.
+"""The gamma function of complex numbers, for numjet.scipy.special.
 
 Lanczos' sum on the right half-plane, the reflection formula on the left one. Values are computed in
 double precision, whatever the dtype: the sum's terms cancel. Coefficients: Godfrey, "A note on the
@@ -8,18 +7,16 @@ computation of the convergent Lanczos complex Gamma approximation" (2001), relat
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from numjet import lax
-from numjet.api.jit import jit
-from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
 from numjet.numpy.logic import where
+from numjet.scipy.precision import in_doubles
 
 _G = 607 / 128
 _LANCZOS = (
@@ -39,17 +36,6 @@ _LANCZOS = (
     -0.26190838401581408670e-4,
     0.36899182659531622704e-5,
 )
-
-
-def in_doubles(function: Any) -> Any:
-    """`function` jitted, with 64 bits on while it is traced or evaluated."""
-
-    @functools.wraps(function)
-    def called(*args: Any) -> Any:
-        with config.enable_x64(True):
-            return function(*args)
-
-    return jit(called)
 
 
 def _number(like: Any, value: complex) -> Any:

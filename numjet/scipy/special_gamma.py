@@ -20,7 +20,8 @@ from numjet.ops import special_tables as tables
 from numjet.ops.special import lgamma
 from numjet.ops.special_series import chebyshev, polynomial
 from numjet.ops.transcendental import exp
-from numjet.scipy.special_complex import complex_gamma, in_doubles
+from numjet.scipy.precision import in_doubles
+from numjet.scipy.special_complex import complex_gamma
 
 # From here on Stirling's series, with the terms below, has the last digit of double precision.
 STIRLING_FROM = 10.0
