@@ -59,6 +59,9 @@ def test_custom_vmap_refuses_wrong_rules():
     f.def_vmap(lambda n, b, x: x)
     with pytest.raises(TypeError, match="pair"):
         nj.vmap(f)(jnp.ones(3))
+    f.def_vmap(lambda n, b, x: (x, True, None))
+    with pytest.raises(TypeError, match="pair"):
+        nj.vmap(f)(jnp.ones(2))
     f.def_vmap(lambda n, b, x: (x[0], True))
     with pytest.raises(ValueError, match=r"expected an output of shape \(2,\)"):
         nj.vmap(f)(jnp.ones(2))

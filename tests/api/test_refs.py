@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 from both import both
@@ -288,3 +290,9 @@ def test_weak_types_of_what_is_written():
     number[...] = jnp.float32(3)
     assert number[...].weak_type
     assert not nj.jit(lambda: (number.set(2.0), number[...]))()[1].weak_type
+
+
+def test_an_empty_reference_is_like_something_with_shape_and_dtype() -> None:
+    for like in (types.SimpleNamespace(shape=(2,)), types.SimpleNamespace(dtype=np.float32), 3.0):
+        with pytest.raises(TypeError, match="expected something with shape and dtype"):
+            nj.empty_ref(like)
