@@ -20,7 +20,7 @@ from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
 from numjet.cpu.emit import values as ev
-from numjet.cpu.emit.tile import Tile
+from numjet.cpu.emit.transposed_blocks import Tile
 from numjet.cpu.link import link
 from numjet.cpu.loops.index import (
     Atom,

@@ -3,9 +3,9 @@
 A vector loop runs in steps of `lanes × unroll`; its last round begins early enough to end with the
 loop and stores under a mask, or where that cannot be, loads under one too. Outer locals that it
 updates become `unroll` vectors of partial results, combined afterwards in a fixed order. A tile
-loop inside one moves what is contiguous along it in blocks (`emit.tile`). `emit` derives from
-`VectorWriter` and adds kernels. What would break it: a loop marked "vector" whose iterations
-depend on each other other than through Update.
+loop inside one moves what is contiguous along it in blocks (`emit.transposed_blocks`). `emit`
+derives from `VectorWriter` and adds kernels. What would break it: a loop marked "vector" whose
+iterations depend on each other other than through Update.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numjet.cpu.builder.builder import TYPES, Value, vector
 from numjet.cpu.emit import values as ev
 from numjet.cpu.emit.exprs import fits32
 from numjet.cpu.emit.statements import StatementWriter, beats
-from numjet.cpu.emit.tile import Tile, deinterleave, interleave, transpose
+from numjet.cpu.emit.transposed_blocks import Tile, deinterleave, interleave, transpose
 from numjet.cpu.link import link
 from numjet.cpu.loops.cost import cost, default_lanes, reductions
 from numjet.cpu.loops.index import Index, stride

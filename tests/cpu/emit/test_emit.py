@@ -11,7 +11,7 @@ from loop_harness import run, text
 
 import numjet as nj
 from numjet.cpu.builder.builder import Builder, Module
-from numjet.cpu.emit.tile import Tile
+from numjet.cpu.emit.transposed_blocks import Tile
 from numjet.cpu.link import link
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar

@@ -1,4 +1,4 @@
-"""Tiles: blocks of memory whose rows are lanes, transposed in registers.
+"""Blocks of memory whose rows are lanes, transposed in registers.
 
 In a vector loop, an access contiguous along an inner loop and strided over the lanes would be
 a gather or a scatter. A loop of kind "tile" moves a block of lanes × extent at once instead: one
