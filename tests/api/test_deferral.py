@@ -557,3 +557,12 @@ def test_functions_of_rows_are_written_down_as_their_operations_from_the_third_c
     for ddof in (0, 2):  # another argument
         wanted = np.var(np.asarray(x), -1, ddof=ddof)
         np.testing.assert_allclose(jnp.var(x, -1, ddof=ddof), wanted, rtol=1e-5)
+
+
+def test_an_array_that_is_deleted_while_it_is_made_says_so(monkeypatch):
+    y = jnp.sin(large()) * 2
+    tape = type(y._pending.record)
+    finish = tape.finish
+    monkeypatch.setattr(tape, "finish", lambda self, why: (finish(self, why), y.delete()))
+    with pytest.raises(RuntimeError, match="deleted"):
+        y._value  # noqa: B018
