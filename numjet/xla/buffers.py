@@ -268,12 +268,12 @@ class DeviceBuffer(Held):
 
     def wait(self) -> None:
         """Wait until it is computed; raises what went wrong."""
-        for handle in self.handles:
-            try:
-                made = self.client.plugin.call("Buffer_ReadyEvent", buffer=handle)
-                self.client.plugin.wait(made.event)
-            except XlaError as error:
-                raise self._explained(error) from None
+        wait_for = self.client.wait_for
+        try:
+            for handle in self.handles:
+                wait_for(handle)
+        except XlaError as error:
+            raise self._explained(error) from None
 
     def done(self) -> bool:
         """Whether it is computed."""

@@ -142,6 +142,7 @@ class Client:
         self._lent: dict[int, tuple[int, np.ndarray]] = {}
         self.ending: list[tuple[int, np.ndarray]] = []
         self.handle_of = handles(self._destroyer())  # of buffers
+        self.wait_for = self._waiter()
 
     def devices(self) -> list[XlaDevice]:
         """All devices."""
@@ -183,6 +184,33 @@ class Client:
                 self.let_go()
 
         return destroy_buffer
+
+    def _waiter(self) -> Callable[[int], None]:
+        """What waits until a buffer is computed, and raises what went wrong: many results of a step
+        are waited for one after the other, so the argument structs are there already."""
+        names = "Buffer_ReadyEvent", "Event_Await", "Event_Destroy"
+        kinds = [pjrt.arguments(name) for name in names]
+        find, wait, destroy = [self.plugin.function(name) for name in names]
+        check = self.plugin.check
+        free: list[tuple] = []  # argument structs that nobody uses now
+
+        def wait_for(handle: int) -> None:
+            try:
+                frame = free.pop()
+            except IndexError:
+                made = [kind(struct_size=ctypes.sizeof(kind)) for kind in kinds]
+                frame = (*made, *[byref(x) for x in made])
+            ready, awaited, destroyed, ready_at, awaited_at, destroyed_at = frame
+            ready.buffer = handle
+            check(find(ready_at))
+            awaited.event = destroyed.event = ready.event
+            try:
+                check(wait(awaited_at))
+            finally:
+                check(destroy(destroyed_at))
+            free.append(frame)
+
+        return wait_for
 
     def destroy(self, name: str, handle: int) -> None:
         """Let a program or its description go, while this process may call the plugin."""
