@@ -152,15 +152,17 @@ class Elements(Writer):
     def shr_logical(self, x: Any, y: Any) -> Value:
         return self._binary("shift_right_logical", x, y)
 
-    def compare(self, direction: str, x: Any, y: Any) -> Value:
-        """A comparison: EQ, NE, LT, LE, GT or GE."""
+    def compare(self, direction: str, x: Any, y: Any, kind: str = "") -> Value:
+        """A comparison: EQ, NE, LT, LE, GT or GE. kind: StableHLO's name of what is compared, ""
+        for that of the dtype."""
         x, y = self._alike(x, y)
-        kind = {"f": "FLOAT", "c": "FLOAT", "V": "FLOAT", "i": "SIGNED"}.get(
-            x.dtype.kind, "UNSIGNED")
-        if x.dtype.name.startswith("int"):
-            kind = "SIGNED"
-        elif x.dtype.name.startswith("uint"):
-            kind = "UNSIGNED"
+        if not kind:
+            kind = {"f": "FLOAT", "c": "FLOAT", "V": "FLOAT", "i": "SIGNED"}.get(
+                x.dtype.kind, "UNSIGNED")
+            if x.dtype.name.startswith("int"):
+                kind = "SIGNED"
+            elif x.dtype.name.startswith("uint"):
+                kind = "UNSIGNED"
         return self.op(
             "compare", [x, y], x.shape, BOOL,
             f"comparison_direction = #stablehlo<comparison_direction {direction}>, "

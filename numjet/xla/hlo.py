@@ -9,6 +9,7 @@ of linear algebra is in `linalg`; a record's `hlo` comes before all these.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.base import config
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
 from numjet.core.primitive import Primitive
 from numjet.ops.stored_keys import Storage, uses_words
@@ -26,11 +27,24 @@ from numjet.xla.buffers import HOST_PLATFORMS
 from numjet.xla.host_calls import TARGET, HostCall
 from numjet.xla.layouts import Layout, Meshes, everywhere, layout_of
 from numjet.xla.pull import PullEmitter
-from numjet.xla.writer import Value, spec
+from numjet.xla.writer import Value, numbers, spec
 
 INDEX = np.dtype(np.int32)
+# On GPUs a round of a short loop takes as long as its kernels take to be started: so many rounds of
+# so many operations together are written as one, which XLA makes few kernels of.
+_ROUNDS, _OPERATIONS = 16, 128
 HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback"))
 TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
+
+
+class _Scan(NamedTuple):
+    """A loop over rows: its body, what each round is given, how much of it is carried."""
+
+    jaxpr: ClosedJaxpr
+    consts: list[Value]
+    xs: list[Value]
+    num_carry: int
+    reverse: bool
 
 
 class Emitter(PullEmitter):
@@ -39,9 +53,11 @@ class Emitter(PullEmitter):
     def __init__(self, devices: tuple = ()) -> None:
         super().__init__()
         self.devices, self.meshes = devices, Meshes()
+        client = getattr(devices[0], "client", None) if devices else None
+        platform = getattr(client, "platform", None)
         # Of one device: collectives of several take no comparisons.
-        client = getattr(devices[0], "client", None) if len(devices) == 1 else None
-        self.for_cpu = getattr(client, "platform", None) in HOST_PLATFORMS
+        self.for_cpu = platform in HOST_PLATFORMS and len(devices) == 1
+        self.for_gpu = platform == "cuda"
         self.functions: list[str] = []
         self.calls: list[HostCall] = []
         self._named: dict[int, tuple[str, Any]] = {}
@@ -274,41 +290,95 @@ class Emitter(PullEmitter):
         ys = [self.broadcast(self.const(0, d), s) for s, d in specs[num_carry:]]
         if not length:
             return [*carry, *ys]
-        fixed = [*consts, *xs]
+        scan = _Scan(jaxpr, consts, xs, num_carry, reverse)
         turn = self._turns(jaxpr)
+        together = 1 if turn or not self.for_gpu else _together(jaxpr, length)
+        state, done = [*carry, *ys, *turn], 0
+        if together < length:
+            state = self._rounds(scan, state, length, together)
+            done = length - length % together
+        if done < length:
+            at = self.const(0 if reverse else done, INDEX)
+            state = self._block(scan, state, at, length - done)
+        return self._after(turn, state)
+
+    def _rounds(self, scan: _Scan, state: list[Value], length: int, together: int) -> list[Value]:
+        """The loop of a scan, `together` rounds at once, as often as they go into its length: its
+        state (what is carried, results row by row, the turn of host calls) after that."""
+        fixed, first = [*scan.consts, *scan.xs], len(scan.consts)
 
         def test(i: Value, *_: Value) -> list[Value]:
-            return [self.lt(i, length)]
+            return [self.lt(i, length // together)]
 
         def body(i: Value, *values: Value) -> list[Value]:
-            known, state = list(values[: len(fixed)]), list(values[len(fixed) :])
-            mine = [state.pop()] if turn else []
-            at = self.sub(length - 1, i) if reverse else i
-            rows = [self._row(x, at) for x in known[num_consts:]]
-            given = [*known[:num_consts], *state[:num_carry], *rows]
-            made = self._with_turn(mine, lambda: self.closed(jaxpr, given))
-            after = [made.pop()] if turn else []
-            stacked = [self._with_row(y, row, at)
-                       for y, row in zip(state[num_carry:], made[num_carry:], strict=True)]
-            return [self.add(i, 1), *known, *made[:num_carry], *stacked, *after]
+            known, now = list(values[: len(fixed)]), list(values[len(fixed) :])
+            at = i if together == 1 else self.mul(i, together)
+            if scan.reverse:
+                at = self.sub(length - together, at)
+            inner = scan._replace(consts=known[:first], xs=known[first:])
+            return [self.add(i, 1), *known, *self._block(inner, now, at, together)]
 
-        results = self._while([self.const(0, INDEX), *fixed, *carry, *ys, *turn], test, body)
-        return self._after(turn, results)[1 + len(fixed) :]
+        return self._while([self.const(0, INDEX), *fixed, *state], test, body)[1 + len(fixed) :]
 
-    def _row(self, x: Value, at: Value) -> Value:
-        """x[at]"""
-        sizes = (1, *x.shape[1:])
+    def _block(self, scan: _Scan, state: list[Value], at: Value, count: int) -> list[Value]:
+        """The state of a scan after the rounds of rows `at` to `at + count`."""
+        results, first = len(scan.jaxpr.out_avals), scan.num_carry
+        carry, ys, turn = state[:first], state[first:results], state[results:]
+        blocks, rows = [self._rows(x, at, count) for x in scan.xs], []
+        for k in reversed(range(count)) if scan.reverse else range(count):
+            given = [*scan.consts, *carry, *[self._at(block, k) for block in blocks]]
+            made = self._with_turn(turn, functools.partial(self.closed, scan.jaxpr, given))
+            turn = [made.pop()] if turn else []
+            carry = made[:first]
+            rows.append(made[first:])
+        if scan.reverse:
+            rows.reverse()
+        stacked = [self._with_rows(y, [row[i] for row in rows], at) for i, y in enumerate(ys)]
+        return [*carry, *stacked, *turn]
+
+    def _rows(self, x: Value, at: Value, count: int) -> Value:
+        """x[at : at + count]"""
+        if count == x.shape[0]:
+            return x
+        sizes = (count, *x.shape[1:])
         starts = [at, *[self.const(0, INDEX)] * (len(x.shape) - 1)]
-        shape = ", ".join(map(str, sizes))
-        made = self.op("dynamic_slice", [x, *starts], sizes, x.dtype,
-                       f"slice_sizes = array<i64: {shape}>")
-        return self.reshaped(made, x.shape[1:])
+        return self.op("dynamic_slice", [x, *starts], sizes, x.dtype,
+                       f"slice_sizes = {numbers(sizes)}")
 
-    def _with_row(self, x: Value, row: Value, at: Value) -> Value:
-        """`x` with x[at] = row"""
+    def _at(self, x: Value, k: int) -> Value:
+        """x[k]"""
+        if x.shape[0] > 1:
+            x = self.part(x, [k, *[0] * (len(x.shape) - 1)], [k + 1, *x.shape[1:]])
+        return self.reshaped(x, x.shape[1:])
+
+    def _with_rows(self, x: Value, rows: list[Value], at: Value) -> Value:
+        """`x` with x[at : at + len(rows)] = rows"""
         starts = [at, *[self.const(0, INDEX)] * (len(x.shape) - 1)]
-        update = self.reshaped(row, (1, *row.shape))
+        pieces = [self.reshaped(row, (1, *row.shape)) for row in rows]
+        shape = (len(rows), *x.shape[1:])
+        update = pieces[0] if len(pieces) == 1 else self.op(
+            "concatenate", pieces, shape, x.dtype, "dimension = 0 : i64")
         return self.op("dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)
+
+
+def _together(jaxpr: ClosedJaxpr, length: int) -> int:
+    """How many rounds of a loop are written as one: none in which there are loops."""
+    operations = _operations(jaxpr.jaxpr)
+    most = min(_ROUNDS, _OPERATIONS // max(operations, 1), length)
+    if most < 2:
+        return 1
+    return next((n for n in range(most, most // 2, -1) if length % n == 0), most)
+
+
+def _operations(jaxpr: Jaxpr) -> int:
+    """The operations of a round; more than are written together where there are loops in it."""
+    count = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in ("while", "scan"):
+            return _OPERATIONS + 1
+        inner = [_operations(j) for j in subjaxprs(eqn.params)]
+        count += sum(inner) or 1
+    return count
 
 
 def unsupported(p: Primitive) -> str | None:

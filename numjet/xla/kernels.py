@@ -22,8 +22,18 @@ def _precision(precision: Any) -> str:
     return f"precision_config = [{', '.join(f'#stablehlo<precision {n}>' for n in names)}]"
 
 
+# From so many elements along the axis on, XLA's GPU compiler sorts floats by digits, if they are
+# compared in the way that it looks for; below, the quickest comparison is best. Several arrays are
+# sorted by digits from so many elements in all on.
+_BY_DIGITS, _LONG = 1 << 12, 1 << 15
+_FLOATS = frozenset(("float16", "bfloat16", "float32", "float64"))
+_DIGITS = _FLOATS.union(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+
+
 class Kernels(Arrays):
     """What is more than elements and windows."""
+
+    for_gpu = False
 
     def dot_general(self, out: Any, lhs: Value, rhs: Value, *, dimension_numbers: Any,
                     precision: Any, preferred_element_type: Any, **_: Any) -> Value:  # fmt: skip
@@ -86,8 +96,54 @@ class Kernels(Arrays):
         """Whether neither comes before the other."""
         return self.not_(self.or_(self._before(a, b), self._before(b, a)))
 
+    def _canonical(self, x: Value) -> Value:
+        """Floats of which those that sort alike are the same: zeros and NaN without their signs."""
+        zero = self.broadcast(self.const(0, x.dtype), x.shape)
+        nan = self.broadcast(self.const(float("nan"), x.dtype), x.shape)
+        return self.select(self.ne(x, x), nan, self.select(self.eq(x, zero), zero, x))
+
+    def _ranked(self, x: Value) -> Value:
+        """Integers that sort as `x` does."""
+        if x.dtype.kind not in "fV":
+            return x
+        bits = np.dtype(f"u{x.dtype.itemsize}")
+        top = 1 << (8 * bits.itemsize - 1)
+        word = self.bitcast(self._canonical(x), bits)
+        return self.select(self.ge(word, top), self.not_(word), self.xor(word, top))
+
+    def _by_digits(self, xs: Sequence[Value], down: bool) -> list[Value]:
+        """Arrays sorted by the first, which is long: its digits and the places are sorted, and the
+        places tell what comes where."""
+        (n,) = {int(np.prod(x.shape)) for x in xs}
+        flat = [self.reshaped(x, (n,)) for x in xs]
+        pair = [self._ranked(flat[0]), self.counting((n,), 0, np.int32)]
+        region = self.region(
+            [((), x.dtype) for x in pair for _ in range(2)],
+            lambda a, b, *_: [self.compare("GT" if down else "LT", a, b)])
+        _, places = self.ops("sort", pair, [(x.shape, x.dtype) for x in pair],
+                             "dimension = 0 : i64, is_stable = true", [region])
+        places = self.reshaped(places, (n, 1))
+        return [
+            self.reshaped(self.op(
+                "gather", [y, places], (n,), y.dtype,
+                "dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], "
+                "start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, "
+                "slice_sizes = array<i64: 1>"), x.shape)
+            for x, y in zip(xs, flat, strict=True)
+        ]  # fmt: skip
+
     def _sorted(self, xs: Sequence[Value], axis: int, keys: int, down: bool) -> list[Value]:
+        kind, length = xs[0].dtype.name, xs[0].shape[axis]
+        if self.for_gpu and keys == 1 and kind in _DIGITS and len(xs) > 1 and (
+            length == np.prod(xs[0].shape) and _LONG <= length < 1 << 31
+        ):
+            return self._by_digits(xs, down)
+        canonical = self.for_gpu and len(xs) == 1 and length > _BY_DIGITS and kind in _FLOATS
+
         def before(*pairs: Value) -> list[Value]:
+            if canonical:
+                a, b = [self._canonical(x) for x in pairs]
+                return [self.compare("GT" if down else "LT", a, b, "TOTALORDER")]
             found = None
             for k in range(keys - 1, -1, -1):
                 a, b = pairs[2 * k], pairs[2 * k + 1]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
+from numjet.base import config
 from numjet.ops.stored_keys import viewed
 from numjet.xla import client, hlo, host_calls, plugins
 
@@ -25,10 +26,19 @@ def device() -> Any:
     return nj.devices(PLATFORM)[0]
 
 
-def run(fun: Callable, args: Sequence[Any]) -> list[np.ndarray]:
-    """The results of a function on the plugin, as NumPy arrays, all inputs given as buffers."""
-    closed = hlo.stored(nj.make_jaxpr(fun)(*args))
-    module = hlo.module(closed)
+class GpuLike:
+    """A device that programs are written for as for a GPU, to run them on the plugin's."""
+
+    class client:
+        platform = "cuda"
+
+
+def run(fun: Callable, args: Sequence[Any], written_for: Any = None) -> list[np.ndarray]:
+    """The results of a function on the plugin, as NumPy arrays, all inputs given as buffers; as if
+    products there were as exact as on the CPU."""
+    with config.default_matmul_precision("highest"):
+        closed = hlo.stored(nj.make_jaxpr(fun)(*args))
+    module = hlo.module(closed, devices=(written_for or device(),))
     assert not module.calls or host_calls.register(device().client)
     program = device().client.compile(module.text, client.options_for((device(),)), (device(),))
     memory = [np.asarray(getattr(x, "_value", x)) for x in [*closed.consts, *nj.tree.leaves(args)]]
