@@ -4,7 +4,8 @@ A program's call of the host is a custom call of one handler, registered with th
 extension, which the CPU's has); the number it carries says which function is meant. The handler
 runs in a thread of the plugin, the function in the thread that called the program, which waits:
 `running` executes the program in a thread of its own and answers meanwhile. For `xla.hlo` and
-`xla.backend`. Sources: the public headers pjrt_c_api_ffi_extension.h and ffi/api/c_api.h.
+`xla.backend`. What would break it: operands that do not lie row by row, which `xla.hlo` rules out.
+Sources: the public headers pjrt_c_api_ffi_extension.h and ffi/api/c_api.h.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ TARGET = "numjet_host_call"
 _FFI = 5  # the extension's number
 _METADATA = 1  # of an extension of a call frame: the handler is asked what it is
 _INTERNAL = 13  # an error code
+# Elements that have less than a byte: XLA packs them, so they are carried as something wider.
+_WIDER = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8,
+          "float4_e2m1fn": np.float32}
 
 
 class _Registration(ctypes.Structure):
@@ -110,18 +114,24 @@ class HostCall:
 
     def compute(self, operands: Sequence[int], results: Sequence[int]) -> None:
         """Call the function on arrays at these addresses and write its results."""
-        ins = [ArrayImpl(_memory(p, a).copy(), a)
+        ins = [ArrayImpl(_memory(p, a).astype(physical(a.dtype)), a)
                for p, a in zip(operands, self.in_avals, strict=False)]
         # What it computes with numjet runs on the CPU: the device waits for it.
         with config.default_device("cpu"):
             outs = self.primitive.evaluate(*ins, **self.params)  # type: ignore[misc]
         for place, aval, out in zip(results, self.out_avals, outs, strict=False):
-            np.copyto(_memory(place, aval), out._value)
+            np.copyto(_memory(place, aval), out._value, casting="unsafe")
+
+
+def carried(aval: Any) -> np.dtype:
+    """The dtype that a program hands an array to Python in."""
+    dtype = np.dtype(physical(aval.dtype))
+    return np.dtype(_WIDER.get(dtype.name, dtype))
 
 
 def _memory(address: int, aval: Any) -> np.ndarray:
     """The array of an aval that lies at an address."""
-    dtype = np.dtype(physical(aval.dtype))
+    dtype = carried(aval)
     size = int(np.prod(aval.shape, dtype=np.int64)) * dtype.itemsize
     if not size:
         return np.empty(aval.shape, dtype)
