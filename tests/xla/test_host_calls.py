@@ -1,23 +1,104 @@
-"""Python functions called by programs on XLA's CPU plugin: values, order, errors, threads."""
+"""Python functions called by programs on a plugin: values, order, errors, threads.
+
+On the CPU plugin everything runs a second time as on a CUDA device, with a driver of our own.
+"""
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 
 import ml_dtypes
 import numpy as np
 import pytest
-from xla.plugin import device, needs_plugin
+from xla.plugin import PLATFORM, device, needs_plugin
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
-from numjet.base.errors import JaxRuntimeError
+from numjet.base.errors import JaxRuntimeError, XlaError
 from numjet.experimental import io_callback
-from numjet.xla import hlo
+from numjet.xla import cuda, hlo, host_calls
 
 pytestmark = needs_plugin
 TRIPLE = nj.ShapeDtypeStruct((3,), np.float32)
+
+
+class Driver:
+    """CUDA's driver where memory of the device is the host's. Copies are made when somebody waits
+    for their stream: what is not waited for is not there."""
+
+    STREAM, CONTEXT = 77, 99
+
+    def __init__(self):
+        self.begun, self.contexts, self.fails = [], [], {}
+        self.copies = self.held = self.settled = 0
+        self.kept = {}
+
+    def function(self, name):
+        def called(*args):
+            return self.fails[name] if name in self.fails else getattr(self, name)(*args) or 0
+
+        return self.kept.setdefault(name, cuda.prototype(name)(called))
+
+    def cuDevicePrimaryCtxRetain(self, context, number):  # noqa: N802
+        assert number == 3
+        context[0] = self.CONTEXT
+        self.held += 1
+
+    def cuDevicePrimaryCtxRelease_v2(self, number):  # noqa: N802
+        self.held -= 1
+
+    def cuCtxSynchronize(self):  # noqa: N802
+        assert self.contexts == [self.CONTEXT]
+        self.settled += 1
+
+    def cuStreamGetCtx(self, stream, context):  # noqa: N802
+        assert stream == self.STREAM
+        context[0] = self.CONTEXT
+
+    def cuCtxPushCurrent_v2(self, context):  # noqa: N802
+        self.contexts.append(context)
+
+    def cuCtxPopCurrent_v2(self, context):  # noqa: N802
+        context[0] = self.contexts.pop()
+
+    def _copy(self, to, of, size, stream):
+        assert stream == self.STREAM and self.contexts == [self.CONTEXT]
+        self.begun.append((to, of, size))
+
+    cuMemcpyDtoHAsync_v2 = cuMemcpyHtoDAsync_v2 = _copy  # noqa: N815
+
+    def cuStreamSynchronize(self, stream):  # noqa: N802
+        assert stream == self.STREAM and self.contexts == [self.CONTEXT]
+        for copy in self.begun:
+            ctypes.memmove(*copy)
+        self.copies += len(self.begun)
+        self.begun.clear()
+
+    def cuGetErrorString(self, status, words):  # noqa: N802
+        words[0] = b"out of %d" % status
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """Programs of the CPU plugin call Python as programs of CUDA's do."""
+    made = Driver()
+    monkeypatch.setattr(cuda, "function", made.function)
+    monkeypatch.setattr(host_calls, "_stream", lambda frame: made.STREAM)
+    monkeypatch.setattr(host_calls, "_in_place", host_calls._copied)
+    yield made
+    assert not made.begun and not made.contexts and not made.held
+
+
+LOAD = cuda.function.__wrapped__  # without what is remembered
+on_cpu = pytest.mark.skipif(PLATFORM != "xla_cpu", reason="the driver is CUDA's own")
+
+
+@pytest.fixture(autouse=True, params=["itself", pytest.param("as CUDA", marks=on_cpu)])
+def way(request):
+    if request.param == "as CUDA":
+        request.getfixturevalue("driver")
 
 
 def three():
@@ -149,3 +230,54 @@ def test_programs_name_the_order_of_elements():
     )(np.ones((2, 3), np.float32))).text
     assert ("operand_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<> : tensor<0xindex>], "
             "result_layouts = [dense<> : tensor<0xindex>, dense<> : tensor<0xindex>]") in text
+
+
+@on_cpu
+def test_operands_and_results_are_copied_on_the_stream(driver):
+    out = nj.jit(lambda x: io_callback(lambda x, n: x * n, TRIPLE, x, 2, ordered=True))(three())
+    np.testing.assert_array_equal(out, [0, 2, 4])
+    assert driver.copies == 3  # what keeps the order is nobody's value
+
+
+@on_cpu
+@pytest.mark.parametrize("name", ["cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuMemcpyDtoHAsync_v2",
+                                  "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2"])
+def test_errors_of_the_driver_surface(driver, name):
+    driver.fails[name] = 700
+    f = nj.jit(lambda x: nj.pure_callback(lambda x: x + 1, TRIPLE, x))
+    with pytest.raises(XlaError, match=f"{name}: CUDA's driver returned 700: out of 700"):
+        f(three())
+    driver.begun.clear()
+    driver.fails.clear()
+    np.testing.assert_array_equal(f(three()), [1, 2, 3])
+
+
+@on_cpu
+def test_waiting_for_a_device_gives_its_context_back(driver):
+    cuda.settle(3)
+    assert driver.settled == 1
+    driver.fails["cuCtxSynchronize"] = 719
+    with pytest.raises(XlaError, match="cuCtxSynchronize: CUDA's driver returned 719"):
+        cuda.settle(3)
+
+
+def test_a_machine_without_a_driver_says_so(monkeypatch):
+    monkeypatch.setattr(cuda, "_LIBRARY", "libnothing.so.0")
+    with pytest.raises(XlaError, match="libnothing.so.0"):
+        LOAD("cuCtxSynchronize")
+
+
+@on_cpu
+def test_a_plugin_without_streams_says_so(monkeypatch):
+    """It is asked through the table of XLA's functions, as CUDA's is, and refuses in its words."""
+    monkeypatch.undo()
+    monkeypatch.setattr(host_calls, "_in_place", host_calls._copied)
+    with pytest.raises(XlaError, match="not available"):
+        nj.jit(lambda x: nj.pure_callback(np.sin, TRIPLE, x))(three())
+
+
+def test_platforms_whose_memory_is_out_of_reach_take_no_handler():
+    class Other:
+        plugin, platform = device().client.plugin, "tpu"
+
+    assert not host_calls.register(Other())
