@@ -131,7 +131,8 @@ xla-compile: $(VENV)/.installed-test .venvs/plugins/.installed
 
 gpu: $(VENV)/.installed-demo
 	$(RUN) -m pip install $(PIP_FLAGS) -e '.[test,cuda13]'
-	NUMJET_TEST_PLATFORM=cuda $(RUN) -m pytest -q tests/xla/test_laws.py tests/xla/test_linalg.py
+	NUMJET_TEST_PLATFORM=cuda $(RUN) -m pytest -q tests/xla/test_laws.py tests/xla/test_linalg.py \
+		tests/xla/test_host_calls.py
 	$(if $(ACCEPTANCE),NUMJET_PLATFORMS=cuda $(RUN) $(ACCEPTANCE) numjet)
 	NUMJET_PLATFORMS=cuda $(RUN) examples/digits.py
 	$(RUN) benchmarks/gpu.py cuda $(if $(JAX),--jax $(JAX))

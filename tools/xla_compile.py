@@ -26,7 +26,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.base.errors import XlaError
 from numjet.core.primitive import REGISTRY
-from numjet.xla import hlo, layouts, pjrt, plugins
+from numjet.xla import hlo, host_calls, layouts, pjrt, plugins
 from numjet.xla.options import compile_options
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -73,7 +73,8 @@ class Compiler:
         for name, value in entry.environment.items():
             os.environ.setdefault(name, value)
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        self.plugin = pjrt.Plugin(path)
+        self.plugin, self.platform = pjrt.Plugin(path), target.platform
+        self.calls_python = host_calls.register(self)  # what compiles calls asks for a handler
         options, self._alive = pjrt.named_values(target.options)
         made = self.plugin.call(
             "TopologyDescription_Create", name=target.topology.encode(),
@@ -173,7 +174,7 @@ def programs() -> Iterator[tuple[str, str, int, Callable[[], str]]]:
     """(kind, name, devices, how its module is made)."""
     for name, fun, args in operations():
         reason = None if REGISTRY[name].collective else hlo.unsupported(REGISTRY[name])
-        if reason is None and name not in hlo.HOST_CALLS:  # these need a process to call
+        if reason is None:
             yield "operations", name, 1, lambda f=fun, a=args: hlo.module_text(
                 nj.make_jaxpr(f)(*a))
     loss, args = transformer()
@@ -218,7 +219,7 @@ def main() -> int:
         compiler = Compiler(TARGETS[name])
         counts: dict[str, list] = {}
         for kind, what, devices, text in programs():
-            if given.only not in what:
+            if given.only not in what or what in hlo.HOST_CALLS and not compiler.calls_python:
                 continue
             row = counts.setdefault(kind, [0, 0, 0.0, 0])
             row[0] += 1

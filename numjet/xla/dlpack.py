@@ -20,6 +20,7 @@ import numpy as np
 from numjet.base.errors import XlaError
 from numjet.core.avals import ShapedArray
 from numjet.core.remote import RemoteArray
+from numjet.xla import cuda
 from numjet.xla.buffers import NUMBERS, DeviceBuffer
 
 CPU, CUDA, CUDA_MANAGED = 1, 2, 13
@@ -152,8 +153,8 @@ def taken(external: Any, device: Any, kind: int) -> RemoteArray:
         given = external.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:  # of before version 1.0
         given = external.__dlpack__(**stream)
-    if kind != CPU:
-        _settle(device)
+    if kind != CPU:  # the plugin's own streams wait for no other
+        cuda.settle(device.local_hardware_id)
     capsule = id(given)
     name = next((name for name in _KINDS if _is_named(capsule, name)), None)
     if name is None:
@@ -211,20 +212,3 @@ def _dtype(tensor: _Tensor) -> np.dtype:
             f"from_dlpack: elements of DLPack's type {tensor.code} with {tensor.bits} bits have no "
             "dtype here."
         ) from None
-
-
-def _settle(device: Any) -> None:
-    """Wait for everything that was begun on a CUDA device: the plugin's own streams wait for no
-    other."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    number, context = device.local_hardware_id, c_void_p()
-    steps = [
-        ("cuDevicePrimaryCtxRetain", (ctypes.byref(context), number)),
-        ("cuCtxPushCurrent_v2", (context,)), ("cuCtxSynchronize", ()),
-        ("cuCtxPopCurrent_v2", (ctypes.byref(c_void_p()),)),
-        ("cuDevicePrimaryCtxRelease_v2", (number,)),
-    ]  # fmt: skip
-    for name, args in steps:
-        status = getattr(driver, name)(*args)
-        if status:
-            raise XlaError(f"{name}: CUDA's driver returned {status}.")

@@ -24,10 +24,10 @@ from numjet.ops.stored_keys import Storage, uses_words
 from numjet.transforms.stage import stage_closed
 from numjet.xla import linalg
 from numjet.xla.buffers import HOST_PLATFORMS
-from numjet.xla.host_calls import TARGET, HostCall
+from numjet.xla.host_calls import TARGET, HostCall, carried
 from numjet.xla.layouts import Layout, Meshes, everywhere, layout_of
 from numjet.xla.pull import PullEmitter
-from numjet.xla.writer import Value, numbers, spec
+from numjet.xla.writer import Value, in_rows, numbers, spec
 
 INDEX = np.dtype(np.int32)
 # On GPUs a round of a short loop takes as long as its kernels take to be started: so many rounds of
@@ -152,7 +152,8 @@ class Emitter(PullEmitter):
                    avals: list) -> list[Value]:  # fmt: skip
         call = HostCall(p, params, avals, outs)
         self.calls.append(call)
-        kinds = [spec(a) for a in outs]
+        ins = [self.cast(x, carried(a)) for x, a in zip(ins, avals, strict=True)]
+        kinds = [(tuple(a.shape), carried(a)) for a in outs]
         ordered = params.get("ordered", False)
         if ordered:
             ins, kinds = [*ins, self._my_turn()], [*kinds, TURN]
@@ -160,11 +161,13 @@ class Emitter(PullEmitter):
         made = self.ops(
             "custom_call", ins, kinds,
             f'api_version = 4 : i32, backend_config = {{id = {call.number} : i64}}, '
-            f'call_target_name = "{TARGET}", has_side_effect = {effect}',
+            f'call_target_name = "{TARGET}", has_side_effect = {effect}, '
+            f'operand_layouts = {in_rows([len(x.shape) for x in ins])}, '
+            f'result_layouts = {in_rows([len(shape) for shape, _ in kinds])}',
         )  # fmt: skip
         if ordered:
             self._turn = made.pop()
-        return made
+        return [self.cast(x, spec(a)[1]) for x, a in zip(made, outs, strict=True)]
 
     def _my_turn(self) -> Value:
         return self.const(0, TURN[1]) if self._turn is None else self._turn

@@ -1,10 +1,12 @@
 """Python functions that a program on a plugin calls: `pure_callback` and its like.
 
 A program's call of the host is a custom call of one handler, registered with the plugin (its FFI
-extension, which the CPU's has); the number it carries says which function is meant. The handler
-runs in a thread of the plugin, the function in the thread that called the program, which waits:
-`running` executes the program in a thread of its own and answers meanwhile. For `xla.hlo` and
-`xla.backend`. Sources: the public headers pjrt_c_api_ffi_extension.h and ffi/api/c_api.h.
+extension, which the CPU's and CUDA's have); the number it carries says which function is meant. The
+handler runs in a thread of the plugin, the function in the thread that called the program, which
+waits: `running` executes the program in a thread of its own and answers meanwhile. On CUDA the
+handler copies operands to the host and results back, on the stream of the program. For `xla.hlo`
+and `xla.backend`. What would break it: operands that do not lie row by row, which `xla.hlo` rules
+out. Sources: the public headers pjrt_c_api_ffi_extension.h and ffi/api/c_api.h.
 """
 
 from __future__ import annotations
@@ -26,11 +28,15 @@ from numjet.base.errors import XlaError
 from numjet.core.array import ArrayImpl
 from numjet.core.dtypes import physical
 from numjet.core.primitive import Primitive
+from numjet.xla import cuda
 
 TARGET = "numjet_host_call"
 _FFI = 5  # the extension's number
 _METADATA = 1  # of an extension of a call frame: the handler is asked what it is
 _INTERNAL = 13  # an error code
+# Elements that have less than a byte: XLA packs them, so they are carried as something wider.
+_WIDER = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8,
+          "float4_e2m1fn": np.float32}
 
 
 class _Registration(ctypes.Structure):
@@ -78,13 +84,29 @@ class _Version(ctypes.Structure):
 
 
 class _Api(ctypes.Structure):
+    """The first functions of XLA's FFI; later versions append others."""
+
     _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("version", _Version),
-                ("internal", c_void_p), ("error_create", c_void_p)]
+                ("internal", c_void_p), ("error_create", c_void_p), ("error_message", c_void_p),
+                ("error_destroy", c_void_p), ("handler_register", c_void_p),
+                ("stream_get", c_void_p)]
 
 
 class _NewError(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("message", c_char_p),
                 ("code", c_int)]
+
+
+class _Error(ctypes.Structure):
+    """For the function that tells an error's message, and without that for the one that frees."""
+
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("error", c_void_p),
+                ("message", c_char_p)]
+
+
+class _Stream(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("context", c_void_p),
+                ("stream", c_void_p)]
 
 
 _HANDLER = ctypes.CFUNCTYPE(c_void_p, c_void_p)
@@ -108,20 +130,26 @@ class HostCall:
         self.number = next(_numbers)
         _known[self.number] = self
 
-    def compute(self, operands: Sequence[int], results: Sequence[int]) -> None:
-        """Call the function on arrays at these addresses and write its results."""
-        ins = [ArrayImpl(_memory(p, a).copy(), a)
-               for p, a in zip(operands, self.in_avals, strict=False)]
+    def compute(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Call the function on arrays, which it may keep, and write its results."""
+        ins = [ArrayImpl(x.astype(physical(a.dtype), copy=False), a)
+               for x, a in zip(operands, self.in_avals, strict=True)]
         # What it computes with numjet runs on the CPU: the device waits for it.
         with config.default_device("cpu"):
             outs = self.primitive.evaluate(*ins, **self.params)  # type: ignore[misc]
-        for place, aval, out in zip(results, self.out_avals, outs, strict=False):
-            np.copyto(_memory(place, aval), out._value)
+        for place, out in zip(results, outs, strict=True):
+            np.copyto(place, out._value, casting="unsafe")
+
+
+def carried(aval: Any) -> np.dtype:
+    """The dtype that a program hands an array to Python in."""
+    dtype = np.dtype(physical(aval.dtype))
+    return np.dtype(_WIDER.get(dtype.name, dtype))
 
 
 def _memory(address: int, aval: Any) -> np.ndarray:
-    """The array of an aval that lies at an address."""
-    dtype = np.dtype(physical(aval.dtype))
+    """The array of an aval that lies at an address of the host."""
+    dtype = carried(aval)
     size = int(np.prod(aval.shape, dtype=np.int64)) * dtype.itemsize
     if not size:
         return np.empty(aval.shape, dtype)
@@ -140,8 +168,51 @@ def _refused(api: _Api, message: str) -> int | None:
     return create(ctypes.addressof(_NewError(ctypes.sizeof(_NewError), None, words, _INTERNAL)))
 
 
-@_HANDLER
-def _handler(address: int) -> int | None:
+def _stream(frame: _Frame) -> int:
+    """The stream of the device that the program runs on."""
+    api = _Api.from_address(frame.api)
+    asked = _Stream(ctypes.sizeof(_Stream), None, frame.context, None)
+    error = _HANDLER(api.stream_get)(ctypes.addressof(asked))
+    if error:
+        told = _Error(ctypes.sizeof(_Error), None, error, None)
+        done = _Error(_Error.message.offset, None, error, None)
+        ctypes.CFUNCTYPE(None, c_void_p)(api.error_message)(ctypes.addressof(told))
+        words = (told.message or b"").decode()
+        ctypes.CFUNCTYPE(None, c_void_p)(api.error_destroy)(ctypes.addressof(done))
+        raise XlaError(words)
+    return asked.stream or 0
+
+
+# An order of calls is kept by an operand and a result more, which come last and have no aval.
+
+
+def _in_place(frame: _Frame, call: HostCall) -> bool:
+    """Have a call computed whose operands and results lie on the host."""
+    operands, results = _addresses(frame.operands), _addresses(frame.results)
+    ins = [_memory(p, a).copy() for p, a in zip(operands, call.in_avals, strict=False)]
+    outs = [_memory(p, a) for p, a in zip(results, call.out_avals, strict=False)]
+    return call.runs[-1].ask(call, ins, outs)
+
+
+def _copied(frame: _Frame, call: HostCall) -> bool:
+    """Have a call computed whose operands and results lie on a CUDA device."""
+    stream = _stream(frame)
+    ins = [np.empty(a.shape, carried(a)) for a in call.in_avals]
+    outs = [np.empty(a.shape, carried(a)) for a in call.out_avals]
+    with cuda.within(stream):
+        for x, address in zip(ins, _addresses(frame.operands), strict=False):
+            cuda.read(x, address, stream)
+        cuda.finish(stream)
+        if not call.runs[-1].ask(call, ins, outs):
+            return False
+        for address, x in zip(_addresses(frame.results), outs, strict=False):
+            cuda.write(address, x, stream)
+        cuda.finish(stream)
+    return True
+
+
+def _answered(address: int, compute: Callable[[_Frame, HostCall], bool]) -> int | None:
+    """What a handler does: of the execution alone, for other stages none is registered."""
     frame = _Frame.from_address(address)
     api = _Api.from_address(frame.api)
     try:
@@ -153,29 +224,41 @@ def _handler(address: int) -> int | None:
                 return None
         (item,) = (c_size_t * 1).from_address(frame.attributes.items)
         number = c_int64.from_address(_Scalar.from_address(item).value).value
-        call = _known[number]
-        run = call.runs[-1]
-        operands, results = _addresses(frame.operands), _addresses(frame.results)
-        if run.ask(call, operands, results):
+        if compute(frame, _known[number]):
             return None
         return _refused(api, "a function that the program calls raised an exception.")
     except Exception as error:  # nothing may be raised into the plugin
         return _refused(api, f"{type(error).__name__}: {error}")
 
 
+@_HANDLER
+def _on_host(address: int) -> int | None:
+    return _answered(address, _in_place)
+
+
+@_HANDLER
+def _on_cuda(address: int) -> int | None:
+    return _answered(address, _copied)
+
+
+# What XLA's FFI calls the platforms of plugins, and the handler there. None is marked as fit for
+# CUDA's graphs: it has to be called every time.
+_PLATFORMS = {"xla_cpu": (b"Host", _on_host), "cuda": (b"CUDA", _on_cuda)}
+
+
 @functools.cache
 def register(client: Any) -> bool:
     """Make the handler known to the client's plugin; whether it takes any."""
     address = client.plugin.extension(_FFI)
-    if client.platform != "xla_cpu" or address is None:
-        return False  # elsewhere operands lie in memory that the host cannot read
+    if client.platform not in _PLATFORMS or address is None:
+        return False  # operands lie in memory that nothing here can read
     if c_size_t.from_address(address).value < 6 * ctypes.sizeof(c_void_p):
         return False
     function = c_size_t.from_address(address + 5 * ctypes.sizeof(c_void_p)).value
-    handler = ctypes.cast(_handler, c_void_p).value
-    name, platform = TARGET.encode(), b"Host"
+    platform, handler = _PLATFORMS[client.platform]
+    name, code = TARGET.encode(), ctypes.cast(handler, c_void_p).value
     made = _Registration(_Registration.traits.offset + ctypes.sizeof(c_int), name, len(name),
-                         handler, platform, len(platform), 0)
+                         code, platform, len(platform), 0)
     client.plugin.check(_HANDLER(function)(ctypes.addressof(made)))
     return True
 
@@ -188,7 +271,7 @@ class _Run:
         self.problem: BaseException | None = None
         self.ended = False
 
-    def ask(self, call: HostCall, operands: list, results: list) -> bool:
+    def ask(self, call: HostCall, operands: list[np.ndarray], results: list[np.ndarray]) -> bool:
         """In a thread of the plugin: have the caller's thread compute; whether it could."""
         answered = threading.Event()
         self.requests.put((call, operands, results, answered))

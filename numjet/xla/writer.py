@@ -68,6 +68,12 @@ def numbers(values: Sequence[int]) -> str:
     return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
 
 
+def in_rows(ranks: Sequence[int]) -> str:
+    """The attribute that arrays of these ranks lie row by row."""
+    orders = [[*reversed(range(rank))] for rank in ranks]
+    return f"[{', '.join([f'dense<{o or str()}> : tensor<{len(o)}xindex>' for o in orders])}]"
+
+
 def dense(value: np.ndarray) -> str:
     """The spelling of a constant: one number for all, or the bytes."""
     flat = value.reshape(-1)
