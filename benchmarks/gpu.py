@@ -1,10 +1,12 @@
 """Programs on an accelerator, beside JAX on the same one: `make gpu`.
 
-    python benchmarks/gpu.py PLATFORM [--jax PYTHON] [--rows NAMES]
+    python benchmarks/gpu.py PLATFORM [--jax PYTHON] [--rows NAMES] [--rounds 5] [--out FILE]
 
 PLATFORM is one of numjet's (cuda, tpu, xla_cpu); PYTHON an interpreter with JAX and the plugin for
-the same device. Each row is the least of several runs, results waited for; both sides run this
-file, one process each, since numjet has JAX's names.
+the same device. Both sides run this file, since numjet has JAX's names, a process each that lives
+until the end. Row by row, each compiles its program, and then they take turns: a round is the least
+time of calls for a fifth of a second, results waited for. A row is the median of the rounds and its
+ratio that of the rounds' ratios; the results of both sides are compared. FILE gets all as JSON.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,54 +110,129 @@ def rows(jax: Any, jnp: Any, small: bool) -> dict[str, Callable[[], tuple[Callab
     return made
 
 
-def measure(jax: Any, jnp: Any, chosen: list[str], small: bool) -> dict[str, float]:
-    """Microseconds of each row: the least of runs for about a second."""
-    found = {}
-    for name, make in rows(jax, jnp, small).items():
-        if chosen and not any(word in name for word in chosen):
+class Side:
+    """One of the two that are compared: a process that makes and times rows when it is told to."""
+
+    def __init__(self, of: str, python: str, platform: str) -> None:
+        self.of = of
+        place = {"NUMJET_PLATFORMS": platform, "JAX_PLATFORMS": NAMES[platform],
+                 "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        self._process = subprocess.Popen(
+            [python, str(Path(__file__).resolve()), platform, "--of", of],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **place})
+
+    def __call__(self, what: str, row: str) -> Any:
+        """What the process answers. Raises RuntimeError with its words where it fails."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps([what, row]) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process has ended.")
+        answer = json.loads(line)
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def serve(of: str, small: bool) -> None:
+    """Make and time rows as standard input tells, until it ends."""
+    jax, jnp = importlib.import_module(of), importlib.import_module(f"{of}.numpy")
+    made, function, args = rows(jax, jnp, small), None, ()
+
+    def call() -> float:
+        start = time.perf_counter()
+        jax.block_until_ready(function(*args))
+        return time.perf_counter() - start
+
+    def answer(what: str, row: str) -> Any:
+        nonlocal function, args
+        if what == "rows":
+            return list(made)
+        if what == "make":  # the seconds of the first call, and the mean size of what came out
+            function, args = made[row]()
+            seconds = call()
+            leaves = jax.tree.leaves(function(*args))
+            sizes = [float(jnp.abs(x.astype(jnp.float32)).mean()) for x in leaves]
+            for _ in range(3):
+                call()
+            return [seconds, sizes]
+        until, times = time.perf_counter() + 0.2, []
+        while len(times) < 3 or time.perf_counter() < until:
+            times.append(call())
+        return min(times) * 1e6
+
+    for line in sys.stdin:
+        try:
+            reply = answer(*json.loads(line))
+        except Exception as error:
+            reply = f"{type(error).__name__}: {error}"[:2000]
+        print(json.dumps(reply), flush=True)
+
+
+def compared(sides: list[Side], chosen: list[str], rounds: int) -> Iterator[dict[str, Any]]:
+    """Row by row what both sides take, in microseconds."""
+    for row in sides[0]("rows", ""):
+        if chosen and not any([word in row for word in chosen]):
             continue
-        function, args = make()
-        for _ in range(3):
-            jax.block_until_ready(function(*args))
-        best, until = float("inf"), time.perf_counter() + 1
-        while time.perf_counter() < until:
-            start = time.perf_counter()
-            jax.block_until_ready(function(*args))
-            best = min(best, time.perf_counter() - start)
-        found[name] = best * 1e6
-    return found
+        found: dict[str, Any] = {"row": row}
+        sizes = {}
+        for side in sides:
+            try:
+                found[f"{side.of} first"], sizes[side.of] = side("make", row)
+            except RuntimeError as error:
+                found[f"{side.of} failed"] = str(error)
+        times: dict[str, list[float]] = {of: [] for of in sizes}
+        for _ in range(rounds):
+            for side in sides:
+                if side.of in times:
+                    times[side.of].append(side("time", row))
+        found |= times
+        if len(times) == 2:
+            mine, other = times.values()
+            found["ratio"] = statistics.median([a / b for a, b in zip(mine, other)])
+            found["apart"] = max([abs(a - b) / (abs(b) + 1e-30)
+                                  for a, b in zip(*sizes.values())])
+        yield found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("platform", choices=NAMES)
     parser.add_argument("--jax", default="", help="an interpreter that has JAX")
-    parser.add_argument("--rows", default="")
+    parser.add_argument("--rows", default="", help="parts of names, by commas")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", default="")
     parser.add_argument("--of", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.of:
-        chosen = [word for word in given.rows.split(",") if word]
-        package = importlib.import_module(given.of)
-        jnp = importlib.import_module(f"{given.of}.numpy")
-        print(json.dumps(measure(package, jnp, chosen, given.platform == "xla_cpu")))
-        return
-    results = {}
-    for of, python in (("numjet", sys.executable), ("jax", given.jax)):
-        if python:
-            place = {"numjet": f"NUMJET_PLATFORMS={given.platform}",
-                     "jax": f"JAX_PLATFORMS={NAMES[given.platform]}"}[of]
-            done = subprocess.run(
-                ["env", place, python, str(Path(__file__).resolve()), given.platform, "--of", of,
-                 "--rows", given.rows], capture_output=True, text=True, check=False)
-            if done.returncode:
-                print(f"{of}: {done.stderr.strip()[-2000:]}")
-                continue
-            results[of] = json.loads(done.stdout.splitlines()[-1])
-    print("| row | numjet | JAX | ratio |\n|---|---|---|---|")
-    for name, mine in results.get("numjet", {}).items():
-        other = results.get("jax", {}).get(name)
-        beside = "| | |" if other is None else f"| {other:.1f} us | {mine / other:.2f} |"
-        print(f"| {name} | {mine:.1f} us {beside}")
+        return serve(given.of, given.platform == "xla_cpu")
+    sides = [Side("numjet", sys.executable, given.platform)]
+    if given.jax:
+        sides.append(Side("jax", given.jax, given.platform))
+    chosen = [word for word in given.rows.split(",") if word]
+    print("| row | numjet | JAX | ratio | first call, seconds | results differ by |")
+    print("|---|---|---|---|---|---|", flush=True)
+    found = []
+    for row in compared(sides, chosen, given.rounds):
+        found.append(row)
+        cells = [row["row"]]
+        for side in sides:
+            cells.append(f"{statistics.median(row[side.of]):,.1f} us" if side.of in row
+                         else row.get(f"{side.of} failed", ""))
+        cells += [f"{row['ratio']:.3f}"] if "ratio" in row else [""] * (3 - len(sides))
+        cells.append(" / ".join([f"{row.get(f'{s.of} first', 0):.1f}" for s in sides]))
+        cells.append(f"{row['apart']:.1e}" if "apart" in row else "")
+        print(f"| {' | '.join(cells)} |", flush=True)
+    for side in sides:
+        side.close()
+    if given.out:
+        Path(given.out).write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

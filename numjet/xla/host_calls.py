@@ -165,7 +165,8 @@ def _addresses(found: _List) -> list[int]:
 def _refused(api: _Api, message: str) -> int | None:
     create = ctypes.CFUNCTYPE(c_void_p, c_void_p)(api.error_create)
     words = message.encode()
-    return create(ctypes.addressof(_NewError(ctypes.sizeof(_NewError), None, words, _INTERNAL)))
+    made = _NewError(ctypes.sizeof(_NewError), None, words, _INTERNAL)
+    return create(ctypes.addressof(made))  # type: ignore[no-any-return]
 
 
 def _stream(frame: _Frame) -> int:
