@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet.base import config
 from numjet.ops.stored_keys import viewed
 from numjet.xla import client, hlo, host_calls, plugins
 
@@ -34,10 +33,9 @@ class GpuLike:
 
 
 def run(fun: Callable, args: Sequence[Any], written_for: Any = None) -> list[np.ndarray]:
-    """The results of a function on the plugin, as NumPy arrays, all inputs given as buffers; as if
-    products there were as exact as on the CPU."""
-    with config.default_matmul_precision("highest"):
-        closed = hlo.stored(nj.make_jaxpr(fun)(*args))
+    """The results of a function on the plugin, as NumPy arrays, all inputs given as buffers.
+    written_for: the device that the program is written for, if it is another."""
+    closed = hlo.stored(nj.make_jaxpr(fun)(*args))
     module = hlo.module(closed, devices=(written_for or device(),))
     assert not module.calls or host_calls.register(device().client)
     program = device().client.compile(module.text, client.options_for((device(),)), (device(),))

@@ -63,7 +63,9 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_golden(name: str) -> None:
     fun, args = PROGRAMS[name]
-    text = nj.jit(fun).lower(*args).as_text("stablehlo").replace("module @_lambda_ {", "module {")
+    with nj.default_matmul_precision("default"):
+        text = nj.jit(fun).lower(*args).as_text("stablehlo")
+    text = text.replace("module @_lambda_ {", "module {")
     path = GOLDEN / f"{name}.mlir"
     if os.environ.get("NUMJET_UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from xla.plugin import needs_plugin
+from xla.plugin import PLATFORM, needs_plugin
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -188,6 +188,7 @@ print("agree")
 
 
 @needs_plugin
+@pytest.mark.skipif(PLATFORM != "xla_cpu", reason="it makes devices of the CPU")
 def test_eight_devices():
     environment = {**os.environ, "NUMJET_PLATFORMS": "xla_cpu", "NUMJET_NUM_CPU_DEVICES": "8",
                    "NUMJET_DISK_CACHE": "0"}

@@ -10,15 +10,15 @@ func.func public @main(%0: tensor<2xf32>, %1: tensor<3x2xf32>) -> (tensor<2xf32>
   "stablehlo.return"(%10) : (tensor<i1>) -> ()
 }, {
 ^bb0(%11: tensor<i32>, %12: tensor<3x2xf32>, %13: tensor<2xf32>, %14: tensor<3x2xf32>):
-  %15 = "stablehlo.dynamic_slice"(%12, %11, %4) {slice_sizes = array<i64: 1, 2>} : (tensor<3x2xf32>, tensor<i32>, tensor<i32>) -> (tensor<1x2xf32>)
-  %16 = "stablehlo.reshape"(%15) : (tensor<1x2xf32>) -> (tensor<2xf32>)
-  %17 = "stablehlo.add"(%13, %16) : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>)
-  %18 = "stablehlo.multiply"(%13, %16) : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>)
-  %19 = "stablehlo.reshape"(%18) : (tensor<2xf32>) -> (tensor<1x2xf32>)
-  %20 = "stablehlo.dynamic_update_slice"(%14, %19, %11, %4) : (tensor<3x2xf32>, tensor<1x2xf32>, tensor<i32>, tensor<i32>) -> (tensor<3x2xf32>)
-  %21 = "stablehlo.constant"() {value = dense<"0x01000000"> : tensor<i32>} : () -> tensor<i32>
-  %22 = "stablehlo.add"(%11, %21) : (tensor<i32>, tensor<i32>) -> (tensor<i32>)
-  "stablehlo.return"(%22, %12, %17, %20) : (tensor<i32>, tensor<3x2xf32>, tensor<2xf32>, tensor<3x2xf32>) -> ()
+  %15 = "stablehlo.constant"() {value = dense<"0x01000000"> : tensor<i32>} : () -> tensor<i32>
+  %16 = "stablehlo.add"(%11, %15) : (tensor<i32>, tensor<i32>) -> (tensor<i32>)
+  %17 = "stablehlo.dynamic_slice"(%12, %11, %4) {slice_sizes = array<i64: 1, 2>} : (tensor<3x2xf32>, tensor<i32>, tensor<i32>) -> (tensor<1x2xf32>)
+  %18 = "stablehlo.reshape"(%17) : (tensor<1x2xf32>) -> (tensor<2xf32>)
+  %19 = "stablehlo.add"(%13, %18) : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>)
+  %20 = "stablehlo.multiply"(%13, %18) : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>)
+  %21 = "stablehlo.reshape"(%20) : (tensor<2xf32>) -> (tensor<1x2xf32>)
+  %22 = "stablehlo.dynamic_update_slice"(%14, %21, %11, %4) : (tensor<3x2xf32>, tensor<1x2xf32>, tensor<i32>, tensor<i32>) -> (tensor<3x2xf32>)
+  "stablehlo.return"(%16, %12, %19, %22) : (tensor<i32>, tensor<3x2xf32>, tensor<2xf32>, tensor<3x2xf32>) -> ()
 }) : (tensor<i32>, tensor<3x2xf32>, tensor<2xf32>, tensor<3x2xf32>) -> (tensor<i32>, tensor<3x2xf32>, tensor<2xf32>, tensor<3x2xf32>)
   "func.return"(%23#2, %23#3) : (tensor<2xf32>, tensor<3x2xf32>) -> ()
 }
