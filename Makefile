@@ -21,8 +21,9 @@
 #   make faults            train on three processes, a rank of which is killed at a random moment, 200
 #                          times (RUNS=20: fewer): none may hang, or lose more than the last step
 #   make xla-compile       compile our programs for TPUs and GPUs that are not here (docs/gpu.md)
-#   make gpu               tests of XLA's devices, the demo and a benchmark on the GPU that is here
-#                          (JAX=/path/to/python runs it beside JAX)
+#   make gpu               tests of XLA's devices, acceptance, the demo and a benchmark on the GPU
+#                          that is here, within MINUTES=60 (JAX=/path/to/python runs it beside JAX;
+#                          GPU_PYTHON=/path/to/python uses what is there and installs nothing)
 #   make clean             remove what the other targets made
 
 # The first Python on the path that is new enough and can make virtual environments.
@@ -39,6 +40,7 @@ COUNT ?= 300
 SECONDS ?= 300
 ROWS ?=
 RUNS ?= 200
+MINUTES ?= 60
 EVERY ?= 12
 LIBRARIES ?=
 comma := ,
@@ -129,13 +131,12 @@ sharded: $(VENV)/.installed-test
 xla-compile: $(VENV)/.installed-test .venvs/plugins/.installed
 	PYTHONPATH=.venvs/plugins $(RUN) tools/xla_compile.py
 
-gpu: $(VENV)/.installed-demo
+$(VENV)/.installed-gpu: pyproject.toml | $(RUN)
 	$(RUN) -m pip install $(PIP_FLAGS) -e '.[test,cuda13]'
-	NUMJET_TEST_PLATFORM=cuda $(RUN) -m pytest -q tests/xla/test_laws.py tests/xla/test_linalg.py \
-		tests/xla/test_host_calls.py
-	$(if $(ACCEPTANCE),NUMJET_PLATFORMS=cuda $(RUN) $(ACCEPTANCE) numjet)
-	NUMJET_PLATFORMS=cuda $(RUN) examples/digits.py
-	$(RUN) benchmarks/gpu.py cuda $(if $(JAX),--jax $(JAX))
+	touch $@
+
+gpu: $(if $(GPU_PYTHON),,$(VENV)/.installed-gpu)
+	$(or $(GPU_PYTHON),$(RUN)) tools/gpu.py cuda $(if $(JAX),--jax $(JAX)) --minutes $(MINUTES)
 
 ecosystem: $(VENV)/.installed-test
 	$(RUN) tools/ecosystem.py $(subst $(comma), ,$(LIBRARIES))

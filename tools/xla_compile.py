@@ -109,11 +109,15 @@ class Place:
     """A device of the programs over several: it has an identity and a platform, hardly more."""
 
     process_index = 0
-    platform = "tpu"
     device_kind = "compiled for"
 
-    def __init__(self, number: int) -> None:
-        self.id = number
+    def __init__(self, number: int, platform: str) -> None:
+        self.id, self.platform = number, platform
+
+    @property
+    def client(self) -> Place:
+        """What says of which platform it is."""
+        return self
 
 
 def operations() -> Iterator[tuple[str, Callable, list]]:
@@ -170,17 +174,21 @@ def transformer(dtype: str = "bfloat16") -> tuple[Callable, list]:
     return loss, [params, np.zeros((8, 128), np.int32)]
 
 
-def programs() -> Iterator[tuple[str, str, int, Callable[[], str]]]:
+def programs(platform: str) -> Iterator[tuple[str, str, int, Callable[[], str]]]:
     """(kind, name, devices, how its module is made)."""
+
+    def text(fun: Callable, args: list) -> str:
+        closed = hlo.stored(nj.make_jaxpr(fun)(*args))
+        return hlo.module(closed, devices=(Place(0, platform),)).text
+
     for name, fun, args in operations():
         reason = None if REGISTRY[name].collective else hlo.unsupported(REGISTRY[name])
         if reason is None:
-            yield "operations", name, 1, lambda f=fun, a=args: hlo.module_text(
-                nj.make_jaxpr(f)(*a))
+            yield "operations", name, 1, lambda f=fun, a=args: text(f, a)
     loss, args = transformer()
     for name, fun in (("transformer", loss), ("its gradient", nj.value_and_grad(loss))):
-        yield "transformer", name, 1, lambda f=fun: hlo.module_text(nj.make_jaxpr(f)(*args))
-    devices = tuple(Place(k) for k in range(4))
+        yield "transformer", name, 1, lambda f=fun: text(f, args)
+    devices = tuple(Place(k, platform) for k in range(4))
     table = np.empty(4, object)
     table[:] = devices
     mesh = nj.sharding.Mesh(table.reshape(2, 2), ("data", "model"))
@@ -218,7 +226,7 @@ def main() -> int:
     for name in names:
         compiler = Compiler(TARGETS[name])
         counts: dict[str, list] = {}
-        for kind, what, devices, text in programs():
+        for kind, what, devices, text in programs(TARGETS[name].platform):
             if given.only not in what or what in hlo.HOST_CALLS and not compiler.calls_python:
                 continue
             row = counts.setdefault(kind, [0, 0, 0.0, 0])
