@@ -25,6 +25,8 @@ class Arrays(Elements):
         # Regions of reductions: names inside one are not seen outside, so it is written again.
         self._combiners: dict[tuple[str, np.dtype], str] = {}
         self.for_cpu = False  # whether the program is for one device of XLA's CPU compiler
+        self.for_gpu = False  # for its GPU compiler
+        self.places: set[str] = set()  # names of arrays whose elements are their places
 
     # -- shapes -----------------------------------------------------------------------------
     def reshaped(self, x: Value, shape: Sequence[int]) -> Value:
@@ -42,6 +44,8 @@ class Arrays(Elements):
         """The position along an axis."""
         wide = np.dtype(np.int32) if np.dtype(dtype) == BOOL else np.dtype(dtype)
         made = self.op("iota", [], shape, wide, f"iota_dimension = {dimension} : i64")
+        if np.prod(shape) == shape[dimension]:
+            self.places.add(made.ref)
         return self.cast(made, dtype)
 
     def part(
@@ -286,14 +290,33 @@ class Arrays(Elements):
         return self.cast(made[1], spec(out)[1])
 
     # -- running combinations ---------------------------------------------------------------
-    def _running(self, combine: Callable, initial: Any, x: Value, axis: int,
+    def _windows(self, combine: Callable, neutral: Value, x: Value, axis: int,
                  reverse: bool) -> Value:  # fmt: skip
-        """All prefixes combined, in as many steps as the length has bits."""
+        """All prefixes combined, as windows that reach back to the beginning: XLA's GPU compiler
+        knows them, and combines blocks and then their results."""
+        rank, n = len(x.shape), x.shape[axis]
+        sizes = numbers([n if a == axis else 1 for a in range(rank)])
+        around = [0, n - 1] if reverse else [n - 1, 0]
+        ends = [around if a == axis else [0, 0] for a in range(rank)]
+        ones, scalar = numbers([1] * rank), ((), x.dtype)
+        return self.op(
+            "reduce_window", [x, neutral], x.shape, x.dtype,
+            f"base_dilations = {ones}, padding = dense<{ends}> : tensor<{rank}x2xi64>, "
+            f"window_dilations = {ones}, window_dimensions = {sizes}, window_strides = {ones}",
+            [self.region([scalar, scalar], lambda a, b: [combine(a, b)])],
+        )  # fmt: skip
+
+    def _running(self, combine: Callable, initial: Any, x: Value, axis: int, reverse: bool,
+                 known: bool = True) -> Value:  # fmt: skip
+        """All prefixes combined, in as many steps as the length has bits; known: by one of XLA's
+        own operations."""
         dtype = x.dtype
         wide = WIDE.get(dtype.name)
         if wide is not None:
             x = self.cast(x, wide)
         neutral, n, step = self.const(initial, x.dtype), x.shape[axis], 1
+        if self.for_gpu and known and dtype.kind != "c" and 0 not in x.shape:
+            return self.cast(self._windows(combine, neutral, x, axis, reverse), dtype)
         while step < n:
             config = [(0, 0, 0)] * len(x.shape)
             config[axis] = (-step, step, 0) if reverse else (step, -step, 0)
@@ -321,7 +344,7 @@ class Arrays(Elements):
             gap = self.select(same, self.broadcast(self.const(0, gap.dtype), gap.shape), gap)
             return self.add(top, self.call("log1p", self.call("exp", gap)))
 
-        return self._running(combine, -math.inf, x, axis, reverse)
+        return self._running(combine, -math.inf, x, axis, reverse, False)
 
 
 def _fill(fill_value: Any, dtype: np.dtype) -> np.ndarray:

@@ -33,8 +33,6 @@ _DIGITS = _FLOATS.union(f"{sign}int{bits}" for sign in ("", "u") for bits in (8,
 class Kernels(Arrays):
     """What is more than elements and windows."""
 
-    for_gpu = False
-
     def dot_general(self, out: Any, lhs: Value, rhs: Value, *, dimension_numbers: Any,
                     precision: Any, preferred_element_type: Any, **_: Any) -> Value:  # fmt: skip
         (lc, rc), (lb, rb) = dimension_numbers
@@ -122,10 +120,11 @@ class Kernels(Arrays):
             lambda a, b, *_: [self.compare("GT" if down else "LT", a, b)])
         _, places = self.ops("sort", pair, [(x.shape, x.dtype) for x in pair],
                              "dimension = 0 : i64, is_stable = true", [region])
-        places = self.reshaped(places, (n, 1))
+        at = self.reshaped(places, (n, 1))
         return [
+            self.reshaped(places, x.shape) if x.ref in self.places and x.dtype == places.dtype else
             self.reshaped(self.op(
-                "gather", [y, places], (n,), y.dtype,
+                "gather", [y, at], (n,), y.dtype,
                 "dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], "
                 "start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, "
                 "slice_sizes = array<i64: 1>"), x.shape)
@@ -160,7 +159,30 @@ class Kernels(Arrays):
     def sort(self, outs: Any, *xs: Value, dimension: int, is_stable: bool, num_keys: int):
         return self._sorted(xs, dimension, num_keys, False)
 
+    def _largest(self, x: Value, k: int) -> list[Value]:
+        """The `k` largest of each row and their places, by XLA's own operation."""
+        *batch, n = x.shape
+        rows = self.reshaped(x, (int(np.prod(batch)), n))
+        shape, index = (rows.shape[0], k), np.dtype(np.int32)
+        ranked = self._canonical(rows) if x.dtype.name in _FLOATS else rows
+        _, places = self.ops("chlo.top_k", [ranked], [(shape, x.dtype), (shape, index)],
+                             f"k = {k} : i64")
+        values = self.op(
+            "gather", [rows, self.reshaped(places, (*shape, 1))], shape, x.dtype,
+            "dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], "
+            "operand_batching_dims = [0], start_indices_batching_dims = [0], "
+            "start_index_map = [1], index_vector_dim = 2>, indices_are_sorted = false, "
+            "slice_sizes = array<i64: 1, 1>",
+        )  # fmt: skip
+        return [self.reshaped(y, (*batch, k)) for y in (values, places)]
+
     def top_k(self, outs: Any, x: Value, *, k: int, axis: int) -> list[Value]:
+        if self.for_gpu and x.dtype.name in _DIGITS and k and 0 not in x.shape:
+            last = [a for a in range(len(x.shape)) if a != axis]
+            values, places = self._largest(self.permuted(x, [*last, axis]), k)
+            back = [*range(axis), len(last), *range(axis, len(last))]
+            return [self.permuted(values, back),
+                    self.cast(self.permuted(places, back), spec(outs[1])[1])]
         at = self.counting(x.shape, axis, np.int32)
         limits = [k if a == axis else n for a, n in enumerate(x.shape)]
         values, places = [

@@ -1,5 +1,5 @@
 """Programs as they are written for GPUs alone, executed by whatever device is there: several rounds
-of a loop as one, sorts by digits."""
+of a loop as one, sorts by digits, operations of XLA's own."""
 from __future__ import annotations
 
 import numpy as np
@@ -87,9 +87,38 @@ def test_sorts(n, dtype):
         np.testing.assert_array_equal(places, want[1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize("shape, axis", [((7,), 0), ((3, 50), 1), ((50, 3), 0), ((2, 40, 3), 1)])
+def test_the_largest(shape, axis, dtype):
+    rng = np.random.default_rng(0)
+    x = np.asarray(rng.integers(0, 9, shape)).astype(jnp.dtype(dtype))
+    if "float" in dtype:
+        x.flat[3], x.flat[5], x.flat[6] = np.nan, -0.0, np.inf
+    got = run(lambda x: nj.lax.top_k(x, 4, axis=axis), [x], LIKE)
+    want = [np.asarray(y) for y in nj.lax.top_k(x, 4, axis=axis)]
+    same(got[0], want[0])
+    np.testing.assert_array_equal(got[1], want[1])
+    assert "chlo.top_k" in text(lambda x: nj.lax.top_k(x, 4, axis=axis), x)
+
+
+@pytest.mark.parametrize("op", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape, axis", [((1,), 0), ((1000,), 0), ((3, 70), 1), ((70, 3), 0)])
+def test_running_combinations(shape, axis, reverse, op):
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape).astype(np.float32)
+    fun = lambda x: getattr(nj.lax, op)(x, axis=axis, reverse=reverse)  # noqa: E731
+    (got,) = run(fun, [x], LIKE)
+    np.testing.assert_allclose(got, np.asarray(fun(x)), rtol=2e-5)
+    assert ("reduce_window" in text(fun, x)) == (op != "cumlogsumexp")
+    (got,) = run(fun, [x.astype(jnp.bfloat16)], LIKE)
+    assert got.dtype == jnp.bfloat16
+
+
 def test_rows_and_halves_are_compared():
     assert text(jnp.argsort, np.ones((2, 40000), np.float32)).count("gather") == 0
     one = text(jnp.argsort, np.ones(40000, np.float32))
-    assert "stablehlo.gather" in one and "TOTALORDER" not in one
+    assert "TOTALORDER" not in one and "stablehlo.sort" in one
+    pair = text(lambda x, y: nj.lax.sort((x, y), num_keys=1), np.ones(40000), np.ones(40000))
+    assert one.count('"stablehlo.gather"') == 1 and pair.count('"stablehlo.gather"') == 2
     assert "TOTALORDER" in text(jnp.sort, np.ones((4, 5000), np.float32))
     assert "TOTALORDER" not in text(jnp.sort, np.ones((4, 4096), np.float32))
