@@ -5,8 +5,9 @@
 Says what is there (`numjet.doctor`); runs the tests of XLA's devices, the acceptance file and the
 demo side by side on PLATFORM (cuda); then, with the device to itself, `benchmarks/gpu.py` beside
 JAX under PYTHON. Each step writes its output to FOLDER and is ended when it exceeds its share of M
-minutes, the benchmark when all of them are over; the last lines say how each went. numjet is taken from this checkout, so that the
-interpreter needs its dependencies, pytest, pytest-xdist and hypothesis, but no installation.
+minutes, the benchmark when all of them are over; the last lines say how each went. numjet is taken
+from this checkout, so that the interpreter needs its dependencies, pytest, pytest-xdist and
+hypothesis, but no installation.
 """
 
 from __future__ import annotations
