@@ -72,6 +72,8 @@ def expand(node: Node) -> list[Node] | None:
     """Nodes that prepare a special kernel's operands and run it, or None: run it as it is."""
     if node.rule.name in ("conv", "sort"):
         return _family(_GENERATORS[node.rule.name].rpartition(".")[0]).expand(node)
+    if node.rule.name == "cumsum" and node.ins[0].size:
+        return _family("complex_parts").cumsum(node)
     if node.rule.name == "dot_general" and all(v.size for v in (*node.ins, *node.outs)):
         return dot.widened(node)
     return None

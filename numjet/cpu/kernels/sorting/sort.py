@@ -15,6 +15,7 @@ import numpy as np
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.graph.nodes import Node, Val
+from numjet.cpu.kernels import complex_parts
 from numjet.cpu.kernels.idioms import parallel_call
 from numjet.cpu.kernels.sorting import long as sort_long, rows as sort_rows, shares as sort_shares
 from numjet.cpu.kernels.sorting.plan import BUCKETS, SHORT, Key, Words, key_for
@@ -190,7 +191,11 @@ class Plan(Words):
 
 
 def expand(node: Node) -> list[Node] | None:
-    """A sort by several keys as sorts by one, the last key first: each of them is stable."""
+    """A sort by several keys as sorts by one, the last key first: each of them is stable. Complex
+    numbers are two keys, and go apart."""
+    if any([x.dtype.kind == "c" for x in node.ins]) and node.ins[0].size:
+        before, inner, after = complex_parts.sort(node)
+        return [*before, *(expand(inner) or [inner]), *after]
     keys = node.params["num_keys"]
     if keys == 1 or any(key_for(v.dtype) is None for v in node.ins[:keys]) or not node.ins[0].size:
         return None
