@@ -26,7 +26,8 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     (extend.traces). Trace: what libraries' own traces inherit (extend.traces). Zero: `instantiate`
     (core.structural). Array: operators and methods (numpy.operators), some as programs
     (numpy), those about devices (api.devices). ArrayImpl, the classes of `x.at` (AtSlots,
-    AtIndexSlots), StageTrace and StageTracer: native methods (native.operators, native.record).
+    AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native methods (native.operators,
+    native.record).
     LinearizeTrace: `process` (native.deferral). ScalarMeta: `convert` (numpy.creation).
     """
     for name, value in methods.items():
@@ -181,6 +182,11 @@ long_trace: Callable[[], None] | None = None
 # what tells the numbers of a primitive, of params, of a literal and of an aval). None: Python does
 # it. By `native.record`.
 describe: Callable[..., bool | None] | None = None
+
+# What the transpose rule of a recorded equation makes of its cotangent, written down as it was
+# before: (patterns, the current staging trace, equation, cotangent) gives the operands' cotangents,
+# or None. `transforms.replay` installs its own, and `native.record` one that is native.
+transposed: Callable[[Any, Any, Any, Any], Any] = lambda *_: None
 
 # The line of the user's that called who calls this, as `core.trace.user_source` finds it; that
 # module installs its own, and `native.record` one that is native.

@@ -62,7 +62,9 @@ class Memo(dict):
         if len(self) >= self.bound and key not in self:
             self.drop(self.bound // 4 + 1)
         dict.__setitem__(self, key, value)
-        self.count()
+        self.learned += 1  # `count`, written out: programs are traced with hundreds of them
+        if not next(_clock) % _BETWEEN:
+            _bound_all()
 
     def count(self) -> None:
         """Count an entry that was learned."""

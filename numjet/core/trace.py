@@ -70,13 +70,19 @@ def user_source(depth: int = 2) -> Source | None:
         if internal is None:
             internal = _internal[name] = name.startswith(_excluded)
         if not internal:
-            key = (id(code), frame.f_lasti)
-            found = _sources.get(key)
-            if found is None:
-                found = _sources[key] = Source(code, frame.f_lineno, frame.f_lasti)
-            return found
+            return source_of(frame)
         frame = frame.f_back
     return None
+
+
+def source_of(frame: Any) -> Source:
+    """Where a frame is."""
+    code, at = frame.f_code, frame.f_lasti
+    key = (id(code), at)
+    found = _sources.get(key)
+    if found is None:
+        found = _sources[key] = Source(code, frame.f_lineno, at)
+    return found
 
 
 def is_ours(name: str) -> bool:

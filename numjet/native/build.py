@@ -20,7 +20,7 @@ _MODULES = {
     "calls": ("code.calls", "tables", "objects"),
     "interpreter": (
         "code.interpreter", "code.operators", "code.arrays", "code.deferral", "code.record",
-        "code.linear", "code.walk", "tables", "objects",
+        "code.linear", "code.replay", "code.walk", "tables", "objects",
     ),
 }  # fmt: skip
 

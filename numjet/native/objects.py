@@ -185,6 +185,46 @@ class Literal(Object):
     aval: Object
 
 
+class PartialTracer(Object):
+    """An unknown value of partial evaluation (`transforms.linearize`)."""
+
+    found = {}
+    owner: Object
+    jaxpr_var: Object
+    aval: Object
+
+
+class JVPTracer(Object):
+    """A primal with its tangent (`transforms.jvp`)."""
+
+    found = {}
+    owner: Object
+    primal: Object
+    tangent: Object
+    aval: Object
+
+
+class ReplayTrace(Object):
+    """A trace that writes down again what rules wrote (`transforms.replay`)."""
+
+    found = {}
+    patterns: Object
+    long: Object
+    partial: Object
+    stage: Object
+    tape: Object
+
+
+class Pattern(Object):
+    """What a rule wrote (`transforms.replay`)."""
+
+    found = {}
+    constants: Object
+    known: Object
+    linear: Object
+    outs: Object
+
+
 class Eqn(Object):
     """An equation."""
 
@@ -203,6 +243,8 @@ class Primitive(Object):
     found = {}
     multiple_results: Object
     effects: Object
+    higher_order: Object
+    collective: Object
 
 
 # ------------------------------------------------------------------ what runs later

@@ -374,7 +374,8 @@ def _connect() -> None:
 
 def _install_record() -> None:
     addresses = _state["addresses"]
-    kinds = dict.fromkeys(("record", "describe"), "positional")
+    kinds = dict.fromkeys(
+        ("record", "describe", "replay_jvp", "replay_transposed"), "positional")
     kinds |= dict.fromkeys(("product", "apply_staged"), "binary") | dict.fromkeys(
         ("user_line", "caller_line"), "unary")
     methods = {

@@ -1,4 +1,5 @@
-"""Staged arrays as native code (`code.record`): `StageTrace.record`, products, and more.
+"""Staged arrays as native code (`code.record`): `StageTrace.record`, products, and more; and what
+differentiation writes down again (`code.replay`).
 
 `operators` loads the code, with its own, and calls `install` when it is there. What would break
 it: an object of the context that dies (`_keep` holds them), and a method of the Python class that
@@ -20,24 +21,35 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo
+from numjet.core.names import named
 from numjet.core.primitive import Primitive
 from numjet.cpu.builder.records import place_fields, words
 from numjet.native import objects
 from numjet.native.layout import context_of, forever, slots_of
 from numjet.native.tables import LINES, RecordContext
 from numjet.ops.dot import dot_general_p
+from numjet.transforms import replay
+from numjet.transforms.jvp import JVPTracer
+from numjet.transforms.linearize import PartialTracer
 from numjet.transforms.stage import StageTrace, StageTracer
 
-_CLASSES = (StageTrace, StageTracer, Var, Literal, Eqn, Primitive)
+_CLASSES = (
+    StageTrace, StageTracer, Var, Literal, Eqn, Primitive, JVPTracer, PartialTracer,
+    replay.ReplayTrace, replay.Pattern,
+)  # fmt: skip
 _CONTEXT = words(RecordContext)
 _keep: list[Any] = forever([])
-in_python = StageTrace.record  # the specification, to which the native code leaves the rest
+# The specifications, to which the native code leaves the rest.
+in_python = StageTrace.record
+replay_in_python = replay.ReplayTrace.process
 _context = np.zeros(len(_CONTEXT), np.uint64)
 # Operands of a product that were traced before, by their avals: the params and the result's aval.
 traced_products: dict[tuple[ShapedArray, ShapedArray], tuple[dict, ShapedArray]] = Memo(
     "products of traced arrays"
 )
-METHODS = "record user_line caller_line describe product apply_staged".split()
+METHODS = (
+    "record user_line caller_line describe product apply_staged replay_jvp replay_transposed"
+).split()
 
 
 def reason() -> str:
@@ -78,9 +90,15 @@ def install(
         "no_axes": (),
         "record": in_python, "atom": StageTrace.atom,
         "out_avals": Primitive.out_avals, "user_source": trace.user_source,
+        "source_of": trace.source_of,
         "get_frame": sys._getframe, "zero": 0, "one": 1, "two": 2, "internal": trace._internal,
         "trace": trace._current, "products": traced_products, "dot_general": dot_general_p,
         "product": None,  # `install_product` knows
+        "int": int, "memo": Memo, "pattern": replay.Pattern, "replay_trace": replay.ReplayTrace,
+        "jvp_tracer": JVPTracer, "partial_tracer": PartialTracer, "named": named,
+        "malformed": replay.malformed, "replay_jvp": replay_in_python,
+        "replayed": replay.ReplayTrace.replayed, "transposed": replay.transposed,
+        "transposed_as": replay.transposed_as,
     }  # fmt: skip
     lines = np.zeros(3 * LINES, np.int64)
     known = {name: id(x) for name, x in objects_.items()}
@@ -94,6 +112,9 @@ def install(
     hooks.user_line = _function("user_line", None)
     hooks.caller_line = _function("caller_line", None)
     hooks.describe = _function("describe", None)
+    written = ctypes.addressof(methods["replay_jvp"])
+    hooks.install(replay.ReplayTrace, {"process": new_method(replay.ReplayTrace, written)})
+    hooks.transposed = _function("replay_transposed", None)
     hooks.long_trace = None
 
 

@@ -409,9 +409,11 @@ class RecordContext(Record):
     PyList_Append: Callable[[Object, Object], Int32]
     PyTuple_New: Callable[[Int], Object]
     PyDict_GetItem: Callable[[Object, Object], Object]
+    PyDict_Next: Callable[[Object, Array[Int], Array[Object], Array[Object]], Int32]
     PyErr_Clear: Callable[[], None]
     PyErr_Occurred: Callable[[], Object]
     PyLong_AsLong: Callable[[Object], Int]
+    PyLong_FromLongLong: Callable[[Int], Object]
     PyFrame_GetBack: Callable[[Object], Object]
     PyFrame_GetCode: Callable[[Object], Code]
     PyFrame_GetLasti: Callable[[Object], Int32]
@@ -439,6 +441,7 @@ class RecordContext(Record):
     atom: Object
     out_avals: Object
     user_source: Object
+    source_of: Object
     get_frame: Object
     zero: Object
     one: Object
@@ -449,6 +452,18 @@ class RecordContext(Record):
     products: Object
     dot_general: Object
     product: Object
+    int: Object
+    memo: Object
+    pattern: Object
+    replay_trace: Object
+    jvp_tracer: Object
+    partial_tracer: Object
+    named: Object
+    malformed: Object
+    replay_jvp: Object
+    replayed: Object
+    transposed: Object
+    transposed_as: Object
 
 
 class Line(Record):

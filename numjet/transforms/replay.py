@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.base import config
+from numjet.base.errors import InternalError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
@@ -80,17 +81,23 @@ class ReplayTrace(JVPTrace):
     """A `JVPTrace` whose parent is a `PartialTrace` of a `StageTrace`: primals are staged, and what
     is linear in the tangents recorded."""
 
+    # Slots, so that native code can read them. long: SHORT operations were met; tape: the record.
+    __slots__ = ("count", "long", "partial", "patterns", "stage", "tape")
+
     def __init__(self, parent: PartialTrace) -> None:
         super().__init__(parent)
         self.patterns = _patterns(_jvps, "differentiation")
-        self.count = 0
+        self.count, self.long = 0, SHORT == 0
+        self.partial, self.tape = parent, parent.tape
+        self.stage: Any = parent.parent
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
-        if self.count < SHORT:
+        """Native code does this for operations that have a pattern (`native.code.replay`)."""
+        if not self.long:
             self.count += 1
+            self.long = self.count == SHORT
             return super().process(primitive, args, params)
-        partial = self.parent
-        stage = partial.parent
+        stage = self.stage
         key: list[Any] = [primitive]
         values: list[Any] = []
         variables = []
@@ -127,15 +134,15 @@ class ReplayTrace(JVPTrace):
                 key.append(kinds)
                 if params:
                     key.extend(params.items())
-                return self._replayed(primitive, args, params, tuple(key), values, variables)
+                return self.replayed(primitive, args, params, tuple(key), [*values, *variables])
         return super().process(primitive, args, params)
 
-    def _replayed(
-        self, primitive: Primitive, args: tuple, params: dict, key: tuple, values: list,
-        variables: list,
-    ) -> Any:  # fmt: skip
-        partial = self.parent
-        stage = partial.parent
+    def replayed(
+        self, primitive: Primitive, args: tuple, params: dict, key: tuple, values: list
+    ) -> Any:
+        """`process` with the pattern of `key`, or that is to have one. values: the operands, and
+        the variables of their tangents."""
+        partial, stage, tape = self.partial, self.stage, self.tape
         try:
             pattern = self.patterns.get(key)
         except TypeError:  # params without a hash
@@ -144,27 +151,26 @@ class ReplayTrace(JVPTrace):
             if pattern != USES_BEFORE_READING:
                 _note(self.patterns, key, pattern)
                 return super().process(primitive, args, params)
-            mark = _Mark(stage, partial.tape)
+            mark = _Mark(stage, tape)
             out = super().process(primitive, args, params)
             if type(out) is JVPTracer and out.owner is self:
                 results = [out.primal, out.tangent]
             else:
                 results = [out, None]
-            _remember(self.patterns, key, mark, values, variables, results)
+            n = len(args)
+            _remember(self.patterns, key, mark, values[:n], values[n:], results)
             return out
         line = stage.source
         if line is None:
             stage.source = named_line(hooks.user_line())
         try:
             source = stage.source
-            values.extend(variables)
             _write(stage, pattern, values)
         finally:
             stage.source = line
         out, tangent = pattern.outs
         if tangent is None:
             return values[out]  # type: ignore[index]
-        tape = partial.tape
         for linear, its_params, places, aval in pattern.linear:
             var = _new(Var)
             var.aval = aval
@@ -191,9 +197,15 @@ def _write(stage: StageTrace, pattern: Pattern, values: list) -> None:
         values.append(record(primitive, tuple([values[i] for i in places]), params, aval))
 
 
+def malformed(part: Any) -> None:
+    """Raise that a part of a pattern is not as `_read` makes it: for native code."""
+    raise InternalError(f"a pattern of differentiation holds {part!r}, which is not a part of one.")
+
+
 def transposed(patterns: Patterns, stage: StageTrace, eqn: Eqn, ct: Any) -> Sequence[Any] | None:
     """What the transpose rule of a recorded equation of one result makes of its cotangent `ct`,
-    while `stage` is the current trace; None where the rule has to be called as it is."""
+    while `stage` is the current trace; None where the rule has to be called as it is. Native code
+    does this for rules that have a pattern (`native.code.replay`)."""
     if type(ct) is not StageTracer or ct.owner is not stage:
         return None
     primitive, params = eqn.primitive, eqn.params
@@ -216,22 +228,32 @@ def transposed(patterns: Patterns, stage: StageTrace, eqn: Eqn, ct: Any) -> Sequ
     key.append(kinds)
     if params:
         key.extend(params.items())
-    found = tuple(key)
+    return transposed_as(patterns, stage, eqn, tuple(key), values)
+
+
+def transposed_as(
+    patterns: Patterns, stage: StageTrace, eqn: Eqn, key: tuple, values: list
+) -> Sequence[Any] | None:
+    """`transposed` with the pattern of `key`, or that is to have one. values: the cotangent and the
+    operands."""
     try:
-        pattern = patterns.get(found)
+        pattern = patterns.get(key)
     except TypeError:  # params without a hash
         return None
     if type(pattern) is Pattern:
         _write(stage, pattern, values)
         return [None if place is None else values[place] for place in pattern.outs]
     if pattern != USES_BEFORE_READING:
-        _note(patterns, found, pattern)
+        _note(patterns, key, pattern)
         return None
     mark = _Mark(stage, ())
-    arguments = [Linear(x.aval) if type(x) is Var else x for x in eqn.invars]
-    results = list(primitive.transpose(ct, *arguments, **params))  # type: ignore[misc]
-    _remember(patterns, found, mark, [ct, *arguments], (), results)
+    arguments = [Linear(x.aval) if type(x) is Var else x for x in values]
+    results = list(eqn.primitive.transpose(*arguments, **eqn.params))  # type: ignore[misc]
+    _remember(patterns, key, mark, arguments, (), results)
     return results
+
+
+hooks.transposed = transposed
 
 
 # ------------------------------------------------------------------ reading patterns
@@ -309,7 +331,7 @@ def _read(
                 number += 1
     rows = []
     for eqn in equations:
-        at = [_place(places, x) for x in eqn.invars]
+        at = tuple([_place(places, x) for x in eqn.invars])
         (var,) = eqn.outvars
         rows.append((eqn.primitive, eqn.params, at, var.aval))
         places[var] = number

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.base.config import numeric_checks
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
@@ -19,7 +19,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import add_any, placed_like
 from numjet.core.trace import EVAL, current_trace
 from numjet.transforms.linear_steps import LinearStep
-from numjet.transforms.replay import transposed, transposes
+from numjet.transforms.replay import transposes
 from numjet.transforms.stage import StageTrace, stage
 
 # Primitives whose rules are the user's: they run, on zeros, also where only zeros arrive.
@@ -97,7 +97,7 @@ def _backward(
         results: Any = None
         placed = Placed.active and any_placed([v.aval for v in (*eqn.invars, *eqn.outvars)])
         if patterns is not None and several is None and not placed:
-            results = transposed(patterns, trace, eqn, single)
+            results = hooks.transposed(patterns, trace, eqn, single)
         if results is None:
             cts = single if several is None else several
             if placed:

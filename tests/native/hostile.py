@@ -22,6 +22,8 @@ from numjet.core import hooks
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import Eqn, Literal, Var
 from numjet.native import operators
+from numjet.transforms import replay
+from numjet.transforms.linearize import PartialTracer
 from numjet.transforms.stage import StageTrace, StageTracer
 
 rng = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
@@ -107,6 +109,8 @@ def learn() -> None:
         jnp.sum(x), jnp.maximum(x, 1.0)
         nj.grad(lambda v: jnp.sum(jnp.tanh(v @ vector)))(x)
     nj.make_jaxpr(lambda v: [jnp.tanh(v @ vector) * 2 for _ in range(40)])(x)
+    for _ in range(3):
+        nj.make_jaxpr(nj.grad(lambda v: sum(jnp.sum(jnp.tanh(v @ vector)) for _ in range(40))))(x)
     deadline = time.time() + 30
     while not operators.usable() and operators.possible() and time.time() < deadline:
         time.sleep(0.05)
@@ -272,6 +276,66 @@ def trace() -> None:
     nj.make_jaxpr(traced)(x)
 
 
+def pattern() -> Any:
+    """A pattern of differentiation with parts that none has."""
+
+    def rows() -> list:
+        row = [nj.lax.sin_p, {}, (0,), x.aval]
+        for _ in range(rng.randrange(3)):
+            row[rng.randrange(4)] = rng.choice([thing(), (7,), (-1,), (2**70,), ("a",), [0]])
+        return [tuple(row)] * rng.randrange(3)
+
+    made = empty(replay.Pattern)
+    for name in ("constants", "known", "linear", "outs"):
+        if rng.random() < 0.9:
+            part = rows() if name in ("known", "linear") else rng.choice(
+                [[], [0, None], [0, 1], [1, 0], [thing()], [0, 9], [0, 1, 2]])
+            setattr(made, name, part if rng.random() < 0.8 else thing())
+    return made
+
+
+def differentiate() -> None:
+    def one_pattern(tables: dict) -> None:
+        for table in tables.values():
+            keys = [*table]
+            if keys:
+                table[rng.choice(keys)] = rng.choice([pattern, thing])()
+
+    def loss(t: Any) -> Any:
+        trace, tracer = t.owner, rng.choice([t, t, empty(type(t))])
+        if type(trace) is replay.ReplayTrace:
+            trace.long = True
+            name = rng.choice(["patterns", "long", "partial", "stage", "tape"])
+            if rng.random() < 0.4:
+                setattr(trace, name, thing())
+            if rng.random() < 0.1:
+                delattr(trace, name)
+        if rng.random() < 0.3:
+            setattr(tracer, rng.choice(["owner", "primal", "tangent", "aval"]), thing())
+        if type(t.tangent) is PartialTracer and rng.random() < 0.3:
+            setattr(t.tangent, rng.choice(["owner", "jaxpr_var", "aval"]), thing())
+        if rng.random() < 0.3:
+            one_pattern(rng.choice([replay._jvps, replay._transposes]))
+        if rng.random() < 0.2:
+            trace.process(*[thing() for _ in range(rng.randrange(6))])
+        return jnp.sum(jnp.tanh(tracer @ vector) * rng.choice([2.0, vector[0], thing()]))
+
+    def given(v: Any) -> Any:
+        if rng.random() < 0.3:
+            equation = empty(Eqn)
+            for name in ("invars", "primitive", "params"):
+                if rng.random() < 0.9:
+                    setattr(equation, name, rng.choice(
+                        [[], {}, nj.lax.sin_p, [v], [empty(Var)], [v] * 30, thing()]))
+            patterns = rng.choice([*replay._transposes.values(), thing()])
+            stage = rng.choice([v.owner, thing()])
+            arguments = [patterns, stage, equation, rng.choice([v, thing()])]
+            hooks.transposed(*arguments[: rng.choice([4, 4, 4, 3])])
+        return nj.grad(loss)(v)
+
+    nj.make_jaxpr(given)(x)
+
+
 def walk() -> None:
     def equation() -> Any:
         made = empty(Eqn)
@@ -302,7 +366,7 @@ def walk() -> None:
     hooks.describe(*given[: rng.choice([8, 8, 8, 7])])
 
 
-KINDS = [operator, index, update, function, call, trace, walk]
+KINDS = [operator, index, update, function, call, trace, differentiate, walk]
 
 
 def main() -> None:

@@ -14,13 +14,14 @@ from numjet.core import hooks
 from numjet.cpu.builder.records import NULL, Array, Pointer, run_in_python
 from numjet.native import operators
 from numjet.native.objects import Object
+from numjet.transforms.replay import ReplayTrace
 from numjet.transforms.stage import StageTrace
 
 if not operators.possible():
     pytest.skip(f"Python runs: {operators.status()}", allow_module_level=True)
 operators._build()
 
-from numjet.native.code import arrays, operators as code, record, walk  # noqa: E402
+from numjet.native.code import arrays, operators as code, record, replay, walk  # noqa: E402
 
 code.tables.table = Pointer(operators.address(operators._TABLES))
 record.recording.context = Pointer(
@@ -146,6 +147,33 @@ def test_recording(monkeypatch) -> None:
     # Only from here on: these find their lines by counting frames.
     assert str(numjet.make_jaxpr(lambda x, w: traced(x, w))(x, w)) == wanted
     assert len(calls) > 8
+
+
+def test_what_differentiation_writes_again(monkeypatch) -> None:
+    def loss(x, w):
+        for _ in range(10):
+            x = jnp.tanh(x @ w @ w.T / 3 + w[0, 0]) * x.sum()
+        return x[0, 0]
+
+    trace = lambda: str(numjet.make_jaxpr(numjet.grad(loss, (0, 1)))(x, w))  # noqa: E731
+    x, w = jnp.asarray(X), jnp.asarray(X.T)
+    wanted = [trace() for _ in range(2)][1]
+    calls = []
+
+    def process(self, *given):
+        args, n = vector(*given)
+        calls.append("jvp")
+        return run_in_python(replay.replay_jvp, id(self), args, n)
+
+    def transposed(*given):
+        args, n = vector(*given)
+        calls.append("transpose")
+        return run_in_python(replay.replay_transposed, 0, args, n)
+
+    monkeypatch.setattr(ReplayTrace, "process", process)
+    monkeypatch.setattr(hooks, "transposed", transposed)
+    assert trace() == wanted
+    assert calls.count("jvp") > 40 and calls.count("transpose") > 40
 
 
 def test_the_walk(monkeypatch) -> None:

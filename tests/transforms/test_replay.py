@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -10,10 +11,13 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import Literal, Var
-from numjet.transforms import eager, replay, transpose
+from numjet.native import operators, record
+from numjet.transforms import eager, replay
 from numjet.transforms.jvp import JVPTrace
+from numjet.transforms.replay import ReplayTrace
 
 x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 4), np.float32))
 v = x[0]
@@ -26,11 +30,26 @@ def forgotten(monkeypatch):
     replay._transposes.clear()
 
 
+@pytest.fixture(params=["native", "python"])
+def way(request, monkeypatch):
+    """Patterns are written by native code, or by the Python functions that specify it."""
+    if request.param == "python":
+        monkeypatch.setattr(ReplayTrace, "process", record.replay_in_python)
+        monkeypatch.setattr(hooks, "transposed", replay.transposed)
+        return
+    if not operators.possible():
+        pytest.skip("No native code here.")
+    if not operators.usable():
+        operators._build()
+    assert type(ReplayTrace.process) is types.MethodDescriptorType
+    assert type(hooks.transposed) is types.BuiltinFunctionType
+
+
 def by_rules(monkeypatch, trace):
     """What `trace()` gives without patterns."""
     with monkeypatch.context() as patch:
         patch.setattr(eager, "ReplayTrace", JVPTrace)
-        patch.setattr(transpose, "transposed", lambda *_: None)
+        patch.setattr(hooks, "transposed", lambda *_: None)
         return trace()
 
 
@@ -77,7 +96,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_equations_are_those_of_the_rules(monkeypatch, name):
+def test_equations_are_those_of_the_rules(monkeypatch, way, name):
     def trace():
         loss = lambda a, b: jnp.sum(FUNCTIONS[name](a, b))  # noqa: E731
         return nj.make_jaxpr(nj.value_and_grad(loss, (0, 1)))(x, x.T)

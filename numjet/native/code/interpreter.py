@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numjet.native.code import arrays, deferral, linear, operators, record, walk
+from numjet.native.code import arrays, deferral, linear, operators, record, replay, walk
 
 
 def functions(kinds: Sequence[str]) -> list[Any]:
@@ -23,5 +23,5 @@ def functions(kinds: Sequence[str]) -> list[Any]:
         operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
         *methods, record.record, record.user_line, record.caller_line, record.product,
         record.apply_staged, walk.describe, deferral.defer_plan, deferral.planned, deferral.survey,
-        linear.process,
+        linear.process, replay.replay_jvp, replay.replay_transposed,
     ]  # fmt: skip

@@ -75,14 +75,15 @@ def line_of(c: RecordContext, skipped: Object, skipped_there: Object) -> Object:
         known = c.PyDict_GetItem(c.internal, code.co_filename)
         if known == c.false:
             instruction = Int(c.PyFrame_GetLasti(frame))
-            c.Py_DecRef(frame)
             line = c.lines[(lshr(Int(code), 4) + instruction * 37) & (LINES - 1)]
             if line.code == code and line.instruction == instruction:
                 source = line.source
                 c.Py_IncRef(source)
+                c.Py_DecRef(frame)
                 return source
-            learned = call_one(c, c.user_source, skipped_there)
-            if learned != NULL and learned != c.none:
+            learned = call_one(c, c.source_of, frame)
+            c.Py_DecRef(frame)
+            if learned != NULL:
                 old = line.source
                 line.code = code
                 line.instruction = instruction
