@@ -105,7 +105,8 @@ def relu6(x: Any) -> Any:
     """min(max(x, 0), 6).
 
     x: a real array of any shape. Result: x's shape. Derivative: 1 between 0 and 6, 0 at both and
-    outside. Source: Krizhevsky, Convolutional deep belief networks on CIFAR-10 (2010).
+    outside. Source: Krizhevsky, Convolutional deep belief networks on CIFAR-10 (2010). Integers
+    become floats.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.relu6(jnp.array([-2.0, 3.0, 8.0]))
@@ -194,9 +195,9 @@ def soft_sign(x: Any) -> Any:
 def silu(x: Any) -> Any:
     """x times the sigmoid of x; `swish` is another name.
 
-    x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: y + sigmoid(x) (1 - y). Source: Elfwing, Uchibe and Doya, Sigmoid-weighted
-    linear units (2017).
+    x: a floating or complex array of any shape (TypeError for integers and booleans). Result: x's
+    shape and dtype. Derivative: y + sigmoid(x) (1 - y). Source: Elfwing, Uchibe and Doya,
+    Sigmoid-weighted linear units (2017).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.silu(jnp.array([-2.0, 0.0, 2.0])).round(4)
@@ -227,7 +228,7 @@ def log_sigmoid(x: Any) -> Any:
     """The logarithm of the sigmoid of x, without overflow: -softplus(-x).
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: the sigmoid of -x.
+    shape. Derivative: the sigmoid of -x. Raises TypeError for booleans.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.log_sigmoid(jnp.array([-2.0, 0.0, 2.0])).round(4)
@@ -257,7 +258,8 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     """x from 0 on, negative_slope x below.
 
     x: an array of any shape, real; it and the slope become one dtype. negative_slope: a number or
-    an array. Result: x's shape. Derivative: 1 from 0 on, negative_slope below.
+    an array. Result: x's shape. Derivative: 1 from 0 on, negative_slope below. Integers become
+    floats.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.leaky_relu(jnp.array([-2.0, 0.0, 2.0]))
@@ -275,7 +277,7 @@ def hard_tanh(x: Any) -> Any:
     """x limited to [-1, 1].
 
     x: a real array of any shape and dtype, which it keeps. Result: x's shape. Derivative: 1 within
-    [-1, 1], 0 outside.
+    [-1, 1], 0 outside. Booleans become integers.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.hard_tanh(jnp.array([-2.0, 0.0, 2.0]))
@@ -368,13 +370,16 @@ def glu(x: Any, axis: int = -1) -> Any:
 
     x: a floating array. axis: an integer, whose size must be even (AssertionError). Result: x's
     shape with the axis half as long. Source: Dauphin, Fan, Auli and Grangier, Language modeling
-    with gated convolutional networks (2016).
+    with gated convolutional networks (2016). Raises TypeError for integers and booleans, IndexError
+    for an axis out of range.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0]))
     Array([0.5, 1. ], dtype=float32)
     """
     x = one_array("glu", x)
+    if not -x.aval.ndim <= axis < x.aval.ndim:
+        raise IndexError(f"glu: axis {axis} is out of range for {x.aval.str_short()}.")
     if x.aval.shape[axis] % 2:
         raise AssertionError(
             f"axis size must be divisible by 2: glu along axis {axis} of {x.aval}."
@@ -437,7 +442,8 @@ def sparse_sigmoid(x: Any) -> Any:
     """(x + 1) / 2, limited to [0, 1].
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 1/2 between -1 and 1, half of it at both, 0 outside.
+    shape. Derivative: 1/2 between -1 and 1, half of it at both, 0 outside. Raises ValueError for
+    complex numbers.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 2.0]))
@@ -451,7 +457,7 @@ def log1mexp(x: Any) -> Any:
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: 1 / (exp(x) - 1). -∞ at 0, NaN below. Source: Mächler, Accurately computing
-    log(1 - exp(-|a|)) (2012).
+    log(1 - exp(-|a|)) (2012). Raises TypeError for booleans.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.log1mexp(jnp.array([0.0, 1e-8, 1.0])).round(4)

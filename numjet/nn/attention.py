@@ -179,6 +179,11 @@ def scaled_matmul(
             "scaled_matmul: operands must be (B, M, K) and (B, N, K), got "
             f"{lhs.aval} and {rhs.aval}."
         )
+    if any(s.aval.ndim != 3 or not s.aval.shape[2] for s in (lhs_scales, rhs_scales)):
+        raise ValueError(
+            "scaled_matmul: scales must be (B, M, K / S) and (B, N, K / S), got "
+            f"{lhs_scales.aval} and {rhs_scales.aval}."
+        )
     wanted = canonical_dtype(preferred_element_type, "scaled_matmul")
 
     def whole(x: Any, scales: Any) -> Any:

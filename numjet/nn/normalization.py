@@ -45,7 +45,8 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
     booleans that broadcast to x; elements without are left out, and 0 in the result. Result: x's
-    shape; sums to 1, or to 0 where nothing is left. Derivative: y (dx - Σ y dx).
+    shape; sums to 1, or to 0 where nothing is left. Derivative: y (dx - Σ y dx). Raises ValueError
+    where `where` does not broadcast.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.softmax(jnp.array([0.0, 0.0, 5.0]), where=jnp.array([True, True, False]))
@@ -89,7 +90,8 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """The logarithm of `softmax`: x - logsumexp(x), without overflow.
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
-    booleans that broadcast to x; elements without are left out, and -∞ in the result.
+    booleans that broadcast to x; elements without are left out, and -∞ in the result. Raises
+    ValueError for an axis out of range.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.log_softmax(jnp.array([0.0, 0.0])).round(4)
@@ -159,7 +161,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     """log of the mean of exp(x) along an axis, without overflow.
 
     x: a real array. axis: an integer, several, or None for all. where: booleans that broadcast to
-    x; elements without do not count. keepdims: the axes stay, with size 1.
+    x; elements without do not count. keepdims: the axes stay, with size 1. Integers become floats.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.logmeanexp(jnp.array([1000.0, 1000.0]))

@@ -104,6 +104,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours of the flattened array.
 
     ary: numbers of any shape. to_begin, to_end: what is put before and behind them, as their dtype.
+    TypeError for booleans.
 
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_end=0)
     Array([3, 5, 0], dtype=int32)
@@ -260,7 +261,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """`p` along `axis` with multiples of `period` added, so that no step is larger than half of it.
 
     p: real numbers, such as angles. discont: steps of less than this stay, where it is larger than
-    half a period. period: 2 pi by default. ValueError for complex numbers.
+    half a period. period: 2 pi by default. ValueError for complex numbers. Integers and booleans
+    count as floats.
 
     >>> jnp.unwrap(jnp.array([0, 3, 5, 1]), period=6)
     Array([0, 3, 5, 7], dtype=int32)
@@ -415,16 +417,29 @@ def _sum_of_polynomials(x: Any, y: Any) -> Any:
     return concatenate([getitem(x, slice(0, start)), end]) if start else end
 
 
+def _coefficients(name: str, *given: Any) -> list[Any]:
+    """The arrays given, none of which is a scalar."""
+    found = as_arrays(name, *given)
+    for x in found:
+        if not x.aval.ndim:
+            raise IndexError(
+                f"{name}: coefficients must be a vector, got {x.aval.str_short()}. Pass "
+                "numpy.atleast_1d(x) for a constant."
+            )
+    return list(found)
+
+
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials.
 
     a1, a2: vectors of coefficients, the highest power first, which promote. Leading zeros stay.
-    Arrays have a coefficient in each row, and the shorter's broadcast to the longer's.
+    Arrays have a coefficient in each row, and the shorter's broadcast to the longer's. IndexError
+    for scalars, ValueError for arrays that do not fit.
 
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([1, 0, 0]))
     Array([1, 1, 2], dtype=int32)
     """
-    x, y = promote_dtypes(*as_arrays("polyadd", a1, a2))
+    x, y = promote_dtypes(*_coefficients("polyadd", a1, a2))
     return _sum_of_polynomials(x, y)
 
 
@@ -432,11 +447,12 @@ def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials.
 
     a1, a2: vectors of coefficients, the highest power first, which promote. Leading zeros stay.
+    IndexError for scalars, ValueError for arrays that do not fit.
 
     >>> jnp.polysub(jnp.array([1, 2]), jnp.array([1, 0, 0]))
     Array([-1,  1,  2], dtype=int32)
     """
-    x, y = promote_dtypes(*as_arrays("polysub", a1, a2))
+    x, y = promote_dtypes(*_coefficients("polysub", a1, a2))
     return polyadd(x, negative(y))
 
 
@@ -445,7 +461,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
     a1, a2: vectors or lists of coefficients, the highest power first, which promote.
     trim_leading_zeros: leave out leading zeros first, which NumPy does; needs known values
-    (TypeError).
+    (TypeError). ValueError for what are no vectors.
 
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
     Array([ 1.,  0., -4.], dtype=float32)
@@ -474,12 +490,12 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
     u, v: vectors of coefficients, the highest power first, which promote; integers count as floats.
     trim_leading_zeros: leave out the remainder's leading zeros, which NumPy does; needs known
-    values (TypeError).
+    values (TypeError). IndexError for scalars, ValueError for arrays that do not fit.
 
     >>> jnp.polydiv(jnp.array([1, -3, 3]), jnp.array([1, -1]))
     (Array([ 1., -2.], dtype=float32), Array([0., 0., 1.], dtype=float32))
     """
-    u, v = promote_inexact(*as_arrays("polydiv", u, v))
+    u, v = promote_inexact(*_coefficients("polydiv", u, v))
     m, n = u.aval.shape[0] - 1, v.aval.shape[0] - 1
     count = max(m - n + 1, 1)
     quotient = lax.full((count,), 0, u.aval.dtype)
@@ -503,12 +519,13 @@ def polyder(p: Any, m: int = 1) -> Any:
     """The coefficients of the m-th derivative of a polynomial.
 
     p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
-    integer, not negative (ValueError). Of a constant there are no coefficients.
+    integer, not negative (ValueError). Of a constant there are no coefficients. IndexError for
+    scalars.
 
     >>> jnp.polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
     """
-    (p,) = promote_inexact(one_array("polyder", p))
+    (p,) = promote_inexact(*_coefficients("polyder", p))
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyder: the order of derivative must be positive.")
@@ -525,12 +542,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
     p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
     integer, not negative (ValueError). k: the constants of the integrals, one or m (ValueError); 0
-    by default.
+    by default. IndexError for scalars, TypeError for more than one axis.
 
     >>> jnp.polyint(jnp.array([2, 2]), k=7)
     Array([1., 2., 7.], dtype=float32)
     """
-    (p,) = promote_inexact(one_array("polyint", p))
+    (p,) = promote_inexact(*_coefficients("polyint", p))
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyint: the order of integral must be positive.")
@@ -559,7 +576,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
     seq_of_zeros: a vector of roots, or a square matrix, whose eigenvalues are the roots: its
     characteristic polynomial, complex here (NumPy makes it real where it is). ValueError for more
-    axes.
+    axes. Integers and booleans count as floats.
 
     >>> jnp.poly(jnp.array([1, 2]))
     Array([ 1., -3.,  2.], dtype=float32)
@@ -585,12 +602,12 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
     p: a vector of coefficients, the highest power first. strip_zeros: leave out leading zeros
     first, which needs known values (TypeError); without it they give NaN at the end, and roots that
-    are 0 stand before these.
+    are 0 stand before these. IndexError for scalars, ValueError for more than one axis.
 
     >>> jnp.roots(jnp.array([1, -3, 2])).round(3)
     Array([2.+0.j, 1.+0.j], dtype=complex64)
     """
-    (p,) = promote_inexact(one_array("roots", p))
+    (p,) = promote_inexact(*_coefficients("roots", p))
     if p.aval.ndim > 1:
         raise ValueError(f"roots: Input must be a rank-1 array, got {p.aval.str_short()}.")
     if strip_zeros and p.aval.size > 1:
@@ -640,6 +657,7 @@ def polyfit(
     (residuals, rank, singular values, rcond). cov: also give the covariance matrix, scaled by the
     residuals unless it is 'unscaled'. Returns coefficients, the highest power first. TypeError for
     arrays that do not fit, ValueError for a negative degree and for too few points to scale.
+    Integers and booleans count as floats.
 
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)

@@ -46,7 +46,8 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
 
     a: numbers of any shape, which the result has. axis: an integer, or None for the flattened
     array. dtype: what is added up and returned, by default a's own (NumPy widens small integers);
-    booleans are counted in the default integer. `out` raises NotImplementedError.
+    booleans are counted in the default integer. `out` raises NotImplementedError. ValueError for an
+    axis out of range.
 
     >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=1)
     Array([[1, 3],

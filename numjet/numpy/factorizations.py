@@ -173,6 +173,7 @@ def svdvals(x: Any, /) -> Any:
     """The singular values of matrices, real and falling.
 
     x: (..., m, n) of floats or complex; integers count as floats. Returns (..., min(m, n)).
+    ValueError for what is no matrix.
 
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     Array([3., 2.], dtype=float32)

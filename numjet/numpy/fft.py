@@ -140,10 +140,11 @@ def _one(name: str, kind: str, a: Any, n: int | None, axis: int, norm: str | Non
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The discrete Fourier transform: element k is the sum of a[j] exp(-2 pi i j k / n).
 
-    a: numbers; the result is complex. n: to how many elements `axis` is cut or filled with zeros,
-    by default its length. axis: an integer (AxisError). norm: 'backward' (also None) divides the
-    inverse by n, 'forward' the transform, 'ortho' both by sqrt(n). 16-bit floats are transformed in
-    32 bits. ValueError for other norms and n < 1.
+    a: numbers, of one axis or more. n: to how many elements `axis` is cut or filled with zeros, by
+    default its length. axis: an integer (AxisError). norm: 'backward' (also None) divides the
+    inverse by n, 'forward' the transform, 'ortho' both by sqrt(n). Returns a's shape, with n along
+    the axis, as complex64, of 64-bit numbers as complex128; integers and 16-bit floats are
+    transformed in 32 bits. Linear in a. ValueError for other norms and n < 1.
 
     >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0])).round(3)
     Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
@@ -154,7 +155,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`: with exp(+2 pi i j k / n), divided by n.
 
-    a, n, axis, norm: as in `fft`.
+    a, n, axis, norm: as in `fft`, as are the result's shape and dtype.
 
     >>> jnp.fft.ifft(jnp.array([4.0, 0.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
@@ -165,7 +166,8 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """`fft` of real numbers: the n // 2 + 1 frequencies that are not negative.
 
-    a: real numbers (TypeError). n, axis, norm: as in `fft`.
+    a: real numbers (TypeError). n, axis, norm: as in `fft`. Returns complex numbers as `fft` does,
+    n // 2 + 1 along the axis.
 
     >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0])).round(3)
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -178,6 +180,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
     a: numbers; the imaginary part of the first one counts as 0. n: how many real numbers there are,
     by default 2 (m - 1) for m frequencies; odd numbers have to be given. axis, norm: as in `fft`.
+    Returns float32, of 64-bit numbers float64, n along the axis. Linear in a.
 
     >>> jnp.fft.irfft(jnp.array([10.0, -2 + 2j, -2.0]))
     Array([1., 2., 3., 4.], dtype=float32)
@@ -189,7 +192,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     """The transform, real, of a signal that is hermitian, of which half is given.
 
     a: numbers. n: how many the result has, by default 2 (m - 1) for m of them. axis, norm: as in
-    `fft`.
+    `fft`. Returns floats as `irfft` does. Linear in a.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
@@ -201,7 +204,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `hfft`: half of the hermitian signal whose transform is real.
 
-    a: real numbers (TypeError). n, axis, norm: as in `fft`.
+    a: real numbers (TypeError). n, axis, norm: as in `fft`. Returns complex numbers as `rfft` does.
 
     >>> jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])).real
     Array([1., 2., 3.], dtype=float32)
@@ -216,9 +219,10 @@ def _swapped(norm: str | None) -> str | None:
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The discrete Fourier transform over several axes.
 
-    a: numbers; the result is complex. s: to how many elements each axis is cut or filled with
-    zeros; None or -1 leave it. axes: which, by default the last len(s), or all. norm: as in `fft`,
-    n being the product of the lengths. ValueError where s and axes do not fit.
+    a: numbers. s: to how many elements each axis is cut or filled with zeros; None or -1 leave it.
+    axes: which, by default the last len(s), or all. norm: as in `fft`, n being the product of the
+    lengths. Returns a's shape, with s along the axes, complex as of `fft`. Linear in a. ValueError
+    where s and axes do not fit.
 
     >>> jnp.fft.fftn(jnp.array([[1.0, 2.0], [3.0, 4.0]])).real
     Array([[10., -2.],
@@ -230,7 +234,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """The inverse of `fftn`.
 
-    a, s, axes, norm: as in `fftn`.
+    a, s, axes, norm: as in `fftn`, as are the result's shape and dtype.
 
     >>> jnp.fft.ifftn(jnp.array([[10.0, -2.0], [-4.0, 0.0]])).real
     Array([[1., 2.],
@@ -242,7 +246,8 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """`fftn` of real numbers: of the last axis the frequencies that are not negative.
 
-    a: real numbers (TypeError). s, axes, norm: as in `fftn`.
+    a: real numbers (TypeError). s, axes, norm: as in `fftn`. Returns complex numbers, m // 2 + 1
+    along the last of the axes where its length is m.
 
     >>> jnp.fft.rfftn(jnp.ones((2, 4))).shape
     (2, 3)
@@ -254,7 +259,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     """The inverse of `rfftn`: real numbers.
 
     a, axes, norm: as in `fftn`. s: the lengths of the result, by default 2 (m - 1) for the last
-    one.
+    one. Returns float32, of 64-bit numbers float64. Linear in a.
 
     >>> jnp.fft.irfftn(jnp.ones((2, 3))).shape
     (2, 4)
@@ -265,7 +270,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
 def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """`fftn` over two axes, by default the last ones.
 
-    a, s, axes, norm: as in `fftn`.
+    a, s, axes, norm: as in `fftn`, as are the result's shape and dtype.
 
     >>> jnp.fft.fft2(jnp.array([[1.0, 2.0], [3.0, 4.0]])).real
     Array([[10., -2.],
@@ -277,7 +282,7 @@ def fft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None
 def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """The inverse of `fft2`.
 
-    a, s, axes, norm: as in `fftn`.
+    a, s, axes, norm: as in `fftn`, as are the result's shape and dtype.
 
     >>> jnp.fft.ifft2(jnp.array([[10.0, -2.0], [-4.0, 0.0]])).real
     Array([[1., 2.],
@@ -289,7 +294,8 @@ def ifft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | Non
 def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """`rfftn` over two axes, by default the last ones.
 
-    a: real numbers (TypeError). s, axes, norm: as in `fftn`.
+    a: real numbers (TypeError). s, axes, norm: as in `fftn`. Returns complex numbers as `rfftn`
+    does.
 
     >>> jnp.fft.rfft2(jnp.ones((2, 4))).shape
     (2, 3)
@@ -300,7 +306,7 @@ def rfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | Non
 def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
     """The inverse of `rfft2`: real numbers.
 
-    a, s, axes, norm: as in `irfftn`.
+    a, s, axes, norm: as in `irfftn`, as are the floats that it returns.
 
     >>> jnp.fft.irfft2(jnp.ones((2, 3))).shape
     (2, 4)

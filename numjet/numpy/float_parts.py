@@ -53,7 +53,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     """|x1| with the sign of x2, the sign bit of zero included.
 
     x1, x2: real numbers, broadcast to one shape and dtype; integers and booleans count as floats.
-    The derivative with respect to x2 is zero.
+    The derivative with respect to x2 is zero. TypeError for complex numbers.
 
     >>> jnp.copysign(jnp.array([1.0, -2.0]), -0.0)
     Array([-1., -2.], dtype=float32)
@@ -108,7 +108,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
     x: real numbers of any shape; integers and booleans count as floats. Returns the mantissas in
     that dtype and the exponents as int32; zeros, infinities and NaN come back with the exponent 0.
-    The derivative of m is 2**-e.
+    The derivative of m is 2**-e. TypeError for complex numbers.
 
     >>> jnp.frexp(jnp.array([8.0, 0.75]))
     (Array([0.5 , 0.75], dtype=float32), Array([4, 0], dtype=int32))
@@ -162,7 +162,7 @@ def spacing(x: Any, /) -> Any:
     next larger one, as in NumPy and JAX.
 
     x: real numbers of any shape; integers and booleans count as floats. NaN for infinities
-    and NaN. The derivative is zero.
+    and NaN. The derivative is zero. ValueError for complex numbers.
 
     >>> jnp.spacing(jnp.array([1.0, -4.0]))
     Array([ 1.1920929e-07, -4.7683716e-07], dtype=float32)

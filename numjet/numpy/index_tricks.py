@@ -272,7 +272,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Positions in a flattened array as one array of positions for each axis.
 
     indices: integers of any shape; negative ones count from the end. shape: that of the array. What
-    is outside is moved to the nearest end (NumPy raises ValueError).
+    is outside is moved to the nearest end (NumPy raises ValueError). TypeError for complex numbers.
 
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))

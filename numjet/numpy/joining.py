@@ -352,6 +352,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """The parts of `ary` along `axis`, a list; the first ones may be longer by one.
 
     ary: an array of any dtype. indices_or_sections: a number of parts, or the positions to cut at.
+    ValueError for an axis out of range.
 
     >>> jnp.array_split(jnp.arange(5), 2)
     [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
@@ -373,7 +374,8 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """The parts of `ary` along axis 1, of vectors along axis 0.
 
-    indices_or_sections: a number of equal parts, or the positions to cut at.
+    indices_or_sections: a number of equal parts, or the positions to cut at. ValueError for axes
+    that are not there.
 
     >>> jnp.hsplit(jnp.array([[1, 2, 3]]), [1])
     [Array([[1]], dtype=int32), Array([[2, 3]], dtype=int32)]

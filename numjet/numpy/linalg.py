@@ -219,7 +219,8 @@ def cond(x: Any, p: Any = None) -> Any:
 
     x: (..., m, n) of floats or complex, square for norms by the inverse. p: the order of the norm
     as in `norm`; None and 2 give the largest by the smallest singular value, -2 the reverse.
-    Infinite for singular matrices. ValueError for vectors, TypeError for 16-bit floats.
+    Infinite for singular matrices. ValueError for vectors, TypeError for 16-bit floats. IndexError
+    for a matrix without elements, by singular values.
 
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
@@ -429,7 +430,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
     a: numbers whose first `ind` axes have as many elements as the others (ValueError). ind: a
     positive integer (ValueError). tensordot(tensorinv(a, ind), b, b.ndim) is the x for which
-    tensordot(a, x, x.ndim) = b, with b.ndim = ind.
+    tensordot(a, x, x.ndim) = b, with b.ndim = ind. Integers and booleans count as floats.
 
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
@@ -449,7 +450,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """x with tensordot(a, x, x.ndim) = b.
 
     a: its first axes are those of b, and the others, which x has, are of as many elements
-    (ValueError). axes: axes of `a` that are put behind the others first.
+    (ValueError). axes: axes of `a` that are put behind the others first. Integers and booleans
+    count as floats.
 
     >>> jnp.linalg.tensorsolve(2 * jnp.eye(4).reshape(2, 2, 4), jnp.array([[2.0, 4.0], [6.0, 8.0]]))
     Array([1., 2., 3., 4.], dtype=float32)
@@ -476,7 +478,7 @@ def matmul(
     """The matrix product, over leading axes that broadcast: `jnp.matmul`.
 
     x1: (..., m, k), x2: (..., k, n), or vectors. precision, preferred_element_type: as in
-    `jnp.matmul`.
+    `jnp.matmul`. ValueError for scalars. TypeError for lengths that differ.
 
     >>> jnp.linalg.matmul(jnp.array([[1, 2]]), jnp.array([[3], [4]]))
     Array([[11]], dtype=int32)
@@ -497,7 +499,7 @@ def tensordot(
     """The sum of products over axes: `jnp.tensordot`.
 
     x1, x2, axes, precision, preferred_element_type, out_sharding: as there, but that the arrays
-    come by position and `axes` by name.
+    come by position and `axes` by name. TypeError where an array has too few axes.
 
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)

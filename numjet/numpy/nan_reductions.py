@@ -57,7 +57,8 @@ def nansum(
 ) -> Any:
     """The sum over `axis` of what is not NaN; 0 where nothing is left.
 
-    a, axis, dtype, out, keepdims, initial, where: as in `sum`.
+    a, axis, dtype, out, keepdims, initial, where: as in `sum`, as are the result's
+    shape and dtype and the errors. Where there was NaN the derivative is 0.
 
     >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
     Array(3., dtype=float32)
@@ -77,7 +78,8 @@ def nanprod(
 ) -> Any:
     """The product over `axis` of what is not NaN; 1 where nothing is left.
 
-    a, axis, dtype, out, keepdims, initial, where: as in `prod`.
+    a, axis, dtype, out, keepdims, initial, where: as in `prod`, as are the result's
+    shape and dtype and the errors. Where there was NaN the derivative is 0.
 
     >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
     Array(6., dtype=float32)
@@ -105,7 +107,8 @@ def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
     extremum.__name__, extremum.__qualname__ = name, name
     extremum.__doc__ = f"""`{name[3:]}` of what is not NaN; NaN where nothing is left.
 
-    a, axis, out, keepdims, initial, where: as in `{name[3:]}`.
+    a, axis, out, keepdims, initial, where: as in `{name[3:]}`, as are the
+    result's shape and dtype and the errors.
 
     >>> jnp.{name}(jnp.array([3.0, jnp.nan, 3.0]))
     Array(3., dtype=float32)
@@ -128,6 +131,7 @@ def nanmean(
     """The mean over `axis` of what is not NaN; NaN where nothing is left, without a warning.
 
     a, axis, dtype, out, keepdims, where: as in `mean`. The derivative is 0 where there was NaN.
+    ValueError for an axis out of range.
 
     >>> jnp.nanmean(jnp.array([[1.0, jnp.nan, 2.0], [3.0, 4.0, 8.0]]), axis=1)
     Array([1.5, 5. ], dtype=float32)
@@ -152,7 +156,8 @@ def nanvar(
 ) -> Any:
     """The variance over `axis` of what is not NaN; NaN where nothing is left.
 
-    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`.
+    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's
+    shape and dtype and the errors.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -179,7 +184,8 @@ def nanstd(
 ) -> Any:
     """The standard deviation over `axis` of what is not NaN: the square root of `nanvar`.
 
-    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`.
+    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's
+    shape and dtype and the errors.
 
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
     Array(2., dtype=float32)
@@ -199,7 +205,8 @@ def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:
     position.__name__, position.__qualname__ = name, name
     position.__doc__ = f"""`{name[3:]}` of what is not NaN; -1 where nothing is left.
 
-    a, axis, out, keepdims: as in `{name[3:]}`. NumPy raises ValueError where nothing is left.
+    a, axis, out, keepdims: as in `{name[3:]}`, as are the result's shape (int32) and the errors.
+    NumPy raises ValueError where nothing is left.
 
     >>> jnp.{name}(jnp.array([jnp.nan, 5.0, 5.0]))
     Array(1, dtype=int32)
@@ -214,7 +221,8 @@ nanargmin = _nan_arg("nanargmin", argmin, False)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running sums along `axis` with NaN as 0.
 
-    a, axis, dtype, out: as in `cumsum`.
+    a, axis, dtype, out: as in `cumsum`, as are the result's
+    shape and dtype and the errors.
 
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
     Array([1., 1., 4.], dtype=float32)
@@ -225,7 +233,8 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running products along `axis` with NaN as 1.
 
-    a, axis, dtype, out: as in `cumprod`.
+    a, axis, dtype, out: as in `cumprod`, as are the result's
+    shape and dtype and the errors.
 
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)

@@ -337,7 +337,7 @@ def tensordot(
     axes: a number n, for the last n of `a` and the first n of `b`; or a pair of axes, or of tuples
     of them, to be summed over together. The result has the other axes of `a`, then those of `b`.
     precision, preferred_element_type, out_sharding: as in `matmul`. TypeError for lengths that
-    differ and for n above the ranks, ValueError for pairs that do not fit.
+    differ and for n above the ranks, ValueError for pairs that do not fit. The dtypes promote.
 
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((4, 3)), axes=(1, 1)).shape
     (2, 4)

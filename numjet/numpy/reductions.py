@@ -306,7 +306,7 @@ def sum(
     uint in the unsigned one), unless `promote_integers` is False, and floats in their own dtype.
     keepdims: reduced axes stay with size 1. initial: a scalar the sum begins with. where: booleans
     that broadcast against a, which elements count. The sum of nothing is 0. `out` raises
-    NotImplementedError.
+    NotImplementedError. ValueError for an axis out of range.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> jnp.sum(x, axis=0), jnp.sum(x, where=x > 2)
@@ -333,7 +333,7 @@ def prod(
     promote_integers: as in `sum`. keepdims: reduced axes stay with size 1. initial: a scalar the
     product begins with. where: booleans that broadcast against a, which elements count. The product
     of nothing is 1. The derivative is right where elements are zero, too. `out` raises
-    NotImplementedError.
+    NotImplementedError. ValueError for an axis out of range.
 
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=1)
     Array([ 2, 12], dtype=int32)
@@ -403,6 +403,7 @@ def all(
     a: an array of any shape and dtype; NaN counts as non-zero. axis: an integer, a tuple of them,
     or None for all. keepdims: reduced axes stay with size 1. where: booleans that broadcast against
     a, which elements count. Returns booleans, True for nothing. `out` raises NotImplementedError.
+    ValueError for an axis out of range.
 
     >>> jnp.all(jnp.array([[1, 0], [3, 4]]), axis=1)
     Array([False,  True], dtype=bool)
@@ -419,6 +420,7 @@ def any(
     a: an array of any shape and dtype; NaN counts as non-zero. axis: an integer, a tuple of them,
     or None for all. keepdims: reduced axes stay with size 1. where: booleans that broadcast against
     a, which elements count. Returns booleans, False for nothing. `out` raises NotImplementedError.
+    ValueError for an axis out of range.
 
     >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
     Array([ True, False], dtype=bool)
@@ -435,7 +437,7 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The number of non-zero elements over `axis`, as the default integer.
 
     a: an array of any shape and dtype; NaN counts as non-zero. axis: an integer, a tuple of them,
-    or None for all. keepdims: reduced axes stay with size 1.
+    or None for all. keepdims: reduced axes stay with size 1. ValueError for an axis out of range.
 
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=0)
     Array([2, 1], dtype=int32)
@@ -495,7 +497,8 @@ def mean(
     a: numbers of any shape; integers and booleans count as floats, 16-bit floats are added up in 32
     bits. axis: an integer, a tuple of them, or None for all. dtype: that of the computation and the
     result. keepdims: reduced axes stay with size 1. where: booleans that broadcast against a, which
-    elements count. NaN for nothing, without a warning. `out` raises NotImplementedError.
+    elements count. NaN for nothing, without a warning. `out` raises NotImplementedError. ValueError
+    for an axis out of range.
 
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
     Array([2. , 3.5], dtype=float32)

@@ -299,7 +299,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     """`a` with its axes in another order.
 
     a: an array of any dtype. axes: for each axis of the result that of `a`; reversed by default.
-    TypeError unless each is named once.
+    TypeError unless each is named once. ValueError for axes that are not there.
 
     >>> jnp.transpose(jnp.zeros((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
@@ -320,7 +320,8 @@ def transpose(a: Any, axes: Any = None) -> Any:
 def permute_dims(a: Any, /, axes: Any) -> Any:
     """`transpose` under the array API's name, with `axes` always given.
 
-    a: an array of any dtype. axes: for each axis of the result that of `a`.
+    a: an array of any dtype. axes: for each axis of the result that of `a`. ValueError for axes
+    that are not there.
 
     >>> jnp.permute_dims(jnp.zeros((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
@@ -401,7 +402,8 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """`m` in reverse order along `axis`.
 
-    m: an array of any dtype. axis: an integer, a tuple of them, or None for all.
+    m: an array of any dtype. axis: an integer, a tuple of them, or None for all. ValueError for an
+    axis out of range.
 
     >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
     Array([[2, 1],
@@ -439,7 +441,8 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """`m` turned by `k` times 90 degrees in the plane of two axes, from the first of `axes` to the
     second.
 
-    m: an array of two or more axes. k: a Python integer; negative ones turn back.
+    m: an array of two or more axes. k: a Python integer; negative ones turn back. ValueError for
+    axes that are not there.
 
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],

@@ -99,6 +99,7 @@ def sort(
     a: an array of any dtype; complex numbers are ordered by real part, then imaginary part. axis:
     an integer, or None for the flattened array. descending: falling, NaN first. stable: has no
     effect on values. The derivative follows the elements. TypeError for `kind` and `order`.
+    ValueError for an axis out of range.
 
     >>> jnp.sort(jnp.array([3.0, jnp.nan, 1.0]))
     Array([ 1.,  3., nan], dtype=float32)
@@ -123,7 +124,8 @@ def argsort(
     a: an array of any dtype; NaN comes last, complex numbers are ordered by real part, then
     imaginary part. axis: an integer, or None for the flattened array. stable: equal elements keep
     their order, as they do by default (in NumPy they need not). descending: falling. dtype: of the
-    result, by default the default integer. TypeError for `kind` and `order`.
+    result, by default the default integer. TypeError for `kind` and `order`. ValueError for an axis
+    out of range.
 
     >>> jnp.argsort(jnp.array([3, 1, 2, 1]))
     Array([1, 3, 2, 0], dtype=int32)
@@ -169,6 +171,7 @@ def sort_complex(a: Any) -> Any:
     """`a` as complex numbers, sorted along the last axis by real part, then imaginary part.
 
     a: numbers with at least one dimension. float64 becomes complex128, other real dtypes complex64.
+    ValueError for scalars.
 
     >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 5j, 2 - 1j]))
     Array([1.+5.j, 2.-1.j, 2.+1.j], dtype=complex64)
@@ -213,7 +216,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Positions that part `a`: of the smallest elements, ascending, up to place `kth`; then others.
 
     a: an array of any dtype. kth: a Python integer. axis: along which. Returns int32; the positions
-    behind `kth` ascend themselves.
+    behind `kth` ascend themselves. ValueError for an axis out of range.
 
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(3, dtype=int32)
@@ -456,7 +459,8 @@ def histogram2d(
 
     x, y: vectors of one length n. bins: a number, edges for both, or one of these for each. range:
     a pair of (lowest, highest). weights: a vector of n. density: divide by the total and the areas.
-    Returns counts with x along the rows.
+    Returns counts with x along the rows. TypeError or ValueError for what are no vectors of one
+    length.
 
     >>> counts, _, _ = jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)
     >>> counts
@@ -648,7 +652,8 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
     """The elements of `arr` where `condition` holds, as a vector.
 
     condition: an array of as many elements. size: how many to give, needed where it is traced
-    (ConcretizationTypeError); missing ones are `fill_value`.
+    (ConcretizationTypeError); missing ones are `fill_value`. ValueError for a condition that is
+    longer than `arr`.
 
     >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
     Array([1, 3], dtype=int32)

@@ -70,7 +70,9 @@ def take(
     default) gives `fill_value`, by default NaN, the smallest signed or the largest unsigned
     integer, or True; 'clip' the element at that end; 'wrap' counts on from the other end; 'raise'
     is not supported (NotImplementedError). unique_indices, indices_are_sorted: promises. TypeError
-    for a list and other dtypes; `out` raises NotImplementedError.
+    for a list and other dtypes; `out` raises NotImplementedError. ValueError for an axis out of
+    range and for indices that are no integers. IndexError where an axis without elements is asked
+    for some.
 
     >>> jnp.take(jnp.array([[1, 2], [3, 4], [5, 6]]), jnp.array([2, 0]), axis=0)
     Array([[5, 6],
@@ -403,7 +405,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     x: an array, whose dtype the result has. condlist: arrays of booleans, or numbers that hold for
     all; an array is a list of its rows. funclist: as many functions, called as f(x, *args, **kw) on
     all of x, or numbers; one more (0 by default) is for the elements where none holds. ValueError
-    for another number of them.
+    for another number of them. TypeError for booleans.
 
     >>> x = jnp.array([-2.0, 0.5, 3.0])
     >>> jnp.piecewise(x, [x < 0, x > 1], [lambda v: -v, jnp.square, 0.0])

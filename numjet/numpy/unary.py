@@ -474,7 +474,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     a, b: numbers, broadcast to one shape (PRNG keys too: whether they are equal). rtol, atol: the
     relative and the absolute tolerance, broadcast too; mind that `b` is the reference. Returns
     booleans.
-    Infinities are close to equal ones only, NaN to NaN only with `equal_nan`.
+    Infinities are close to equal ones only, NaN to NaN only with `equal_nan`. ValueError for shapes
+    that do not broadcast.
 
     >>> jnp.isclose(jnp.array([1.0, 1.1]), jnp.array([1.000001, 1.0]))
     Array([ True, False], dtype=bool)
@@ -682,7 +683,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 is negative, 1 where it is positive, x2 where it is zero.
 
     x1, x2: real numbers, broadcast to one shape and dtype; integers and booleans count as floats.
-    NaN where x1 is NaN. The derivative with respect to x1 is zero.
+    NaN where x1 is NaN. The derivative with respect to x1 is zero. TypeError for complex numbers.
 
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)

@@ -557,7 +557,7 @@ def conv_transpose(
     for each, of the forward convolution with use_consistent_padding. rhs_dilation: gaps in the
     kernel. transpose_kernel: reverse the kernel and exchange its features, so that this is the
     gradient of the forward convolution with the same kernel. precision, preferred_element_type: as
-    of `dot_general`. Linear in both operands.
+    of `dot_general`. Linear in both operands. Raises ValueError for shapes that do not fit.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").ravel()

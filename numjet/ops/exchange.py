@@ -164,7 +164,8 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where k is
     no multiple of p.
 
-    axis_name: a mapped axis. axis_index_groups must be None (NotImplementedError).
+    axis_name: a mapped axis. axis_index_groups must be None (NotImplementedError). Raises NameError
+    where no map around has the axis.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -179,7 +180,7 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     operand, output = as_array(operand), as_array(output)
     places = [convert(as_array(v), np.dtype(np.int32))
               for v in (input_offsets, send_sizes, output_offsets, recv_sizes)]
-    count = places[0].aval.shape[0]
+    count = places[0].aval.size
     members = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     if any(p.aval.shape != (count,) for p in places) or count % members:
         raise ValueError("ragged_all_to_all: offsets and sizes must be vectors of one length, a "

@@ -315,7 +315,7 @@ def gather(
     the positions. mode: 'clip' moves windows inside; 'fill' or 'drop' gives fill_value outside, by
     default NaN, the smallest signed, the largest unsigned integer; 'promise_in_bounds' (the
     default; clamps). Its transpose is `scatter_add`. Raises TypeError when shapes do not fit.
-    `numpy`'s indexing is easier.
+    `numpy`'s indexing is easier. Raises ValueError for indices that are no integers.
 
     >>> from numjet import lax, numpy as jnp
     >>> numbers = lax.GatherDimensionNumbers((), (0,), (0,))

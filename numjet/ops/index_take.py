@@ -19,7 +19,8 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
 
     src: an array. idxs: for each axis a vector of integers, all of one length k, which count modulo
     the axis's length. axes: integers. Result: [k, ...] with the axes of src that are not among
-    `axes`, in their order. Raises ValueError for another number of vectors.
+    `axes`, in their order. Raises ValueError for another number of vectors. Raises TypeError for
+    axes without elements.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), (jnp.array([0, 1]), jnp.array([1, 0])), (0, 1))

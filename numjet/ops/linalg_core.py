@@ -394,7 +394,7 @@ def triangular_solve(
     [..., k, n], of a's dtype and leading axes, or a vector (one axis less than a). transpose_a,
     conjugate_a: what op does. unit_diagonal: the diagonal counts as ones. Result: b's shape;
     infinite or NaN for a singular a. Differentiable in both. Raises TypeError for shapes that do
-    not fit.
+    not fit. Raises ValueError for shapes that do not fit.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

@@ -75,7 +75,7 @@ def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: 
                          f"have {a.shape[-2]} {'rows' if left else 'columns'}, got "
                          f"{c.str_short()}.")
     batches = {a.shape[:-2], taus.shape[:-1], c.shape[:-2]}
-    if len(batches) > 1 or taus.shape[-1] > min(a.shape[-2:]):
+    if len(batches) > 1 or not taus.shape or taus.shape[-1] > min(a.shape[-2:]):
         raise ValueError(f"ormqr: taus {taus.str_short()} do not fit {a.str_short()} and "
                          f"{c.str_short()}: one for each reflector, and the batch's axes before.")
     return c.strong()

@@ -280,6 +280,7 @@ def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     check_matrix("householder_product", a)
     if (
         a.dtype != taus.dtype
+        or not taus.shape
         or taus.shape[:-1] != a.shape[:-2]
         or taus.shape[-1] > min(a.shape[-2:])
     ):

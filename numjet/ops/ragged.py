@@ -64,6 +64,15 @@ def _checked(lhs: Any, rhs: Any, sizes: Any, numbers: RaggedDotDimensionNumbers)
     if not dtypes.is_integer(sizes.aval.dtype):
         raise TypeError(f"{name} requires that group_sizes.dtype is subtype of np.integer, got "
                         f"{sizes.aval.str_short()}.")
+    for side, x, axes in (
+        ("lhs", lhs, numbers.lhs_ragged_dimensions),
+        ("lhs", lhs, [a for pair in numbers.dot_dimension_numbers for a in pair[0]]),
+        ("rhs", rhs, numbers.rhs_group_dimensions),
+        ("rhs", rhs, [a for pair in numbers.dot_dimension_numbers for a in pair[1]]),
+    ):
+        if any([a >= x.aval.ndim for a in axes]):
+            raise TypeError(f"{name}: {side} must have the axes {(*axes,)}, got "
+                            f"{x.aval.str_short()}.")
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise TypeError(f"{name} expects exactly one lhs ragged dimension, got "
                         f"{numbers.lhs_ragged_dimensions}.")

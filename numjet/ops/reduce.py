@@ -287,7 +287,8 @@ def reduce_prod(operand: Any, axes: Axes | None) -> Any:
 
     operand: an integer, floating or complex array. axes: integers, or None for all. Result:
     operand's shape without the axes; 1 of no elements. Derivative: the product of the other
-    elements, also where there are zeros. Raises ValueError for an axis out of range.
+    elements, also where there are zeros. Raises ValueError for an axis out of range. Raises
+    TypeError for booleans.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))
@@ -407,7 +408,7 @@ def reduce(
     structure, neutral for the computation. computation: one of add, mul, max, min, bitwise_and,
     bitwise_or, bitwise_xor becomes that reduction; any other is applied to halves, about log₂ n
     times. dimensions: the axes that go. out_sharding: the layout of the result. Raises ValueError
-    where structures differ.
+    where structures differ. Raises TypeError for dtypes that the computation does not take.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reduce(jnp.array([[1, 2], [3, 4]]), 0, lax.add, (0,))

@@ -455,7 +455,8 @@ def _public(primitive: Primitive, what: str, example: str, more: str) -> Callabl
         "dimension_numbers:\nScatterDimensionNumbers, which say what axes mean. indices_are_sorted,"
         " unique_indices: promises\nabout the positions. mode: 'drop' (default; windows that reach "
         "outside change nothing), 'clip'\n(they are moved inside), 'promise_in_bounds'. Result: "
-        f"operand's shape and dtype. {more}\nRaises TypeError when shapes do not fit. "
+        f"operand's shape and dtype. {more}\nRaises TypeError when shapes do not fit, "
+        "ValueError for\nindices that are no integers. "
         "`numpy`'s `x.at[...]` is easier.\n\n"
         ">>> from numjet import lax, numpy as jnp\n"
         ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
@@ -493,7 +494,8 @@ def scatter_apply(
 
     operand: an array. scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode:
     as of `scatter`. func: from an element to one of the same dtype. update_shape: the shape that
-    updates would have (windows and positions). Raises TypeError when shapes do not fit.
+    updates would have (windows and positions). Raises TypeError when shapes do not fit. Raises
+    ValueError for indices that are no integers.
 
     >>> from numjet import lax, numpy as jnp
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))

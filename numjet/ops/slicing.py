@@ -139,7 +139,8 @@ def slice(
 
     operand: an array. start_indices, limit_indices, strides (1 by default): Python integers for
     each axis, not negative. Derivative: zeros with the cotangent in its places. Raises TypeError
-    where the box does not fit; Python's slices are cut off.
+    where the box does not fit; Python's slices are cut off. Raises ValueError for another number of
+    indices than axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.slice(jnp.arange(6), (1,), (5,), (2,))
@@ -392,7 +393,7 @@ def dynamic_slice(
     negative ones count from the end unless allow_negative_indices (a boolean, or one for each axis)
     is False; a box that would reach out is moved inside. slice_sizes: Python integers. Derivative:
     zeros with the cotangent in the box; none in the indices. Raises TypeError where the box is
-    larger than operand.
+    larger than operand. Raises ValueError for another number of indices than axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))
@@ -415,7 +416,8 @@ def dynamic_slice_in_dim(
 
     operand: an array. start_index: an integer scalar, moved so that the slice lies inside; negative
     ones count from the end unless allow_negative_indices is False. slice_size, axis: Python
-    integers. Raises TypeError where the slice is larger than the axis.
+    integers. Raises TypeError where the slice is larger than the axis. Raises ValueError for an
+    axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
@@ -443,7 +445,8 @@ def dynamic_index_in_dim(
 
     operand: an array. index: an integer scalar, moved inside where it would reach out; negative
     ones count from the end unless allow_negative_indices is False. axis: an integer. keepdims: the
-    axis stays, with size 1. Derivative: zeros with the cotangent at the index.
+    axis stays, with size 1. Derivative: zeros with the cotangent at the index. Raises ValueError
+    for an axis out of range. Raises TypeError for an axis without elements.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_index_in_dim(jnp.array([5, 6, 7]), 1, keepdims=False)
@@ -582,7 +585,7 @@ def dynamic_update_slice(
     scalar for each axis, or a vector of them; negative ones count from the end unless
     allow_negative_indices (a boolean, or one for each axis) is False; a box that would reach out is
     moved inside. Result: operand's shape and dtype. Linear in operand and update. Raises TypeError
-    for dtypes and sizes that do not fit.
+    for dtypes and sizes that do not fit. Raises ValueError for another number of indices than axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_update_slice(jnp.arange(5), jnp.array([0, 0]), (1,))
@@ -601,7 +604,7 @@ def dynamic_update_slice_in_dim(
     operand, update: arrays of one dtype and rank, equal in all other sizes. start_index: an integer
     scalar, moved so that the rows lie inside; negative ones count from the end unless
     allow_negative_indices is False. axis: an integer. Raises TypeError for dtypes and sizes that do
-    not fit.
+    not fit. Raises ValueError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.array([0, 0]), 3, 0)
@@ -624,7 +627,7 @@ def dynamic_update_index_in_dim(
     operand: an array. update: of the same dtype, a row with or without the axis. index: an integer
     scalar, moved inside where it would reach out; negative ones count from the end unless
     allow_negative_indices is False. axis: an integer. Raises TypeError for dtypes and sizes that do
-    not fit.
+    not fit. Raises ValueError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_update_index_in_dim(jnp.arange(3), 9, 1, 0)

@@ -238,7 +238,7 @@ def sort_key_val(
 
     keys, values: arrays of one shape. dimension: the axis. is_stable: keep the order of equal keys.
     Result: the pair of both. Derivative: the same permutation. Raises TypeError for shapes that
-    differ.
+    differ. Raises ValueError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([10, 20, 30]))

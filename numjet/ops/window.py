@@ -353,7 +353,8 @@ def select_and_scatter_add(
     source: an array of the windows' shape. operand: an array. largest: a boolean.
     window_dimensions, window_strides: integers for each axis. padding: (low, high) for each axis.
     Result: operand's shape, source's elements at the places chosen (the first of equal ones) and
-    zeros elsewhere: the gradient of pooling by maxima.
+    zeros elsewhere: the gradient of pooling by maxima. Raises TypeError for shapes that do not fit.
+    source and operand promote.
 
     >>> from numjet import lax, numpy as jnp
     >>> x = jnp.array([1.0, 3.0, 2.0, 0.0])

@@ -39,7 +39,8 @@ def _checked(name: str, x: Any, kind: int, norm: str | None) -> Any:
 
 def _of_length(name: str, x: Any, n: int | None, axis: int) -> Any:
     """`x` with zeros behind, or without what is too much, `n` long along `axis`."""
-    if n is None or n == x.shape[axis]:
+    n = x.shape[axis] if n is None else n
+    if n == x.shape[axis] > 0:
         return x
     if n < 1:
         raise ValueError(f"{name}: the length must be at least 1, got {n}.")

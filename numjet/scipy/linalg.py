@@ -101,7 +101,8 @@ def cho_solve(
     """The x with a x = b, from `cho_factor(a)`.
 
     c_and_lower: what cho_factor gave. b: [n] or [..., n, k]. overwrite_b and check_finite have no
-    effect. Result: b's shape. Differentiable. Raises ValueError for sizes that do not fit.
+    effect. Result: b's shape. Differentiable. Raises ValueError for sizes that do not fit. Integers
+    become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -144,7 +145,7 @@ def lu_solve(
 
     lu_and_piv: what lu_factor gave. b: [n] or [..., n, k]. trans: 1 solves aᵀ x = b, 2 aᴴ x = b
     (ValueError for others). overwrite_b and check_finite have no effect. Result: b's shape.
-    Differentiable. Raises ValueError for sizes that do not fit.
+    Differentiable. Raises ValueError for sizes that do not fit. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -192,7 +193,7 @@ def lu(
 
     a: [..., m, n]; integers become floats. permute_l: (p l, u). overwrite_a and check_finite are
     taken for SciPy's sake and have no effect. Result: p a permutation matrix, l with a diagonal of
-    ones, u upper triangular. Differentiable.
+    ones, u upper triangular. Differentiable. Raises ValueError for what is no matrix.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -260,6 +261,7 @@ def svd(
     [..., m, k] and [..., k, n], k = min(m, n). compute_uv: False gives s alone. overwrite_a,
     check_finite and lapack_driver have no effect. Result: s real, descending. Derivative: of s
     always; of u and v with full_matrices=False, growing without bound where singular values meet.
+    Raises ValueError for what is no matrix.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -290,7 +292,7 @@ def eigh(
     (NotImplementedError): generalized problems and subsets are not there. overwrite_a, overwrite_b,
     turbo and check_finite have no effect. Result: w real [..., n], v [..., n, n] in columns.
     Derivative: grows without bound where eigenvalues meet. Raises ValueError for matrices that are
-    not square.
+    not square. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -352,7 +354,7 @@ def solve_triangular(
     a: [..., n, n], of which one triangle is read, the upper one unless lower. b: [n] or [..., n,
     k]. trans: 1 or 'T' solves aᵀ x = b, 2 or 'C' aᴴ x = b (ValueError for others). unit_diagonal:
     the diagonal counts as ones. overwrite_b, debug and check_finite have no effect. Result: b's
-    shape; infinite or NaN for a singular a. Differentiable in both.
+    shape; infinite or NaN for a singular a. Differentiable in both. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -494,7 +496,8 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
     A: [m, m], B: [n, n], C: [m, n]; integers become floats. method: 'schur' or 'eigen', which give
     the same (ValueError for others); tol: taken for JAX's sake. Costs (m n)³ operations. Result:
-    [m, n]; NaN or infinite where A and -B share an eigenvalue. Differentiable.
+    [m, n]; NaN or infinite where A and -B share an eigenvalue. Differentiable. Raises ValueError
+    for what are no matrices of these sizes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -509,7 +512,13 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             '"schur" or "eigen"; both give the same solution.'
         )
     a, b, c = promote_inexact(*as_arrays("solve_sylvester", A, B, C))
+    for name, x in (("A", a), ("B", b)):
+        if x.aval.ndim != 2 or x.aval.shape[0] != x.aval.shape[1]:
+            raise ValueError(f"solve_sylvester: {name} must be a square matrix, got "
+                             f"{x.aval.str_short()}.")
     m, n = a.aval.shape[0], b.aval.shape[0]
+    if c.aval.shape != (m, n):
+        raise ValueError(f"solve_sylvester: C must have shape {(m, n)}, got {c.aval.str_short()}.")
     system = add(
         kron(a, eye(n, dtype=a.aval.dtype)), kron(eye(m, dtype=a.aval.dtype), matrix_transpose(b))
     )

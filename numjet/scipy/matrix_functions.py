@@ -141,6 +141,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
     A, E: [n, n] of one shape (ValueError). method has no effect: it is the corner of expm([[A, E],
     [0, A]]). compute_expm: False gives the derivative alone. Result: (expm(A), derivative).
+    Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -187,7 +188,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     A: [n, n]; integers become floats. blocksize must be 1 (NotImplementedError). Result: complex
     [n, n], the root whose eigenvalues have positive real parts. Differentiable. By the Schur form,
     whose triangular root is found column by column. Source: Björck and Hammarling, A Schur method
-    for the square root of a matrix (1983).
+    for the square root of a matrix (1983). Raises ValueError for what is no square matrix.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -273,6 +274,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
     complex, with the same Z T Zᴴ. Source: Golub and Van Loan, Matrix Computations, section 7.4.
+    Raises ValueError for what are no matrices of these sizes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -281,6 +283,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Array([1., 1.], dtype=float32)
     """
     t, z = promote_inexact(*as_arrays("rsf2csf", T, Z))
+    if t.ndim != 2 or t.shape[0] != t.shape[1] or z.shape != t.shape:
+        raise ValueError("rsf2csf: T and Z must be square matrices of one size, got "
+                         f"{t.aval.str_short()} and {z.aval.str_short()}.")
     kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
     if t.shape[-1] < 2:
         return cast(t, kind), cast(z, kind)

@@ -49,8 +49,10 @@ def map_coordinates(
 
     order: 0, the nearest element; 1, linear in each axis. mode, for places outside: "constant"
     (cval), "nearest", "wrap" (periodic), "mirror" and "reflect" (turned round at the end elements'
-    centers or outer edges). Integers are rounded, halves away from 0. Dtype of
-    `input`; linear in it, and differentiable in the coordinates for order 1.
+    centers or outer edges). Integers are rounded, halves away from 0. Result: the coordinates'
+    shape, `input`'s dtype; linear in it, and differentiable in the coordinates for order 1. Raises
+    ValueError for another number of coordinates than axes, IndexError for an `input` without
+    elements, NotImplementedError for other orders and modes.
 
     >>> import numjet.numpy as jnp
     >>> print(map_coordinates(jnp.array([0.0, 10.0, 20.0]), [jnp.array([0.5, 1.25])], order=1))

@@ -101,7 +101,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     a, b: positive; x: in [0, 1]; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) (1-x)^(b-1) / B(a, b) in x; in a and b
-    as well. NaN outside of the domain.
+    as well. NaN outside of the domain. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -116,7 +116,7 @@ def gammainc(a: Any, x: Any) -> Any:
 
     a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) e^-x / Γ(a) in x; in a as well. NaN
-    outside of the domain.
+    outside of the domain. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -131,7 +131,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
     a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: the negative of `gammainc`'s. NaN outside of
-    the domain.
+    the domain. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -160,7 +160,7 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma.
 
     n: integers, not negative (ValueError for floats); x: real floats that broadcast with them.
-    Derivative: polygamma(n + 1, x) in x.
+    Derivative: polygamma(n + 1, x) in x. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -179,7 +179,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     """log of the multivariate gamma function of dimension d.
 
     a: real floats above (d - 1) / 2. d: a Python integer. Result: a's shape: d (d-1)/4 log π + Σ
-    gammaln(a - j/2) over j < d. Differentiable in a.
+    gammaln(a - j/2) over j < d. Differentiable in a. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -174,7 +174,8 @@ def betaln(a: Any, b: Any) -> Any:
     """log |B(a, b)|, also of large arguments.
 
     a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
-    promoted dtype. Derivative: digamma(a) - digamma(a + b) in a.
+    promoted dtype. Derivative: digamma(a) - digamma(a + b) in a. Raises TypeError for complex
+    numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -206,7 +207,8 @@ def beta(a: Any, b: Any) -> Any:
     """The beta function Γ(a) Γ(b) / Γ(a + b).
 
     a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
-    promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a.
+    promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a. Raises TypeError for complex
+    numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -222,7 +224,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803 - a 
 
     N, k: real arrays that broadcast; integers become floats. repetition: things may be chosen
     again; then k may exceed N. Result: floats; 0 where N or k is negative or k exceeds N.
-    Differentiable. SciPy's `exact` is not there.
+    Differentiable. SciPy's `exact` is not there. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -252,7 +254,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803 - a 
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol (z)_m = Γ(z + m) / Γ(z); its limit where both are infinite.
 
-    z, m: real floats that broadcast. Differentiable in both.
+    z, m: real floats that broadcast. Differentiable in both. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -297,7 +299,8 @@ def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0, or Riemann's.
 
     x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
-    infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x as well.
+    infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x as well. Raises TypeError for complex
+    numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -174,7 +174,7 @@ def dawsn(x: Any) -> Any:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 1 - 2 x y. Raises TypeError for complex x.
+    shape. Derivative: 1 - 2 x y. Raises ValueError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -245,7 +245,7 @@ def owens_t(h: Any, a: Any) -> Any:
 
     h, a: real floats that broadcast; of 16 bits they give float32. By quadrature for |a| <= 1, by
     Owen's relation for others. Differentiable in both. Source: Owen, Tables for computing bivariate
-    normal probabilities, Ann. Math. Statist. 27 (1956).
+    normal probabilities, Ann. Math. Statist. 27 (1956). Raises ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -301,7 +301,8 @@ def expn(n: Any, x: Any) -> Any:
     """The generalized exponential integral E_n(x), the integral of exp(-x t) / tⁿ from 1 on.
 
     n: whole numbers, also traced ones; x: floats that broadcast with them. Result: the broadcast
-    shape; NaN for other n, for n < 0 and x < 0. Derivative: -E_(n-1)(x) in x, none in n.
+    shape; NaN for other n, for n < 0 and x < 0. Derivative: -E_(n-1)(x) in x, none in n. Raises
+    ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -316,7 +317,7 @@ def exp1(x: Any) -> Any:
     """The exponential integral E₁(x), the integral of exp(-t) / t from x on.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises TypeError for complex x.
+    shape. Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises ValueError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -331,7 +332,7 @@ def expi(x: Any) -> Any:
     """The exponential integral Ei(x): the principal value of the integral of exp(t) / t up to x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: exp(x) / x. -∞ at 0. Raises TypeError for complex x.
+    shape. Derivative: exp(x) / x. -∞ at 0. Raises ValueError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -386,7 +387,7 @@ def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: log(x) / (1 - x). NaN below 0. Raises TypeError for complex x.
+    shape. Derivative: log(x) / (1 - x). NaN below 0. Raises ValueError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

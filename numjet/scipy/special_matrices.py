@@ -154,7 +154,7 @@ def companion(a: Any) -> Any:
     """The companion matrix of a polynomial, whose eigenvalues are its roots.
 
     a: [..., n + 1], coefficients, the highest first, which must not be 0; leading axes are a batch.
-    Result: [..., n, n]. Raises ValueError for less than two.
+    Result: [..., n, n]. Raises ValueError for less than two. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -278,7 +278,7 @@ def leslie(f: Any, s: Any) -> Any:
     diagonal.
 
     f: [..., n], s: [..., n - 1] (ValueError for other sizes); leading axes are a batch. Result:
-    [..., n, n].
+    [..., n, n]. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -299,7 +299,8 @@ def leslie(f: Any, s: Any) -> Any:
 def fiedler(a: Any) -> Any:
     """The matrix |a_i - a_j|.
 
-    a: [..., n]; leading axes are a batch. Result: [..., n, n], of a's dtype.
+    a: [..., n]; leading axes are a batch. Result: [..., n, n], of a's dtype. Raises TypeError for
+    booleans.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -318,7 +319,7 @@ def fiedler_companion(a: Any) -> Any:
     """A pentadiagonal companion matrix of a polynomial, whose eigenvalues are its roots.
 
     a: [n + 1], coefficients, the highest first, which must not be 0. Result: [n, n]. Source:
-    Fiedler, A note on companion matrices (2003).
+    Fiedler, A note on companion matrices (2003). Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -404,7 +405,8 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     """The matrix whose product with v is convolve(a, v).
 
     a: [..., m]; leading axes are a batch. n: the length of v, positive. mode: 'full', 'same' or
-    'valid', as of `numpy.convolve`. Raises ValueError for other n or modes.
+    'valid', as of `numpy.convolve`. Raises ValueError for other n or modes. Raises IndexError for
+    an `a` without elements.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg

@@ -66,6 +66,42 @@ SHAPES: dict[str, tuple[type[Exception], Callable, tuple[str, ...]]] = {
         lambda: jnp.einsum("ij,jk->ik", jnp.ones((3, 4)), jnp.ones((5, 6))),
         ("einsum", "'j'", "5", "4", "float32[3,4]", "Transpose"),
     ),
+    "polynomial": (
+        IndexError,
+        lambda: jnp.polyadd(jnp.float32(1), x3),
+        ("polyadd", "coefficients must be a vector", "float32[]", "atleast_1d"),
+    ),
+    "glu": (IndexError, lambda: nj.nn.glu(x4, axis=1), ("glu", "axis 1", "float32[4]")),
+    "scales": (
+        ValueError,
+        lambda: nj.nn.scaled_matmul(x3[None, None], x3[None, None], x3[0], x3[None, None]),
+        ("scaled_matmul", "scales must be (B, M, K / S)", "float32[]"),
+    ),
+    "ragged_dot": (
+        TypeError,
+        lambda: lax.ragged_dot(x3, jnp.ones((1, 3, 3)), jnp.array([3])),
+        ("ragged_dot_general", "lhs must have the axes (1,)", "float32[3]"),
+    ),
+    "reflectors": (
+        TypeError,
+        lambda: lax.linalg.householder_product(jnp.eye(2), jnp.float32(1)),
+        ("householder_product", "taus float32[]", "float32[2,2]"),
+    ),
+    "solve_sylvester": (
+        ValueError,
+        lambda: nj.scipy.linalg.solve_sylvester(x3, jnp.eye(3), jnp.eye(3)),
+        ("solve_sylvester", "A must be a square matrix", "float32[3]"),
+    ),
+    "rsf2csf": (
+        ValueError,
+        lambda: nj.scipy.linalg.rsf2csf(jnp.eye(2), jnp.eye(3)),
+        ("rsf2csf", "of one size", "float32[2,2]", "float32[3,3]"),
+    ),
+    "idct": (
+        ValueError,
+        lambda: nj.scipy.fft.idct(x3[:0]),
+        ("idct", "at least 1", "got 0"),
+    ),
     "concatenate": (
         TypeError,
         lambda: jnp.concatenate([jnp.ones((3, 4)), jnp.ones((5, 6))]),

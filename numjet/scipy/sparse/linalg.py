@@ -278,7 +278,8 @@ def bicgstab(
 
     A: any square matrix, or a function of pytrees like b. b, x0, tol, atol, maxiter, M: as of `cg`.
     Derivative: by solving with A, or its transpose, again. Raises ValueError for structures and
-    shapes that differ. Source: van der Vorst, Bi-CGSTAB (1992).
+    shapes that differ. Source: van der Vorst, Bi-CGSTAB (1992). Raises TypeError where A gives
+    other dtypes than b has.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.sparse.linalg import bicgstab
@@ -307,7 +308,8 @@ def gmres(
     after so many products the search begins anew. maxiter: how often at most (by default as long as
     each time brings it nearer). solve_method: "batched" or "incremental" (ValueError for others),
     and both end as soon as x is near enough. Derivative: by solving with A, or its transpose,
-    again. Source: Saad and Schultz, GMRES (1986).
+    again. Source: Saad and Schultz, GMRES (1986). Raises TypeError where A gives other dtypes than
+    b has.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.sparse.linalg import gmres

@@ -14,7 +14,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. -∞
-    outside of its support. Differentiable in floats.
+    outside of its support. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -35,7 +35,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0
-    outside of its support. Differentiable in floats.
+    outside of its support. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -58,7 +58,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -74,7 +74,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -89,7 +89,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -105,7 +105,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta

@@ -15,6 +15,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 
     k: where; n: trials; a, b: shapes, positive; loc: shifts it. Arrays that broadcast; integers
     become floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+    Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import betabinom
@@ -37,6 +38,7 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
 
     k: where; n: trials; a, b: shapes, positive; loc: shifts it. Arrays that broadcast; integers
     become floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+    Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import betabinom

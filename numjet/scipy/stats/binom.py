@@ -14,6 +14,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
     k: where; n: trials; p: probability of success; loc: shifts it. Arrays that broadcast; integers
     become floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+    Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import binom
@@ -34,6 +35,7 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
     k: where; n: trials; p: probability of success; loc: shifts it. Arrays that broadcast; integers
     become floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+    Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import binom

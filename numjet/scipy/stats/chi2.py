@@ -13,7 +13,8 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. -∞ outside of its support. Differentiable in floats.
+    broadcast shape. -∞ outside of its support. Differentiable in floats. Raises TypeError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -29,7 +30,8 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. 0 outside of its support. Differentiable in floats.
+    broadcast shape. 0 outside of its support. Differentiable in floats. Raises TypeError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -45,7 +47,7 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -61,7 +63,7 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -77,7 +79,7 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -93,7 +95,7 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2

@@ -14,7 +14,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. -∞ outside
-    of its support. Differentiable in floats.
+    of its support. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -34,7 +34,7 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0 outside
-    of its support. Differentiable in floats.
+    of its support. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -57,7 +57,7 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -73,7 +73,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -88,7 +88,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -104,7 +104,7 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma

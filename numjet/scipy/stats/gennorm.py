@@ -13,7 +13,7 @@ def logpdf(x: Any, beta: Any) -> Any:
     """The logarithm of the density of the generalized normal distribution.
 
     x: where; beta: its shape, positive. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gennorm
@@ -28,7 +28,7 @@ def cdf(x: Any, beta: Any) -> Any:
     """The probability of values up to x: generalized normal distribution.
 
     x: where; beta: its shape, positive. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gennorm
@@ -45,7 +45,7 @@ def pdf(x: Any, beta: Any) -> Any:
     beta)).
 
     x: where; beta: its shape, positive. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gennorm

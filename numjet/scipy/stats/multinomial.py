@@ -15,7 +15,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
 
     x: [..., k], how often each category came. n: the number of trials; p: [..., k], the categories'
     probabilities. Arrays that broadcast. Result: their shape without the last axis; -∞ where x does
-    not add up to n. Raises ValueError where x or n are no integers.
+    not add up to n. Raises ValueError where x or n are no integers. Raises TypeError for complex
+    numbers. The result is floating.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import multinomial
@@ -44,7 +45,8 @@ def pmf(x: Any, n: Any, p: Any) -> Any:
 
     x: [..., k], how often each category came. n: the number of trials; p: [..., k], the categories'
     probabilities. Arrays that broadcast. Result: their shape without the last axis; 0 where x does
-    not add up to n. Raises ValueError where x or n are no integers.
+    not add up to n. Raises ValueError where x or n are no integers. Raises TypeError for complex
+    numbers. The result is floating.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import multinomial

@@ -14,7 +14,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
     k: where; n: successes; p: probability of success; loc: shifts it. Arrays that broadcast;
     integers become floats. Result: the broadcast shape. -∞ outside of its support. Differentiable
-    in floats.
+    in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import nbinom
@@ -36,7 +36,7 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
 
     k: where; n: successes; p: probability of success; loc: shifts it. Arrays that broadcast;
     integers become floats. Result: the broadcast shape. 0 outside of its support. Differentiable in
-    floats.
+    floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import nbinom

@@ -55,7 +55,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: normal distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats. Raises
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -83,7 +84,8 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: normal distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats. Raises
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -112,7 +114,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
     X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -128,7 +130,7 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
     X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm

@@ -13,7 +13,8 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probabilities of the Poisson distribution.
 
     k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
-    the broadcast shape. -∞ outside of its support. Differentiable in floats.
+    the broadcast shape. -∞ outside of its support. Differentiable in floats. Raises TypeError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson
@@ -31,7 +32,8 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probabilities of the Poisson distribution, mu^k e^-mu / k!.
 
     k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
-    the broadcast shape. 0 outside of its support. Differentiable in floats.
+    the broadcast shape. 0 outside of its support. Differentiable in floats. Raises TypeError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson
@@ -45,7 +47,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of values up to k: Poisson distribution.
 
     k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
-    the broadcast shape. Differentiable in floats.
+    the broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson
@@ -67,7 +69,7 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
     """The entropy of the Poisson distribution.
 
     mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson

@@ -14,7 +14,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import t
@@ -33,7 +33,7 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import t

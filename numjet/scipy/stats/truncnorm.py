@@ -45,7 +45,8 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. -∞ outside of its support. Differentiable in floats.
+    broadcast shape. -∞ outside of its support. Differentiable in floats. Raises ValueError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -64,7 +65,8 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. 0 outside of its support. Differentiable in floats.
+    broadcast shape. 0 outside of its support. Differentiable in floats. Raises ValueError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -79,7 +81,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -104,7 +106,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -119,7 +121,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -135,7 +137,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm

@@ -45,7 +45,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: uniform distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats. Raises
+    ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import uniform
