@@ -1,5 +1,9 @@
 """Locks that a forked process finds free, whichever thread of its parent held them.
 
+Python's own locks of modules are among them: a child of a process in which another thread is
+importing would find the module half made and its lock held for ever, so a fork waits for imports of
+this package and of what it is made with. (Others' may never end: a program may run in one.)
+
 For every layer: `lock()` and `reentrant()` in place of threading's for what lasts as long as the
 process; and `once`, a property that is computed when it is first read, without a lock (that of
 `functools.cached_property` belongs to the class in Python 3.11, and stays held in a child). What
@@ -11,6 +15,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
 
 _locks: list[Any] = []
@@ -30,13 +35,33 @@ def reentrant() -> Any:
     return made
 
 
+# Packages whose modules the compiler imports when it needs them.
+_PACKAGES = ("numjet", "numpy", "scipy", "llvmlite", "ml_dtypes")
+
+
+def _imported_elsewhere() -> list[str]:
+    """The modules of these packages that other threads are importing."""
+    me, found = threading.get_ident(), []
+    for name, reference in list(getattr(_bootstrap, "_module_locks", {}).items()):
+        held = reference()
+        if getattr(held, "owner", None) not in (None, me) and name.split(".")[0] in _PACKAGES:
+            found.append(name)
+    return found
+
+
+def _wait_for_imports() -> None:
+    while names := _imported_elsewhere():
+        for name in names:
+            _bootstrap._lock_unlock_module(name)  # type: ignore[attr-defined]
+
+
 def _after_fork() -> None:
     for held in _locks:
         held._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_wait_for_imports, after_in_child=_after_fork)
 
 
 class once:

@@ -157,3 +157,37 @@ def test_forks_while_others_compile(tmp_path) -> None:
     )
     _, errors = running.communicate(timeout=300)
     assert (running.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_another_thread_imports_the_compiler(tmp_path) -> None:
+    """The child would wait for the lock of a module that nobody is importing there."""
+    running = process(
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        class Slow:
+            began = threading.Event()
+            def find_spec(self, name, path, target=None):
+                if name.startswith("numjet.cpu.pipeline"):
+                    self.began.set()
+                    time.sleep(1)
+        sys.meta_path.insert(0, Slow())
+        x = np.arange(50.0, dtype=np.float32)
+        thread = threading.Thread(target=lambda: fresh(3)(x))
+        thread.start()
+        Slow.began.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            want = np.sum(np.sin(x) * 5 + x)
+            right = abs(float(fresh(5)(x)) - want) <= 1e-3 * abs(want) + 1e-3
+            os._exit(0 if right else 3)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
+        """,
+        tmp_path,
+    )
+    _, errors = running.communicate(timeout=300)
+    assert (running.returncode, errors) == (0, "")
