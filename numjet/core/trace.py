@@ -22,7 +22,8 @@ from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
-_internal: dict[str, bool] = {}  # file name -> whether its code is this package's
+# Whether the code of a file is this package's.
+_internal: dict[str, bool] = Memo("files of code")
 _excluded: tuple[str, ...] = (_PACKAGE, "<numjet")
 
 
