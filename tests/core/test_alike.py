@@ -211,7 +211,7 @@ def test_what_is_read_counts_when_it_is_read(name: str, monkeypatch: pytest.Monk
             change(k)
             assert grown(function) == 2 * k**2
     finally:
-        nj.config.update("jax_softmax_custom_jvp", True)
+        nj.config.update("jax_softmax_custom_jvp", False)
 
 
 def test_modules_under_other_names_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
