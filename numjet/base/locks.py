@@ -50,9 +50,11 @@ def _imported_elsewhere() -> list[str]:
 
 
 def _wait_for_imports() -> None:
-    while names := _imported_elsewhere():
+    waited: set[str] = set()  # once each: who waits for an import of ours would never end
+    while names := set(_imported_elsewhere()) - waited:
         for name in names:
             _bootstrap._lock_unlock_module(name)  # type: ignore[attr-defined]
+        waited |= names
 
 
 def _after_fork() -> None:

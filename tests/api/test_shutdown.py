@@ -160,6 +160,34 @@ def test_forks_while_others_compile(tmp_path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_within_an_import_that_another_thread_waits_for(tmp_path) -> None:
+    """Neither waits for the other."""
+    (tmp_path / "fork_a.py").write_text(textwrap.dedent("""
+        import os, threading, time, warnings
+        warnings.simplefilter("ignore")
+        thread = threading.Thread(target=__import__, args=("numjet.fork_b",))
+        thread.start()
+        time.sleep(0.5)
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """))
+    (tmp_path / "fork_b.py").write_text("import numjet.fork_a\n")
+    running = process(
+        f"""
+        import numjet
+        numjet.__path__.append({str(tmp_path)!r})
+        import numjet.fork_a
+        numjet.fork_a.thread.join()
+        """,
+        tmp_path,
+    )
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_fork_while_another_thread_imports_the_compiler(tmp_path) -> None:
     """The child would wait for the lock of a module that nobody is importing there."""
