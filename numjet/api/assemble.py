@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import PmapSharding, Sharding, device_put, place
+from numjet.api.sharding import NamedSharding
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -19,6 +20,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
 from numjet.core.remote import Device
 from numjet.core.sharded import ShardedArray
+from numjet.ops.reduce import sum_over
 from numjet.ops.shape import canonical_shape
 
 
@@ -90,9 +92,9 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     """An array made of one array for each of this process's devices.
 
     shape: of the whole. sharding: its layout. arrays: in the order of the sharding's devices, each
-    of the shape that the sharding says. dtype: checked where it is given, needed where there are no
-    arrays. Raises ValueError for another number of arrays or another shape, TypeError for other
-    dtypes.
+    of the shape that the sharding says; where that is unreduced they are parts of a sum. dtype:
+    checked where it is given, needed where there are no arrays. Raises ValueError for another
+    number of arrays or another shape, TypeError for other dtypes.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
@@ -134,8 +136,21 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
         )
     if set(by_device) == {device for device, _ in places}:
         values = [by_device[device] for device, _ in places]
+    pending = [a for a in sharding.mesh.axis_names if a in sharding.spec.unreduced] if isinstance(
+        sharding, NamedSharding) else []
+    if pending:
+        return _added_up(shape, sharding, pending, values)
     parts = [(index, np.asarray(v)) for (_, index), v in zip(places, values, strict=True)]
     return _filled(shape, values[0].dtype, parts, sharding)
+
+
+def _added_up(shape: tuple, sharding: Any, pending: list, values: Sequence[Any]) -> Any:
+    """The array that is the sum of the parts that the devices along some axes of the mesh have."""
+    rows = (math.prod([sharding.mesh.shape[a] for a in pending]), *shape)
+    apart = sharding.of_entries((tuple(pending), *sharding.spec))
+    places = zip(_mine(apart, rows), values, strict=True)
+    parts = [(index, np.asarray(v)[None]) for (_, index), v in places]
+    return sum_over(_filled(rows, values[0].dtype, parts, apart), (0,), out_sharding=sharding)
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any,

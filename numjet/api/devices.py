@@ -29,6 +29,7 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.memories import MEMORY_KINDS, MemorySpace
 from numjet.core.remote import Device, RemoteArray
 from numjet.core.sharded import ShardedArray
+from numjet.core.structural import zeros
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import sharding_constraint_p
 
@@ -304,16 +305,29 @@ def _shards(self: Any) -> list[Shard]:
     if value.shape != self.shape:
         offset = [at.start or 0 for at in sharding.block_index(self.shape)]
     out = []
+    holders = _holders(sharding)
     for device, index in sharding.indices(self.shape):
         if device.process_index != Cluster.index:
             continue
         if any(offset):
             index = tuple([_shifted(at, n) for at, n in zip(index, offset, strict=True)])
         part = np.asarray(value[index])
+        if device not in holders:
+            part = np.zeros_like(part)
         aval = ShapedArray(part.shape, self.aval.dtype, self.aval.weak_type)
         placed = place(ArrayImpl(part, aval), SingleDeviceSharding(device))
         out.append(Shard(device, sharding, self.shape, placed))
     return out
+
+
+def _holders(sharding: Any) -> set[Device]:
+    """The devices whose parts of a pending sum are not zero: the first along its axes of the mesh
+    holds it, as sums are made where they arise."""
+    pending = sharding.spec.unreduced if hasattr(sharding, "spec") else ()
+    if not pending:
+        return sharding.device_set
+    first = [0 if name in pending else slice(None) for name in sharding.mesh.axis_names]
+    return set(np.ravel(sharding.mesh.devices[tuple(first)]))
 
 
 def _shifted(at: slice, offset: int) -> slice:
@@ -335,7 +349,13 @@ def _remote_shards(self: RemoteArray) -> list[Shard]:
     if len(devices) == 1:
         return [Shard(devices[0], sharding, self.shape, self)]
     shape, bare, out = sharding.shard_shape(self.shape), self.aval.bare(), []
+    holders = _holders(sharding)
     for device, index in sharding.indices(self.shape):
+        if device not in holders:
+            nothing = zeros(bare.update(shape=shape))
+            own = device_put(nothing, SingleDeviceSharding(device, memory_kind=kind_of(sharding)))
+            out.append(Shard(device, sharding, self.shape, own))
+            continue
         # One slice a device keeps its axis in memory.
         kept = tuple([1 if isinstance(i, int) else n if i.start is None else i.stop - i.start
                       for i, n in zip(index, self.shape, strict=True)])  # fmt: skip

@@ -258,7 +258,8 @@ def _dense(aval: ShapedArray, ct: Any) -> Any:
     if ct.aval.dtype == dtypes.float0:
         return np.zeros(ct.aval.shape, dtypes.float0)
     if type(ct) is Zero:
-        return convert(instantiate(ct), aval.dtype, aval.weak_type)
+        zeros = convert(instantiate(ct), aval.dtype, aval.weak_type)
+        return zeros if aval.placed is None else placed_like(zeros, aval.cotangent())
     return ct if ct.aval.dtype == aval.dtype else convert(ct, aval.dtype, aval.weak_type)
 
 
@@ -270,6 +271,14 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
             f"{got.str_short()}, but expected {want.str_short()} because the corresponding output "
             f"of the differentiated function had JAX type {aval.str_short()} "
             f"(cotangent{leaf_name(out_tree, i)})."
+        )
+    wanted = () if want.placed is None else want.cotangent().placed.sums
+    if any(wanted) and (got.placed is None or got.placed.sums != wanted):
+        raise ValueError(
+            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+            f"{got.str_short()}, but expected {want.cotangent().str_short()} because the "
+            f"corresponding output of the differentiated function had JAX type {aval.str_short()} "
+            f"(cotangent{leaf_name(out_tree, i)}). Lay it out with numjet.reshard."
         )
     return Zero(want) if want.dtype == dtypes.float0 else ct
 

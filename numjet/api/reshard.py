@@ -32,11 +32,12 @@ from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, of_nowher
 from numjet.base import tree
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
-from numjet.core.avals import lenient
+from numjet.core.avals import SummedAxes, lenient
 from numjet.core.remote import RemoteArray
 from numjet.core.sharded import ShardedArray
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import mesh_cast_p
+from numjet.partition.sums import check_asked
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -92,7 +93,7 @@ def over_types(x: Any, mesh: Any) -> Any:
         return x
     if sharding.mesh.shape_tuple != mesh.shape_tuple:
         return x
-    other = sharding.update(mesh=mesh)
+    other = sharding.over_mesh(mesh)
     if type(x) is RemoteArray:
         return RemoteArray(x._buffer, x.aval, other)
     return ShardedArray(x._block, x.aval, other)
@@ -237,8 +238,13 @@ def laid_out(make: Callable[[], Any], shardings: Any) -> Any:
     """What a function makes, laid out as its caller asked for with `out_sharding`."""
     if over_no_mesh(shardings):
         return make()
-    with lenient():
+    spec = shardings if isinstance(shardings, PartitionSpec) else getattr(shardings, "spec", None)
+    asked, summed = getattr(spec, "unreduced", None), SummedAxes()
+    with lenient(summed):
         made = make()
+    if asked:
+        of_context("out_sharding", shardings, ValueError)  # which tests the names
+        check_asked(asked, summed.found)
     return _laid_out("out_sharding", made, shardings)
 
 
@@ -284,7 +290,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 spec = _constraint(leaf, spec)
             elif isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
                 open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
-                spec = spec.update(spec=spec.spec + open_)
+                spec = spec.update(spec=spec.spec.update(partitions=(*spec.spec, *open_)))
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
 
@@ -351,7 +357,7 @@ def _constraint(x: Any, sharding: NamedSharding) -> NamedSharding | None:
     for shown, entry in zip(typed, own, strict=True):
         axes = (*axes_of(shown), *axes_of(entry))
         entries.append(axes if len(axes) > 1 else axes[0] if axes else entry)
-    return sharding.update(spec=PartitionSpec(*entries))
+    return sharding.update(spec=sharding.spec.update(partitions=entries))
 
 
 def _check_placed(x: Any, sharding: NamedSharding) -> None:

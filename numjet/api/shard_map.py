@@ -25,9 +25,9 @@ from numjet.core.array import as_array
 from numjet.core.avals import any_placed, lenient
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Shared
-from numjet.core.structural import broadcast_in_dim, moveaxis, transpose
+from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
 from numjet.core.trace import Tracer
-from numjet.ops.shape import reshape
+from numjet.ops.shape import pad, reshape
 from numjet.ops.slicing import index_in_dim
 from numjet.transforms.batch import Axis, batch_call
 
@@ -61,9 +61,9 @@ def shard_map(
 
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
     which axes of `mesh` (or of the current mesh, or of the shard_map around this one); None for
-    what is cut over none. Without in_specs the arguments' own layouts serve, over Explicit axes.
-    axis_names:
-    the axes that `f` is mapped over, all by default; over the others its arguments are whole.
+    what is cut over none. Of what is unreduced over an axis `f` gets, and gives, parts of the sum.
+    Without in_specs the arguments' own layouts serve, over Explicit axes. axis_names: the axes that
+    `f` is mapped over, all by default; over the others its arguments are whole.
     check_vma: test that an output that is not cut over an axis does not vary along it, and in
     gradients taken inside of `f` count what does not vary once; without the test the first device's
     value is taken, and each device's value is one of its own. Without `f` the result is a
@@ -113,7 +113,7 @@ def shard_map(
         _check_names(specs, names, "in_specs")
         inner = typed_mesh(where, names, AxisType.Auto)
         manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
-        if any_placed([x.aval for x in leaves]):
+        if any_placed([x.aval for x in leaves]) or any(s.unreduced or s.reduced for s in specs):
             if where.explicit_axes and set(names) == set(where.axis_names):
                 for spec, x in zip(specs, leaves, strict=True):
                     _check_placed(names, spec, x)
@@ -219,23 +219,30 @@ def _own_specs(mesh: Mesh, names: Sequence[Any], leaves: Sequence[Any]) -> list[
     for x in leaves:
         entries = () if x.aval.placed is None else x.aval.placed.spec
         own = [[a for a in axes_of(entry) if a in names] for entry in entries]
-        found.append(PartitionSpec(*[tuple(a) or None for a in own]))
+        sums = _sums_over(names, x)
+        found.append(PartitionSpec(*[tuple(a) or None for a in own], **sums))
     return found
 
 
 def _check_placed(names: Sequence[Any], spec: PartitionSpec, x: Any) -> None:
     """Raise ValueError where the type of an argument names other mapped axes than its spec."""
-    placed = x.aval.placed
-    if placed is None:
-        return
-    for i, entry in enumerate(placed.spec):
+    placed, sums = x.aval.placed, _sums_over(names, x)
+    same = (sums["unreduced"], sums["reduced"]) == (spec.unreduced, spec.reduced)
+    for i, entry in enumerate(() if placed is None else placed.spec):
         have = tuple([a for a in axes_of(entry) if a in names])
-        if have != (axes_of(spec[i]) if i < len(spec) else ()):
-            raise ValueError(
-                f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
-                f"{placed.spec} for arg: {x.aval}. `in_specs` is an optional argument so you can "
-                "leave it out; else lay the argument out with numjet.reshard."
-            )
+        same = same and have == (axes_of(spec[i]) if i < len(spec) else ())
+    if not same:
+        raise ValueError(
+            f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
+            f"{x.aval.sharding.spec} for arg: {x.aval}. `in_specs` is an optional argument so you "
+            "can leave it out; else lay the argument out with numjet.reshard."
+        )
+
+
+def _sums_over(names: Sequence[Any], x: Any) -> dict[str, frozenset]:
+    """The mapped axes over which an argument is a pending sum, and over which it is reduced."""
+    sums = (frozenset(), frozenset()) if x.aval.placed is None else x.aval.placed.sums
+    return dict(zip(("unreduced", "reduced"), [s & set(names) for s in sums], strict=True))
 
 
 def _moved(names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
@@ -248,13 +255,13 @@ def _moved(names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
         (*(axes_of(spec[i]) if i < len(spec) else ()), *[a for a in axes_of(e) if a not in names])
         for i, e in enumerate(placed.spec)
     ]
-    wanted = placed.of_entries(entries)
+    wanted = placed.of_entries(entries, *placed.sums)
     return x if wanted.spec == placed.spec else constrained(x, wanted)
 
 
 def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
     for spec in specs:
-        for entry in spec:
+        for entry in (*spec, tuple(spec.unreduced), tuple(spec.reduced)):
             for name in axes_of(entry):
                 if name not in names:
                     raise ValueError(
@@ -291,7 +298,14 @@ def _run(
 def _check_varying(
     mesh: Mesh, spec: PartitionSpec, along: Sequence[Any], name: str, i: int
 ) -> None:
-    named = {a for entry in spec for a in axes_of(entry)}
+    named = {a for entry in spec for a in axes_of(entry)} | spec.unreduced
+    alike = [n for n in mesh.axis_names if n in spec.unreduced and n not in along]
+    if alike:
+        raise ValueError(
+            f"shard_map applied to the function {name!r} was given out_specs {spec} for output "
+            f"number {i}, which is no sum over {alike}: it does not vary along them. Cast it with "
+            "lax.pcast(x, ..., to='varying'), or leave unreduced out."
+        )
     extra = [n for n in along if n not in named and mesh.shape[n] > 1]
     if extra:
         raise ValueError(
@@ -321,6 +335,7 @@ def _cut(
     """`x` with an axis in front for each axis of the mesh that cuts it: device by device its
     block; and which axes these are."""
     shape = x.aval.shape
+    pending, spec = spec.unreduced, PartitionSpec(*spec)
     try:
         block = NamedSharding(mesh, spec).shard_shape(shape)
     except ValueError as error:
@@ -330,8 +345,25 @@ def _cut(
         ) from None
     if isinstance(x, Tracer) and not around.explicit_axes and not around.is_multi_process:
         x = _laid_out(around, spec, x)  # and so is its cotangent
-    if not any(spec):
-        return x, set()
+    x, used = _blocks(mesh, names, spec, x, block) if any(spec) else (x, [])
+    for name in names:
+        if name in pending:
+            used = [n for n in names if n in used or n == name]
+            x = _first_of(x, used.index(name), mesh.shape[name])
+    return (_pinned(mesh, used, x) if used else x), set(used)
+
+
+def _first_of(x: Any, at: int, size: int) -> Any:
+    """Parts of a pending sum along a new axis: the first is `x`, the others are zero."""
+    shape = (*x.shape[:at], 1, *x.shape[at:])
+    widths = [(0, size - 1 if i == at else 0, 0) for i in range(len(shape))]
+    return pad(reshape(x, shape), full((), 0, x.aval.dtype), widths)
+
+
+def _blocks(
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, block: Sequence[int]
+) -> tuple[Any, list]:
+    """`x` with an axis in front for each axis of the mesh that cuts it, and these."""
     sizes, placed = mesh.shape, x.aval.placed
     split: list[int] = []
     places: dict[Any, int] = {}  # mesh axis -> axis of the split array
@@ -348,7 +380,7 @@ def _cut(
         x = transpose(x, tuple([*[places[name] for name in used], *inner]))
     if placed is not None:  # by axes that are not mapped here, which cut each block
         x = constrained(x, placed.of_entries([*[()] * len(used), *placed.spec]))
-    return _pinned(mesh, used, x), set(used)
+    return x, used
 
 
 def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
@@ -366,7 +398,7 @@ def _laid_out(
     if placed is not None:
         ends = (*spec, *(None,) * (x.ndim - len(spec)))
         both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, placed.spec[front:])]
-        spec = placed.of_entries(both).spec
+        spec = placed.of_entries(both).spec.update(unreduced=spec.unreduced, reduced=spec.reduced)
     sharding = NamedSharding(mesh, spec)
     if isinstance(x, Tracer):
         # Of one device there is nothing to say; over axes alone nobody knows the devices.
@@ -391,7 +423,10 @@ def _join(
     cut = [name for entry in named for name in entry]
     kept = list(along)
     for name in along:
-        if name not in cut:
+        if name in spec.unreduced:
+            x = reduce_sum(x, (kept.index(name),))
+            kept.remove(name)
+        elif name not in cut:
             x = index_in_dim(x, 0, kept.index(name), keepdims=False)
             kept.remove(name)
     alike = [name for name in cut if name not in kept]

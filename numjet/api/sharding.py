@@ -10,7 +10,6 @@ break it: a spec that names an axis that the mesh has not (refused when the shar
 from __future__ import annotations
 
 import functools
-import logging
 import math
 import types
 from collections.abc import Iterator, Sequence
@@ -37,9 +36,9 @@ class P:
     """For each dimension of an array the mesh axis that it is split over: a PartitionSpec.
 
     partitions: a name, a tuple of names (split over the first, each part over the second), or None.
-    Trailing dimensions left out are not split. unreduced, reduced: sets of axes whose parts are
-    still to be added up, or have been, kept for programs that ask: here sums never wait. It is a
-    sequence of its entries, a leaf of pytrees, and equal to no tuple.
+    Trailing dimensions left out are not split. unreduced, reduced: sets of axes of type Explicit
+    over which the array is a sum of parts that is pending, or one value whose cotangents are such
+    sums. It is a sequence of its entries, a leaf of pytrees, and equal to no tuple.
 
     >>> import numjet as nj
     >>> nj.P("x", None, ("y", "z"))
@@ -168,15 +167,6 @@ def axes_of(entry: Any) -> tuple:
     return tuple(entry) if isinstance(entry, tuple | list) else (entry,)
 
 
-@functools.cache
-def _sums_do_not_wait() -> None:
-    """Say so, once."""
-    logging.getLogger("numjet").warning(
-        "PartitionSpec(unreduced=..., reduced=...): values are added up over these axes where they "
-        "are made, so that the spec changes neither them nor their types."
-    )
-
-
 class NamedSharding(Sharding):
     """Dimensions of an array split over named axes of a mesh.
 
@@ -209,19 +199,18 @@ class NamedSharding(Sharding):
                 f"NamedSharding: spec must be a PartitionSpec (numjet.P), got {spec!r} of type "
                 f"{type(spec).__name__}."
             )
-        for name in spec.unreduced:
-            if name not in mesh.axis_names:
+        for what, sums in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
+            for name in sums:
+                if name not in mesh.axis_names:
+                    raise ValueError(
+                        f"{what.capitalize()} axes {name} is not found in mesh.axis_names="
+                        f"{mesh.axis_names}. Got pspec={spec}."
+                    )
+            if not sums <= set(mesh.explicit_axes):
                 raise ValueError(
-                    f"Unreduced axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got "
-                    f"pspec={spec}."
+                    f"{what.capitalize()} axes can only refer to mesh axes that is of type "
+                    f"`Explicit`. Got {what} axes: {sums} and mesh: {mesh}."
                 )
-        if not spec.unreduced <= set(mesh.explicit_axes):
-            raise ValueError(
-                "Unreduced axes can only refer to mesh axes that is of type `Explicit`. Got "
-                f"unreduced axes: {spec.unreduced} and mesh: {mesh}."
-            )
-        if spec.unreduced or spec.reduced:
-            _sums_do_not_wait()
         names = [name for entry in spec for name in axes_of(entry)]
         for name in names:
             if name not in mesh.axis_names:
@@ -259,7 +248,8 @@ class NamedSharding(Sharding):
     @property
     def is_fully_replicated(self) -> bool:
         """Whether each device holds the whole array."""
-        return all(self.mesh.shape[name] == 1 for entry in self.spec for name in axes_of(entry))
+        apart = [*map(axes_of, self.spec), tuple(self.spec.unreduced)]
+        return all(self.mesh.shape[name] == 1 for axes in apart for name in axes)
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         """The same layout in another memory of the devices.
@@ -309,7 +299,7 @@ class NamedSharding(Sharding):
             for entry, n in zip(self.spec, shape)
         ]
         parts += self.spec[len(parts) :]
-        return self.update(spec=PartitionSpec(*parts))
+        return self.update(spec=self.spec.update(partitions=parts))
 
     def shard_shape(self, shape: tuple) -> tuple:
         """The shape of the part that each device holds.
@@ -349,13 +339,33 @@ class NamedSharding(Sharding):
                 )
         return tuple(out)
 
+    @property
+    def sums(self) -> tuple[frozenset, frozenset]:
+        """The axes over which values are parts of sums that are pending (unreduced), and over which
+        they are one value whose cotangents are such parts (reduced)."""
+        return self.spec.unreduced, self.spec.reduced
+
+    def for_cotangents(self) -> NamedSharding:
+        """That of cotangents: pending sums have one value for a cotangent, and the other way."""
+        unreduced, reduced = self.sums
+        if not unreduced and not reduced:
+            return self
+        return self.update(spec=self.spec.update(unreduced=reduced, reduced=unreduced))
+
+    def over_mesh(self, mesh: Any) -> NamedSharding:
+        """The same layout over a mesh whose axes have other types: of sums only those of type
+        Explicit tell."""
+        kept = frozenset(mesh.explicit_axes)
+        sums = {"unreduced": self.spec.unreduced & kept, "reduced": self.spec.reduced & kept}
+        return self.update(mesh=mesh, spec=self.spec.update(**sums))
+
     @functools.cached_property
     def _of_types(self) -> dict:
         return {}  # what `placed` said, by the number of dimensions
 
     def placed(self, shape: Sequence[int]) -> NamedSharding | None:
         """The part of it that the types of arrays show: an entry for each dimension, of the axes of
-        type Explicit. None where these cut nothing."""
+        type Explicit, and sums over these. None where there is nothing to show."""
         ndim = len(shape)
         if ndim not in self._of_types:
             shown = self.mesh.explicit_axes
@@ -364,14 +374,19 @@ class NamedSharding(Sharding):
                 if i < len(self.spec) else ()
                 for i in range(ndim)
             ]  # fmt: skip
-            self._of_types[ndim] = self.of_entries(entries) if any(entries) else None
+            sums = [names & set(shown) for names in self.sums]
+            told = any(entries) or any(sums)
+            self._of_types[ndim] = self.of_entries(entries, *sums) if told else None
         return self._of_types[ndim]
 
-    def of_entries(self, entries: Sequence[Any]) -> NamedSharding:
-        """The sharding over the same mesh that cuts dimensions over these axes."""
+    def of_entries(
+        self, entries: Sequence[Any], unreduced: frozenset = frozenset(),
+        reduced: frozenset = frozenset(),
+    ) -> NamedSharding:  # fmt: skip
+        """The sharding over the same mesh that cuts dimensions over these axes, with these sums."""
         axes = [axes_of(entry) for entry in entries]
         parts = [(a if len(a) > 1 else a[0]) if a else None for a in axes]
-        return NamedSharding(self.mesh, PartitionSpec(*parts))
+        return NamedSharding(self.mesh, PartitionSpec(*parts, unreduced=unreduced, reduced=reduced))
 
     def of_layout(self, layout: Any) -> NamedSharding:
         """The sharding over the same mesh that a layout is; None is everywhere."""
@@ -386,7 +401,7 @@ class NamedSharding(Sharding):
         parts = list(self.spec) + [None] * (dim - len(self.spec))
         taken = [a for a in axes_of(axes) if any(a in axes_of(entry) for entry in parts)]
         parts.insert(dim, PartitionSpec.UNCONSTRAINED if axes is None or taken else axes)
-        return self.update(spec=PartitionSpec(*parts))
+        return self.update(spec=self.spec.update(partitions=parts))
 
     def block_index(self, shape: Sequence[int]) -> tuple[slice, ...]:
         """What part of an array of `shape` the devices of this process hold together.

@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.api.costs import cost_analysis
 from numjet.api.jit_arguments import usable
+from numjet.api.mesh import get_abstract_mesh
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import (
     CompiledMemoryStats,
@@ -103,6 +104,11 @@ class Traced(Described):
     def out_info(self) -> Any:
         """Shapes and dtypes of the result, and the shardings that it was asked for."""
         found = [ShapeDtypeStruct.like(a) for a in self._own_avals()]
+        if get_abstract_mesh().are_all_axes_explicit:  # what is cut nowhere says so, too
+            found = [
+                x.update(sharding=a.sharding) if getattr(a, "placed", self) is None else x
+                for x, a in zip(found, self._own_avals(), strict=True)
+            ]
         if self._fun.layouts[1] is not None:
             layouts = importlib.import_module("numjet.api.jit_layouts")
             told = layouts.of_results(self._fun, self._entry.out_tree)

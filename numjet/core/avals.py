@@ -33,7 +33,8 @@ class ShapedArray(AbstractValue):
 
     `weak_type` marks values that came from Python scalars: their dtype gives way in promotion.
     `narrow`: computed with in a wider dtype (`core.narrow`). `placed`: the axes of a mesh, of type
-    Explicit, that cut the array's, as a sharding over that mesh; None where there are none.
+    Explicit, that cut the array's, and sums over such axes, as a sharding over that mesh; None
+    where there are none.
     `manual_axis_type`: over which axes of the shard_maps around the value differs. Only `typeof`
     and who made an aval so knows; operations make avals without. The other arguments are understood
     and left out.
@@ -103,8 +104,11 @@ class ShapedArray(AbstractValue):
         return self.bare() if entries is None else _placed(self.bare(), entries)
 
     def with_axes(self, placed: Any, entries: tuple) -> ShapedArray:
-        """This aval, placed over the mesh of `placed` by these entries of a PartitionSpec."""
-        return self.over(placed.of_entries(entries)) if any(entries) else self.bare()
+        """This aval, placed over the mesh of `placed` by these entries of a PartitionSpec, with the
+        sums of `placed`."""
+        if not any(entries) and not any(placed.sums):
+            return self.bare()
+        return self.over(placed.of_entries(entries, *placed.sums))
 
     def bare(self) -> ShapedArray:
         """This aval, placed nowhere."""
@@ -148,7 +152,19 @@ class ShapedArray(AbstractValue):
         """`tangent`."""
         return self.tangent()
 
-    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
+    at_least_vspace = to_tangent_aval
+
+    def cotangent(self) -> ShapedArray:
+        """The aval of cotangents: that of tangents, with sums that are pending where one value is
+        said to be reduced, and the other way."""
+        own = self.tangent()
+        return own if own.placed is None else own.over(own.placed.for_cotangents())
+
+    def to_cotangent_aval(self) -> ShapedArray:
+        """`cotangent`."""
+        return self.cotangent()
+
+    to_ct_aval = to_cotangent_aval
 
     def lo_ty(self) -> list[ShapedArray]:
         """The arrays that it stands for: one."""
@@ -196,6 +212,12 @@ class ShapedArray(AbstractValue):
         ends = "" if manual is NOTHING_MANUAL else manual.short([n for n, _ in Shared.axes.get()])
         if self.placed is None:
             return f"{name}[{','.join(map(str, self.shape))}]{ends}"
+        if any(self.placed.sums):
+            unreduced, reduced = self.placed.sums
+            both = manual.update(
+                unreduced=manual.unreduced | unreduced, reduced=manual.reduced | reduced
+            )
+            ends = both.short(self.placed.mesh.axis_names)
         axes = [
             f"{n}@({','.join(entry)})" if isinstance(entry, tuple) else f"{n}@{entry}" if entry
             else str(n)
@@ -233,15 +255,23 @@ class Placed:
     active = False
 
 
-_lenient: ContextVar[bool] = ContextVar("numjet.lenient", default=False)
+class SummedAxes:
+    """found: of each operation that summed over axes while a caller's layout was awaited its name
+    and, for each operand, the axes of the mesh that cut what was summed away."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, tuple]] = []
+
+
+_lenient: ContextVar[Any] = ContextVar("numjet.lenient", default=False)
 is_lenient = _lenient.get
 
 
 @contextlib.contextmanager
-def lenient() -> Iterator[None]:
+def lenient(summed: SummedAxes | None = None) -> Iterator[None]:
     """Where operands do not say how a result is placed, any placement will do: who calls places it
-    again, or writes down once more what was allowed before."""
-    token = _lenient.set(True)
+    again, or writes down once more what was allowed before. summed: gathers what is summed over."""
+    token = _lenient.set(summed or True)
     try:
         yield
     finally:

@@ -358,8 +358,15 @@ def tril(m: Any, k: int = 0) -> Any:
     x = one_array("tril", m)
     if x.aval.ndim < 2:
         raise ValueError(f"Argument to tril must be at least 2D, got shape {x.aval.shape}.")
-    zero = cast(scalar(0, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
-    return where(broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, zero)
+    return where(broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, _zero_of(x))
+
+
+def _zero_of(x: Any) -> Any:
+    """What stands for zeros beside `x`: one element, or zeros that lie as `x` does where its type
+    says so."""
+    if x.aval.placed is not None:
+        return structural.zeros(x.aval)
+    return cast(scalar(0, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
 
 
 def triu(m: Any, k: int = 0) -> Any:
@@ -375,8 +382,7 @@ def triu(m: Any, k: int = 0) -> Any:
     x = one_array("triu", m)
     if x.aval.ndim < 2:
         raise ValueError(f"Argument to triu must be at least 2D, got shape {x.aval.shape}.")
-    zero = cast(scalar(0, x.aval.dtype), x.aval.dtype, x.aval.weak_type)
-    return where(broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape), zero, x)
+    return where(broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape), _zero_of(x), x)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:

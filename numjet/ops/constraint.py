@@ -20,13 +20,18 @@ def _abstract(x: ShapedArray, *, sharding: Any = None) -> ShapedArray:
     if not getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
         return x
     have = ((),) * x.ndim if x.placed is None else tuple(x.placed.spec)
-    return x.over(sharding.of_entries(sharding.layout(x.ndim, have, True)))
+    return x.over(sharding.of_entries(sharding.layout(x.ndim, have, True), *sharding.sums))
 
 
 def _jvp(primals: tuple, tangents: tuple, *, sharding: Any = None) -> tuple:
     (x,), (t,) = primals, tangents
     out = sharding_constraint_p.bind(x, sharding=sharding)
     return out, t if type(t) is Zero else sharding_constraint_p.bind(t, sharding=sharding)
+
+
+def _transpose(ct: Any, x: Any, *, sharding: Any = None) -> list:
+    own = sharding.for_cotangents() if hasattr(sharding, "for_cotangents") else sharding
+    return [sharding_constraint_p.bind(ct, sharding=own)]
 
 
 def _batch(axis: Axis, args: tuple, dims: tuple, *, sharding: Any = None) -> tuple:
@@ -43,7 +48,7 @@ sharding_constraint_p = Primitive(
     abstract=_abstract,
     reference=lambda x, *, sharding=None: x,
     jvp=_jvp,
-    transpose=lambda ct, x, *, sharding=None: [sharding_constraint_p.bind(ct, sharding=sharding)],
+    transpose=_transpose,
     batch=_batch,
     loops=Expand(lambda x, *, sharding=None: x),
     lays_out=True,
@@ -53,7 +58,7 @@ sharding_constraint_p = Primitive(
 mesh_cast_p = Primitive(
     "mesh_cast",
     linear=True,
-    abstract=lambda x, *, mesh: x if x.placed is None else x.over(x.placed.update(mesh=mesh)),
+    abstract=lambda x, *, mesh: x if x.placed is None else x.over(x.placed.over_mesh(mesh)),
     reference=lambda x, *, mesh: x,
     jvp=linear_jvp(lambda: mesh_cast_p),
     transpose=lambda ct, x, *, mesh: [ct],

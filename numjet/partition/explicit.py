@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.base.errors import ShardingTypeError
-from numjet.core.avals import ShapedArray, is_lenient
+from numjet.core.avals import ShapedArray, SummedAxes, is_lenient
 from numjet.core.primitive import Primitive
 from numjet.partition.families import rule_of
 from numjet.partition.rules import Cuts, Layout, Rule, count, layout_of, results
+from numjet.partition.sums import NO_SUMS, Sums, result_sums, sums_of
 
 # Operations that keep the axes that they lengthen, shorten or turn where they are.
 _KEPT = frozenset(
@@ -34,16 +35,21 @@ def placed_results(primitive: Primitive, avals: tuple, params: dict) -> Any:
     mesh = _mesh(primitive, avals)
     layouts = [_layout(a) for a in avals]
     rule = rule_of(primitive, bare, outs, params)
-    sizes = mesh.mesh.shape
-    if is_lenient():
+    sizes, asked = mesh.mesh.shape, is_lenient()
+    if asked:
         free: list = [None] * len(outs)
         placed = free if rule is None else results(rule, layouts, free, sizes)
+        sums = _open_sums(primitive, avals, type(asked) is SummedAxes)
+        if type(asked) is SummedAxes and primitive.name in ("dot_general", "reduce_sum"):
+            asked.found.append((primitive.name, _summed(primitive, layouts, params)))
     else:
+        sums = result_sums(primitive, avals)
         placed = _strict(primitive, avals, outs, layouts, params, rule, sizes)
     made = [
-        _over(primitive, a, mesh, layout, sizes) for a, layout in zip(outs, placed, strict=True)
+        _over(primitive, a, mesh, layout, sizes, sums)
+        for a, layout in zip(outs, placed, strict=True)
     ]
-    if not is_lenient():
+    if not asked:
         key = (avals, tuple(params.items())) if params else avals
         primitive._abstract_cache[key] = made if primitive.multiple_results else made[0]
     return made if primitive.multiple_results else made[0]
@@ -72,9 +78,36 @@ def _layout(aval: ShapedArray) -> Layout:
     return tuple([e if type(e) is tuple else () if e is None else (e,) for e in aval.placed.spec])
 
 
-def _over(primitive: Primitive, aval: ShapedArray, mesh: Any, layout: Any, sizes: Any) -> Any:
+def _open_sums(primitive: Primitive, avals: tuple, pending: bool) -> Sums:
+    """The sums of results where the caller says how these are placed. pending: refuse what is not
+    linear in pending sums all the same."""
+    try:
+        return result_sums(primitive, avals)
+    except (ShardingTypeError, NotImplementedError):
+        if pending and any([sums_of(a)[0] for a in avals]):
+            raise
+        return NO_SUMS
+
+
+def _summed(primitive: Primitive, layouts: list[Layout], params: dict) -> tuple:
+    """For each operand the axes of the mesh that cut what is summed away."""
+    if primitive.name == "reduce_sum":
+        axes: Sequence = (params["axes"],)
+    else:
+        axes = params["dimension_numbers"][0]
+    return tuple([
+        tuple([name for i in own for name in layout[i]])
+        for own, layout in zip(axes, layouts, strict=True)
+    ])  # fmt: skip
+
+
+def _over(
+    primitive: Primitive, aval: ShapedArray, mesh: Any, layout: Any, sizes: Any, sums: Sums
+) -> Any:
     if layout is None or not any(layout):
-        return aval
+        if not any(sums):
+            return aval
+        layout = ((),) * aval.ndim
     slices = "slice" in primitive.name
     remedy = ", or ask for a layout: x.at[...].get(out_sharding=...)" if slices else ""
     for n, axes in zip(aval.shape, layout, strict=True):
@@ -84,7 +117,8 @@ def _over(primitive: Primitive, aval: ShapedArray, mesh: Any, layout: Any, sizes
                 f"be cut over {axes} into {count(axes, sizes)} parts, which do not divide it. Lay "
                 f"the operands out otherwise with numjet.reshard{remedy}."
             )
-    return aval.with_axes(mesh, tuple(layout))
+    cut = {name for axes in layout for name in axes}
+    return aval.over(mesh.of_entries(layout, *[names - cut for names in sums]))
 
 
 def _strict(

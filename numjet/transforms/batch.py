@@ -54,7 +54,7 @@ class Axis:
     def over(self, aval: ShapedArray, at: int = 0) -> ShapedArray:
         """The aval of a batch of values of this aval, whose axis is at `at`."""
         new = aval.update(shape=(*aval.shape[:at], self.size, *aval.shape[at:]))
-        placed = self.placed or aval.placed
+        placed = aval.placed or self.placed
         if placed is None:
             return new
         own = self.placed.spec[0] if self.placed is not None else None

@@ -121,7 +121,7 @@ def _as_operands(eqn: Eqn, ct: Any, env: dict[Var, Any], linear: set[Var] | None
     with lenient():
         results = _by_rule(eqn, ct, env, linear)
     return [
-        placed_like(ct, x.aval) if type(x) is Var and isinstance(ct, Array) else ct
+        placed_like(ct, x.aval.cotangent()) if type(x) is Var and isinstance(ct, Array) else ct
         for x, ct in zip(eqn.invars, results, strict=True)
     ]
 

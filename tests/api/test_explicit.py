@@ -11,7 +11,6 @@ import pytest
 
 import numjet as nj
 from numjet import lax, numpy as jnp, random
-from numjet.api import sharding
 from numjet.base.errors import IndivisibleError, ShardingTypeError
 from numjet.scipy import signal
 from numjet.sharding import AxisType, auto_axes, explicit_axes, get_abstract_mesh
@@ -449,12 +448,3 @@ def test_shapes_of_results_have_the_shardings_asked_for() -> None:
 def test_pmap_of_more_examples_than_devices() -> None:
     with pytest.raises(IndivisibleError, match="size 9, but there are only 8 devices"):
         nj.pmap(lambda x: x)(np.ones((9, 2)))
-
-
-def test_sums_that_would_wait_are_said_to_be_made(caplog: pytest.LogCaptureFixture) -> None:
-    sharding._sums_do_not_wait.cache_clear()
-    for _ in range(2):
-        layout = nj.NamedSharding(mesh(), nj.P(None, unreduced={"x"}))
-        assert layout.spec.unreduced == {"x"}
-    assert [r.name for r in caplog.records] == ["numjet"]
-    assert "added up over these axes" in caplog.text

@@ -255,10 +255,36 @@ for p in turned.addressable_shards:
     np.testing.assert_array_equal(p.data, X.T[p.index])
 """
 
+PENDING = """
+from numjet.sharding import reshard
+n = nj.device_count()
+mesh = nj.make_mesh((n,), ("x",))
+put = lambda v, *spec: nj.device_put(v, NamedSharding(mesh, P(*spec)))
+V = np.arange(n * 16, dtype=np.float32).reshape(n * 4, 4)
+U, whole = P(None, None, unreduced={"x"}), P(None, None)
+with nj.set_mesh(mesh):
+    a, w = put(V, "x", None), put(np.ones((4, 4), np.float32), None, None)
+    g = nj.jit(lambda a: jnp.dot(a.T, a, out_sharding=U))(a)
+    assert str(nj.typeof(g)) == "float32[4,4]{U:x}" and g.sharding.spec == U, g
+    np.testing.assert_allclose(reshard(g, whole), V.T @ V, rtol=1e-6)
+    loss = nj.jit(nj.grad(lambda w: jnp.sin(a @ w).sum()))
+    found = loss(reshard(w, P(None, None, reduced={"x"})))
+    assert found.sharding.spec == U, found
+    np.testing.assert_allclose(reshard(found, whole), loss(w), rtol=1e-6)
+    taken = nj.shard_map(lambda b: lax.psum(b, "x"), in_specs=U, out_specs=whole)
+    np.testing.assert_allclose(nj.jit(taken)(g), V.T @ V, rtol=1e-6)
+    given = nj.shard_map(lambda b: lax.pcast(b.T @ b, "x", to="unreduced"),
+                         in_specs=P("x", None), out_specs=U)
+    np.testing.assert_allclose(reshard(nj.jit(given)(a), whole), V.T @ V, rtol=1e-6)
+    parts = [nj.device_put(np.ones((2, 2), np.float32), d) for d in nj.local_devices()]
+    made = nj.make_array_from_single_device_arrays((2, 2), NamedSharding(mesh, U), parts)
+    np.testing.assert_array_equal(reshard(made, whole), np.full((2, 2), n))
+"""
+
 @pytest.mark.parametrize("processes, devices, names", [
     (2, 1, ["PROGRAMS", "PARTS"]),
     (4, 1, ["PROGRAMS", "NATIVELY", "MESHES"]),
-    (2, 2, ["PROGRAMS", "MAPPED", "REFUSED", "ARRAYS"]),
+    (2, 2, ["PROGRAMS", "MAPPED", "REFUSED", "ARRAYS", "PENDING"]),
 ])
 def test_scripts_run_on_processes(processes: int, devices: int, names: list[str]) -> None:
     """One launch for several scripts, which have names of their own."""

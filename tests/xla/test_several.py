@@ -183,6 +183,16 @@ for impl in ("rbg", "unsafe_rbg"):
     turned = nj.jit(lambda k: nj.lax.with_sharding_constraint(k[::-1], on("y")),
                     out_shardings=on("y"))(cut)
     np.testing.assert_array_equal(nj.random.key_data(turned), nj.random.key_data(keys[::-1]))
+# Sums that are pending by their types: the first device along the axes holds them.
+with nj.set_mesh(explicit):
+    waiting = P(None, None, unreduced={"x"})
+    dots = nj.jit(lambda e: jnp.dot(e.T, e, out_sharding=waiting))(e)
+    assert typed(dots) == ("float32[4,4]{U:x}", True) and dots.sharding.spec == waiting
+    np.testing.assert_allclose(nj.reshard(dots, P(None, None)), X.T @ X, **near)
+    held = sum(np.asarray(s.data) for s in dots.addressable_shards)
+    np.testing.assert_allclose(held, 2 * (X.T @ X), **near)  # along y they hold the same
+    summed = nj.shard_map(lambda b: lax.psum(b, "x"), in_specs=waiting, out_specs=P(None, None))
+    np.testing.assert_allclose(nj.jit(summed)(dots), X.T @ X, **near)
 print("agree")
 """
 
