@@ -698,12 +698,10 @@ def make_jaxpr(
     @wraps(fun)
     def maker(*args: Any, **kwargs: Any) -> Any:
         core = JitCore(fun, *resolve(fun, nums, ()), (), ())
-        if axis_env:
-            with contextlib.ExitStack() as stack:
-                for axis, size in axis_env:
-                    stack.enter_context(extend_axis_env(Axis(size, axis)))
-                traced = core.trace(*args, **kwargs)
-        else:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(config.shard_map_equations(True))
+            for axis, size in axis_env or ():
+                stack.enter_context(extend_axis_env(Axis(size, axis)))
             traced = core.trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,17 +19,22 @@ from numjet.api.devices import place
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.api.mesh import AbstractMesh, AxisType, Mesh, context_mesh, use_abstract_mesh
 from numjet.api.reshard import constrained, over_types, typed_mesh
+from numjet.api.shard_map_equation import equation, executed, shown
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
-from numjet.base import tree
+from numjet.base import config, tree
+from numjet.base.record import record
 from numjet.core.array import as_array
-from numjet.core.avals import any_placed, lenient
+from numjet.core.avals import ShapedArray, any_placed, lenient
+from numjet.core.jaxpr import Jaxpr, eval_jaxpr
 from numjet.core.sharded import ShardedArray
-from numjet.core.shared import Shared
+from numjet.core.shared import Flow, Shared
 from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
-from numjet.core.trace import Tracer
+from numjet.core.trace import Tracer, current_trace
 from numjet.ops.shape import pad, reshape
 from numjet.ops.slicing import index_in_dim
-from numjet.transforms.batch import Axis, batch_call
+from numjet.transforms.batch import Axis, batch_call, extend_axis_env
+from numjet.transforms.stage import StageTrace, stage
+from numjet.transforms.varying import along, results, varies
 
 # The mesh of the shard_map that runs, and the axes that it and those around it map over.
 _around: ContextVar[tuple[Any, frozenset]] = ContextVar(
@@ -111,6 +116,19 @@ def shard_map(
         specs = (_own_specs(where, names, leaves) if in_specs is Infer
                  else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
+        out_tree: list = []
+
+        def local(*values: Any) -> list[Any]:
+            with _inside(where, names, check_vma):
+                out = f(*tree.tree_unflatten(in_tree, values))
+            outs, treedef = array_leaves("shard_map", out, "output")
+            out_tree[:] = [(treedef, _specs_of_leaves("out_specs", out_specs, out))]
+            return [as_array(x) for x in outs]
+
+        if config.shard_map_equations.value and type(current_trace()) is StageTrace:
+            if set(names) == set(where.axis_names) or not where.explicit_axes:
+                staged = _Staged(where, names, specs, leaves, name_of(f), check_vma)
+                return staged.equation(local, out_tree)
         inner = typed_mesh(where, names, AxisType.Auto)
         manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
         if any_placed([x.aval for x in leaves]) or any(s.unreduced or s.reduced for s in specs):
@@ -126,23 +144,6 @@ def shard_map(
                 block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f), where)
                 blocks.append(block)
                 uses.append(used)
-        out_tree: list = []
-
-        def local(*values: Any) -> list[Any]:
-            before = _around.get()[1]
-            token = _around.set((where, before | set(names)))
-            others = tuple([pair for pair in Shared.axes.get() if pair[0] not in names])
-            mine = tuple([(n, where.shape[n]) for n in names]) if check_vma else ()
-            tested = Shared.axes.set(others + mine)
-            try:
-                out = f(*tree.tree_unflatten(in_tree, values))
-            finally:
-                Shared.axes.reset(tested)
-                _around.reset(token)
-            outs, treedef = array_leaves("shard_map", out, "output")
-            out_tree.append((treedef, _specs_of_leaves("out_specs", out_specs, out)))
-            return [as_array(x) for x in outs]
-
         joined = []
         with use_abstract_mesh(manual):
             outs, varying = _run(local, inner, names, blocks, uses)
@@ -159,6 +160,114 @@ def shard_map(
         ])
 
     return mapped
+
+
+@contextlib.contextmanager
+def _inside(where: Any, names: Sequence[Any], check_vma: bool) -> Iterator[None]:
+    """What runs is a function of one device's part."""
+    before = _around.get()[1]
+    token = _around.set((where, before | set(names)))
+    others = tuple([pair for pair in Shared.axes.get() if pair[0] not in names])
+    mine = tuple([(n, where.shape[n]) for n in names]) if check_vma else ()
+    tested = Shared.axes.set(others + mine)
+    try:
+        yield
+    finally:
+        Shared.axes.reset(tested)
+        _around.reset(token)
+
+
+@record(frozen=True)
+class _Staged:
+    """A shard_map as one equation: its mesh, its axes, the specs of its arguments, these, the
+    function's name, and whether it tests what varies."""
+
+    where: Any
+    names: list
+    specs: list[PartitionSpec]
+    leaves: list
+    name: str
+    check_vma: bool
+
+    def equation(self, local: Callable, out_tree: list) -> Any:
+        """Trace the function of one device's part, and write the equation down."""
+        where, names = self.where, self.names
+        if where.explicit_axes:
+            for spec, x in zip(self.specs, self.leaves, strict=True):
+                _check_placed(names, spec, x)
+        avals = []
+        for i, (spec, x) in enumerate(zip(self.specs, self.leaves, strict=True)):
+            block = _block_shape(where, spec, x.aval.shape, f"argument number {i}", self.name)
+            avals.append(ShapedArray(block, x.aval.dtype, x.aval.weak_type))
+        flows = along(self.leaves)
+        if self.check_vma:
+            named = [_named(spec) for spec in self.specs]
+            flows.update({n: Flow([n in own for own in named]) for n in names})
+        with contextlib.ExitStack() as stack:
+            manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
+            stack.enter_context(use_abstract_mesh(manual))
+            for n in names:
+                stack.enter_context(extend_axis_env(Axis(where.shape[n], n, n)))
+            jaxpr, consts = stage(local, avals, self.name, flows=flows)
+            ((treedef, wanted),) = out_tree
+            _check_names(wanted, names, "out_specs")
+            stack.enter_context(_inside(where, names, self.check_vma))
+            known = {n: results(flow, n, jaxpr, consts) for n, flow in flows.items()}
+            for i, spec in enumerate(wanted):
+                along_ = [n for n in names if self.check_vma and known[n][i]]
+                if self.check_vma:
+                    _check_varying(where, spec, along_, self.name, i)
+                _check_rank(spec, len(jaxpr.outvars[i].aval.shape))
+            body = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+            given = [
+                *[frozenset([n for n in flows if varies(c, n)]) for c in consts],
+                *[frozenset([n for n, flow in flows.items() if flow.given[i]])
+                  for i in range(len(avals))],
+            ]  # fmt: skip
+            told = shown(body, given)
+        outs = shard_map_p.bind(
+            *consts, *self.leaves, jaxpr=told, mesh=where, check_vma=self.check_vma,
+            in_specs=(*[PartitionSpec()] * len(consts), *self.specs), out_specs=tuple(wanted),
+            newly_manual_axes=frozenset(names),
+        )  # fmt: skip
+        return tree.tree_unflatten(treedef, outs)
+
+
+def _expanded(
+    *arrays: Any, jaxpr: Jaxpr, mesh: Any, in_specs: tuple, out_specs: tuple, check_vma: bool,
+    newly_manual_axes: frozenset,
+) -> list:  # fmt: skip
+    """The results of an equation, by operations on whole arrays."""
+    run = lambda *values: tuple(eval_jaxpr(executed(jaxpr), (), *values))  # noqa: E731
+    with config.shard_map_equations(False):
+        return list(shard_map(
+            run, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_vma,
+            axis_names=newly_manual_axes,
+        )(*arrays))  # fmt: skip
+
+
+def _whole_avals(*, jaxpr: Jaxpr, mesh: Any, out_specs: tuple, **_: Any) -> list[ShapedArray]:
+    """The types of an equation's results."""
+    found = []
+    for x, spec in zip(executed(jaxpr).outvars, out_specs, strict=True):
+        counts = [math.prod([mesh.shape[a] for a in axes_of(entry)]) for entry in spec]
+        counts += [1] * (x.aval.ndim - len(counts))
+        shape = tuple([n * k for n, k in zip(x.aval.shape, counts, strict=True)])
+        whole = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
+        found.append(whole.over(NamedSharding(mesh, spec)) if mesh.explicit_axes else whole)
+    return found
+
+
+shard_map_p = equation(_expanded, _whole_avals)
+
+
+def _written_out(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    if config.shard_map_equations.value:
+        return trace.record(shard_map_p, args, params)
+    return _expanded(*args, **params)
+
+
+shard_map_p.stage = _written_out
 
 
 def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
@@ -295,10 +404,23 @@ def _run(
     return outs, varying[::-1]
 
 
+def _named(spec: PartitionSpec) -> set:
+    """The axes along which a value of that spec may vary."""
+    return {a for entry in spec for a in axes_of(entry)} | spec.unreduced
+
+
+def _check_rank(spec: PartitionSpec, ndim: int) -> None:
+    if len(spec) > ndim:
+        raise ValueError(
+            f"shard_map: out_specs has {spec} for an output with {ndim} dimension(s) on each "
+            "device."
+        )
+
+
 def _check_varying(
     mesh: Mesh, spec: PartitionSpec, along: Sequence[Any], name: str, i: int
 ) -> None:
-    named = {a for entry in spec for a in axes_of(entry)} | spec.unreduced
+    named = _named(spec)
     alike = [n for n in mesh.axis_names if n in spec.unreduced and n not in along]
     if alike:
         raise ValueError(
@@ -328,6 +450,16 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     return [PartitionSpec() if s is None else s for s in found]
 
 
+def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, function: str) -> tuple:
+    try:
+        return NamedSharding(mesh, PartitionSpec(*spec)).shard_shape(shape)
+    except ValueError as error:
+        raise ValueError(
+            f"shard_map applied to the function {function!r} was given {what} of shape {shape}: "
+            f"{error}"
+        ) from None
+
+
 def _cut(
     mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, what: str, function: str,
     around: Any,
@@ -335,14 +467,8 @@ def _cut(
     """`x` with an axis in front for each axis of the mesh that cuts it: device by device its
     block; and which axes these are."""
     shape = x.aval.shape
+    block = _block_shape(mesh, spec, shape, what, function)
     pending, spec = spec.unreduced, PartitionSpec(*spec)
-    try:
-        block = NamedSharding(mesh, spec).shard_shape(shape)
-    except ValueError as error:
-        raise ValueError(
-            f"shard_map applied to the function {function!r} was given {what} of shape {shape}: "
-            f"{error}"
-        ) from None
     if isinstance(x, Tracer) and not around.explicit_axes and not around.is_multi_process:
         x = _laid_out(around, spec, x)  # and so is its cotangent
     x, used = _blocks(mesh, names, spec, x, block) if any(spec) else (x, [])
@@ -414,11 +540,7 @@ def _join(
 ) -> Any:
     """The whole array of blocks that have an axis in front for each axis in `along`."""
     ndim = x.ndim - len(along)
-    if len(spec) > ndim:
-        raise ValueError(
-            f"shard_map: out_specs has {spec} for an output with {ndim} dimension(s) on each "
-            "device."
-        )
+    _check_rank(spec, ndim)
     named = [axes_of(spec[i]) if i < len(spec) else () for i in range(ndim)]
     cut = [name for entry in named for name in entry]
     kept = list(along)

@@ -333,6 +333,9 @@ default_prng_impl = Flag(
     traced=True,
     choices=("threefry2x32", "rbg", "unsafe_rbg"),
 )
+shard_map_equations = Flag(
+    "shard_map_equations", False, bool, "shard_map is one equation (make_jaxpr)", traced=True
+)
 enable_custom_prng = Flag(
     "enable_custom_prng", False, bool, "typed keys from random.PRNGKey", traced=True
 )

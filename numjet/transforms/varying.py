@@ -126,14 +126,14 @@ def _follow(
     while flow.eqns < len(eqns):
         eqn = eqns[flow.eqns]
         flags = [isinstance(x, Var) and x in varying for x in eqn.invars]
-        for v, flag in zip(eqn.outvars, _of_equation(eqn, name, flags), strict=True):
+        for v, flag in zip(eqn.outvars, of_equation(eqn, name, flags), strict=True):
             if flag:
                 varying.add(v)
         flow.eqns += 1
 
 
-def _of_equation(eqn: Eqn, name: Any, flags: list[bool]) -> list[bool]:
-    """Which results of an equation vary, from which operands do."""
+def of_equation(eqn: Eqn, name: Any, flags: list[bool]) -> list[bool]:
+    """Which results of an equation vary along a tested axis, from which operands do."""
     primitive = eqn.primitive
     touches = primitive.collective or AxisEffect(name) in eqn.effects
     if not (touches or any(flags)):

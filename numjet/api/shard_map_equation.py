@@ -1,0 +1,139 @@
+"""`shard_map` as one equation of a traced function, with the function of one device's part in it.
+
+For `api.shard_map`, where `make_jaxpr` asks for it (the flag `shard_map_equations`): programs that
+run get operations on whole arrays instead. The equation's rules are those of what it stands for;
+where a function is staged that is going to run, it is written out. The jaxpr that it shows says of
+each value over which axes it varies (`{V:x}`); the one that is evaluated has types without that.
+What would break it: a jaxpr in an equation that `_inner` hands other values than it says.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.lowering import Expand
+from numjet.core.primitive import Linear, Primitive
+from numjet.core.shared import ManualAxisType, Shared
+from numjet.core.trace import aval_of
+from numjet.transforms.batch import AxisEffect, batch_call
+from numjet.transforms.calls import call_transpose
+from numjet.transforms.jvp import jvp_call
+from numjet.transforms.stage import stage_closed
+from numjet.transforms.varying import of_equation
+
+Names = frozenset
+
+
+def equation(expand: Callable[..., list], out_avals: Callable[..., list]) -> Primitive:
+    """The primitive of such equations. expand(*arrays, **params): the results, by operations on
+    whole arrays; out_avals(**params): their types."""
+
+    def jvp(primals: tuple, tangents: tuple, /, **params: Any) -> tuple:
+        return jvp_call(lambda *xs: expand(*xs, **params), primals, tangents)[:2]
+
+    def batch(mapped: Any, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> tuple:
+        return batch_call(lambda *xs: expand(*xs, **params), mapped, args, dims)
+
+    def transpose(cts: Any, *args: Any, **params: Any) -> list:
+        avals = [x.aval if type(x) is Linear else aval_of(x) for x in args]
+        closed = stage_closed(lambda *xs: expand(*xs, **params), avals, "shard_map")
+        run = lambda jaxpr, values: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *values)  # noqa: E731
+        return call_transpose(run, closed, cts, args)
+
+    def effects(*, jaxpr: Jaxpr, newly_manual_axes: frozenset, **_: Any) -> frozenset:
+        own = {AxisEffect(name) for name in newly_manual_axes}
+        return frozenset([e for e in jaxpr.effects if e not in own])
+
+    return Primitive(
+        "shard_map",
+        multiple_results=True,
+        higher_order=True,
+        abstract=lambda *_, **params: out_avals(**params),
+        evaluate=expand,
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        effects=effects,
+        loops=Expand(expand),
+    )
+
+
+def executed(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr to evaluate of the one that an equation shows."""
+    found: Jaxpr = jaxpr.cache.get("executed", jaxpr)
+    return found
+
+
+def shown(jaxpr: Jaxpr, varying: Sequence[Names]) -> Jaxpr:
+    """The jaxpr whose types say over which axes values vary. varying: of its arguments. For those
+    who are still inside of the shard_map."""
+    made = _typed(jaxpr, varying)
+    made.cache["executed"] = jaxpr
+    return made
+
+
+def _typed(jaxpr: Jaxpr, varying: Sequence[Names]) -> Jaxpr:
+    known: dict[Any, tuple[Var, Names]] = {}
+
+    def variable(v: Any, names: Names) -> Any:
+        if type(v) is not Var:
+            return v
+        aval = v.aval
+        if names and type(aval) is ShapedArray:
+            aval = aval.update_manual_axis_type(ManualAxisType(varying=names))
+        known[v] = Var(aval), names
+        return known[v][0]
+
+    invars = [variable(v, names) for v, names in zip(jaxpr.invars, varying, strict=True)]
+    eqns = []
+    for eqn in jaxpr.eqns:
+        flags = [frozenset() if type(x) is Literal else known[x][1] for x in eqn.invars]
+        outs: list[set] = [set() for _ in eqn.outvars]
+        for name, _ in Shared.axes.get():
+            found = of_equation(eqn, name, [name in names for names in flags])
+            for own, flag in zip(outs, found, strict=True):
+                if flag:
+                    own.add(name)
+        results = [frozenset(own) for own in outs]
+        eqns.append(eqn.replace(
+            invars=[x if type(x) is Literal else known[x][0] for x in eqn.invars],
+            outvars=[variable(v, names) for v, names in zip(eqn.outvars, results, strict=True)],
+            params=_inner(eqn, flags, results),
+        ))  # fmt: skip
+    outvars = [x if type(x) is Literal else known[x][0] for x in jaxpr.outvars]
+    return jaxpr.replace(invars=invars, eqns=eqns, outvars=outvars)
+
+
+def _inner(eqn: Eqn, flags: list[Names], results: list[Names]) -> dict:
+    """The params of an equation, whose jaxprs say what varies in them."""
+    params, name = dict(eqn.params), eqn.primitive.name
+
+    def told(which: str, varying: Sequence[Names]) -> None:
+        params[which] = _told(params[which], varying)
+
+    if name == "scan":
+        consts, carry = params["num_consts"], params["num_carry"]
+        told("jaxpr", [*flags[:consts], *results[:carry], *flags[consts + carry :]])
+    elif name == "while":
+        first, second = params["cond_nconsts"], params["body_nconsts"]
+        told("cond_jaxpr", [*flags[:first], *results])
+        told("body_jaxpr", [*flags[first : first + second], *results])
+    elif name == "cond":
+        params["branches"] = tuple([_told(b, flags[1:]) for b in params["branches"]])
+    else:
+        for which in ("jaxpr", "call_jaxpr"):
+            if which in params and name != "shard_map":
+                told(which, flags)
+    return params
+
+
+def _told(value: Any, varying: Sequence[Names]) -> Any:
+    if isinstance(value, ClosedJaxpr) and len(varying) == len(value.jaxpr.invars):
+        if value.jaxpr.constvars:
+            return value
+        return ClosedJaxpr(_typed(value.jaxpr, varying), value.consts)
+    if isinstance(value, Jaxpr) and len(varying) == len(value.invars) and not value.constvars:
+        return _typed(value, varying)
+    return value
