@@ -31,7 +31,7 @@ from numjet.core.remote import RemoteArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
 from numjet.ops.collective import all_gather
-from numjet.ops.slicing import index_in_dim
+from numjet.ops.exchange import first_member
 from numjet.transforms.batch import Axis, BatchTracer, batch_call
 
 
@@ -392,6 +392,9 @@ def pmap(
         fixed = tuple([(i, x) for i, x in enumerate(args) if i not in nums])
         arrays = _across().given(fun, mesh, leaves, dims, axis_size)
         out = program((mesh, in_tree, dims, tuple(nums), len(args), fixed), *arrays)
+        for x in tree.tree_leaves([args[i] for i in donated]):
+            if isinstance(x, Array):
+                x.delete()  # type: ignore[attr-defined]
         outs, treedef = tree.tree_flatten(out)
         places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
         ends = [_across().mine(mesh, x, p) for x, p in zip(outs, places, strict=True)]
@@ -425,7 +428,7 @@ def _firsts(out: Any, out_axes: Any, name: Any) -> Any:
     leaves, treedef = tree.tree_flatten(out)
     places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
     return tree.tree_unflatten(treedef, [
-        index_in_dim(all_gather(x, name), 0, 0, keepdims=False)
+        first_member(all_gather(x, name), 0)
         if place is None and isinstance(x, BatchTracer) else x
         for x, place in zip(leaves, places, strict=True)
     ])

@@ -30,8 +30,8 @@ from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
 from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
 from numjet.core.trace import Tracer, current_trace
+from numjet.ops.exchange import first_member
 from numjet.ops.shape import pad, reshape
-from numjet.ops.slicing import index_in_dim
 from numjet.transforms.batch import Axis, batch_call, extend_axis_env
 from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.varying import along, results, varies
@@ -549,7 +549,7 @@ def _join(
             x = reduce_sum(x, (kept.index(name),))
             kept.remove(name)
         elif name not in cut:
-            x = index_in_dim(x, 0, kept.index(name), keepdims=False)
+            x = first_member(x, kept.index(name))
             kept.remove(name)
     alike = [name for name in cut if name not in kept]
     if alike:  # every device has the same block

@@ -1,4 +1,5 @@
-"""Collectives made of others: pbroadcast, pcast, psend, precv, ragged_all_to_all.
+"""Collectives made of others: pbroadcast, pcast, psend, precv, ragged_all_to_all; and
+`first_member`, one value for all of a map's members.
 
 For `lax`. See `ops.collective` for how a named axis is interpreted.
 """
@@ -11,17 +12,49 @@ import numpy as np
 
 from numjet.base import tree
 from numjet.core.array import as_array
+from numjet.core.lowering import Expand
+from numjet.core.primitive import Primitive
 from numjet.core.shared import Shared
-from numjet.core.structural import broadcast_in_dim, convert
-from numjet.ops.arithmetic import add, clamp, sub
+from numjet.core.structural import broadcast_in_dim, convert, linear_jvp, moveaxis
+from numjet.ops.arithmetic import add, clamp, div, sub
 from numjet.ops.collective import all_gather, all_to_all, axis_size, varied
 from numjet.ops.composed import composed
 from numjet.ops.groups import rows_at
 from numjet.ops.logic import bitwise_and, ge, lt
 from numjet.ops.shape import iota, select_n
 from numjet.ops.slicing import index_in_dim
-from numjet.transforms.batch import axis_env as named_axes
+from numjet.transforms.batch import Axis, axis_env as named_axes
 from numjet.transforms.varying import manual_type, unknown, varies
+
+
+def _first_batch(mapped: Axis, args: tuple, dims: tuple, *, axis: int) -> tuple:
+    (x,), (dim,) = args, dims
+    return first_member_p.bind(moveaxis(x, dim, 0), axis=axis + 1), 0
+
+
+def _shared_out(ct: Any, x: Any, *, axis: int) -> list:
+    shape = x.aval.shape
+    share = div(ct, convert(as_array(shape[axis]), ct.aval.dtype))
+    kept = tuple([i for i in range(len(shape)) if i != axis])
+    return [broadcast_in_dim(share, shape, kept)]
+
+
+first_member_p = Primitive(
+    "first_member",
+    linear=True,
+    abstract=lambda x, *, axis: x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :])),
+    reference=lambda x, *, axis: np.take(x, 0, axis),
+    jvp=linear_jvp(lambda: first_member_p),
+    transpose=_shared_out,
+    batch=_first_batch,
+    loops=Expand(lambda x, *, axis: index_in_dim(x, 0, axis, False)),
+)
+
+
+def first_member(x: Any, axis: int) -> Any:
+    """The first value along an axis whose values are taken to be equal, as those that are one for
+    all devices: the cotangent is shared out among them, as JAX does."""
+    return first_member_p.bind(x, axis=axis)
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:

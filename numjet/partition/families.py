@@ -119,6 +119,13 @@ def _squeeze(avals: Avals, outs: Avals, params: dict) -> Rule:
     return Rule([dims], [[d for i, d in enumerate(dims) if i not in gone]], f.sizes)
 
 
+def _first_member(avals: Avals, outs: Avals, params: dict) -> Rule:
+    f = Factors()
+    dims = f.of(avals[0].shape)
+    axis = params["axis"]
+    return Rule([dims], [[d for i, d in enumerate(dims) if i != axis]], f.sizes, set(dims[axis]))
+
+
 def _along(*names: str) -> Family:
     """Axes named by a param are whole, the others pass; for all operands and results alike."""
 
@@ -357,6 +364,7 @@ _FAMILIES: dict[str, Family] = {
     "squeeze": _squeeze,
     "rev": _along("dimensions"),
     "permute_rows": _along("axis"),
+    "first_member": _first_member,
     "sort": _along("dimension"),
     **dict.fromkeys(
         ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _along("axis")

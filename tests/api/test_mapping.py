@@ -279,6 +279,28 @@ def test_data_parallel_step_equals_the_whole_batch(four_devices: None) -> None:
     close((value, g), (want, g_want))
 
 
+def test_cotangents_of_what_is_one_value_are_shared_out(four_devices: None) -> None:
+    x = jnp.sin(jnp.arange(4.0))
+    mesh = nj.make_mesh((4,), ("i",))
+    spec = nj.P("i")
+    maps = {
+        "differs": lambda a: 3 * a,
+        "alike": lambda a: lax.psum(a * a, "i"),
+    }
+    want = {"differs": np.full(4, 0.75), "alike": 2 * np.asarray(x)}
+    for name, f in maps.items():
+        whole = nj.pmap(f, axis_name="i", out_axes=None)
+        part = nj.shard_map(f, mesh=mesh, in_specs=spec, out_specs=nj.P(), check_vma=False)
+        for g in (whole, lambda v: part(v).sum()):
+            for run in (g, nj.jit(g)):
+                close(nj.grad(run)(x), want[name])
+    assert float(nj.pmap(maps["differs"], out_axes=None)(x)) == 0.0
+    tangent = nj.jvp(nj.pmap(maps["differs"], out_axes=None), (x,), (x + 1,))[1]
+    close(tangent, np.float32(3))
+    batched = nj.vmap(nj.grad(lambda v: nj.pmap(maps["differs"], out_axes=None)(v)))
+    close(batched(jnp.ones((2, 4))), np.full((2, 4), 0.75))
+
+
 def test_devices_from_the_environment() -> None:
     script = """
 import numjet as nj, numjet.numpy as jnp

@@ -192,6 +192,10 @@ np.testing.assert_allclose(nj.pmap(lambda x: 2 * x, axis_name="i")(rows), 2 * X[
 step = nj.pmap(lambda w, x: w - lax.pmean(nj.grad(lambda w: ((x * w) ** 2).sum())(w), "i"),
                axis_name="i", in_axes=(None, 0), out_axes=None)
 np.testing.assert_allclose(step(np.ones(3), X[mine]), 1 - 2 * (X**2).mean(0), rtol=1e-5)
+given, kept = jnp.array(X[mine]), jnp.array(X[mine])
+taken = nj.pmap(lambda x, y: x + y, donate_argnums=0)(given, kept)
+np.testing.assert_allclose(taken, 2 * X[mine])
+assert given.is_deleted() and not kept.is_deleted()
 """
 
 REFUSED = """
