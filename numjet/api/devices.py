@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from numjet.core.remote import Device, RemoteArray
 from numjet.core.sharded import ShardedArray
 from numjet.core.structural import zeros
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.ops.constraint import sharding_constraint_p
+from numjet.ops.constraint import sharding_constraint_p, to_memory_p
 
 
 class Client(str):
@@ -467,14 +466,17 @@ def asks_nothing(shardings: Any) -> bool:
     """Whether a pytree of shardings leaves all where it is: there are none, or all name the device
     that computes anyway."""
     return all(
-        getattr(s, "_device", s) is first_device() for s in tree.tree_leaves(shardings)
+        getattr(s, "_device", s) is first_device() and kind_of(s) == "device"
+        for s in tree.tree_leaves(shardings)
     )
 
 
 def mark(x: Tracer, sharding: Sharding) -> Any:
     """A traced array with the constraint that it is laid out so."""
-    if kind_of(sharding) != "device" and Remote.active:
-        _programs_see_one_memory()
+    if kind_of(sharding) != "device":
+        Sharded.memories = True
+        if not hasattr(sharding, "layout"):
+            return _to_memory(x, kind_of(sharding))
     if not hasattr(sharding, "layout"):
         return x
     Sharded.marks, Sharded.active = Sharded.marks + 1, True
@@ -549,23 +551,23 @@ def device_put(
     return tree.tree_map(put, x)
 
 
-@functools.cache
-def _programs_see_one_memory() -> None:
-    """Say so, once."""
-    logging.getLogger("numjet").warning(
-        "device_put to another memory has no effect within a traced function. Name the memory of "
-        "results in jit(out_shardings=...), or put arrays there outside of it."
-    )
-
-
 def _to_memory(x: Any, kind: str) -> Any:
-    """An array in another memory of its devices. A traced one stays as it is: what computes with it
-    sees one memory."""
+    """An array in another memory of its devices; of a traced one a program's results are."""
     if isinstance(x, Tracer):
-        if kind != "device" and Remote.active:
-            _programs_see_one_memory()
-        return x
+        Sharded.marks, Sharded.memories = Sharded.marks + 1, True
+        return to_memory_p.bind(x, kind=kind)
     return device_put(x, x.sharding.with_memory_kind(kind))
+
+
+def in_memories(outs: list, kinds: Sequence[str | None]) -> list:
+    """Results of a program, in the memories that it put them in."""
+    return [
+        x if kind is None or kind_of(x.sharding) == kind else _to_memory(x, kind)
+        for x, kind in zip(outs, kinds, strict=True)
+    ]
+
+
+hooks.in_memory = _to_memory
 
 
 def _put_each(x: Any, places: Any) -> Any:

@@ -18,7 +18,13 @@ from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
-from numjet.api.devices import CpuDevice, SingleDeviceSharding, asks_nothing, devices
+from numjet.api.devices import (
+    CpuDevice,
+    SingleDeviceSharding,
+    asks_nothing,
+    devices,
+    in_memories,
+)
 from numjet.api.flat import check_callable, wraps
 from numjet.api.jit_arguments import (
     as_tuple,
@@ -50,6 +56,7 @@ from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
 from numjet.ops.bodies import name_of
+from numjet.ops.constraint import result_memories
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
@@ -154,6 +161,8 @@ class JitCore:
                 outs = eval_jaxpr(entry.closed.jaxpr, [], *entry.consts, *leaves)
                 return tree.tree_unflatten(entry.out_tree, outs)
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        elif entry.memories is not None:
+            outs = in_memories(_layouts().run(self, entry, leaves, None), entry.memories)
         elif (place := self._place_for(entry, leaves)) is not None:
             calls = importlib.import_module("numjet.api.fastcall_remote")
             outs = calls.run(self, entry, treedef, statics, leaves, args, kwargs, place)
@@ -427,6 +436,11 @@ class JitCore:
         donated = self._donated(args, kwargs, statics)
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
         entry.mesh_inside = Sharded.marks != marks or any_sharded(consts)
+        if entry.mesh_inside and Sharded.memories:
+            kinds = result_memories(entry.closed)
+            if self.layout_trees is not None and self.layout_trees[1] is not None:
+                kinds = _layouts().not_told(self, entry.out_tree, kinds)
+            entry.memories = kinds if any(kinds) else None
         entry.reads_mesh, entry.context = Sharded.reads != reads, context
         entry.shares = Shared.here.unknown != shares
         entry.flows = (flows, jaxpr) if flows else None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, kind_of, place
+from numjet.api.devices import Sharding, in_memories, kind_of, place
 from numjet.api.layout import Format
 from numjet.api.reshard import constrained, of_context
 from numjet.api.sharding import PartitionSpec
@@ -36,7 +36,8 @@ def call(core: Any, entry: Any, leaves: list, traced: bool) -> list:
     if traced:
         outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         return [x if s is None else constrained(x, s) for x, s in zip(outs, wanted, strict=True)]
-    return run(core, entry, leaves, wanted)
+    outs = run(core, entry, leaves, wanted)
+    return outs if entry.memories is None else in_memories(outs, entry.memories)
 
 
 def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
@@ -101,6 +102,12 @@ def check_prefixes(core: Any, args: tuple, kwargs: dict, structure: Any, results
     of_arguments(core, args, kwargs, structure, ins)
     if outs is not None:
         _leaves(core, "out_shardings", outs, results)
+
+
+def not_told(core: Any, structure: Any, kinds: list) -> list:
+    """The memories of results, None for those whose layout out_shardings name."""
+    told = _leaves(core, "out_shardings", core.layout_trees[1], structure)
+    return [k if s is None else None for k, s in zip(kinds, told, strict=True)]
 
 
 def of_arguments(

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, SingleDeviceSharding, at_default, device_put, place
+from numjet.api.devices import (
+    Sharding,
+    SingleDeviceSharding,
+    at_default,
+    device_put,
+    kind_of,
+    place,
+)
 from numjet.api.mesh import AxisType, Mesh, chosen_axes, current_mesh, set_for_arrays
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core import hooks
@@ -155,6 +162,8 @@ def run(
     values = [plain(x) for x in arrays]
     results = dispatch.run(bare(closed), values, name, True) if execute is None else execute(values)
     if over is None:
+        if kind_of(single) != "device":  # where operands were; programs compute in the device's own
+            single = single.with_memory_kind("device")
         return [_on(x, s or single) for x, s in zip(results, wanted, strict=True)]
     layouts = [layout_in(over.mesh, x) for x in arrays]
     labels = _result_shardings(closed, over, layouts, wanted)

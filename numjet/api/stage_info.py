@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from numjet.api import dispatch
-from numjet.api.devices import SingleDeviceSharding, devices, place
+from numjet.api.devices import SingleDeviceSharding, devices, in_memories, place
 from numjet.api.layout import Format, Layout
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
@@ -245,6 +245,12 @@ def execute(traced: Any, values: list) -> list:
     fun, entry = traced._fun, traced._entry
     if any(traced.layouts):
         values = _as_compiled(traced, values)
+    if entry.memories is not None:
+        return in_memories(_executed(traced, fun, entry, values), entry.memories)
+    return _executed(traced, fun, entry, values)
+
+
+def _executed(traced: Any, fun: Any, entry: Any, values: list) -> list:
     if traced.place is None:
         if dispatch.any_sharded(values) or entry.mesh_inside:
             layouts = importlib.import_module("numjet.api.jit_layouts")

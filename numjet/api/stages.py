@@ -37,7 +37,7 @@ class Entry:
 
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
-        "calls", "use", "mesh_inside", "reads_mesh", "context", "shares", "flows",
+        "calls", "use", "mesh_inside", "memories", "reads_mesh", "context", "shares", "flows",
         "platform",
     )
 
@@ -60,6 +60,7 @@ class Entry:
         # References that the function closes over: arguments behind the others; None: there are
         # none.
         self.use = use if use is not None and use.refs else None
+        self.memories: list | None = None  # the kinds that its results are put in
         self.mesh_inside = False  # whether it says itself how values are laid out over devices
         # Whether the function asked for the current mesh, and what that was.
         self.reads_mesh, self.context = False, None

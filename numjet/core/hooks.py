@@ -78,6 +78,7 @@ class Sharded:
     """What computes with arrays laid out over several devices (`api.sharded_evaluation`).
 
     active: whether there is a `ShardedArray`. marks: how many constraints were traced so far.
+    memories: whether a traced value was ever put in another memory of its devices.
     reads: how often the mesh that is the current one was asked for; context(): that mesh, and
     whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one.
     run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
@@ -87,6 +88,7 @@ class Sharded:
 
     active = False
     marks = 0
+    memories = False
     reads = 0
     contexts = False
     context: Callable[[], Any] = lambda: None
@@ -164,6 +166,8 @@ placed_results: Callable[[Any, tuple, dict], Any] = lambda *_: None
 sharding_of_nowhere: Callable[[int], Any] = lambda _: None
 
 # A value with another placement over Explicit axes: (value, sharding). By `api.sharding`.
+# An array in another memory of its devices (api.devices).
+in_memory: Callable[[Any, str], Any] = lambda x, _: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
 
 # What a function of no arguments gives, with a layout that was asked for as `out_sharding`: by

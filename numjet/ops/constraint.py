@@ -1,5 +1,6 @@
 """`sharding_constraint`: a value, laid out over devices as a sharding says; `mesh_cast`: one
-that lies as it did, over a mesh whose axes have other types.
+that lies as it did, over a mesh whose axes have other types; `to_memory`: one that is put in
+another memory of its devices, when it is a program's result.
 
 The partitioner reads it (`partition`); on one block of memory it changes nothing. For
 `api.sharding`. What would break it: a sharding without `batched` and `layout`.
@@ -8,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.core import hooks
 from numjet.core.avals import ShapedArray
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import linear_jvp
@@ -65,3 +68,47 @@ mesh_cast_p = Primitive(
     batch=lambda axis, args, dims, *, mesh: (mesh_cast_p.bind(*args, mesh=mesh), dims[0]),
     loops=Expand(lambda x, *, mesh: x),
 )
+
+
+def _evaluated(x: Any, *, kind: str) -> Any:
+    return hooks.in_memory(x, kind)
+
+
+to_memory_p = Primitive(
+    "to_memory",
+    linear=True,
+    abstract=lambda x, *, kind: x,
+    evaluate=_evaluated,
+    jvp=linear_jvp(lambda: to_memory_p),
+    transpose=lambda ct, x, *, kind: [ct],
+    batch=lambda axis, args, dims, *, kind: (to_memory_p.bind(*args, kind=kind), dims[0]),
+    loops=Expand(lambda x, *, kind: x),
+)
+
+
+def result_memories(closed: ClosedJaxpr) -> list[str | None]:
+    """The kinds of memory that a program's results are put in; None for the devices' own."""
+    return _memories(closed.jaxpr, [None] * len(closed.jaxpr.invars))
+
+
+def _memories(jaxpr: Jaxpr, given: list) -> list[str | None]:
+    known: dict[Any, str | None] = dict(zip(jaxpr.invars, given, strict=True))
+    for eqn in jaxpr.eqns:
+        name = eqn.primitive.name
+        ins = [known.get(x) if type(x) is Var else None for x in eqn.invars]
+        if name == "to_memory":
+            outs = [_other(eqn.params["kind"])]
+        elif name == "sharding_constraint":
+            outs = [_other(getattr(eqn.params["sharding"], "memory_kind", None))]
+        elif name == "jit":
+            outs = _memories(eqn.params["jaxpr"].jaxpr, ins)
+        elif eqn.primitive.higher_order:
+            outs = [None] * len(eqn.outvars)
+        else:  # what is computed from a value is where it is
+            outs = [next((kind for kind in ins if kind is not None), None)] * len(eqn.outvars)
+        known.update(zip(eqn.outvars, outs, strict=True))
+    return [known.get(x) if type(x) is Var else None for x in jaxpr.outvars]
+
+
+def _other(kind: str | None) -> str | None:
+    return None if kind == "device" else kind

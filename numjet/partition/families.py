@@ -381,6 +381,7 @@ _FAMILIES: dict[str, Family] = {
     "device_put": _each,
     "sharding_constraint": elementwise,
     "mesh_cast": elementwise,
+    "to_memory": elementwise,
     "dot_general": _dot,
     "conv_general_dilated": _conv,
     "gather": _gather,

@@ -27,7 +27,8 @@ with config.enable_x64(True):
 # numbers each time.
 INTERNAL = {"add_any", "custom_lin", "repeat", "window_winner", "rng_uniform",
             "psum_start", "psum_done", "custom_partitioning", "mesh_cast", "shard_map",
-            "first_member", "dim_as_value"}  # of programs that are written again before they run
+            "first_member", "to_memory",
+            "dim_as_value"}  # of programs that are written again before they run
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,11 @@ assert twice.sharding == on("x") and stored(twice) == [None] * 8
 twice = nj.jit(lambda x: 2 * x, out_shardings=held.sharding)(moved)
 assert twice.sharding == held.sharding and stored(twice) == ["pinned_host"] * 8
 np.testing.assert_array_equal(twice, 2 * X)
+for place in (held.sharding, nj.memory.Space.Host):
+    put, kept = nj.jit(lambda x: (nj.device_put(2 * x, place), x + 1))(moved)
+    assert put.sharding == held.sharding and stored(put) == ["pinned_host"] * 8
+    assert stored(kept) == [None] * 8
+    np.testing.assert_array_equal(put, 2 * X)
 with pytest.raises(ValueError, match="Got jit memory kind: device, arg memory kind: pinned_host"):
     nj.jit(lambda x: x, in_shardings=on("x"))(held)
 
