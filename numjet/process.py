@@ -15,6 +15,8 @@ import numpy as np
 from numjet.api.devices import device_count, devices, process_count, process_index
 from numjet.core.array import ArrayImpl
 from numjet.core.deferred import DeferredArray
+from numjet.core.remote import RemoteArray
+from numjet.core.sharded import ShardedArray
 from numjet.version import __version__
 
 
@@ -81,7 +83,8 @@ def host_ids(backend: str | None = None) -> list[int]:
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """The Arrays that exist, as far as Python's garbage collector knows of them, in no order.
+    """The Arrays that exist, as far as Python's garbage collector knows of them, in no order;
+    without those that were deleted or donated.
 
     platform: None for all, or a platform's name; RuntimeError for one that is not there. Those that
     only local variables of compiled code hold are not among them. For looking for what keeps
@@ -93,7 +96,8 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     True
     """
     devices(platform)
-    return [x for x in gc.get_objects() if type(x) in (ArrayImpl, DeferredArray)]
+    kinds = (ArrayImpl, DeferredArray, ShardedArray, RemoteArray)
+    return [x for x in gc.get_objects() if type(x) in kinds and not x.is_deleted()]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

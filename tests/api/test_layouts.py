@@ -114,6 +114,11 @@ def test_the_process() -> None:
             assert getattr(nj, old)() == value
     mine = jnp.ones(3)
     assert any(x is mine for x in nj.live_arrays())
+    cut = nj.device_put(mine, nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P()))
+    gone = jnp.ones(5) + 1
+    gone.delete()
+    found = nj.live_arrays()
+    assert any(x is cut for x in found) and not any(x is gone for x in found)
     assert "numjet" in nj.print_environment_info(return_string=True)
 
 
