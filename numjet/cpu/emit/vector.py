@@ -182,6 +182,8 @@ class VectorWriter(StatementWriter):
         3.9 with ordinary stores, softmax 4.0 and 5.4."""
         if not self.streamed or start or count < _LONG * self.lanes or cost(s.body) > _HEAVY:
             return None
+        if not self._may_begin_anywhere(s):
+            return None
         places = frozenset(
             (x.buffer, self.linear(x.buffer, x.index, None))
             for x in s.body
@@ -274,9 +276,18 @@ class VectorWriter(StatementWriter):
             if type(x) is Store and (x.part is not None or not self._in_order(x)):
                 return False
         loads = [e for e in exprs(s.body) if type(e) is Load]
-        return all(
-            e.part is None and e.buffer not in written and self._in_order(e) for e in loads
-        )
+        if not all([e.part is None and e.buffer not in written and self._in_order(e)
+                    for e in loads]):  # fmt: skip
+            return False
+        return self._may_begin_anywhere(s)
+
+    def _may_begin_anywhere(self, s: For) -> bool:
+        """Whether a round may begin where the loop's variable is no multiple of the lanes: no index
+        has a quotient or a remainder that is even within such blocks only."""
+        places = [self.linear(x.buffer, x.index, None) for x in walk(s.body) if type(x) is Store]
+        for e in exprs(s.body):
+            places += [self.linear(e.buffer, e.index, None)] if type(e) is Load else e.indices_()
+        return all(stride(i, s.var) is not None or self.lane_stride(i) is None for i in places)
 
     def _in_order(self, e: Load | Store) -> bool:
         return self.lane_stride(self.linear(e.buffer, e.index, None)) in (0, 1)

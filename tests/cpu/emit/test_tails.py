@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from loop_harness import run, text
 
+import numjet as nj
+import numjet.numpy as jnp
+from numjet.base import config
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import LoopVar
 from numjet.cpu.loops.ir import Buffer, Define, For, Kernel, Local, Update
@@ -112,3 +115,29 @@ def test_sums_count_every_element_once(n, rounds):
     numbers, out = inputs(n)[0], np.empty(1, np.float32)
     run(Kernel("f", (x, y), body), numbers, out)
     np.testing.assert_allclose(out[0], expected(numbers, rounds).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+@pytest.mark.parametrize("width", [4, 8, 16, 32, 64])
+def test_rows_put_together_of_blocks_and_cut_short(dtype, width):
+    """An index that goes on within blocks of the lanes alone: a round that begins elsewhere reads
+    over a block's end."""
+    x = np.arange(2 * 3 * width).astype(dtype).reshape(2, 3, width)
+    lengths = sorted({width + 1, width + width // 2 + 1, 2 * width - 1})
+
+    def rows(x):
+        return x.transpose(1, 0, 2).reshape(3, 2 * width)
+
+    def cut(x):
+        return [rows(x)[:, :n] + x.dtype.type(1) for n in lengths]
+
+    def places(x):
+        at = jnp.arange(x.size, dtype=jnp.int32)
+        return [rows(x).reshape(-1)[: n * 2] * (at[: n * 2] % width).astype(dtype) for n in lengths]
+
+    with config.enable_x64(True):
+        for got, want in zip(nj.jit(cut)(x), cut(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+        for n, got in zip(lengths, nj.jit(places)(x), strict=True):
+            want = rows(x).reshape(-1)[: n * 2] * (np.arange(n * 2) % width).astype(dtype)
+            np.testing.assert_array_equal(got, want)
