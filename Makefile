@@ -6,7 +6,8 @@
 #   make bounds        the laws and random programs with arrays between pages nobody may touch
 #   make compare       generated calls of the public functions beside JAX (SEED=... COUNT=...)
 #   make fuzz          random programs, run in ways that have to agree (SEED=... COUNT=...)
-#   make sharded       generated sharded programs on devices and processes (SEED=... COUNT=...)
+#   make sharded       generated sharded programs on devices and processes (SEED=... COUNT=...), and
+#                      a transformer's step and other parallel examples
 #   make soak          mixed programs on 16 threads with forks and interrupts (SECONDS=300)
 #   make portability       the compiler's tests as on each kind of x86-64 processor that this one can
 #                          be; all tests with the oldest packages that pyproject.toml admits, with the
@@ -119,6 +120,7 @@ faults: $(VENV)/.installed-test
 	$(RUN) tools/faults.py --runs $(RUNS)
 
 sharded: $(VENV)/.installed-test
+	$(RUN) tools/six_ways.py
 	$(RUN) tools/sharded.py $(SEED) $(COUNT)
 
 # The compilers' wheels are large and lie apart; those that cannot be installed are left out.

@@ -34,6 +34,17 @@ def test_some_programs_on_processes() -> None:
     assert result.returncode == 0 and "twice two: 15 of 15 agree" in result.stdout, result
 
 
+def test_parallel_examples_on_processes() -> None:
+    if mpi_launch.mpiexec() is None:
+        pytest.skip("mpi4py and mpiexec are not there: pip install numjet[mpi]")
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "tools/six_ways.py"), "--ways", "twice two"],
+        capture_output=True, text=True, timeout=400,
+    )  # fmt: skip
+    assert result.returncode == 0 and result.stdout.count("differs by") == 9, result
+    assert "too much" not in result.stdout and "transformer (2, 1, 2)" in result.stdout
+
+
 def test_differences_are_seen() -> None:
     one = [np.array([1.0, np.nan, 1e6])]
     assert sharded.differs(one, [one[0] + 1e-6]) == ""
