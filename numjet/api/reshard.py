@@ -44,16 +44,20 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     """`xs` (a pytree of arrays) laid out as `out_shardings` say.
 
     out_shardings: a sharding, a PartitionSpec of the current mesh, or a pytree of them. As
-    `lax.with_sharding_constraint`, but a layout must be given (TypeError for None). Derivative: the
-    identity. Raises ValueError for a layout that does not fit a shape.
+    `lax.with_sharding_constraint`, but a layout must be given. Derivative: the identity. Raises
+    ValueError for None and for a layout that does not fit a shape.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.reshard(jnp.arange(2), nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x")))
     Array([0, 1], dtype=int32)
     """
-    if out_shardings is None:
-        raise TypeError("reshard: out_shardings must be given, got None.")
-    for place in tree.tree_leaves(out_shardings, lambda s: isinstance(s, PartitionSpec)):
+    is_place = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
+    for place in tree.tree_leaves(out_shardings, is_place):
+        if place is None:
+            raise ValueError(
+                "reshard: out_shardings must name a layout for each array, got None. Leave arrays "
+                "out that are to stay as they are."
+            )
         if isinstance(place, Sharding) and not isinstance(place, NamedSharding):
             raise TypeError(
                 "`out_sharding` argument of reshard only supports instances of `NamedSharding` or "
