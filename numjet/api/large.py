@@ -30,7 +30,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, subjaxprs
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.memo import Memo
 from numjet.core.sharded import ShardedArray, any_sharded
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.trace import EVAL, current_trace, enter_trace, leave_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.again import again
 from numjet.transforms.stage import hoist_consts, stage
@@ -106,7 +106,16 @@ def as_program(
         size = count(args, kwargs)
         if size < DEAR and not always:
             return function(*args, **kwargs)
-        if current_trace() is not EVAL or CHECKS[0]:
+        trace = current_trace()
+        if trace is not EVAL:
+            if not trace.at_once or not _plain(args) or not _plain(kwargs.values()):
+                return function(*args, **kwargs)
+            token = enter_trace(EVAL)
+            try:
+                return complete(*args, **kwargs)
+            finally:
+                leave_trace(token)
+        if CHECKS[0]:
             return function(*args, **kwargs)
         if config.disable_jit.value or not config.eager_compile.value:
             return function(*args, **kwargs)
@@ -232,6 +241,17 @@ class _Small:
             calls = prebuilt(program, args, kwargs, self.calls)
             if calls is not None and self.calls is None:
                 self.calls, self.run = calls, calls.function(self.otherwise)
+
+
+_PLAIN = frozenset((ArrayImpl, DeferredArray, int, float, complex, bool, str, type(None)))
+
+
+def _plain(values: Iterable) -> bool:
+    """Whether nothing among arguments is traced, or may hold what is."""
+    for x in values:
+        if type(x) not in _PLAIN and (type(x) is not tuple or not _plain(x)):
+            return False
+    return True
 
 
 def _others(args: tuple, kwargs: dict) -> tuple:

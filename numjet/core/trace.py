@@ -112,6 +112,8 @@ class Trace:
     # The staging trace at or around this one, if any: it notes the user's lines, so who knows for
     # several equations which line they come from tells it (`source`).
     staging: Any = None
+    # Whether operations on concrete arrays alone run as where nothing traces.
+    at_once = False
     # Traces with the same root share their tracers (`transforms.batch`).
     root: Any = None
 
@@ -123,7 +125,7 @@ class EvalTrace(Trace):
     """Concrete evaluation: NumPy, at once."""
 
     __slots__ = ()
-    name = "evaluation"
+    name, at_once = "evaluation", True
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         return evaluate(primitive, args, params)

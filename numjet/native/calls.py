@@ -26,6 +26,7 @@ from numjet.native import build
 from numjet.native.layout import NEW_ARRAY, Method, array_api, context_of, forever, layout
 from numjet.native.tables import CallContext, CallEntry, CallTable, Node, RemoteCall
 from numjet.transforms.batch import _axis_env
+from numjet.transforms.eager import LinearizeTrace
 
 MAX_ENTRIES = 8
 # Words of registers and tables that a call has on the stack.
@@ -66,6 +67,7 @@ def _context() -> np.ndarray:
     for name, x in (
         ("trace", _current),
         ("eval", EVAL),
+        ("linearize_trace", LinearizeTrace),
         ("axes", _axis_env),
         ("no_axes", _axis_env.get()),
         ("array", ArrayImpl),

@@ -55,6 +55,7 @@ from numjet.native.layout import (
     layout,
     slots_of,
 )
+from numjet.transforms.eager import LinearizeTrace
 
 _FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
 # Methods with a native form, and what they do (see `code.interpreter`; "unary": one operand).
@@ -495,6 +496,7 @@ def _context() -> np.ndarray:
         for name, x in (
             ("trace", _current),
             ("eval", EVAL),
+            ("linearize_trace", LinearizeTrace),
             ("checks", config.numeric_checks),
             ("zero", 0),
             ("array", ArrayImpl),

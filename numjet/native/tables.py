@@ -57,6 +57,7 @@ class CallContext(Record):
     state: Array[Int]
     trace: Object
     eval: Object
+    linearize_trace: Object
     axes: Object
     no_axes: Object
     array: Object
@@ -189,6 +190,7 @@ class OperatorContext(Record):
     set_base: Callable[[Object, Object], Int32]
     trace: Object
     eval: Object
+    linearize_trace: Object
     checks: List  # the flag `numeric_checks`
     zero: Object
     array: Object

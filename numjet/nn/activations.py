@@ -9,7 +9,7 @@ from typing import Any
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.trace import EVAL, current_trace, set_trace
+from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
@@ -36,6 +36,7 @@ from numjet.numpy.promote import (
     promote_inexact,
 )
 from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
+from numjet.transforms.again import again
 from numjet.transforms.jvp import JVPTrace, JVPTracer
 from numjet.transforms.linearize import PartialTrace
 from numjet.transforms.stage import StageTrace
@@ -335,7 +336,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     x = one_inexact("gelu", x)
     x = cast(x, x.aval.dtype, False)
     if approximate:
-        return _gelu(x)
+        return again(_gelu, x, _gelu) if isinstance(x, Tracer) else _gelu(x)
     return multiply(multiply(0.5, x), lax.erfc(multiply(x, -math.sqrt(0.5))))
 
 

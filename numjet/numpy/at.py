@@ -17,7 +17,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.dims import any_symbolic
 from numjet.core.structural import placed_like, scalar
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import AtIndexSlots, AtSlots, Forms, install_updates
 from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.creation import array as make_array, ones_like
@@ -314,7 +314,7 @@ _MAX_LEARNED = 10_000
 
 def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
     """The write by NumPy on a copy, or None when the complete way must decide."""
-    if current_trace() is not EVAL or CHECKS[0]:
+    if not current_trace().at_once or CHECKS[0]:
         return None
     dtype = x.aval.dtype
     if name == "set" and type(index) is int and type(values) is int and dtype.kind in "fi":

@@ -27,7 +27,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import LARGE, another
 from numjet.core.shared import Shared
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import Tracer, current_trace
 from numjet.cpu.runtime import memory
 from numjet.numpy import lax_names as lax
 from numjet.numpy.promote import (
@@ -448,7 +448,7 @@ def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -
     shape = canonical_shape(shape, name)
     if hooks.guards is not None:
         hooks.guards.made(name)
-    if type(dtype) is dtypes.KeyDType or current_trace() is not EVAL:
+    if type(dtype) is dtypes.KeyDType or not current_trace().at_once:
         return structural.full(shape, value, dtype, weak)
     # zeros come from the system's empty pages: touching them is left to the first use.
     out = np.zeros(shape, dtype) if not value else np.full(shape, value, dtype)

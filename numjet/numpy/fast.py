@@ -44,7 +44,7 @@ from numjet.core.hooks import Remote
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.remote import RemoteArray
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import Tracer, current_trace
 from numjet.native import operators as native
 from numjet.native.deferral import PLUS_ZERO
 from numjet.native.record import staged
@@ -67,7 +67,7 @@ _WAITING = (DeferredArray, RemoteArray)
 
 def eager() -> bool:
     """Whether a concrete shortcut may be taken: nothing traces, nothing is checked."""
-    return current_trace() is EVAL and not CHECKS[0]
+    return current_trace().at_once and not CHECKS[0]
 
 
 def fix(value: Any, aval: ShapedArray) -> np.ndarray:
@@ -96,7 +96,7 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
     def call(x: Any, /) -> Any:
         if type(x) is ArrayImpl:
             found = recall(x.aval)
-            if found is not None and current_trace() is EVAL and not CHECKS[0]:
+            if found is not None and current_trace().at_once and not CHECKS[0]:
                 aval, function, whole = found
                 try:
                     value = function(x._value)
@@ -251,7 +251,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             return large(x, y)
         else:
             return slow(x, y)
-        if found is not None and current_trace() is EVAL and not CHECKS[0]:
+        if found is not None and current_trace().at_once and not CHECKS[0]:
             aval, function, whole = found
             try:
                 if type(y) is not ArrayImpl:
@@ -315,7 +315,7 @@ def _large_unary(
         if plan is None:
             out = _of_floats(record, aval)
             plan = known[aval] = () if out is None else Plan([aval], [], [(record, {}, (0,), out)])
-        if plan and current_trace() is EVAL:
+        if plan and current_trace().at_once:
             found = _written(plan, [x])
             if found is not None:
                 if not plan.told and type(found) is not RemoteArray:
@@ -345,7 +345,7 @@ def _large_binary(
             if found:
                 found = *found, _plan(record, left, right, found[0])
             known[left, right] = found
-        if not found or current_trace() is not EVAL or hooks.guards is not None:
+        if not found or not current_trace().at_once or hooks.guards is not None:
             return slow(x, y)
         if found[1] is None:
             if config.numpy_rank_promotion.value != "allow":

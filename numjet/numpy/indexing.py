@@ -20,7 +20,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
-from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
+from numjet.core.trace import Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.elementwise import add
@@ -301,7 +301,7 @@ def getitem(x: Any, index: Any, /) -> Any:
     """x[index]; positions out of bounds are clamped."""
     if hooks.guards is not None:
         hooks.guards.index(x, index)
-    if type(x) is not ArrayImpl or current_trace() is not EVAL:
+    if type(x) is not ArrayImpl or not current_trace().at_once:
         out = _complete(x, index)
         return another(x) if out is x else out
     aval = x.aval

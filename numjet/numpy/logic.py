@@ -18,7 +18,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import LARGE
 from numjet.core.memo import Memo
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.trace import current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute_of, binary, named, prepared, select, unary, zeros_like
@@ -289,7 +289,7 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
         if type(x) is ArrayImpl and type(y) is ArrayImpl:
             key = (condition.aval, x.aval, y.aval)
             found = _where_known.get(key)
-            if found is not None and current_trace() is EVAL and not CHECKS[0]:
+            if found is not None and current_trace().at_once and not CHECKS[0]:
                 out = new(ArrayImpl)
                 out._aval = aval = found[0]
                 value = _numpy_where(condition._value, x._value, y._value)
@@ -301,7 +301,7 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
             y.aval if type(y) is ArrayImpl else type(y),
         )
         found = _where_known.get(key)
-        if found is not None and current_trace() is EVAL and not CHECKS[0]:
+        if found is not None and current_trace().at_once and not CHECKS[0]:
             aval, dtype = found
             token = quiet_enter(QUIET)
             try:

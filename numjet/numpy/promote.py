@@ -23,7 +23,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
 from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import Tracer, current_trace
 
 
 def as_arrays(name: str, *args: Any) -> list[Any]:
@@ -95,7 +95,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
             return ArrayImpl(x._value, ShapedArray(aval.shape, aval.dtype, weak_type))
     params = {"new_dtype": dtype, "weak_type": weak_type}
     small = type(x) is ArrayImpl and aval.size < LARGE
-    if small and current_trace() is EVAL and _plain(aval.dtype, dtype):
+    if small and current_trace().at_once and _plain(aval.dtype, dtype):
         token = _enter(_QUIET)
         try:
             value = x._value.astype(dtype)

@@ -19,7 +19,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import any_symbolic, index_of, largest
 from numjet.core.structural import scalar
-from numjet.core.trace import EVAL, Tracer, concrete_or_none, current_trace
+from numjet.core.trace import Tracer, concrete_or_none, current_trace
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array, placed, zeros
 from numjet.numpy.elementwise import add, divide, multiply, power, subtract
@@ -83,7 +83,7 @@ def arange(
         and dtype is None
         and device is None
         and out_sharding is None
-        and current_trace() is EVAL
+        and current_trace().at_once
         and (step is None or type(step) is int and step)
         and (stop is None or type(stop) is int)
     ):
@@ -127,7 +127,7 @@ def arange(
     )
     size = builtins.max(0, size)
     dtypes.check_elements(size, "arange")
-    if current_trace() is not EVAL and size > 1 and dtypes.kind(wanted) in "iuf":
+    if not current_trace().at_once and size > 1 and dtypes.kind(wanted) in "iuf":
         # Written as an iota, so that programs compute it instead of carrying it.
         iota = lax.iota(wanted, size)
         if step != 1:
@@ -290,7 +290,7 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
     if any([isinstance(n, int) and n < 0 for n in (N, M)]):
         raise ValueError(f"eye: negative dimensions are not allowed, got {N} and {M}.")
     shape = canonical_shape((N, N if M is None else M), "eye")
-    if current_trace() is EVAL and not isinstance(k, Array) and not any_symbolic(shape):
+    if current_trace().at_once and not isinstance(k, Array) and not any_symbolic(shape):
         if not isinstance(k, int | np.integer):
             raise ValueError(f"eye: k must be a scalar integer, got {k!r}.")
         value = np.eye(shape[0], shape[1], index_of(k), dtype)
@@ -335,7 +335,7 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
             raise TypeError(f"tri: k must be an integer without dimensions, got {k.aval}.")
         known = concrete_or_none(k)
         k = cast(k, dtypes.int32) if known is None else int(known)
-    if current_trace() is EVAL and not isinstance(k, Array) and not any_symbolic(shape):
+    if current_trace().at_once and not isinstance(k, Array) and not any_symbolic(shape):
         return ArrayImpl(
             np.tri(shape[0], shape[1], k, dtype=np.bool_), ShapedArray(shape, dtypes.bool_)
         )

@@ -15,7 +15,7 @@ from numjet.core.evaluate import executor, may_wait, remember
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
-from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
@@ -78,7 +78,7 @@ def _reduction(
         x = one_array(name, a)
         if widened is not None and mask is None and type(x) is ArrayImpl:
             wide = _wide(x.aval.dtype, dtype, promote, name)
-            if wide is not None and current_trace() is EVAL:
+            if wide is not None and current_trace().at_once:
                 axes = canonical_axes(axis, x.aval.ndim, name)
                 value = np.asarray(widened(x._value, axes, wide))
                 out = ArrayImpl(value, ShapedArray(value.shape, wide))
@@ -133,7 +133,7 @@ def _reduction(
         )
         if plain:
             run = recall((a.aval, axis))
-            if run is not None and current_trace() is EVAL:
+            if run is not None and current_trace().at_once:
                 return run(a)
         elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
@@ -146,7 +146,7 @@ def _reduction(
                     key, a, lambda x: complete(x, axis, None, True, initial, None, True)
                 )
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
-        if plain and type(out) is ArrayImpl and current_trace() is EVAL:
+        if plain and type(out) is ArrayImpl and current_trace().at_once:
             alike = out.aval.dtype == a.aval.dtype  # else what is reduced is another array
             if alike and prepare(name, a, None, True) is a:
                 axes = canonical_axes(axis, a.aval.ndim, name)
@@ -505,7 +505,7 @@ def mean(
     """
     plain = dtype is None and out is None and not keepdims and where is None
     plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
-    if plain and current_trace() is EVAL:
+    if plain and current_trace().at_once:
         found = _means.get((a.aval, axis))
         if found is not None:
             total, count = found

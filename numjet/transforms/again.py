@@ -2,12 +2,14 @@
 
 `again(key, x, fun)` is `fun(x)`. When an operand of its aval comes the second time, `fun` is
 staged: checks, promotion and plans are made then, and later ones meet the equations that came of
-it. What would break it: a key that does not name the function and all that it depends on beside x's
-aval and the traced flags.
+it. Several of them are linearized as one operation (`transforms.eager.Whole`). What would break it:
+a key that does not name the function and all that it depends on beside x's aval and the traced
+flags.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -19,12 +21,13 @@ from numjet.core.deferred import Plan
 from numjet.core.jaxpr import Jaxpr, Literal
 from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.trace import current_trace
+from numjet.transforms.eager import LinearizeTrace, LinearTracer, Whole, linearized
 from numjet.transforms.stage import bind_known, stage
 
 # By key, aval and flags: constants, equations, and the place of the result in the row of the
-# operand, the constants and the equations' results. False where an operand came once, None where
-# the function is called each time.
+# operand, the constants and the equations' results; as a plan, and as one operation to linearize.
+# False where an operand came once, None where the function is called each time.
 _known = Memo("equations of functions of one traced array", counted=True)
 
 
@@ -39,11 +42,21 @@ def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
     if not found:
         return fun(x)
     _known.used()
-    constants, equations, out, plan = found
-    if plan is not None and current_trace() is EVAL and not config.numeric_checks[0]:
+    constants, equations, out, plan, one = found
+    trace = current_trace()
+    if type(x) is LinearTracer:
+        if one is not None and type(trace) is LinearizeTrace:
+            linear = linearized(trace, one, x)
+            if linear is not None:
+                return linear
+    elif plan is not None and trace.at_once and not config.numeric_checks[0]:
         later = hooks.defer_plan(plan, [x])
         if later is not None:
             return later
+    return _bound(constants, equations, out, x)
+
+
+def _bound(constants: list, equations: list, out: int, x: Any) -> Any:
     values = [x, *constants]
     for primitive, params, places, aval in equations:
         operands = tuple([values[i] for i in places])
@@ -54,7 +67,7 @@ def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
     return values[out]
 
 
-_Found = tuple[list, list, int, Plan | None]
+_Found = tuple[list, list, int, Plan | None, Whole | None]
 
 
 def _learn(whole: tuple, x: Array, fun: Callable[[Any], Any]) -> _Found | None:
@@ -98,4 +111,7 @@ def _read(jaxpr: Jaxpr) -> _Found | None:
         plan = Plan([jaxpr.invars[0].aval], [as_array(c) for c in constants], equations)
         known = [avals[id(c)] for c in constants]
         plan = plan if [c.aval for c in plan.constants] == known else None
-    return constants, equations, places[out], plan
+    one = None
+    if len(equations) > 1 or equations and equations[0][0].multiple_results:
+        one = Whole(functools.partial(_bound, constants, equations, places[out]))
+    return constants, equations, places[out], plan, one

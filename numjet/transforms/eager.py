@@ -79,7 +79,10 @@ class LinearTracer(Tracer):
 
 
 class LinearizeTrace(JVPTrace):
-    """Evaluates primals and records the linear part in the parent, a `PartialTrace`."""
+    """Evaluates primals and records the linear part in the parent, a `PartialTrace` where nothing
+    else traces."""
+
+    at_once = True
 
     def __init__(self, parent: PartialTrace) -> None:
         super().__init__(parent)
@@ -91,7 +94,7 @@ class LinearizeTrace(JVPTrace):
         self.tape: list[Any] = parent.tape
 
     def process(
-        self, primitive: Primitive, args: tuple, params: dict, forward: Callable | None = None
+        self, primitive: Any, args: tuple, params: dict, forward: Callable | None = None
     ) -> Any:
         """`primitive` on these operands; where its rule needs nothing of the primals, `forward` of
         them is the primal result."""
@@ -235,12 +238,42 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
     return Linearized(outs, partial.tape, in_vars, tangents)
 
 
+# ------------------------------------------------------------------ functions as one operation
+class Whole:
+    """A function of one array that is linearized as one operation: to rules, a primitive."""
+
+    __slots__ = ("bind",)
+    name, multiple_results, higher_order, jvp = "function", False, False, True
+
+    def __init__(self, bind: Callable) -> None:
+        self.bind = bind
+
+
+def linearized(trace: LinearizeTrace, whole: Whole, x: Any) -> Any:
+    """`whole` of x by a rule; None where it is to be bound."""
+    if type(x) is not LinearTracer or x.owner is not trace or CHECKS[0]:
+        return None
+    var = x.tangent
+    if type(var) is not Var or var.aval is not x.aval or type(x.primal) not in _UNSHARDED:
+        return None
+    key = whole, x.aval, 1
+    rule = trace.rules.get(key)
+    if type(rule) is Rule:
+        return trace.process(whole, (x,), {})
+    if rule is not None or key not in trace.rules:
+        _count(trace.rules, key, rule or 0, whole, (x.aval,), 1, {})
+    return None
+
+
+_UNSHARDED = (ArrayImpl, DeferredArray)
+
+
 # ------------------------------------------------------------------ making rules
 def _count(
     rules: dict,
     key: tuple,
     uses: int,
-    primitive: Primitive,
+    primitive: Primitive | Whole,
     avals: Sequence[Any],
     mask: int,
     params: dict,
@@ -260,7 +293,9 @@ class _NoRule(Exception):
     """The tangent is not an unknown value."""
 
 
-def derive(primitive: Primitive, avals: Sequence[Any], mask: int, params: dict) -> Rule | None:
+def derive(
+    primitive: Primitive | Whole, avals: Sequence[Any], mask: int, params: dict
+) -> Rule | None:
     """The rule of `primitive` at operands of these avals; bit i of `mask`: operand i is active.
 
     None where its equations are more than calls of NumPy.
@@ -293,6 +328,9 @@ def derive(primitive: Primitive, avals: Sequence[Any], mask: int, params: dict) 
         known, consts = stage(run, avals, primitive.name)
     except _NoRule:
         return None
+    if any([eqn.primitive.name == "custom_jvp_call" for eqn in known.eqns]):
+        whole, held = known, consts
+        known, consts = stage(lambda *xs: _plainly(whole, held, xs), avals, primitive.name)
     known, _ = dce_jaxpr(known)
     out, residuals = known.outvars[0], known.outvars[1:]
     forward = written(known, consts, known.invars, out, residuals)
@@ -313,6 +351,23 @@ def derive(primitive: Primitive, avals: Sequence[Any], mask: int, params: dict) 
         return None
     rule = Rule(forward, backward, linear, tangent.aval, None, reverse)
     return _with_plan(rule, known, consts)
+
+
+def _plainly(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """A jaxpr of values that nobody differentiates any more: functions with derivative rules of
+    their own are what they are made of."""
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    env: dict[Any, Any] = dict(zip(variables, [*consts, *args], strict=True))
+    for eqn in jaxpr.eqns:
+        values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+        inner = eqn.params.get("call_jaxpr")
+        if eqn.primitive.name == "custom_jvp_call" and type(inner) is ClosedJaxpr:
+            outs = _plainly(inner.jaxpr, inner.consts, values)
+        else:
+            found = eqn.primitive.bind(*values, **eqn.params)
+            outs = found if eqn.primitive.multiple_results else [found]
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def _with_plan(rule: Rule, known: Jaxpr, consts: Sequence[Any]) -> Rule:

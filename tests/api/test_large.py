@@ -15,6 +15,8 @@ from numjet.api import deferral, dispatch, large
 from numjet.api.large import AT_ONCE, OFTEN
 from numjet.base import config
 from numjet.core.evaluate import LARGE
+from numjet.core.trace import Tracer
+from numjet.numpy import ranges
 
 RNG = np.random.default_rng(0)
 N = LARGE + 37
@@ -354,3 +356,30 @@ def test_functions_that_take_columns_are_one_program_for_a_shape_that_comes_agai
             got = np.asarray(jnp.linalg.det(jnp.array(x)))
             np.testing.assert_allclose(got, np.linalg.det(x), rtol=1e-4, atol=1e-5)
         assert nj.debug.eager()[0].operations == ("det",)
+
+
+def test_what_is_not_differentiated_is_computed_as_elsewhere(monkeypatch) -> None:
+    """In a function under `grad`: programs and native operations for operands that are no part."""
+    mask = jnp.ones((64, 64), bool)
+    bodies: list = []
+
+    def loss(x):
+        seen = jnp.tril(mask)
+        assert type(seen) is type(mask) and not isinstance(seen, Tracer)
+        with pytest.raises(nj.errors.TracerArrayConversionError):
+            np.asarray(jnp.tril(x))
+        return jnp.sum(jnp.where(seen, x, 0.0)), (mask & seen, jnp.arange(3) + 1)
+
+    x = jnp.asarray(RNG.normal(size=(64, 64)).astype(np.float32))
+    grad = nj.grad(loss, has_aux=True)
+    for _ in range(large.OFTEN + 2):
+        found, aux = grad(x)
+        np.testing.assert_array_equal(found, np.tri(64))
+        np.testing.assert_array_equal(aux[0], np.tri(64, dtype=bool))
+        np.testing.assert_array_equal(aux[1], [1, 2, 3])
+    program = nj.grad(lambda x: jnp.sum(jnp.tril(mask) * x))
+    for _ in range(3):
+        program(x)
+    monkeypatch.setattr(ranges, "lower_mask", lambda *args: bodies.append(args))
+    np.testing.assert_array_equal(program(x), np.tri(64))
+    assert not bodies

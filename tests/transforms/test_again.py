@@ -10,10 +10,12 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import nn
+from numjet.base import config
 from numjet.core.trace import Tracer
-from numjet.nn import normalization
+from numjet.nn import activations, normalization
 from numjet.numpy import indexing, products, reductions
 from numjet.transforms import again as module
+from numjet.transforms.linear_steps import LinearStep
 
 x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 4), np.float32))
 cube = jnp.asarray(np.random.default_rng(1).standard_normal((2, 4, 5), np.float32))
@@ -36,6 +38,7 @@ FUNCTIONS = {
     "narrow": lambda a: a.astype(jnp.float16).mean(keepdims=True) + a.astype(jnp.int32).mean(1),
     "keepdims as a number": lambda a: jnp.mean(a, 0, keepdims=1) + jnp.sum(a, 0, keepdims=1),
     "softmax": lambda a: nn.softmax(a) + nn.softmax(a, 0) + nn.softmax(a, (0, 1)),
+    "gelu": lambda a: nn.gelu(a) + nn.gelu(a[0], False),
     "masked softmax": lambda a: nn.softmax(a, where=a > 0),
     "products": lambda a: a @ cube + (a[:1] @ cube[:1]) + (a[:, None] @ cube[:, None])[:, 0],
     "dot": lambda a: jnp.dot(a, cube) .sum() + jnp.dot(a[0], cube[0]) + jnp.matmul(a, cube),
@@ -72,7 +75,7 @@ def test_equations_are_those_of_the_functions(monkeypatch, name, transformed):
             fun = lambda a: nj.grad(lambda b: jnp.sum(first(b) * b))(a)  # noqa: E731
     operand = jnp.stack([x, x]) if transformed == "vmap" and fun is not inner else x
     with monkeypatch.context() as patch:
-        for user in (indexing, reductions, normalization):
+        for user in (indexing, reductions, normalization, activations):
             patch.setattr(user, "again", direct)
         patch.setattr(products, "_product_of_floats", lambda *_: None)
         products.traced_products.clear()
@@ -116,3 +119,32 @@ def test_errors_are_told_as_ever():
             nj.jit(lambda a: a[:, :0].max(1, keepdims=True))(x)
         with pytest.raises(ValueError, match="out of bounds|out of range"):
             nj.jit(lambda a: a.mean(5))(x)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("name", ["softmax", "gelu", "mean", "max"])
+def test_functions_of_several_operations_are_linearized_as_one(name, fused):
+    fun = {
+        "softmax": nn.softmax, "gelu": nn.gelu, "mean": lambda a: jnp.mean(a, -1, keepdims=True),
+        "max": lambda a: jnp.max(a, -1, keepdims=True),
+    }[name]  # fmt: skip
+    operand = jnp.asarray(np.random.default_rng(3).standard_normal((300, 256), np.float32))
+    weights = jnp.asarray(np.random.default_rng(4).standard_normal((300, 256), np.float32))
+    steps = []
+
+    def loss(a):
+        out = fun(a)
+        assert isinstance(out, Tracer)
+        steps.append([e for e in getattr(out.owner, "tape", ()) if type(e) is LinearStep])
+        return jnp.sum(out * weights)
+
+    want = nj.jit(nj.value_and_grad(loss))(operand)
+    with config.eager_fusion(fused):
+        first = [np.asarray(x) for x in nj.value_and_grad(loss)(operand)]
+        for _ in range(14):
+            found = [np.asarray(x) for x in nj.value_and_grad(loss)(operand)]
+    assert len(steps[-1]) == 1 and steps[-1][0].rule.reverse is not None
+    for a, b, c in zip(found, first, want, strict=True):
+        np.testing.assert_allclose(a, c, rtol=2e-4, atol=2e-5)
+        if not fused:  # the same operations in the same order
+            np.testing.assert_array_equal(a, b)

@@ -40,6 +40,7 @@ from numjet.native.objects import (
     Object,
     RemoteArray,
     Tuple,
+    is_a,
 )
 from numjet.native.tables import (
     CallContext,
@@ -62,7 +63,9 @@ def call(self: Tuple, args: Array[Object], n: Int, names: Tuple) -> Object:
     table = CallTable(held.data)
     c = table.context
     if c.state[0] == table.state:
-        if current(c, c.trace) == c.eval and current(c, c.axes) == c.no_axes:
+        trace = current(c, c.trace)
+        at_once = trace == c.eval or is_a(trace, c.linearize_trace)
+        if at_once and current(c, c.axes) == c.no_axes:
             status = stack(Int)
             status[0] = 0
             for k in range(table.count):

@@ -108,7 +108,8 @@ def key(c: OperatorContext, x: Object) -> Int:
 
 @native
 def plain(c: OperatorContext, check_trace: Int) -> bool:
-    """Whether nothing traces (where that is to be asked) and no results are checked."""
+    """Whether concrete operands are computed with at once, as where nothing traces (if one is to
+    ask), and no results are checked."""
     if c.checks.size == 0 or c.checks.items[0] != c.zero:
         return False
     if check_trace == 0:
@@ -119,7 +120,7 @@ def plain(c: OperatorContext, check_trace: Int) -> bool:
         c.PyErr_Clear()
     now = value[0]
     c.Py_DecRef(now)
-    return now == c.eval
+    return now == c.eval or is_a(now, c.linearize_trace)
 
 
 @native
