@@ -41,6 +41,7 @@ from numjet.core.deferred import (
     DeferredArray,
     FormRecord,
     Held,
+    Open,
     Place,
     Plan,
     Record,
@@ -240,11 +241,10 @@ def _row_by_row(value: np.ndarray, aval: ShapedArray) -> tuple[np.ndarray, Shape
 
 
 class _Local(threading.local):
-    """A thread's open tape; `busy` while a row is made, and where nothing is to be deferred."""
+    """What each thread has open."""
 
     def __init__(self) -> None:
-        self.tape = Tape()
-        self.busy = False
+        self.open = Open(Tape())
 
 
 class Tape(Record):
@@ -323,14 +323,15 @@ class Tape(Record):
                 self.rows = None
             if self.taken is None:
                 return
-            before, _local.busy = _local.busy, True
+            local = _local.open
+            before, local.busy = local.busy, True
             try:
                 # The thread whose it is may be adding an operand meanwhile, of no row.
                 rows = list(self.taken)
                 n = min(len(self.inputs), len(self.avals))
                 _run(_Taken(self.inputs[:n], self.avals[:n]), rows, why)
             finally:
-                _local.busy = before
+                local.busy = before
             self.taken = None
             self.inputs, self.places = [], {}
 
@@ -368,7 +369,7 @@ def _enabled() -> bool:
 
 def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: Any) -> Any:
     """Write an operation down: `hooks.defer`."""
-    local = _local
+    local = _local.open
     if local.busy or not _enabled():
         return None
     form = _form(primitive, params, avals, out)
@@ -390,7 +391,7 @@ def defer(primitive: Primitive, arrays: list, params: dict, avals: tuple, out: A
         local.busy = False
 
 
-def _write(local: _Local, form: Form, arrays: list) -> Any:
+def _write(local: Open, form: Form, arrays: list) -> Any:
     while True:
         opened = _opened(local, form, arrays, form.view)
         if opened is None:
@@ -408,7 +409,7 @@ def _write(local: _Local, form: Form, arrays: list) -> Any:
 
 
 def _opened(
-    local: _Local, form: Form, arrays: Sequence, view: bool
+    local: Open, form: Form, arrays: Sequence, view: bool
 ) -> tuple[Tape, list, list[int]] | None:
     """The thread's tape, its rows, and the codes of operands; None where one cannot be kept.
     `view`: whether the result is a view of them."""
@@ -454,7 +455,7 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
     if plan.forms is None:
         prepare(plan)
     forms = plan.forms
-    local = _local
+    local = _local.open
     if not forms or local.busy or not _enabled():
         return None
     kept = plan.kept
@@ -746,7 +747,7 @@ def _one_by_one(tape: _Taken, rows: list[Row], outs: Sequence[int]) -> list[np.n
 
 def finish_here(why: str) -> None:
     """Run what the calling thread has written down."""
-    _local.tape.finish(why)
+    _local.open.tape.finish(why)
 
 
 if hasattr(os, "register_at_fork"):
@@ -756,7 +757,7 @@ hooks.defer, hooks.defer_plan, hooks.defer_again = defer, defer_plan, defer_agai
 hooks.planned, hooks.prepare = planned, prepare
 native.connect(
     {
-        "tape": Tape, "local": _local, "open_name": "tape", "busy_name": "busy",
+        "tape": Tape, "local": _local, "open_name": "open",
         "defer_plan": defer_plan, "starts": _starts, "code": Tape.code,
     },
     {

@@ -42,6 +42,17 @@ class Record:
         raise NotImplementedError("a record of operations runs them: `api.deferral.Tape`.")
 
 
+class Open:
+    """A thread's open record; `busy` while a row is made, and where nothing is to be deferred."""
+
+    __slots__ = ("tape", "busy")
+    tape: Any
+    busy: bool
+
+    def __init__(self, tape: Record) -> None:
+        self.tape, self.busy = tape, False
+
+
 class FormRecord:
     """What native code reads of an operation's form: which it is, and whether a record began with
     it."""

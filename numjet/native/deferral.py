@@ -30,7 +30,8 @@ from numjet.transforms.linear_steps import LinearStep, Rule
 FUNCTIONS = {"defer_plan": "positional", "planned": "function", "survey": "positional",
              "process": "positional"}
 _CLASSES: tuple[tuple[Any, Any, bool], ...] = (
-    (objects.Tape, deferred.Record, False), (objects.Place, deferred.Place, True),
+    (objects.Tape, deferred.Record, False), (objects.Open, deferred.Open, True),
+    (objects.Place, deferred.Place, True),
     (objects.DeferredArray, deferred.DeferredArray, True), (objects.Plan, deferred.Plan, True),
     (objects.Form, deferred.FormRecord, False), (objects.Var, Var, True),
     (objects.LinearTracer, LinearTracer, True), (objects.Rule, Rule, True),
@@ -78,7 +79,8 @@ def _begin() -> None:
         "true": True, "false": False, "list": list, "dict": dict, "tuple": tuple, "empty": (),
         "none": None,
         "ndarray": np.ndarray, "array": ArrayImpl, "deferred": deferred.DeferredArray,
-        "place": deferred.Place, "plan": deferred.Plan, "pool_name": "from_pool",
+        "place": deferred.Place, "open": deferred.Open, "plan": deferred.Plan,
+        "pool_name": "from_pool",
         "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
         "step": LinearStep, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
         "process": in_python, "zero": 0, "rules_name": "rules", "tape_name": "tape",

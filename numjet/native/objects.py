@@ -262,6 +262,14 @@ class Tape(Object):
     limit: Object
 
 
+class Open(Object):
+    """What a thread has open (`core.deferred.Open`)."""
+
+    found = {}
+    tape: Object
+    busy: Object
+
+
 class Place(Object):
     """Where in a record an array is made."""
 

@@ -328,7 +328,7 @@ class DeferralContext(Record):
     plan: Object
     local: Object
     open_name: Object
-    busy_name: Object
+    open: Object
     starts: Object
     pool_name: Object
     float: Object

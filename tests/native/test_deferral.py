@@ -58,7 +58,7 @@ def written(write) -> list:
     x, y = jnp.array(X), jnp.array(X[::-1].copy())
     plan = plan_of_a_chain(x.aval)
     deferral.defer_plan(plan, [x, x])  # the first row of a tape is Python's
-    tape = deferral._local.tape
+    tape = deferral._local.open.tape
     outs = [write(plan, [x, y])]
     outs.append(write(plan, [outs[0], y]))
     outs.append(write(plan, (outs[1], outs[0])))
@@ -115,7 +115,7 @@ def test_what_python_has_to_look_at_is_left_to_it(monkeypatch: pytest.MonkeyPatc
         assert in_python(plan, [x, first]) is None
     assert deferral._enabled()  # Python looks at the flags after each change
     assert type(in_python(plan, [x, first])) is DeferredArray
-    tape, local = deferral._local.tape, deferral._local
+    tape, local = deferral._local.open.tape, deferral._local.open
     monkeypatch.setattr(tape, "limit", tape.bytes - 1)
     assert in_python(plan, [x, first]) is None
     monkeypatch.undo()
@@ -135,7 +135,7 @@ def test_a_tape_begins_natively_where_one_began_before(monkeypatch: pytest.Monke
         if k:
             monkeypatch.setattr(deferral, "_begin", begun.append)
         out = hooks.defer_plan(plan, [x, x])
-        assert type(out) is DeferredArray and len(deferral._local.tape.rows) == 3
+        assert type(out) is DeferredArray and len(deferral._local.open.tape.rows) == 3
         deferral.finish_here("a round ends")
         np.testing.assert_allclose(out, np.sin(X) * 2 + X, rtol=1e-5, atol=1e-5)
     assert not begun
@@ -177,7 +177,7 @@ def test_a_round_of_a_loop_ends_where_python_ends_it() -> None:
     first = deferral.defer_plan(plan, [x, x])
     assert plan.forms[0].begins
     deferral.defer_plan(other, [first])
-    while len(deferral._local.tape.rows) < deferral.SOFT:
+    while len(deferral._local.open.tape.rows) < deferral.SOFT:
         assert type(in_python(plan, [x, first])) is DeferredArray
     assert in_python(plan, [x, first]) is None
     assert not other.forms[0].begins
@@ -227,7 +227,7 @@ def test_nothing_is_held_longer_than_it_lives() -> None:
     before = sys.getrefcount(form), sys.getrefcount(value)
     for _ in range(30):
         hooks.defer_plan(plan, [x, first])
-    assert len(deferral._local.tape.rows) == 3 * 31
+    assert len(deferral._local.open.tape.rows) == 3 * 31
     assert sys.getrefcount(form) == before[0] + 30
     deferral.finish_here("a test")
     gc.collect()
@@ -263,8 +263,8 @@ def test_small_operands_are_repeated_on_the_tape() -> None:
 
     for _ in range(12):
         got = nj.grad(loss, (0, 1, 2))(w, b, x)
-        names = [form.primitive.name for form, _, _ in deferral._local.tape.rows]
-        assert all(value.flags.c_contiguous for value in deferral._local.tape.inputs)
+        names = [form.primitive.name for form, _, _ in deferral._local.open.tape.rows]
+        assert all(value.flags.c_contiguous for value in deferral._local.open.tape.inputs)
         got = [np.asarray(g) for g in got]
     assert names.count("broadcast_in_dim") >= 2
     for one, other in zip(got, nj.jit(nj.grad(loss, (0, 1, 2)))(w, b, x), strict=True):
@@ -291,7 +291,7 @@ def test_plans_of_several_results_are_written_as_python_writes_them() -> None:
         deferral.defer_plan(plan, [x, x])
         outs = write(plan, [x, y])
         assert type(outs) is list and [type(out) for out in outs] == [DeferredArray] * 2
-        tape = deferral._local.tape
+        tape = deferral._local.open.tape
         rows = [(f.number, codes, [h() is None for h in helds]) for f, codes, helds in tape.rows]
         return [rows, [out._pending.code for out in outs], *map(np.asarray, outs)]
 
@@ -309,7 +309,7 @@ def test_rows_are_told_apart_as_python_tells_them() -> None:
     first = jnp.sin(x)
     held = [first * 2.5, jnp.split(first, 2)]
     jnp.exp(held[0])  # nobody holds it
-    rows = list(deferral._local.tape.rows)
+    rows = list(deferral._local.open.tape.rows)
     key, holders = native.survey(rows)
     wanted, its_holders = native._survey(rows)
     assert key == wanted and list(holders) == list(its_holders)

@@ -12,7 +12,8 @@ calls `fn` for the chunks [0, grain), [grain, 2 grain), … of [0, n), the last 
 exactly once, from this thread and the workers, and returns when all are done. The chunks do
 not depend on the number of threads. A nested call, or one while another thread's job runs,
 runs all its chunks itself, in order. Workers start with the first job, spin for about 50 us
-after one and then sleep. After a fork the child starts its own.
+after one (longer, where jobs were found to come soon after) and then sleep. After a fork the child
+starts its own.
 """
 
 from __future__ import annotations

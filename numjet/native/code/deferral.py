@@ -20,6 +20,7 @@ from numjet.native.objects import (
     List,
     NdArray,
     Object,
+    Open,
     Place,
     Plan,
     Tape,
@@ -269,6 +270,55 @@ def append(
 
 
 @native
+def write_row(
+    c: DeferralContext, w: Written, tape: Object, rows: Object, operands: Array[Object]
+) -> Object:
+    """`write_on` for a plan of one operation: what most are."""
+    step = w.step[0]
+    codes = c.PyTuple_New(step.count)
+    if codes == NULL:
+        return NULL
+    for k in range(step.count):
+        i = step.place[k]
+        x = operands[i] if i < w.operands else w.constant[i - w.operands]
+        code = code_of(c, w, tape, x, w.nbytes[i])
+        if code == NULL:
+            c.Py_DecRef(codes)
+            return NULL
+        Tuple(codes).items[k] = code
+    base = List(rows).size
+    number = c.PyLong_FromLongLong(Int(base << c.results))
+    out: Object = NULL
+    helds: Object = NULL
+    row: Object = NULL
+    if number != NULL:
+        out = new_result(c, tape, number, step.aval)
+        c.Py_DecRef(number)
+    if out != NULL:
+        helds = holders(c, out)
+    if helds != NULL:
+        row = c.PyTuple_New(3)
+    if row == NULL:
+        c.Py_DecRef(helds)
+        c.Py_DecRef(codes)
+        c.Py_DecRef(out)
+        return NULL
+    c.Py_IncRef(step.form)
+    Tuple(row).items[0] = step.form
+    Tuple(row).items[1] = codes
+    Tuple(row).items[2] = helds
+    # Neither can be a part of a cycle: collections need not look at them.
+    c.PyObject_GC_UnTrack(codes)
+    c.PyObject_GC_UnTrack(row)
+    kept = Tape(tape).rows == rows and List(rows).size == base
+    if not kept or c.PyList_Append(rows, row) != 0:
+        c.Py_DecRef(out)
+        out = NULL
+    c.Py_DecRef(row)
+    return out
+
+
+@native
 def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Object]) -> Object:
     """`write` on this tape."""
     t = Tape(tape)
@@ -283,6 +333,12 @@ def write_on(c: DeferralContext, w: Written, tape: Object, operands: Array[Objec
     if c.PyLong_AsLongLong(t.bytes) > c.PyLong_AsLongLong(t.limit):
         return NULL
     c.Py_IncRef(rows)  # from here on the tape may be finished
+    if w.steps == 1 and w.outs == 0:
+        only = write_row(c, w, tape, rows, operands)
+        if only == NULL:
+            c.PyErr_Clear()
+        c.Py_DecRef(rows)
+        return only
     values = c.PyList_New(w.operands + w.constants + w.steps)
     made = c.PyList_New(w.steps)
     out: Object = NULL
@@ -324,15 +380,18 @@ def began_before(c: DeferralContext, form: Object) -> bool:
 
 
 @native
-def open_tape(c: DeferralContext) -> Object:
+def open_tape(c: DeferralContext, held: Open) -> Object:
     """The thread's tape, owned, a new one where the last has ended; NULL with an exception set."""
-    tape = c.PyObject_GetAttr(c.local, c.open_name)
+    tape = held.tape
     if is_a(tape, c.tape) and Tape(tape).rows == c.none:
+        new = c.PyObject_Vectorcall(c.tape, NULL, 0, NULL)
+        if new == NULL:
+            return NULL
+        tape = held.tape
+        held.tape = new
         c.Py_DecRef(tape)
-        tape = c.PyObject_Vectorcall(c.tape, NULL, 0, NULL)
-        if tape != NULL and c.PyObject_SetAttr(c.local, c.open_name, tape) != 0:
-            c.Py_DecRef(tape)
-            tape = NULL
+        tape = new
+    c.Py_IncRef(tape)
     return tape
 
 
@@ -348,17 +407,17 @@ def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> 
     if w.operands != n or state < 0 or c.enabled[0] != Int(state * 2) + 1:
         return NULL
     c.Py_IncRef(plan)  # whose memory is read; memos may forget it meanwhile
-    busy = c.PyObject_GetAttr(c.local, c.busy_name)
-    c.Py_DecRef(busy)
+    held = c.PyObject_GetAttr(c.local, c.open_name)
     tape: Object = NULL
-    if busy == c.false:
-        tape = open_tape(c)
     out: Object = NULL
-    if is_a(tape, c.tape):
-        out = write_on(c, w, tape, operands)
-    if busy == NULL or tape == NULL:
+    if is_a(held, c.open) and Open(held).busy == c.false:
+        tape = open_tape(c, Open(held))
+        if is_a(tape, c.tape):
+            out = write_on(c, w, tape, operands)
+    if held == NULL or tape == NULL:
         c.PyErr_Clear()
     c.Py_DecRef(tape)
+    c.Py_DecRef(held)
     c.Py_DecRef(plan)
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from numjet.cpu import host
 from numjet.cpu.builder.records import Array, Call, Int, Pointer, layout_of
 from numjet.cpu.runtime import build, programs, threads
-from numjet.cpu.runtime.code import collectives, programs as code, threads as pool
+from numjet.cpu.runtime.code import collectives, programs as code, system, threads as pool
 
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -52,6 +53,20 @@ def test_a_worker_takes_chunks_from_the_back(body) -> None:
         pool.run_chunks(True, back)
         assert chunks[-1] == wanted
     assert pool.job.pending == 0 and not pool.any_work()
+
+
+def test_workers_spin_longer_where_jobs_come_soon() -> None:
+    spins, seen = pool.SPINS, []
+    for _ in range(5):
+        spins = pool.spins_after(spins, pool.SOON - 1)
+        seen.append(spins)
+    assert seen == sorted(seen) and seen[0] > pool.SPINS and seen[-1] == pool.MOST_SPINS
+    for slept in (0, pool.SOON, 10**12, -1):
+        assert pool.spins_after(spins, slept) == pool.SPINS
+    if not host.WINDOWS:
+        before = system.os_clock()
+        time.sleep(0.002)
+        assert 2_000_000 <= system.os_clock() - before < 10**11
 
 
 def test_shares_of_a_word() -> None:

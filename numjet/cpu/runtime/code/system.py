@@ -1,4 +1,4 @@
-"""Threads of the operating system, and sleeping on a word of memory.
+"""Threads of the operating system, sleeping on a word of memory, and a clock.
 
 For the pool, the queues and the adapter of BLAS. Each system has its own functions of these names;
 what they call is named in `host`, which says whether there are any. What would break it: an
@@ -22,9 +22,10 @@ from numjet.cpu.builder.records import (
     stack,
 )
 
-# SIG_SETMASK; FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG; UL_COMPARE_AND_WAIT, and with
-# ULF_WAKE_ALL; STACK_SIZE_PARAM_IS_A_RESERVATION.
+# SIG_SETMASK; CLOCK_MONOTONIC; FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG;
+# UL_COMPARE_AND_WAIT, and with ULF_WAKE_ALL; STACK_SIZE_PARAM_IS_A_RESERVATION.
 SET_MASK = 3 if host.MACOS else 2
+MONOTONIC = 6 if host.MACOS else 1
 FUTEX, WAIT, WAKE = host.futex_number() or 0, 128, 129
 COMPARE_AND_WAIT, WAKE_ALL = 1, 0x101
 RESERVATION = 0x10000
@@ -42,6 +43,7 @@ if not host.WINDOWS:
     pthread_detach = External("pthread_detach", Callable[[Int], Int32])
     pthread_sigmask = External("pthread_sigmask", Callable[[Int32, Pointer, Pointer], Int32])
     sched_yield = External("sched_yield", Callable[[], Int32])
+    clock_gettime = External("clock_gettime", Callable[[Int32, Array[Int]], Int32])
 
     @native
     def os_thread(start: Callable[[Pointer], Pointer], number: Int, handle: Array[Int]) -> Int:
@@ -66,6 +68,13 @@ if not host.WINDOWS:
     def os_yield() -> None:
         """Let another thread have the core."""
         sched_yield()
+
+    @native
+    def os_clock() -> Int:
+        """Nanoseconds since some time."""
+        now = stack(Int, 2)
+        clock_gettime(MONOTONIC, now)
+        return now[0] * 1_000_000_000 + now[1]
 
 
 if host.MACOS:
@@ -108,6 +117,11 @@ elif host.WINDOWS:
     def os_yield() -> None:
         """Let another thread have the core."""
         switch_to_thread()
+
+    @native
+    def os_clock() -> Int:
+        """Unknown: the system's clocks count milliseconds, or take long."""
+        return 0
 
     @native
     def os_sleep(word: Array[Int32], seen: Int) -> None:
