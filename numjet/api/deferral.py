@@ -210,12 +210,20 @@ _IN_LIST = _references([np.zeros(1)], 0)
 def _fixed(values: list[np.ndarray], is_view: bool) -> bool:
     """Whether nobody can write to the memory of the only item, which is the value of an Array, or a
     new view of one."""
+    # NumPy's: the Array's and the list's references are all that there are.
+    alone = not is_view and _references(values, 0) <= _IN_LIST + 1
     base = values[0].base
-    if base is None and not is_view and values[0].flags.owndata:
-        # NumPy's: the Array's and the list's references are all that there are.
-        return _references(values, 0) <= _IN_LIST + 1
+    if base is None:
+        return alone and values[0].flags.owndata
+    bases = [base]
     while type(base) is np.ndarray:
-        base = base.base
+        # Of each array of which it is a view: the view's, the list's and the loop's.
+        alone = alone and _references(bases, 0) <= _IN_LIST + 2
+        below = base.base
+        if below is None:
+            return alone and base.flags.owndata
+        bases[0] = base = below
+        del below
     return getattr(base, "from_pool", False)
 
 

@@ -89,6 +89,15 @@ class DeferredArray(ArrayImpl):
 
     __slots__ = ()
 
+    def block_until_ready(self) -> ArrayImpl:
+        """As an array's that has its value, without asking for a slot that is empty."""
+        place = self._pending
+        if place is not None:
+            place.record.finish("read")
+        if type(self) is DeferredArray:  # it was deleted: the slot's error
+            self._value  # noqa: B018
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name == "_value":
             place = self._pending

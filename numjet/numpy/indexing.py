@@ -316,7 +316,9 @@ def getitem(x: Any, index: Any, /) -> Any:
             return ArrayImpl(x._value[index, ...], row)
         return _complete(x, index)
     plain = index if type(index) is slice or index is None else numpy_index(index)
-    if plain is None and index is not None or many_places(plain):
+    if plain is None and index is not None:
+        return _complete(x, index)
+    if (plain is not index or type(index) is np.ndarray) and many_places(plain):
         return _complete(x, index)
     try:
         value = x._value[plain]
@@ -341,6 +343,7 @@ def many_places(index: Any) -> bool:
 
 
 _PLAIN = (int, slice, type(None), type(Ellipsis))
+_ALL_PLAIN = frozenset(_PLAIN)
 
 
 def numpy_index(index: Any) -> Any:
@@ -353,6 +356,8 @@ def numpy_index(index: Any) -> Any:
     if kind is np.ndarray and dtypes.kind(index.dtype) in "iub":
         return index
     if kind is tuple:
+        if _ALL_PLAIN.issuperset(map(type, index)):
+            return index
         out = []
         for item in index:
             kind = type(item)

@@ -314,6 +314,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
                 "transpose permutation isn't a permutation of operand dimensions, got permutation "
                 f"{tuple(axes)} for operand shape {x.aval.shape}. It must name each axis once."
             )
+    if type(x) is ArrayImpl and len(order) > 1 and order != tuple(range(len(order))) and eager():
+        value = x._value.transpose(order)
+        return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
     return structural.transpose(x, order)
 
 

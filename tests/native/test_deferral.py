@@ -271,6 +271,33 @@ def test_small_operands_are_repeated_on_the_tape() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("native_too", [True, False])
+def test_views_of_what_nobody_else_holds_are_kept_as_they_are(native_too, monkeypatch) -> None:
+    """They are copied where somebody may write to what they are views of."""
+    if not native_too:
+        monkeypatch.setattr(hooks, "defer_plan", deferral.defer_plan)
+    large, small = jnp.array(X[: N // 2 * 2].reshape(2, -1)), jnp.arange(64.0)
+    for _ in range(3):
+        np.asarray(large + (small * 1.0)[:2, None])  # what it is written down as is known now
+    for kept in (True, False):
+        of = small * 2.0
+        column = of[:2, None]
+        if kept:
+            del of
+        assert column._value.base is not None
+        out = large + column
+        tape = deferral._local.open.tape
+        assert any(x is column._value for x in tape.inputs) == kept
+        np.testing.assert_array_equal(out, np.asarray(large) + np.array([[0], [2]], np.float32))
+    mine = np.ones((2, 1), np.float32)
+    theirs = mine[:, :1]
+    seen = ArrayImpl(theirs[:2], ShapedArray((2, 1), mine.dtype))
+    out = large + seen
+    assert not any(x is seen._value for x in deferral._local.open.tape.inputs)
+    mine[:] = 5
+    np.testing.assert_array_equal(out, np.asarray(large) + 1)
+
+
 def test_a_plan_is_made_once():
     """Native code of one thread reads what another would replace."""
     x = ShapedArray((8,), np.dtype(np.float32))

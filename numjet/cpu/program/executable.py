@@ -237,6 +237,9 @@ class Prepared(NamedTuple):
     arenas: list | None
 
 
+_NDARRAY = {np.ndarray}
+
+
 class Executable:
     """Call it with arrays in order; returns fresh arrays in order."""
 
@@ -343,16 +346,12 @@ class Executable:
             except IndexError:
                 tables = self._pointers(self._n_args)(), self._pointers(len(results))()
             ins, outs = tables
-            k = 0
-            for array in arrays:
-                if not isinstance(array, np.ndarray):
-                    raise TypeError(f"the memory of argument {k} is no ndarray: {array!r:.100}")
-                ins[k] = id(array)
-                k += 1
-            k = 0
-            for array in results:
-                outs[k] = id(array)
-                k += 1
+            if {*map(type, arrays)} != _NDARRAY:
+                for k, array in enumerate(arrays):
+                    if not isinstance(array, np.ndarray):
+                        raise TypeError(f"the memory of argument {k} is no ndarray: {array!r:.100}")
+            ins[: len(arrays)] = [*map(id, arrays)]
+            outs[: len(results)] = [*map(id, results)]
             if self.arena_bytes:
                 status = self._native(self._call_objects, ins, outs)
             else:

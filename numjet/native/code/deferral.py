@@ -46,12 +46,16 @@ def is_fixed(c: DeferralContext, value: NdArray) -> bool:
     if value.flags & DENSE != DENSE:
         return False
     base = value.base
+    alone = value.refcount == 2
     if base == NULL:
-        return value.flags & OWNS_DATA != 0 and value.refcount == 2
+        return value.flags & OWNS_DATA != 0 and alone
     while base.type == c.ndarray:
-        base = NdArray(base).base
-        if base == NULL:
-            return False
+        of = NdArray(base)
+        if of.refcount != 1:
+            alone = False
+        base = of.base
+        if base == NULL:  # a view of what nobody else refers to
+            return of.flags & OWNS_DATA != 0 and alone
     pooled = c.PyObject_GetAttr(base, c.pool_name)
     if pooled == NULL:
         c.PyErr_Clear()
