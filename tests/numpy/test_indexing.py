@@ -391,3 +391,20 @@ def test_positions_that_32_bits_cannot_hold(dtype, positions, places):
             scanned = numjet.jit(lambda i, f=f: lax.scan(lambda c, k: (c, f(k)), 0, i)[1])
             for g in (lambda i, f=f: jnp.stack([f(k) for k in i]), numjet.vmap(f), scanned):
                 np.testing.assert_array_equal(g(i), want)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64])
+def test_places_at_and_beyond_the_ends(dtype) -> None:
+    x = np.arange(10.0, 110, dtype=np.float32)
+    info = np.iinfo(dtype)
+    ends = [info.min, info.min + 1, info.max - 1, info.max]
+    places = [-101, -100, -99, -1, 0, 1, 99, 100, 101, *ends]
+    at = np.array([p for p in places if info.min <= p <= info.max] * 40, dtype)
+    want = np.array([x[p] if -100 <= p < 100 else np.nan for p in at.tolist()], np.float32)
+    with numjet.enable_x64(True):
+        take = numjet.jit(lambda x, i: jnp.take(x, i, mode="fill"))
+        np.testing.assert_array_equal(take(x, at), want)
+        back = numjet.jit(numjet.grad(lambda x, i: jnp.nansum(jnp.take(x, i, mode="fill"))))(x, at)
+    inside = at.astype(np.int64)
+    inside = inside[(inside >= -100) & (inside < 100)]
+    np.testing.assert_array_equal(back, np.bincount(inside % 100, minlength=100))

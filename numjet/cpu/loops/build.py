@@ -19,7 +19,7 @@ import numpy as np
 from numjet.core.dtypes import physical
 from numjet.cpu.loops import bits as loop_bits, complex as loop_complex
 from numjet.cpu.loops.complex import ComplexPair, Operand
-from numjet.cpu.loops.index import Index, clamp, dynamic
+from numjet.cpu.loops.index import Dyn, Index, clamp, dynamic
 from numjet.cpu.loops.ir import (
     COMPARISONS,
     COMPLEX_PARTS,
@@ -386,7 +386,12 @@ class ExprEmitter:
             return self.const(True, BOOL)
         if i.hi < lo or i.lo >= hi:
             return self.const(False, BOOL)
-        value = self.index_value(i, np.int64)
+        read = [type(atom) is Dyn for atom, _ in i.terms]
+        narrow = any(read) and -(2**31) <= min(i.lo, lo) and max(i.hi, hi) < 2**31
+        value = self.index_value(i, np.int32 if narrow else np.int64)
+        if any(read) and i.lo < lo == 0 and i.hi >= hi:
+            # One test of what is read: numbers below 0 are the largest ones without sign.
+            return self.lt(self.cast(value, np.uint32 if narrow else np.uint64), hi)
         tests = []
         if i.lo < lo:
             tests.append(self.ge(value, lo))

@@ -85,6 +85,13 @@ def test_indices_and_values_convert(e):
     assert e.index_clamp(i, 0, 20) == i
     at = e.value_index(e.load(Buffer("x", np.uint8, (10,)), (i,)))
     assert (at.lo, at.hi) == (0, 255)
+    # What a loop counts is tested at both ends, which passes look for; what is read, by one test.
+    assert e.index_in_range(i - 2, 0, 5).name == "and"
+    for dtype, unsigned in ((I32, np.uint32), (np.dtype(np.int64), np.uint64)):
+        read = e.value_index(e.load(Buffer("k", dtype, (10,)), (i,)))
+        test = e.index_in_range(read, 0, 5)
+        assert test.name == "lt" and test.args[0].dtype == unsigned
+        assert e.index_in_range(read, 1, 5).name == "and"
 
 
 def small(e):
