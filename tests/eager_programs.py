@@ -57,6 +57,12 @@ TRANSFORMED: list[Callable] = [
     lambda x: nj.jit(lambda v: v * 2 + 1)(x),
     lambda x: nj.lax.fori_loop(0, 3, lambda i, v: v * 0.5, x),
     lambda x: nj.checkpoint(jnp.sin)(x), lambda x: nj.grad(nj.grad(lambda v: v**3))(jnp.sum(x)),
+    lambda x: nj.grad(lambda v: jnp.sum(nj.nn.softmax(v) ** 2))(x * 1.0) if x.ndim else x,
+    lambda x: nj.grad(lambda v: jnp.sum(nj.nn.gelu(v - v.mean(-1, keepdims=True))))(x * 1.0)
+    if x.ndim else x,
+    lambda x: nj.grad(lambda v: jnp.sum(
+        jnp.where(jnp.tril(jnp.ones(v.shape, bool)), v, 0.0) * (x > 0)))(x * 1.0)
+    if x.ndim == 2 else x,
     lambda x: nj.linearize(jnp.sin, x)[1](x), lambda x: nj.vjp(jnp.cos, x)[1](x)[0],
 ]  # fmt: skip
 

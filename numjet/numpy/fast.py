@@ -50,7 +50,7 @@ from numjet.native.deferral import PLUS_ZERO
 from numjet.native.record import staged
 from numjet.native.tables import INT_LIMIT
 from numjet.numpy.promote import broadcast, join_shapes
-from numjet.transforms.eager import LinearizeTrace, is_deferred
+from numjet.transforms.eager import LinearizeTrace, Whole, is_deferred, linearized
 from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks
@@ -411,8 +411,8 @@ def _plan(record: Primitive, left: Any, right: Any, out: ShapedArray) -> Plan:
 def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
     """The shortcut for operands of which one is traced."""
     # For pairs of operands (avals, or the type of a Python scalar): False where the complete way
-    # is to be taken, else the result's aval, and the constants made for scalars so far, by their
-    # values.
+    # is to be taken, else the result's aval, the constants made for scalars so far, by their
+    # values, and, where operands are repeated instead, the operation with that as one to linearize.
     known: dict[tuple, Any] = Memo(f"function of two, traced: {record.name}")
     recall = known.get
 
@@ -426,18 +426,21 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
                 out = slow(x, y)
                 direct = _binds_pair(record, left, right, out)
                 found = (out.aval, {}) if direct else _repeated(record, left, right, out)
-                known[left, right] = found
+                known[left, right] = found and (*found, _whole(record, *found))
                 return out
-            known[left, right] = found
+            found = known[left, right] = *found, _whole(record, *found)
         if found is False:
             return slow(x, y)
-        aval, constants = found
+        aval, constants, whole = found
         a, b = x, y
         if constants is None:
             if config.numpy_rank_promotion.value != "allow":
                 return slow(x, y)
             shape, trace = aval.shape, current_trace()
             if type(trace) is LinearizeTrace and (is_deferred(x) or is_deferred(y)):
+                linear = linearized(trace, whole, x, y)
+                if linear is not None:
+                    return linear
                 repeated = trace.repeat(x, shape), trace.repeat(y, shape)
             else:
                 repeated = broadcast(x, shape), broadcast(y, shape)
@@ -458,6 +461,14 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         return trace.process(record, (a, b), {})
 
     return call
+
+
+def _whole(record: Primitive, out: ShapedArray, constants: dict | None) -> Whole | None:
+    """`record` with the repetition of its operands as one operation to linearize."""
+    if constants is not None:
+        return None
+    shape = out.shape
+    return Whole(lambda x, y: record.bind(broadcast(x, shape), broadcast(y, shape)))
 
 
 def _of_floats(record: Primitive, *avals: ShapedArray) -> ShapedArray | None:

@@ -240,7 +240,7 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
 
 # ------------------------------------------------------------------ functions as one operation
 class Whole:
-    """A function of one array that is linearized as one operation: to rules, a primitive."""
+    """A function of arrays that is linearized as one operation: to rules, a primitive."""
 
     __slots__ = ("bind",)
     name, multiple_results, higher_order, jvp = "function", False, False, True
@@ -249,19 +249,33 @@ class Whole:
         self.bind = bind
 
 
-def linearized(trace: LinearizeTrace, whole: Whole, x: Any) -> Any:
-    """`whole` of x by a rule; None where it is to be bound."""
-    if type(x) is not LinearTracer or x.owner is not trace or CHECKS[0]:
+def linearized(trace: LinearizeTrace, whole: Whole, *args: Any) -> Any:
+    """`whole` of these operands by a rule; None where it is to be bound."""
+    if CHECKS[0]:
         return None
-    var = x.tangent
-    if type(var) is not Var or var.aval is not x.aval or type(x.primal) not in _UNSHARDED:
+    key: list[Any] = [whole]
+    mask, bit = 0, 1
+    for x in args:
+        if type(x) is LinearTracer:
+            var = x.tangent
+            if x.owner is not trace or type(var) is not Var or var.aval is not x.aval:
+                return None
+            mask |= bit
+            if type(x.primal) not in _UNSHARDED:
+                return None
+        elif type(x) not in _UNSHARDED:
+            return None
+        key.append(x.aval)
+        bit += bit
+    if not mask:
         return None
-    key = whole, x.aval, 1
-    rule = trace.rules.get(key)
+    key.append(mask)
+    found = tuple(key)
+    rule = trace.rules.get(found)
     if type(rule) is Rule:
-        return trace.process(whole, (x,), {})
-    if rule is not None or key not in trace.rules:
-        _count(trace.rules, key, rule or 0, whole, (x.aval,), 1, {})
+        return trace.process(whole, args, {})
+    if rule is not None or found not in trace.rules:
+        _count(trace.rules, found, rule or 0, whole, key[1:-1], mask, {})
     return None
 
 

@@ -148,3 +148,24 @@ def test_functions_of_several_operations_are_linearized_as_one(name, fused):
         np.testing.assert_allclose(a, c, rtol=2e-4, atol=2e-5)
         if not fused:  # the same operations in the same order
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_an_operation_with_what_repeats_its_operands_is_one(fused) -> None:
+    w = jnp.asarray(np.random.default_rng(3).standard_normal((300, 256), np.float32))
+    b = jnp.asarray(np.random.default_rng(4).standard_normal(256, np.float32))
+    counts = []
+
+    def loss(w, b):
+        hidden = jnp.tanh(w) * b
+        counts.append(len(getattr(hidden.owner, "tape", ())))
+        return jnp.sum(hidden / (1 + jnp.abs(b)))
+
+    grad = nj.value_and_grad(loss, (0, 1))
+    want = nj.tree.leaves(nj.jit(grad)(w, b))
+    with config.eager_fusion(fused):
+        for _ in range(14):
+            found = nj.tree.leaves(grad(w, b))
+    assert counts[-1] == (2 if fused else 3)  # NumPy's view, and what is done with it
+    for a, c in zip(found, want, strict=True):
+        np.testing.assert_allclose(a, c, rtol=2e-4, atol=2e-5)
