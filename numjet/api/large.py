@@ -32,7 +32,8 @@ from numjet.core.memo import Memo
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.trace import EVAL, current_trace, enter_trace, leave_trace
 from numjet.ops.jit_call import jit_p
-from numjet.transforms.again import again
+from numjet.transforms.again import again, as_one
+from numjet.transforms.eager import LinearTracer
 from numjet.transforms.stage import hoist_consts, stage
 
 # A function keeps programs for so many combinations of other arguments, and for so many kinds of
@@ -95,6 +96,8 @@ def as_program(
 
     def quick(*args: Any, **kwargs: Any) -> Any:
         for x in args:
+            if type(x) is LinearTracer:
+                return linear(*args, **kwargs) if large else function(*args, **kwargs)
             if type(x) in _ARRAYS and x._aval.size >= DEAR:
                 return small.run(*args, **kwargs)
         return function(*args, **kwargs)
@@ -108,8 +111,10 @@ def as_program(
             return function(*args, **kwargs)
         trace = current_trace()
         if trace is not EVAL:
-            if not trace.at_once or not _plain(args) or not _plain(kwargs.values()):
+            if not trace.at_once:
                 return function(*args, **kwargs)
+            if not _plain(args) or not _plain(kwargs.values()):
+                return linear(*args, **kwargs) if large else function(*args, **kwargs)
             token = enter_trace(EVAL)
             try:
                 return complete(*args, **kwargs)
@@ -122,6 +127,10 @@ def as_program(
         if size >= LARGE or always:
             return run(args, kwargs, size >= LARGE) if large else function(*args, **kwargs)
         return small(args, kwargs)
+
+    def linear(*args: Any, **kwargs: Any) -> Any:
+        out = as_one(function, args, kwargs)
+        return function(*args, **kwargs) if out is None else out
 
     def run(args: tuple, kwargs: dict, later: bool) -> Any:
         if later and of_rows and args and type(args[0]) in _UNSHARDED and config.eager_fusion.value:

@@ -27,7 +27,8 @@ from numjet.numpy.elementwise import add
 from numjet.numpy.logic import less, where
 from numjet.numpy.promote import broadcast, join_shapes
 from numjet.ops.slicing import index_dtype, narrow_index
-from numjet.transforms.again import again
+from numjet.transforms.again import again, as_one
+from numjet.transforms.eager import LinearTracer
 
 INT32 = np.dtype(np.int32)
 
@@ -302,6 +303,10 @@ def getitem(x: Any, index: Any, /) -> Any:
     if hooks.guards is not None:
         hooks.guards.index(x, index)
     if type(x) is not ArrayImpl or not current_trace().at_once:
+        if type(x) is LinearTracer and isinstance(index, Array):
+            linear = as_one(_complete, (x, index))
+            if linear is not None:
+                return linear
         out = _complete(x, index)
         return another(x) if out is x else out
     aval = x.aval

@@ -42,6 +42,7 @@ from numjet.numpy.promote import (
     promoted,
     strong,
 )
+from numjet.transforms.again import as_one
 
 
 # ------------------------------------------------------------------ comparison
@@ -317,11 +318,16 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
             if value.dtype is not dtype:
                 value = fix(value, aval)
             return ArrayImpl(value, aval)
-        out = _where(condition, x, y)
+        out = _linear_where(condition, x, y)
         if found is None and type(out) is ArrayImpl and eager():
             _remember_where(key, out.aval)
         return out
-    return _where(condition, x, y)
+    return _linear_where(condition, x, y)
+
+
+def _linear_where(condition: Any, x: Any, y: Any) -> Any:
+    out = as_one(_where, (condition, x, y))
+    return _where(condition, x, y) if out is None else out
 
 
 def _remember_where(key: tuple, out: ShapedArray) -> None:

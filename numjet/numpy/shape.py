@@ -34,6 +34,8 @@ from numjet.numpy.promote import (
     join_shapes,
     one_array,
 )
+from numjet.transforms.again import as_one
+from numjet.transforms.eager import LinearTracer
 
 
 # ------------------------------------------------------------------ questions
@@ -112,6 +114,14 @@ def reshape(
             # Versions of NumPy take any negative size for one that follows.
             if shape >= -1 if type(shape) is int else value.shape == shape or -1 in shape:
                 return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
+    if type(x) is LinearTracer:
+        linear = as_one(_complete_reshape, (x, shape, order))
+        if linear is not None:
+            return linear
+    return _complete_reshape(x, shape, order)
+
+
+def _complete_reshape(x: Any, shape: Any, order: str) -> Any:
     new = _new_shape(x.aval, shape)
     if order == "C":
         return reshaped(x, new)
@@ -305,6 +315,14 @@ def transpose(a: Any, axes: Any = None) -> Any:
     (3, 2, 4)
     """
     x = one_array("transpose", a)
+    if type(x) is LinearTracer:
+        linear = as_one(_complete_transpose, (x, axes))
+        if linear is not None:
+            return linear
+    return _complete_transpose(x, axes)
+
+
+def _complete_transpose(x: Any, axes: Any) -> Any:
     if axes is None:
         order = tuple(range(x.aval.ndim))[::-1]
     else:

@@ -5,6 +5,9 @@ staged: checks, promotion and plans are made then, and later ones meet the equat
 it. Several of them are linearized as one operation (`transforms.eager.Whole`). What would break it:
 a key that does not name the function and all that it depends on beside x's aval and the traced
 flags.
+
+`as_one(function, args, kwargs)` does the same for functions of several arrays, where they are
+differentiated outside of `jit`: the other arguments are a part of what names the function.
 """
 
 from __future__ import annotations
@@ -14,10 +17,10 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from numjet.base import config
-from numjet.core import hooks
-from numjet.core.array import Array, as_array
+from numjet.core import dtypes, hooks
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import Plan
+from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.jaxpr import Jaxpr, Literal
 from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
@@ -115,3 +118,54 @@ def _read(jaxpr: Jaxpr) -> _Found | None:
     if len(equations) > 1 or equations and equations[0][0].multiple_results:
         one = Whole(functools.partial(_bound, constants, equations, places[out]))
     return constants, equations, places[out], plan, one
+
+
+# ------------------------------------------------------------------ several arrays
+# By the function, its arguments that are no arrays, and the flags.
+_wholes: dict[tuple, Whole] = Memo("functions of arrays that are linearized as one operation")
+_ARRAYS = frozenset((LinearTracer, ArrayImpl, DeferredArray))
+_OTHERS = frozenset((int, float, complex, bool, str, type(None)))
+_ARRAY = object()  # in the place of each array
+
+
+def as_one(function: Callable, args: tuple, kwargs: dict | None = None) -> Any:
+    """`function(*args, **kwargs)` by a rule for the whole of it; None where it is to be called."""
+    trace = current_trace()
+    if type(trace) is not LinearizeTrace or hooks.guards is not None:
+        return None
+    kwargs = kwargs or {}
+    arrays: list[Any] = []
+    place: list[Any] = []
+    for x in (*args, *kwargs.values()):
+        kind = type(x)
+        if kind in _ARRAYS:
+            if type(x.aval.dtype) is dtypes.KeyDType:
+                return None
+            arrays.append(x)
+            place.append(_ARRAY)
+        elif kind in _OTHERS or kind is tuple and _OTHERS.issuperset(map(type, x)):
+            place.append((kind, repr(x)))  # which tells zeros, and NaN equals itself
+        else:
+            return None
+    key = function, tuple(place), tuple(kwargs), config.trace_key()
+    whole = _wholes.get(key)
+    if whole is None:
+        fixed = [None if type(x) in _ARRAYS else x for x in (*args, *kwargs.values())]
+        at = [i for i, mark in enumerate(place) if mark is _ARRAY]
+        whole = _wholes[key] = Whole(
+            functools.partial(_called, function, fixed, at, len(args), tuple(kwargs))
+        )
+    return linearized(trace, whole, *arrays)
+
+
+def _called(
+    function: Callable, fixed: list, at: list[int], count: int, names: tuple[str, ...], *arrays: Any
+) -> Any:
+    """The function, of one result, of arrays in these places among the other arguments."""
+    values = list(fixed)
+    for i, x in zip(at, arrays, strict=True):
+        values[i] = x
+    out = function(*values[:count], **dict(zip(names, values[count:], strict=True)))
+    if not isinstance(out, Array):
+        raise TypeError("a function of several results is not linearized as one.")
+    return out

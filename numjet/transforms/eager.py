@@ -297,10 +297,16 @@ def _count(
         rules[key] = uses + 1
         return
     token = enter_trace(EVAL)
+    rule = None
     try:
-        rules[key] = derive(primitive, avals, mask, params)
+        rule = derive(primitive, avals, mask, params)
+    except (TypeError, ValueError, IndexError, NotImplementedError):
+        # Of a function that asks for values, or has several results: it is called each time.
+        if type(primitive) is not Whole:
+            raise
     finally:
         leave_trace(token)
+    rules[key] = rule
 
 
 class _NoRule(Exception):
