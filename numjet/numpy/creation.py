@@ -25,7 +25,7 @@ from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
-from numjet.core.evaluate import LARGE, another
+from numjet.core.evaluate import another
 from numjet.core.shared import Shared
 from numjet.core.trace import Tracer, current_trace
 from numjet.cpu.runtime import memory
@@ -216,12 +216,15 @@ def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
     return ArrayImpl(value, ShapedArray(value.shape, target))
 
 
+_MANY = 4096
+
+
 def _copied(value: np.ndarray, dtype: Any) -> np.ndarray:
     """A copy of this dtype; of many numbers in memory that nobody can write to, so that operations
     on them may wait."""
-    if value.size < LARGE:
+    if value.size < _MANY:
         return value.astype(dtype)
-    copy = memory.empty(value.shape, np.dtype(dtype))
+    copy = memory.lasting(value.shape, np.dtype(dtype))
     np.copyto(copy, value, casting="unsafe")
     return copy
 

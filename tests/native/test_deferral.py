@@ -298,6 +298,19 @@ def test_views_of_what_nobody_else_holds_are_kept_as_they_are(native_too, monkey
     np.testing.assert_array_equal(out, np.asarray(large) + 1)
 
 
+def test_views_of_arrays_that_were_copied_are_kept_as_they_are() -> None:
+    """What `jnp.array` copies is nobody else's, also where other Arrays see it."""
+    given = np.arange(16000, dtype=np.float32).reshape(1000, 16) / 16000
+    x, y = jnp.array(given), jnp.array(given)
+    for _ in range(3):
+        out = x @ y.T
+        inputs = deferral._local.open.tape.inputs
+        for array in (x, y):
+            assert any(np.shares_memory(value, array._value) for value in inputs)
+        given[0, 0] = 7  # was copied
+        np.testing.assert_allclose(out[0], np.asarray(x)[0] @ np.asarray(y).T, rtol=1e-5)
+
+
 def test_a_plan_is_made_once():
     """Native code of one thread reads what another would replace."""
     x = ShapedArray((8,), np.dtype(np.float32))

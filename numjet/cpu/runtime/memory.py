@@ -186,6 +186,15 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return _class_of(nbytes).array(shape, dtype)
 
 
+def lasting(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """`empty` for an array that is made once and read often: from the pool if it has a page or
+    more, so that operations may wait that read it, or views of it, though others see it, too."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < _PAGE:
+        return np.empty(shape, dtype)
+    return _class_of(nbytes).array(shape, dtype)
+
+
 def maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[], np.ndarray]:
     """A function of no arguments that returns `empty(shape, dtype)`, with all decided ahead."""
     nbytes = math.prod(shape) * dtype.itemsize

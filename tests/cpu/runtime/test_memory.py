@@ -172,3 +172,12 @@ def test_large_blocks_that_are_given_back_are_the_systems():
     held.clear()
     memory.trim()
     assert resident() - before < most / 4
+
+
+def test_what_lasts_is_of_the_pool_from_a_page_on():
+    dtype = np.dtype(np.float32)
+    for shape in ((), (1023,), (32, 31)):
+        assert memory.lasting(shape, dtype).base is None
+    for shape in ((1024,), (16, 1000), (300, 300)):
+        made = memory.lasting(shape, dtype)
+        assert made.shape == shape and made.dtype == dtype and made.base.from_pool
