@@ -229,7 +229,8 @@ def value_and_grad(
             chosen = tuple([args[i] for i in nums])
         leaves, in_tree = array_leaves("grad", chosen, "argument")
         for i, x in enumerate(leaves):
-            check_input("grad", name, in_tree, i, x.aval, holomorphic, allow_int)
+            if holomorphic or x.aval.dtype is not dtypes.float32:
+                check_input("grad", name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("grad", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_flat(flat, leaves)
         outs = result.outs[: flat.n_out]

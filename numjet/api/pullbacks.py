@@ -250,7 +250,10 @@ def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[An
     found = transpose_tape(result.tape, result.in_vars, result.out_tangents[:n_out], cts)
     if shared is not None:
         found = shared.gradients(found)
-    return [_dense(x.aval, ct) for x, ct in zip(leaves, found, strict=True)]
+    return [
+        ct if ct.aval is x.aval and type(ct) is not Zero else _dense(x.aval, ct)
+        for x, ct in zip(leaves, found, strict=True)
+    ]
 
 
 def _dense(aval: ShapedArray, ct: Any) -> Any:

@@ -217,10 +217,16 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
     trace = LinearizeTrace(partial)
     in_vars, ins = [], []
     for x in primals:
-        aval = x.aval.tangent()
-        var = Var(aval)
+        # The constructors written out: a network has many parameters.
+        var = _new(Var)
+        var.aval = aval = x.aval.tangent()
         in_vars.append(var)
-        ins.append(x if aval.dtype == dtypes.float0 else LinearTracer(trace, x, var))
+        if aval is not x.aval and aval.dtype == dtypes.float0:
+            ins.append(x)
+            continue
+        tracer = _new(LinearTracer)
+        tracer.owner, tracer.primal, tracer.tangent, tracer.aval = trace, x, var, x.aval
+        ins.append(tracer)
     token = enter_trace(trace)
     try:
         results = fun(*ins)
