@@ -12,20 +12,22 @@ groups. For: `kernels.generator`. What would break it: scratch for less than a t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.graph.nodes import Node, Val
-from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.idioms import fused, lanes_of, size_of, table
+from numjet.cpu.kernels import fft_long, libraries
+from numjet.cpu.kernels.butterflies import Complex, Passes, radices, times
+from numjet.cpu.kernels.idioms import lanes_of, size_of, table
 from numjet.cpu.kernels.linalg.side_by_side import Group
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
 
 PREFIX = "nj_fft_"
-# Beyond it the scratch memory of a group does not fit a second-level cache.
+# Of those side by side: beyond it the scratch memory of a group does not fit a second-level cache.
 LONGEST = 8192
 FIELDS = ("count", "inner", "across", "inverse", "scratch", "in1", "out1")
 _TYPES = {"complex64": "float", "complex128": "double"}
@@ -33,6 +35,9 @@ _TYPES = {"complex64": "float", "complex128": "double"}
 _PARALLEL = 10_000
 # Complex elements from which the next group's memory is fetched early.
 _EARLY = 24
+# Complex elements from which rows are transformed one by one: 64 of 4096 float32 in 0.25 ms of
+# processor time, side by side in 0.47; 600 of 512 in 0.55 and 0.45.
+_ALONE = 1024
 FORWARD, INVERSE, REAL, HALF = range(4)
 
 
@@ -42,46 +47,57 @@ def generate(build: Values, node: Node) -> list[Step] | None:
     kind, lengths = int(node.params["fft_type"]), node.params["fft_lengths"]
     spectrum = x if kind == HALF else out
     element = _TYPES.get(spectrum.dtype.name)
-    if element is None or x.literal is not None:
-        return None
-    lanes = lanes_of(element)
-    if lanes < 2 or not all(2 <= n <= LONGEST and radices(n) is not None for n in lengths):
+    if element is None or x.literal is not None or not out.size or lanes_of(element) < 2:
         return None
     if kind in (REAL, HALF) and lengths[-1] % 2:
         return None
     last = len(x.shape) - 1
     axes = list(range(last, last - len(lengths), -1))
-    rows = math.prod(x.shape[:-1])
-    inner = [math.prod(spectrum.shape[axis + 1 :]) for axis in axes[1:]]
-    if rows * 2 < lanes or any(k < lanes for k in inner):
-        return None
     if kind == HALF:
         axes.reverse()
+    ways = []
+    for axis in axes:
+        along = kind if axis == last else FORWARD if kind in (FORWARD, REAL) else INVERSE
+        n = lengths[axis - last - 1 + len(lengths)]
+        way = _way(element, spectrum.shape, axis, n // (1 + (along in (REAL, HALF))))
+        if way is None:
+            return None
+        ways.append((way, axis, n, along))
     reads, steps = build.materialize(x), []
-    for number, axis in enumerate(axes):
+    for number, (way, axis, n, along) in enumerate(ways):
         final = number == len(axes) - 1
         target = out if final else build.temporary(Val(spectrum.shape, spectrum.dtype))
-        n = lengths[axis - last - 1 + len(lengths)]
-        along = kind if axis == last else FORWARD if kind in (FORWARD, REAL) else INVERSE
-        steps.append(_step(build, element, reads, target, axis, n, along))
+        steps.append(way(build, element, reads, target, axis, n, along))
         reads = target
     return steps
 
 
-def radices(n: int) -> list[int] | None:
-    """Those of the passes, in their order, whose product is n; None for other prime factors."""
-    found, rest = [], n
-    for prime in (7, 5, 3):
-        while rest % prime == 0:
-            found.append(prime)
-            rest //= prime
-    power = rest.bit_length() - 1
-    if rest != 1 << power:
+def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..., Step] | None:
+    """How transforms of n complex numbers along an axis are done: side by side where there are
+    enough for the lanes of a vector, else one after another. Long ones too, if no lane idles: they
+    take half the time where all of a group's would not be in the first cache."""
+    if n < 1 or radices(n) is None:
         return None
-    return found + [4] * (power // 2) + [2] * (power % 2)
+    lanes, final = lanes_of(element), axis == len(shape) - 1
+    factors = fft_long.factors(n, element) if final else None
+    others = 2 * math.prod(shape[:axis]) if final else math.prod(shape[axis + 1 :])
+    if n <= LONGEST and others >= lanes:
+        whole = factors is not None and factors[0] % lanes == factors[1] % lanes == 0
+        if not (whole and n >= _ALONE):
+            return _side_by_side
+    return None if factors is None else _one_by_one
 
 
-def _step(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
+def _one_by_one(
+    build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int
+) -> Step:
+    real, inverse = kind in (REAL, HALF), kind in (INVERSE, HALF)
+    return fft_long.step(build, element, x, out, n // (1 + real), inverse, real)
+
+
+def _side_by_side(
+    build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int
+) -> Step:
     last = axis == len(x.shape) - 1
     lanes = lanes_of(element)
     inner = math.prod(out.shape[axis + 1 :])
@@ -127,93 +143,51 @@ def _step(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind
     return SpecialStep("fft", [x], [out, scratch], emit, flops=5 * groups * lanes * work)
 
 
-class _Transform:
+class _Transform(Passes):
     """Writes the library of one kind and length."""
 
     def __init__(self, group: Group, n: int, order: int) -> None:
         """n: complex elements. order: of the roots of unity, n or 2 n."""
-        self.g, self.n, self.roots_of_n = group, n, order // n
-        self.pair = 2 * group.row  # bytes from element to element
+        super().__init__(group, n, order)
         self.early = n >= _EARLY
-        roots = _roots(order)
-        parts = np.stack([roots.real, roots.imag], 1).ravel().tolist()
-        self.roots = group.module.array(parts, group.element)
 
-    def memory(self) -> tuple[Value, Value]:
+    def scratch(self) -> tuple[Value, Value]:
         """The task's two pieces of scratch memory."""
-        g, b = self.g, self.g.b
-        piece = 2 * (self.n + 2 * g.lanes + 2) * g.row
-        first = b.gep(g.ins[1], b.mul(b.udiv(g.number, g.f.scratch), 2 * piece))
-        return first, b.gep(first, piece)
+        return self.memory(2 * (self.n + 2 * self.g.lanes + 2) * self.g.row)
 
-    def parts(self) -> tuple[Value, Value]:
-        """Offsets of the real and the imaginary vector: exchanged, a transform is the inverse."""
-        g, b = self.g, self.g.b
+    def whole(self, x: Value, y: Value) -> Value:
+        """Transform what lies at x, forward or backward, with y as other memory; where it lies."""
+        g, b, plain = self.g, self.g.b, self.parts
         inverse = b.icmp("ne", g.f.inverse, 0)
-        return b.select(inverse, b.const(g.row, "i64"), 0), b.select(
-            inverse, b.const(0, "i64"), g.row
-        )
+        offsets = [b.const(k * g.row, "i64") for k in range(2)]
+        self.parts = b.select(inverse, *offsets[::-1]), b.select(inverse, *offsets)
+        one = b.select(inverse, b.const(1.0 / self.n, g.element), b.const(1.0, g.element))
+        scale, found = b.splat(one, g.lanes), y if len(radices(self.n) or []) % 2 else x
 
-    def root(self, index: Value) -> tuple[Value, Value]:
-        """A root of unity in all lanes."""
-        g, b = self.g, self.g.b
-        place = b.gep(self.roots, b.mul(index, 2 * g.size))
-        return tuple(
-            b.splat(b.load(b.gep(place, k * g.size), g.element), g.lanes) for k in range(2)
-        )  # type: ignore[return-value]
+        def last(stride: int, results: Callable[[Value], list[Complex]]) -> None:
+            with b.loop(0, stride) as each:
+                for k, value in enumerate(results(each.index)):
+                    scaled = b.mul(value[0], scale), b.mul(value[1], scale)
+                    self.put(found, b.add(each.index, k * stride), scaled)
 
-    def run(self, x: Value, y: Value) -> Value:
-        """Transform what lies at x, with y as other memory; where the result lies."""
-        g, b = self.g, self.g.b
-        real, imaginary = self.parts()
-
-        def load(base: Value, place: Value) -> tuple[Value, Value]:
-            at = b.gep(base, b.mul(place, self.pair))
-            return g.load(b.gep(at, real)), g.load(b.gep(at, imaginary))
-
-        def store(value: tuple[Value, Value], base: Value, place: Value) -> None:
-            at = b.gep(base, b.mul(place, self.pair))
-            g.store(value[0], b.gep(at, real))
-            g.store(value[1], b.gep(at, imaginary))
-
-        whole = b.splat(b.select(b.icmp("ne", g.f.inverse, 0), b.const(1.0 / self.n, g.element),
-                                 b.const(1.0, g.element)), g.lanes)  # fmt: skip
-        rest, stride = self.n, 1
-        for radix in radices(self.n) or []:
-            rest //= radix
-            with b.loop(0, rest) as outer:
-                p = outer.index
-                step = stride * self.roots_of_n
-                # Where `rest` is 1, every root is.
-                roots = [self.root(b.mul(p, k * step)) for k in range(1, radix) if rest > 1]
-                with b.loop(0, stride) as inner:
-                    place = b.add(inner.index, b.mul(p, stride))
-                    values = [load(x, b.add(place, k * rest * stride)) for k in range(radix)]
-                    results = _butterfly(b, values)
-                    to = b.add(inner.index, b.mul(p, radix * stride))
-                    for k, value in enumerate(results):
-                        if rest == 1:
-                            value = b.mul(value[0], whole), b.mul(value[1], whole)
-                        elif k:
-                            value = _times(b, value, roots[k - 1])
-                        store(value, y, b.add(to, k * stride))
-            stride, x, y = radix * stride, y, x
-        return x
+        self.run(x, y, last=last)
+        self.parts = plain
+        return found
 
     # ---- kinds
 
     def rows(self) -> None:
         """Complex neighbours in memory."""
         g, b = self.g, self.g.b
-        x, y = self.memory()
+        x, y = self.scratch()
         reals = b.const(2 * self.n, "i64")
         g.bring(g.ins[0], reals, g.f.in1, x, self.early)
-        g.give(g.outs[0], reals, g.f.out1, self.run(x, y), early=self.early)
+        g.give(g.outs[0], reals, g.f.out1, self.whole(x, y), early=self.early)
 
     def columns(self) -> None:
         """Complex numbers of `inner` columns; the last group of columns begins early."""
         g, b = self.g, self.g.b
-        x, y = self.memory()
+        x, y = self.scratch()
         outer, across = b.udiv(g.number, g.f.across), b.urem(g.number, g.f.across)
         start = b.min(b.mul(across, g.lanes), b.sub(g.f.inner, g.lanes))
         offset = b.add(b.mul(outer, g.f.in1), b.mul(start, 2 * g.size))
@@ -226,7 +200,7 @@ class _Transform:
             to = b.gep(x, b.mul(row.index, self.pair))
             for k in range(2):
                 g.store(b.shuffle(low, high, range(k, 2 * half, 2)), b.gep(to, k * g.row))
-        result = self.run(x, y)
+        result = self.whole(x, y)
         joined = [k // 2 + half * (k % 2) for k in range(2 * half)]
         with b.loop(0, self.n) as row:
             at = b.gep(result, b.mul(row.index, self.pair))
@@ -241,121 +215,43 @@ class _Transform:
         E and O of the numbers at even and odd places, element k of the spectrum is E + w O and
         element n/2 - k its conjugate with -w, for w a root of unity."""
         g, b, half = self.g, self.g.b, self.n
-        x, y = self.memory()
+        x, y = self.scratch()
         g.bring(g.ins[0], b.const(2 * half, "i64"), g.f.in1, x, self.early)
-        z = self.run(x, y)
+        z = self.whole(x, y)
         out = b.select(b.icmp("eq", z, x), y, x)
-        first, zero = self._pair(z, 0), b.const(0.0, g.kind)
-        self._put(out, 0, (b.add(*first), zero))
-        self._put(out, half, (b.sub(*first), zero))
+        first, zero = self.get(z, 0), b.const(0.0, g.kind)
+        self.put(out, 0, (b.add(*first), zero))
+        self.put(out, half, (b.sub(*first), zero))
         with b.loop(1, half // 2 + 1) as each:
             mirror = b.sub(half, each.index)
             (re, im), (re_, im_) = (
-                tuple(b.mul(v, 0.5) for v in self._pair(z, k)) for k in (each.index, mirror)
+                tuple(b.mul(v, 0.5) for v in self.get(z, k)) for k in (each.index, mirror)
             )
             even = b.add(re, re_), b.sub(im, im_)
-            odd = _times(b, (b.add(im, im_), b.sub(re_, re)), self.root(each.index))
-            self._put(out, each.index, (b.add(even[0], odd[0]), b.add(even[1], odd[1])))
-            self._put(out, mirror, (b.sub(even[0], odd[0]), b.sub(odd[1], even[1])))
+            odd = times(b, (b.add(im, im_), b.sub(re_, re)), self.root(each.index))
+            self.put(out, each.index, (b.add(even[0], odd[0]), b.add(even[1], odd[1])))
+            self.put(out, mirror, (b.sub(even[0], odd[0]), b.sub(odd[1], even[1])))
         g.give(g.outs[0], b.const(2 * half + 2, "i64"), g.f.out1, out, early=self.early)
 
     def half(self) -> None:
         """Half a spectrum to real rows: `real` backwards. The imaginary parts of the first and the
         last element do not count."""
         g, b, half = self.g, self.g.b, self.n
-        x, y = self.memory()
+        x, y = self.scratch()
         g.bring(g.ins[0], b.const(2 * half + 2, "i64"), g.f.in1, y, self.early)
-        one, two = (b.mul(self._pair(y, k)[0], 0.5) for k in (0, half))
-        self._put(x, 0, (b.add(one, two), b.sub(one, two)))
+        one, two = (b.mul(self.get(y, k)[0], 0.5) for k in (0, half))
+        self.put(x, 0, (b.add(one, two), b.sub(one, two)))
         with b.loop(1, half // 2 + 1) as each:
             mirror = b.sub(half, each.index)
             (re, im), (re_, im_) = (
-                tuple(b.mul(v, 0.5) for v in self._pair(y, k)) for k in (each.index, mirror)
+                tuple(b.mul(v, 0.5) for v in self.get(y, k)) for k in (each.index, mirror)
             )
             even = b.add(re, re_), b.sub(im, im_)
             c, s = self.root(each.index)
-            odd = _times(b, (b.sub(re, re_), b.add(im, im_)), (c, b.neg(s)))
-            self._put(x, each.index, (b.sub(even[0], odd[1]), b.add(even[1], odd[0])))
-            self._put(x, mirror, (b.add(even[0], odd[1]), b.sub(odd[0], even[1])))
-        g.give(g.outs[0], b.const(2 * half, "i64"), g.f.out1, self.run(x, y), early=self.early)
-
-    def _pair(self, base: Value, place: Value | int) -> tuple[Value, Value]:
-        at = self._place(base, place)
-        return self.g.load(at), self.g.load(self.g.b.gep(at, self.g.row))
-
-    def _put(self, base: Value, place: Value | int, value: tuple[Value, Value]) -> None:
-        at = self._place(base, place)
-        self.g.store(value[0], at)
-        self.g.store(value[1], self.g.b.gep(at, self.g.row))
-
-    def _place(self, base: Value, place: Value | int) -> Value:
-        b = self.g.b
-        return b.gep(base, b.mul(b.value(place, "i64"), self.pair))
-
-
-def _roots(order: int) -> np.ndarray:
-    """e^(-2πik/order) for each k, turned from angles of at most an eighth of the circle."""
-    k = 4 * np.arange(order)
-    quarter = (2 * k + order) // (2 * order)
-    angle = np.pi / 2 * ((k - quarter * order) / order)
-    return np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[quarter % 4]
-
-
-Complex = tuple[Value, Value]
-
-
-def _add(b: Builder, v: Complex, w: Complex) -> Complex:
-    return b.add(v[0], w[0]), b.add(v[1], w[1])
-
-
-def _sub(b: Builder, v: Complex, w: Complex) -> Complex:
-    return b.sub(v[0], w[0]), b.sub(v[1], w[1])
-
-
-def _times(b: Builder, v: Complex, w: Complex) -> Complex:
-    """The product of complex numbers."""
-    (a, c), (d, e) = v, w
-    return fused(b, a, d, b.neg(b.mul(c, e))), fused(b, a, e, b.mul(c, d))
-
-
-def _butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
-    """The transform of a few values."""
-    n = len(values)
-    if n == 2:
-        return [_add(b, *values), _sub(b, *values)]
-    if n % 2:
-        return _odd_butterfly(b, values)
-    one, two, three, four = values
-    s, d = _add(b, one, three), _sub(b, one, three)
-    t, (u, v) = _add(b, two, four), _sub(b, two, four)
-    turned = (b.neg(v), u)  # i times the difference
-    return [_add(b, s, t), _sub(b, d, turned), _sub(b, s, t), _add(b, d, turned)]
-
-
-def _odd_butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
-    """Values k and n - k have roots that are conjugate: their sum goes with the cosines, their
-    difference with the sines."""
-    n, first = len(values), values[0]
-    half = range(1, n // 2 + 1)
-    sums = [_add(b, values[k], values[n - k]) for k in half]
-    differences = [_sub(b, values[k], values[n - k]) for k in half]
-    results = [first] * n
-    for pair in sums:
-        results[0] = _add(b, results[0], pair)
-    for j in half:
-        angles = [2 * math.pi * (j * k % n) / n for k in half]
-        parts = []
-        for part in range(2):
-            along, across = first[part], None
-            for angle, s, d in zip(angles, sums, differences, strict=True):
-                along = fused(b, s[part], b.const(math.cos(angle), along.type), along)
-                sine = b.const(math.sin(angle), along.type)
-                across = fused(b, d[part], sine, across) if across else b.mul(d[part], sine)
-            parts.append((along, across))
-        (re, re_), (im, im_) = parts
-        results[j] = b.add(re, im_), b.sub(im, re_)
-        results[n - j] = b.sub(re, im_), b.add(im, re_)
-    return results
+            odd = times(b, (b.sub(re, re_), b.add(im, im_)), (c, b.neg(s)))
+            self.put(x, each.index, (b.sub(even[0], odd[1]), b.add(even[1], odd[0])))
+            self.put(x, mirror, (b.add(even[0], odd[1]), b.sub(odd[0], even[1])))
+        g.give(g.outs[0], b.const(2 * half, "i64"), g.f.out1, self.whole(x, y), early=self.early)
 
 
 def _module(name: str) -> Module:

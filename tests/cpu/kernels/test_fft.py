@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -78,13 +79,101 @@ def test_many_groups_run_over_all_threads() -> None:
     check(jnp.fft.fft, np.fft.fft, draw((300, 1024), "complex64"))
 
 
-@pytest.mark.parametrize("shape", [(40, 22), (40, 1), (1, 64), (20, 16384)])
-def test_other_lengths_and_few_rows_run_in_python(shape: tuple) -> None:
-    check(jnp.fft.fft, np.fft.fft, draw(shape, "complex64"), native=False)
+@pytest.mark.parametrize("shape", [(40, 22), (1, 1024 * 11), (1, 12), (1, 8191), (2, 0)])
+def test_other_lengths_and_few_short_rows_run_in_python(shape: tuple) -> None:
+    if shape[1]:
+        check(jnp.fft.fft, np.fft.fft, draw(shape, "complex64"), native=False)
+    empty = nj.jit(lambda x: jnp.fft.fft(x))(np.zeros(shape[::-1], np.complex64)[:0])
+    assert empty.shape == (0, shape[0])
 
 
-def test_infinities_and_nans_stay_in_their_row() -> None:
-    x = draw((40, 64), "complex64")
+def all_kinds(shape: tuple, complex_: str, real: str) -> None:
+    n = shape[-1]
+    check(jnp.fft.fft, np.fft.fft, draw(shape, complex_))
+    check(jnp.fft.ifft, np.fft.ifft, draw(shape, complex_))
+    if n % 2 == 0:
+        # The parts of the first and the last coefficient that a real result cannot have are not
+        # read.
+        half = draw((*shape[:-1], n // 2 + 1), complex_)
+        check(jnp.fft.rfft, np.fft.rfft, draw(shape, real))
+        check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half)
+
+
+# The smallest, powers of two, both factors odd, a factor that is no multiple of a vector's lanes,
+# every radix, pairs of a spectrum left over, several blocks of them, all threads.
+LONG = [512, 1000, 4096, 6561, 7200, 10_000, 16_384, 2 * 3 * 7**4, 66_150, 100_000, 1 << 17]
+
+
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize("n", LONG)
+def test_one_long_transform(complex_: str, real: str, n: int) -> None:
+    all_kinds((n,), complex_, real)
+
+
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize("shape", [(3, 16_384), (37, 2048), (2, 3, 1200), (3, 100_000)])
+def test_long_rows_one_after_another(complex_: str, real: str, shape: tuple) -> None:
+    all_kinds(shape, complex_, real)
+
+
+def test_long_transforms_take_part_in_those_over_several_axes() -> None:
+    check(jnp.fft.fft2, np.fft.fft2, draw((6, 4096), "complex64"))
+    check(jnp.fft.rfft2, np.fft.rfft2, draw((6, 8192), "float32"))
+    x = draw((6, 4097), "complex64")
+    x[0, [0, -1]] = x[0, [0, -1]].real
+    x[1:, [0, -1]] += np.conj(x[:0:-1, [0, -1]])  # as of real numbers
+    check(jnp.fft.irfft2, np.fft.irfft2, x)
+
+
+@pytest.mark.parametrize("n", [1 << 12, 15_000, 1 << 18])
+def test_long_transforms_are_as_accurate_as_scipys(n: int) -> None:
+    for c, wide in (("complex64", np.complex128), ("complex128", np.clongdouble)):
+        x = draw((n,), c)
+        want = scipy.fft.fft(x.astype(wide))
+        with nj.enable_x64(True):
+            got = np.asarray(nj.jit(jnp.fft.fft)(x))
+
+        def off(y: np.ndarray, want: np.ndarray = want) -> float:
+            return float(np.sqrt((abs(y - want) ** 2).mean()))
+
+        # In extended precision roots of unity are not known on every platform.
+        assert off(got) < (1.5 if np.finfo(np.longdouble).eps < 1e-18 else 2) * off(
+            scipy.fft.fft(x)
+        )
+
+
+def test_a_long_transform_of_a_tone_and_of_one_number() -> None:
+    n = 3 << 14
+    k = np.arange(n)
+    got = np.asarray(nj.jit(jnp.fft.fft)(np.exp(2j * np.pi * 4321 * k / n).astype(np.complex64)))
+    assert abs(got[4321] - n) < 1e-6 * n
+    assert abs(np.delete(got, 4321)).max() < 1e-5 * n
+    one = np.zeros(n, np.float32)
+    one[5] = 1
+    got = np.asarray(nj.jit(jnp.fft.rfft)(one))
+    want = np.exp(-2j * np.pi * 5 * np.arange(n // 2 + 1) / n)
+    np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_a_long_transform_inside_a_loop_and_its_derivative() -> None:
+    x = draw((4, 2048), "float32")
+
+    def energy(x: Any) -> Any:
+        back = jnp.fft.irfft(jnp.fft.rfft(x) * jnp.arange(1025), n=2048)
+        return (back**2).sum()
+
+    def each(x: Any) -> Any:
+        return nj.lax.map(nj.grad(energy), x)
+
+    with nj.enable_x64(True):
+        x = x.astype(np.float64)
+        want = 2 * np.fft.irfft(np.fft.rfft(x) * np.arange(1025) ** 2.0, n=2048)
+        np.testing.assert_allclose(nj.jit(each)(x), want, rtol=1e-10, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [64, 2048])
+def test_infinities_and_nans_stay_in_their_row(n: int) -> None:
+    x = draw((40, n), "complex64")
     x[3, 5], x[7, 0] = np.nan, np.inf
     got = np.asarray(nj.jit(jnp.fft.fft)(x))
     touched = ~np.isfinite(got).all(1)
@@ -104,7 +193,7 @@ def test_real_rows_do_not_touch_each_other() -> None:
         assert (abs(got - right).max(1) / abs(right).max(1)).max() < 1e-6
 
 
-@pytest.mark.parametrize("n", [2, 4, 64])
+@pytest.mark.parametrize("n", [2, 4, 64, 4096])
 def test_what_is_real_of_a_real_rows_spectrum(n: int) -> None:
     got = np.asarray(nj.jit(jnp.fft.rfft)(draw((16, n), "float32")))
     np.testing.assert_array_equal(got[:, [0, -1]].imag, 0)
