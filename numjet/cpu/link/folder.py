@@ -18,8 +18,9 @@ import stat
 # Windows alone has text files. An entry is never a link, whoever may have made one.
 _BINARY = getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_READING = os.O_RDONLY | _BINARY | _NO_LINK
-_READING |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_READING = os.O_RDONLY | _BINARY | _NO_LINK | _NO_WAITING
+_LOGGING = os.O_WRONLY | _NO_LINK | _NO_WAITING
 _WRITING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -58,6 +59,22 @@ def _check(status: os.stat_result, what: str) -> None:
         )
 
 
+def _make(path: str, where: int | None = None) -> None:
+    """Make a directory for this user alone, whatever the umask is, unless another process was
+    quicker."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700, dir_fd=where)
+        os.chmod(path, 0o700, dir_fd=where)
+
+
+def _make_above(path: str) -> None:
+    """Make the directories above `path` that are missing."""
+    above = os.path.dirname(path)
+    if above and above != path and not os.path.exists(above):
+        _make_above(above)
+        _make(above)
+
+
 class Folder:
     """Files by name, in folders of the first two letters."""
 
@@ -92,12 +109,9 @@ class Folder:
         except FileNotFoundError:
             pass
         if parent is None:
-            os.makedirs(os.path.dirname(name), mode=0o700, exist_ok=True)
+            _make_above(name)
         where = parent if isinstance(parent, int) else None
-        path = name if parent is None or where is not None else f"{parent}/{name}"
-        with contextlib.suppress(FileExistsError):  # another process was quicker
-            os.mkdir(path, 0o700, dir_fd=where)
-            os.chmod(path, 0o700, dir_fd=where)  # whatever the umask is
+        _make(name if parent is None or where is not None else f"{parent}/{name}", where)
         return self._open(parent, name)
 
     def _close(self, directory: int | str) -> None:
@@ -198,8 +212,7 @@ class Folder:
 
     def log(self, bytes: int) -> int:
         """Add so many bytes to the log of what was written; returns its size."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_LINK
-        log = os.open(f"{self.path}/growth", flags, 0o600)
+        log = self._log(os.O_CREAT | os.O_APPEND)
         try:
             os.write(log, b"." * bytes)
             return os.fstat(log).st_size
@@ -208,5 +221,14 @@ class Folder:
 
     def empty_log(self) -> None:
         """Begin the log anew."""
-        os.close(os.open(f"{self.path}/growth", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK,
-                         0o600))  # fmt: skip
+        os.close(self._log(os.O_CREAT | os.O_TRUNC))
+
+    def _log(self, flags: int) -> int:
+        path = f"{self.path}/growth"
+        log = os.open(path, flags | _LOGGING, 0o600)
+        if not stat.S_ISREG(os.fstat(log).st_mode):
+            os.close(log)
+            raise Refused(
+                "strange", f"{path} is no file; nothing is kept in numjet's compilation cache"
+            )
+        return log

@@ -62,13 +62,14 @@ def refused(store: cache.Store, match: str, key: str = KEY) -> None:
 def test_modes_do_not_depend_on_the_umask(tmp_path, mask) -> None:
     before = os.umask(mask)
     try:
-        store = cache.Store(str(tmp_path / "cache"), 1 << 20)
+        store = cache.Store(str(tmp_path / "far" / "above" / "cache"), 1 << 20)
         store.put(KEY, b"contents")
         store.flush()
     finally:
         os.umask(before)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
-    assert modes == {"cache": 0o700, "ab": 0o700, KEY: 0o600, "growth": modes["growth"]}
+    folders = dict.fromkeys(("far", "above", "cache", "ab"), 0o700)
+    assert modes == folders | {KEY: 0o600, "growth": modes["growth"]}
     assert not modes["growth"] & 0o077
     store.clear_memory()
     assert store.get(KEY) == b"contents"
@@ -164,6 +165,32 @@ def test_what_is_no_file_is_a_miss_without_waiting(store, tmp_path, kind) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert store.get(KEY) == (None if kind == "directory" else b"new")
+
+
+@posix
+@pytest.mark.parametrize("kind", ["pipe", "read pipe", "directory", "link"])
+def test_what_is_no_log_keeps_nobody_waiting(store, tmp_path, kind) -> None:
+    log = Path(store.directory) / "growth"
+    log.unlink(missing_ok=True)
+    reader = None
+    if "pipe" in kind:
+        os.mkfifo(log)
+        if kind == "read pipe":
+            reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+    elif kind == "directory":
+        log.mkdir()
+    else:
+        (tmp_path / "other").write_text("precious")
+        log.symlink_to(tmp_path / "other")
+    with pytest.warns(RuntimeWarning, match="numjet's compilation cache"):
+        store.put(KEY, b"contents")
+        store.flush()
+    if reader is not None:
+        assert not os.read(reader, 9)
+        os.close(reader)
+    if kind == "link":
+        assert (tmp_path / "other").read_text() == "precious"
+    assert store.get(KEY) == b"contents"
 
 
 @as_root
