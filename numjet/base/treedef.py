@@ -59,6 +59,13 @@ class PyTreeDef:
                  "_hash", "_match", "_read", "_build", "_uses", "__weakref__")
 
     def __init__(self, kind: NodeKind | None, data: Any, children: tuple[PyTreeDef, ...]):
+        if not (kind is None or isinstance(kind, NodeKind)) or not isinstance(children, tuple) or (
+            not all([isinstance(child, PyTreeDef) for child in children])
+        ):
+            raise TypeError(
+                "PyTreeDef takes a kind of node, its data and a tuple of PyTreeDefs. Use "
+                "tree_util.tree_structure, or PyTreeDef.from_node_data_and_children."
+            )
         self._kind = kind
         self._data = data
         self._children = children

@@ -63,7 +63,9 @@ class ScalarMeta(type):
 
 def _scalar(x: Any, dtype: np.dtype) -> np.ndarray:
     if isinstance(x, str):
-        if dtype.kind == "V":  # ml_dtypes' own reading of text that is no number ends the process
+        # ml_dtypes' own reading of text that is no number ends the process; of its dtypes
+        # float8_e5m2 has NumPy's kind of floats.
+        if dtype.isbuiltin != 1:
             return np.asarray(float(x)).astype(dtype)
         return np.asarray(dtype.type(x))
     if type(x) is complex and dtype.kind not in "bc":

@@ -90,15 +90,19 @@ def test_an_array_is_no_dtype(call: Callable) -> None:
     lambda: nj.tree_util.register_pytree_node_class(int), lambda: jnp.from_dlpack({}),
     lambda: nj.tree_util.register_pytree_with_keys_class(x), lambda: nj.freeze(3),
     lambda: nj.image.resize(jnp.ones((2, 2)), (1, 1), 3), lambda: jnp.tril_indices_from(2),
+    lambda: nj.tree_util.PyTreeDef(True, None, ()), lambda: nj.tree_util.PyTreeDef(None, None, 3),
+    lambda: nj.tree_util.PyTreeDef(None, None, (x,)),
+    lambda: nj.tree_util.PyTreeDef.from_node_data_and_children((tuple, None), (3,)),
 ])  # fmt: skip
 def test_arguments_of_another_kind(call: Callable) -> None:
-    with pytest.raises(TypeError, match="expected|must be"):
+    with pytest.raises(TypeError, match="expected|must be|takes a kind of node"):
         call()
 
 
-def test_text_that_is_no_number() -> None:
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "float32"])
+def test_text_that_is_no_number(name: str) -> None:
     with pytest.raises(ValueError):
-        jnp.float8_e4m3fn("text")
+        getattr(jnp, name)("text")
     assert jnp.bfloat16("1.5") == 1.5
 
 
