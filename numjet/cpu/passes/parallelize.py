@@ -40,6 +40,8 @@ from numjet.cpu.loops.scope import Dependence, Dependences
 # nanosecond), and those of one chunk.
 _WORTH = 30_000
 _CHUNK = 12_000
+# Chunks whose results are kept, on the stack: of 8 bytes, 32 KiB. Beyond it chunks are longer.
+_MOST_CHUNKS = 4096
 
 
 def parallelize(kernel: Kernel) -> Kernel:
@@ -103,6 +105,7 @@ def _split(s: For, deps: Dependences, outside: set[Dependence]) -> list[Stmt]:
 def _partial_results(s: For, found: list[Update | UpdateArg], grain: int) -> list[Stmt]:
     """Reduce chunks of `grain` iterations apart, then their results in order."""
     assert isinstance(s.extent, int)
+    grain = max(grain, -(-s.extent // _MOST_CHUNKS))
     if s.kind == "vector":
         block = s.lanes * s.unroll
         grain = (grain + block - 1) // block * block
