@@ -61,69 +61,99 @@ def factors(n: int, element: str) -> tuple[int, int] | None:
     return best
 
 
+class Parts:
+    """The parts of a transform of n complex numbers, or of 2·n real ones: how many groups each has,
+    and how many of them a task takes. n: one that has `factors`; others can be folded alone."""
+
+    def __init__(self, element: str, n: int, apart: bool) -> None:
+        """apart: one thread does all."""
+        self.element, self.threads = element, 1 if apart else host.cpu_count()
+        self.lanes, self.size = lanes_of(element), size_of(element)
+        split = factors(n, element)
+        self.n1, self.n2 = split or (1, n)
+        self._parts: dict[str, tuple[str, int, int]] = {}
+        if split:
+            piece = _piece(max(split), self.lanes * self.size)
+            tasks = 1
+            for name, one, two in (("first", *split), ("second", *split[::-1])):
+                groups = -(-two // self.lanes)
+                tasks = max(tasks, self._part(name, groups, one * max(one.bit_length() - 1, 1)))
+            groups = -(-self.n2 // self.lanes)
+            self.own = 2 * piece * tasks  # bytes: of the groups that are at work
+            self.nbytes = self.own + groups * self.lanes * self.n1 * 2 * self.size
+        for name in ("fold", "unfold"):
+            self._part(name, -(-(n // 2) // _BLOCK), _BLOCK)
+
+    def _part(self, name: str, groups: int, work: int) -> int:
+        """How many tasks there are."""
+        share = groups
+        if self.threads > 1 and groups * work >= _PARALLEL:
+            share = -(-groups // min(groups, 4 * self.threads))
+        symbol = f"{PREFIX}{name}_{self.element}_{self.n1}_{self.n2}"
+        self._parts[name] = symbol, groups, share
+        return -(-groups // share)
+
+    def start(self, *names: str) -> None:
+        """Begin to make what is called."""
+        libraries.start(*[self._parts[name][0] for name in names])
+
+    def call(
+        self, b: Builder, name: str, one: Value, two: Value, held: Value, inverse: bool
+    ) -> None:
+        """Write the call of a part, from `one` to `two`, with `held` as scratch memory."""
+        run(b, *self._parts[name], [one, held], [two], inverse)
+
+    def transform(self, b: Builder, one: Value, two: Value, held: Value, inverse: bool) -> None:
+        """Write the calls of a complex transform; two may be one."""
+        between = b.gep(held, self.own)
+        self.call(b, "first", one, between, held, inverse)
+        self.call(b, "second", between, two, held, inverse)
+
+
+def run(
+    b: Builder, symbol: str, groups: int, share: int, ins: list[Value], outs: list[Value],
+    inverse: bool,
+) -> None:  # fmt: skip
+    """Write the call of a library over groups, so many a task."""
+    context = b.alloca("ptr", 9)
+    pointers = [*ins, *[ins[0]] * (4 - len(ins)), *outs, *[outs[0]] * (4 - len(outs))]
+    for k, pointer in enumerate([table(b.module, [int(inverse), share]), *pointers]):
+        b.store(pointer, b.gep(context, 8 * k), 8)
+    b.module.declare(symbol, "void", ("ptr", "i64", "i64"))
+    many = b.const(groups, "i64")
+    if groups > share:
+        b.call("nj_parallel_for", "void", Value(f"@{symbol}", "ptr"), context, many,
+               b.const(share, "i64"))  # fmt: skip
+    else:
+        b.call(symbol, "void", context, b.const(0, "i64"), many)
+
+
 def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, real: bool) -> Step:
     """The step that transforms every row of x, of n complex numbers or of 2·n real ones, for an n
     that has `factors`."""
-    split = factors(n, element)
-    assert split is not None
-    n1, n2 = split
-    lanes, size = lanes_of(element), size_of(element)
     count = math.prod(out.shape[:-1])
     threads = host.cpu_count()
     apart = count >= 2 * threads and n <= _APART
-    # Of each part: groups, and groups of a task.
-    parts: dict[str, tuple[int, int]] = {}
-    for name, one, two in (("first", n1, n2), ("second", n2, n1)):
-        groups = -(-two // lanes)
-        share = groups
-        if not apart and groups * one * max(one.bit_length() - 1, 1) >= _PARALLEL:
-            share = -(-groups // min(groups, 4 * threads))
-        parts[name] = groups, share
-    if real:
-        blocks = -(-(n // 2) // _BLOCK)
-        share = blocks if apart or n < _PARALLEL else max(1, blocks // (4 * threads))
-        parts["fold" if inverse else "unfold"] = blocks, share
-    symbols = {name: f"{PREFIX}{name}_{element}_{n1}_{n2}" for name in parts}
-    libraries.start(*symbols.values())
-    piece = _piece(max(n1, n2), lanes * size)
-    tasks = max(-(-groups // share) for groups, share in parts.values())
-    between, own = -(-n2 // lanes) * lanes * n1 * 2 * size, 2 * piece * tasks
+    parts = Parts(element, n, apart)
+    parts.start("first", "second", *[("unfold", "fold")[inverse]] * real)
     grain = -(-count // (4 * threads)) if apart else count
-    memory = (between + own) * (-(-count // grain) if apart else 1)
+    memory = parts.nbytes * (-(-count // grain) if apart else 1)
     scratch = build.temporary(Val((memory,), np.dtype(np.uint8)))
     x_bytes, out_bytes = x.nbytes // count, out.nbytes // count
 
     def row(b: Builder, source: Value, target: Value, held: Value) -> None:
         """One transform, with `held` as scratch memory."""
-        inner = b.gep(held, own)
-
-        def run(name: str, one: Value, two: Value) -> None:
-            groups, share = parts[name]
-            context = b.alloca("ptr", 9)
-            pointers = [one, held, held, held, two, *[held] * 3]
-            words = table(b.module, [int(inverse), share])
-            for k, pointer in enumerate([words, *pointers]):
-                b.store(pointer, b.gep(context, 8 * k), 8)
-            b.module.declare(symbols[name], "void", ("ptr", "i64", "i64"))
-            many = b.const(groups, "i64")
-            if groups > share:
-                b.call("nj_parallel_for", "void", Value(f"@{symbols[name]}", "ptr"), context,
-                       many, b.const(share, "i64"))  # fmt: skip
-            else:
-                b.call(symbols[name], "void", context, b.const(0, "i64"), many)
-
         if real and inverse:
-            run("fold", source, target)
+            parts.call(b, "fold", source, target, held, inverse)
             source = target
-        run("first", source, inner)
-        run("second", inner, target)
+        parts.transform(b, source, target, held, inverse)
         if real and not inverse:
-            run("unfold", target, target)
+            parts.call(b, "unfold", target, target, held, inverse)
 
     def rows(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
         source, target, held = pointers
         if apart:
-            held = b.gep(held, b.mul(b.udiv(begin, grain), between + own))
+            held = b.gep(held, b.mul(b.udiv(begin, grain), parts.nbytes))
         with b.loop(begin, end) as each:
             row(b, b.gep(source, b.mul(each.index, x_bytes)),
                 b.gep(target, b.mul(each.index, out_bytes)), held)  # fmt: skip
@@ -143,7 +173,7 @@ def _piece(n: int, row: int) -> int:
     return -(-(2 * n * row) // 4096) * 4096 + 320
 
 
-class _Part:
+class Part:
     """Writes a part of a transform: what is done with one group."""
 
     def __init__(self, group: Group, n1: int, n2: int) -> None:
@@ -195,8 +225,8 @@ class _Part:
         # k·stride + a·width, which are tables of the group's.
         width = 1 << (max(n1.bit_length() - 1, 1) // 2)
         steps = -(-stride // width)
-        powers = [k * stride + a * width for a in range(steps) for k in range(radix)]
-        turns = self.turns(start, [*range(width), *powers])
+        coarse_powers = [k * stride + a * width for a in range(steps) for k in range(radix)]
+        turns = self.turns(start, [*range(width), *coarse_powers])
 
         def last(stride: int, results: Callable[[Value], list[Complex]]) -> None:
             with b.loop(0, steps) as block:
@@ -213,20 +243,20 @@ class _Part:
 
         passes.run(x, y, read, last)
 
-    def turns(self, start: Value, powers: list[int]) -> Value:
+    def turns(self, start: Value, exponents: list[int]) -> Value:
         """A table of the roots of unity of n1·n2 to these powers of the columns from `start` on, a
         column a lane."""
         g, b, n = self.g, self.g.b, self.n1 * self.n2
         # Any root is the product of one of few with small powers and one of few with large ones.
         bits = n.bit_length() // 2
         wide = -(-n // (1 << bits))
-        small, large = (self.numbers(_powers(n, k)) for k in
+        small, large = (self.numbers(powers(n, k)) for k in
                         (range(1 << bits), [a << bits for a in range(wide)]))  # fmt: skip
-        along = _powers(n, [p * lane for p in powers for lane in range(g.lanes)])
+        along = powers(n, [p * lane for p in exponents for lane in range(g.lanes)])
         parts = np.stack([along.real, along.imag]).reshape(2, -1, g.lanes).swapaxes(0, 1)
         lanes = g.module.array(parts.ravel().tolist(), g.element)
-        power_of = g.module.array(powers, "i64")
-        with b.loop(0, len(powers)) as each:
+        power_of = g.module.array(exponents, "i64")
+        with b.loop(0, len(exponents)) as each:
             power = b.mul(start, b.load(b.gep(power_of, b.mul(each.index, 8)), "i64", 8))
             one = self.number(small, b.and_(power, (1 << bits) - 1))
             two = self.number(large, b.lshr(power, bits))
@@ -322,9 +352,9 @@ class _Part:
         begin = b.mul(g.number, _BLOCK)
         stop = b.min(b.add(begin, _BLOCK), every)
         blocks = -(-every // _BLOCK)
-        coarse = self.number(self.numbers(_powers(2 * n, [1 + k * _BLOCK for k in range(blocks)])),
+        coarse = self.number(self.numbers(powers(2 * n, [1 + k * _BLOCK for k in range(blocks)])),
                              g.number)  # fmt: skip
-        fine = _powers(2 * n, range(min(_BLOCK, every)))
+        fine = powers(2 * n, range(min(_BLOCK, every)))
         fine_re, fine_im = (g.module.array(v.tolist(), g.element) for v in (fine.real, fine.imag))
         backwards = range(g.lanes - 1, -1, -1)
 
@@ -368,9 +398,9 @@ class _Part:
             store(mirror, high)
 
 
-def _powers(order: int, powers: range | list[int]) -> np.ndarray:
+def powers(order: int, exponents: range | list[int]) -> np.ndarray:
     """e^(-2πi/order) to these powers."""
-    return roots(order, np.array(powers) % order)
+    return roots(order, np.array(exponents) % order)
 
 
 def _module(name: str) -> Module:
@@ -378,7 +408,7 @@ def _module(name: str) -> Module:
     group = Group(element, FIELDS)
 
     def body(group: Group) -> None:
-        getattr(_Part(group, int(n1), int(n2)), part)()
+        getattr(Part(group, int(n1), int(n2)), part)()
 
     return group.write(body)
 

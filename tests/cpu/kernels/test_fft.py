@@ -11,6 +11,7 @@ import scipy.fft
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.cpu.kernels import fft_chirp, fft_long
 
 
 def draw(shape: tuple, dtype: str) -> np.ndarray:
@@ -79,7 +80,7 @@ def test_many_groups_run_over_all_threads() -> None:
     check(jnp.fft.fft, np.fft.fft, draw((300, 1024), "complex64"))
 
 
-@pytest.mark.parametrize("shape", [(40, 22), (1, 1024 * 11), (1, 12), (1, 8191), (2, 0)])
+@pytest.mark.parametrize("shape", [(40, 22), (1, 1024 * 11), (1, 12), (1, 127), (40, 509), (2, 0)])
 def test_other_lengths_and_few_short_rows_run_in_python(shape: tuple) -> None:
     if shape[1]:
         check(jnp.fft.fft, np.fft.fft, draw(shape, "complex64"), native=False)
@@ -116,6 +117,27 @@ def test_long_rows_one_after_another(complex_: str, real: str, shape: tuple) -> 
     all_kinds(shape, complex_, real)
 
 
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize(
+    "shape", [(131,), (2 * 509,), (3, 1009), (8191,), (40, 521), (2 * 10_007,)]
+)
+def test_lengths_with_large_prime_factors(complex_: str, real: str, shape: tuple) -> None:
+    n = shape[-1]
+    check(jnp.fft.fft, np.fft.fft, draw(shape, complex_))
+    check(jnp.fft.ifft, np.fft.ifft, draw(shape, complex_))
+    half = draw((*shape[:-1], n // 2 + 1), complex_)
+    check(jnp.fft.rfft, np.fft.rfft, draw(shape, real), native=n % 2 == 0)
+    check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half, n % 2 == 0)
+
+
+@pytest.mark.parametrize("n", [131, 1009, 10_007, 65_537, 2_999_999])
+@pytest.mark.parametrize("element", ["float", "double"])
+def test_a_convolution_is_long_enough_and_not_much_longer(n: int, element: str) -> None:
+    length = fft_chirp.padded(n, element)
+    assert length is not None and 2 * n - 1 <= length < 2.3 * n + 256
+    assert fft_long.factors(length, element) is not None
+
+
 def test_long_transforms_take_part_in_those_over_several_axes() -> None:
     check(jnp.fft.fft2, np.fft.fft2, draw((6, 4096), "complex64"))
     check(jnp.fft.rfft2, np.fft.rfft2, draw((6, 8192), "float32"))
@@ -125,7 +147,7 @@ def test_long_transforms_take_part_in_those_over_several_axes() -> None:
     check(jnp.fft.irfft2, np.fft.irfft2, x)
 
 
-@pytest.mark.parametrize("n", [1 << 12, 15_000, 1 << 18])
+@pytest.mark.parametrize("n", [1 << 12, 15_000, 1 << 18, 10_007])
 def test_long_transforms_are_as_accurate_as_scipys(n: int) -> None:
     for c, wide in (("complex64", np.complex128), ("complex128", np.clongdouble)):
         x = draw((n,), c)

@@ -1,0 +1,205 @@
+"""Fourier transforms of lengths with large prime factors, as convolutions (Bluestein's algorithm).
+
+With c(k) the root of unity of order 2n to the power k², element k of a transform is c(k) times the
+convolution of x·c with the conjugate of c. Convolutions are products of transforms of a length that
+`fft_long` does, twice as large or more. `chirp` writes c and its conjugate, laid out for the
+convolution, once for all rows; `spread` writes x·c with zeros behind it, `product` multiplies
+spectra, `collect` what comes of it by c. Symbol `nj_chirp_<part>_<type>_<n>_<length>`, what the
+thread pool runs over blocks. For: `fft`. What would break it: squares that 64 bits do not hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from numjet.cpu import host
+from numjet.cpu.builder.builder import Builder, Module, Value
+from numjet.cpu.graph.nodes import Val
+from numjet.cpu.kernels import fft_long, libraries
+from numjet.cpu.kernels.butterflies import Complex, times
+from numjet.cpu.kernels.fft_long import FIELDS, Part, Parts, powers
+from numjet.cpu.kernels.idioms import lanes_of, size_of
+from numjet.cpu.kernels.linalg.side_by_side import Group
+from numjet.cpu.program.steps import SpecialStep, Step
+from numjet.cpu.program.values import Values
+
+PREFIX = "nj_chirp_"
+# Numbers that a group takes.
+_BLOCK = 1024
+# Numbers below which one thread does all.
+_PARALLEL = 8192
+
+
+def padded(n: int, element: str) -> int | None:
+    """The length of the convolutions of a transform of n numbers, or None where there is none."""
+    lanes = lanes_of(element)
+    if lanes < 2:
+        return None
+    # Both factors are whole vectors, so that no lane idles.
+    unit, best = lanes * lanes, None
+    least = -(-(2 * n - 1) // unit)
+    for odd in (1, 3, 5, 7, 9, 15, 21, 25, 27, 35, 45, 49, 63, 75, 81, 105, 125):
+        found = unit * odd << max(-(-least // odd) - 1, 0).bit_length()
+        if (best is None or found < best) and fft_long.factors(found, element) is not None:
+            best = found
+    return best
+
+
+def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, real: bool) -> Step:
+    """The step that transforms every row of x, of n complex numbers or of 2·n real ones, for an n
+    that can be `padded`."""
+    length = padded(n, element)
+    assert length is not None
+    count = math.prod(out.shape[:-1])
+    alone = n < _PARALLEL
+    parts, own = Parts(element, length, alone), Parts(element, n, alone)
+    parts.start("first", "second")
+    if real:
+        own.start(("unfold", "fold")[inverse])
+    symbols = {name: f"{PREFIX}{name}_{element}_{n}_{length}"
+               for name in ("chirp", "spread", "product", "collect")}  # fmt: skip
+    libraries.start(*symbols.values())
+    number = 2 * size_of(element)
+    c_bytes, b_bytes = (-(-k * number // 64) * 64 for k in (n, length))
+    memory = c_bytes + 2 * b_bytes + parts.nbytes
+    scratch = build.temporary(Val((memory,), np.dtype(np.uint8)))
+    x_bytes, out_bytes = x.nbytes // count, out.nbytes // count
+
+    def run(b: Builder, name: str, elements: int, ins: list[Value], outs: list[Value]) -> None:
+        blocks = -(-elements // _BLOCK)
+        share = blocks if alone else max(1, blocks // (4 * host.cpu_count()))
+        fft_long.run(b, symbols[name], blocks, share, ins, outs, inverse)
+
+    def emit(b: Builder, ins: list[Value], outs: list[Value]) -> None:
+        c = outs[1]
+        spectrum, line = b.gep(c, c_bytes), b.gep(c, c_bytes + b_bytes)
+        held = b.gep(c, c_bytes + 2 * b_bytes)
+        run(b, "chirp", length, [c], [c, spectrum])
+        parts.transform(b, spectrum, spectrum, held, False)
+        with b.loop(0, count) as each:
+            source = b.gep(ins[0], b.mul(each.index, x_bytes))
+            target = b.gep(outs[0], b.mul(each.index, out_bytes))
+            if real and inverse:
+                own.call(b, "fold", source, target, held, inverse)
+                source = target
+            run(b, "spread", length, [source, c], [line])
+            parts.transform(b, line, line, held, False)
+            run(b, "product", length, [line, spectrum], [line])
+            parts.transform(b, line, line, held, True)
+            run(b, "collect", n, [line, c], [target])
+            if real and not inverse:
+                own.call(b, "unfold", target, target, held, inverse)
+
+    work = (1 + 2 * count) * length * length.bit_length()
+    return SpecialStep("fft", [x], [out, scratch], emit, flops=5 * work)
+
+
+class _Chirp(Part):
+    """Writes a part: what is done with one block of numbers."""
+
+    def __init__(self, group: Group, n: int, length: int) -> None:
+        super().__init__(group, 1, n)
+        self.n, self.length = n, length
+
+    def at(self, base: Value, place: Value) -> Value:
+        """Where a number lies."""
+        return self.g.b.gep(base, self.g.b.mul(place, self.complex))
+
+    def block(self, elements: int) -> tuple[Value, Value]:
+        """The first number of the group's, and the one behind its last."""
+        b = self.g.b
+        begin = b.mul(self.g.number, _BLOCK)
+        return begin, b.min(b.add(begin, _BLOCK), elements)
+
+    def store(self, base: Value, place: Value, value: Complex) -> None:
+        """Write one number."""
+        g, b = self.g, self.g.b
+        for k, part in enumerate(value):
+            b.store(part, b.gep(self.at(base, place), k * g.size), g.size)
+
+    def each(
+        self, begin: Value, stop: Value, ins: list[Value], out: Value,
+        result: Callable[..., Complex],
+    ) -> None:  # fmt: skip
+        """Write result(*numbers) for the numbers of `ins` in a range, as vectors and one by one."""
+        g, b = self.g, self.g.b
+        whole = b.add(begin, b.and_(b.max(b.sub(stop, begin), 0), -g.lanes))
+        with b.loop(begin, whole, g.lanes) as k:
+            values = [self.apart(self.at(x, k.index)) for x in ins]
+            self.join(result(*values), self.at(out, k.index))
+        with b.loop(whole, stop) as k:
+            self.store(out, k.index, result(*[self.number(x, k.index) for x in ins]))
+
+    def chirp(self) -> None:
+        """c, and its conjugate with its mirror image at the other end and zeros between."""
+        g, b, n = self.g, self.g.b, self.n
+        begin, stop = self.block(self.length)
+        order = 2 * n
+        bits = order.bit_length() // 2
+        small = self.numbers(powers(order, range(1 << bits)))
+        large = self.numbers(powers(order, [a << bits for a in range(-(-order // (1 << bits)))]))
+        zero = b.const(0.0, g.element)
+        with b.loop(begin, stop) as each:
+            # The distance from the beginning, around the end.
+            k = b.min(each.index, b.sub(self.length, each.index))
+            inside = b.icmp("slt", k, n)
+            power = b.urem(b.mul(k, k), order)
+            power = b.select(inside, power, b.const(0, "i64"))
+            re, im = times(b, self.number(small, b.and_(power, (1 << bits) - 1)),
+                           self.number(large, b.lshr(power, bits)))  # fmt: skip
+            with b.if_(b.icmp("slt", each.index, n)):
+                self.store(g.outs[0], each.index, (re, im))
+            conjugate = b.select(inside, re, zero), b.select(inside, b.neg(im), zero)
+            self.store(g.outs[1], each.index, conjugate)
+
+    def spread(self) -> None:
+        """x·c, and zeros behind it."""
+        g, b = self.g, self.g.b
+        begin, stop = self.block(self.length)
+        _, sign = self.direction(1.0)
+        one = b.extract(sign, 0)
+
+        def turned(x: Complex, c: Complex) -> Complex:
+            return times(b, (x[0], b.mul(x[1], sign if x[1].type == g.kind else one)), c)
+
+        middle = b.max(b.min(stop, self.n), begin)
+        self.each(begin, middle, [g.ins[0], g.ins[1]], g.outs[0], turned)
+        with b.loop(middle, stop) as k:
+            zero = b.const(0.0, g.element)
+            self.store(g.outs[0], k.index, (zero, zero))
+
+    def product(self) -> None:
+        """The product of spectra."""
+        g, b = self.g, self.g.b
+        begin, stop = self.block(self.length)
+        self.each(begin, stop, [g.ins[0], g.ins[1]], g.outs[0], lambda x, y: times(b, x, y))
+
+    def collect(self) -> None:
+        """The transform."""
+        g, b = self.g, self.g.b
+        begin, stop = self.block(self.n)
+        scales = self.direction(1.0 / self.n)
+        ones = tuple(b.extract(x, 0) for x in scales)
+
+        def turned(x: Complex, c: Complex) -> Complex:
+            re, im = times(b, x, c)
+            along, across = scales if re.type == g.kind else ones
+            return b.mul(re, along), b.mul(im, across)
+
+        self.each(begin, stop, [g.ins[0], g.ins[1]], g.outs[0], turned)
+
+
+def _module(name: str) -> Module:
+    part, element, n, length = name.split("_")
+    group = Group(element, FIELDS)
+
+    def body(group: Group) -> None:
+        getattr(_Chirp(group, int(n), int(length)), part)()
+
+    return group.write(body)
+
+
+libraries.provide(PREFIX, _module, direct=lambda rest: True)
