@@ -197,12 +197,16 @@ def _solve_batch(axis: Axis, args: tuple, dims: tuple, *, jaxprs: tuple, counts:
     return outs, [0] * len(outs)
 
 
+def _solve_abstract(*avals: ShapedArray, jaxprs: tuple, counts: tuple) -> list[ShapedArray]:
+    return list(jaxprs[2].out_avals)
+
+
 linear_solve_p = Primitive(
     "custom_linear_solve",
     multiple_results=True,
     higher_order=True,
     linear=True,
-    abstract=lambda *avals, jaxprs, counts: [a.strong() for a in jaxprs[2].out_avals],
+    abstract=_solve_abstract,
     evaluate=_solve_evaluate,
     jvp=_solve_jvp,
     transpose=_solve_transpose,
@@ -237,7 +241,7 @@ def custom_linear_solve(
     3.0 -1.5
     """
     leaves, b_tree = array_leaves("custom_linear_solve", b, "b")
-    avals = [x.aval.strong() for x in leaves]
+    avals = [x.aval for x in leaves]
 
     staged = functools.partial(_staged, b_tree=b_tree, avals=avals)
     mat, mat_consts = staged("matvec", matvec)

@@ -736,8 +736,10 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(), dtype=float32)
     """
     check_callable("eval_shape", fun)
-    if type(fun) is JitFunction and fun._core.layouts[1] is not None:
-        return fun.eval_shape(*args, **kwargs)  # which tells the results' shardings
+    if type(fun) is JitFunction:
+        core = fun._core  # which knows static arguments and the layouts of results
+        if core.layouts[1] is not None or core._static_argnums or core._static_argnames:
+            return fun.eval_shape(*args, **kwargs)
     given: list[Any] = []  # a ShapeDtypeStruct that the function returns is its own answer
     args, kwargs, raised = _refs().without_values(args, kwargs)
     refs = [isinstance(x, Ref) for x in tree.tree_leaves((args, kwargs))]

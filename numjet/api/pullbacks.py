@@ -358,7 +358,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
                     f"cotangent{leaf_name(out_tree, i)} must be {want.str_short()}, got "
                     f"{ct.aval.str_short()}."
                 )
-            cts.append(convert(ct, want.dtype, want.weak_type))
+            cts.append(convert(ct, want.dtype, ct.aval.weak_type))
         if shared is not None:
             cts = shared.seeds(cts)
         found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)

@@ -479,6 +479,19 @@ def as_array(x: Any) -> Any:
     )
 
 
+def wrapped(x: Any, dtype: Any = None) -> Any:
+    """`as_array`, but a Python integer that the default integer cannot hold becomes one of `dtype`
+    (without one, the default integer), of which integers keep its lowest bits. Raises OverflowError
+    beyond 64 bits."""
+    if type(x) is int and -(2**63) <= x < 2**64:
+        default = dtypes.canonical(dtypes.int64)
+        low = -(1 << 8 * default.itemsize - 1)
+        if not low <= x < -low:
+            value = np.asarray(x).astype(default if dtype is None else dtype)
+            return ArrayImpl(value, ShapedArray((), value.dtype, dtype is None))
+    return as_array(x)
+
+
 def is_arraylike(x: Any) -> bool:
     """Whether `as_array` accepts `x`."""
     return (

@@ -22,7 +22,7 @@ from numjet.api.mapping import vmap
 from numjet.api.reshard import over_no_mesh
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
-from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import another
@@ -197,7 +197,7 @@ def _from_scalar(x: Any, dtype: Any) -> ArrayImpl:
 
 
 def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
-    if x.dtype.kind in "OSUMmV" and x.dtype not in dtypes.SHORT_NAMES:
+    if x.dtype.char in "OSUMmVgG" and x.dtype not in dtypes.SHORT_NAMES:
         if x.dtype.kind == "O" and x.size:
             return _from_sequence(x.tolist(), dtype)
         raise TypeError(
@@ -502,15 +502,22 @@ def full(
     """An array of `shape` filled with `fill_value`.
 
     shape: an integer or a tuple of them. fill_value: a number, or an array that broadcasts to the
-    shape (ValueError). dtype: by default that of `fill_value`. device, out_sharding: where it is
-    placed.
+    shape (ValueError). dtype: by default that of `fill_value`, which becomes it as by `astype`, of
+    an integer that does not fit the lowest bits. device, out_sharding: where it is placed.
 
     >>> jnp.full((2, 2), jnp.array([1, 2]))
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    value = _convert(fill_value, None if dtype is None else canonical_dtype(dtype, "full"), False)
+    dtype = None if dtype is None else canonical_dtype(dtype, "full")
     shape = canonical_shape(shape, "full")
+    if type(fill_value) is int or type(fill_value) is float and dtype is not None and (
+        dtypes.is_integer(dtype)
+    ):
+        value = wrapped(fill_value, dtype)
+        value = value if dtype is None else cast(value, dtype)
+    else:
+        value = _convert(fill_value, dtype, False)
     if join_shapes("full", [shape, value.aval.shape]) != shape:
         raise ValueError(
             f"full: fill_value of shape {value.aval.shape} does not broadcast to {shape}."
@@ -614,5 +621,6 @@ def full_like(
     if type(fill_value) is complex:
         value = cast(_from_scalar(fill_value, dtype), dtype, weak)
     else:
-        value = cast(one_array("full_like", fill_value), dtype, weak)
+        fill = wrapped(fill_value, dtype) if type(fill_value) is int else fill_value
+        value = cast(one_array("full_like", fill), dtype, weak)
     return _made_like(broadcast(value, shape), a, device, out_sharding)

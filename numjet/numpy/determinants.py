@@ -186,7 +186,10 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise ValueError(f"slogdet: method must be None, 'lu' or 'qr', got {method!r}.")
-    return SlogdetResult(*_slogdet(lapack_matrices("slogdet", a, True)))
+    x = lapack_matrices("slogdet", a, True)
+    phase, logs = _slogdet(x)
+    weak = x.aval.weak_type
+    return SlogdetResult(cast(phase, phase.aval.dtype, weak), cast(logs, logs.aval.dtype, weak))
 
 
 @custom_jvp

@@ -14,7 +14,7 @@ from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute, multiply, sign
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import equal, where
-from numjet.numpy.promote import cast, one_array, promote_inexact, strong
+from numjet.numpy.promote import cast, one_array, promote_inexact
 from numjet.numpy.shape import expand_dims, matrix_transpose
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
@@ -57,7 +57,7 @@ def matrices(name: str, a: Any, square: bool = False) -> Any:
             f"Argument to {name} must have shape {wanted} in the last two axes, got "
             f"{x.aval}. {rank}Reshape it."
         )
-    return strong(x)
+    return x
 
 
 def lapack_matrices(name: str, a: Any, square: bool = False) -> Any:

@@ -75,7 +75,6 @@ def solve(a: Any, b: Any) -> Any:
     a = lapack_matrices("solve", a, True)
     if not b.aval.ndim:
         raise ValueError(f"solve: b must have at least one dimension, got {b.aval}.")
-    b = strong(b)
     vector = b.aval.ndim == 1
     columns = expand_dims(b, -1) if vector else b
     if columns.aval.shape[-2] != a.aval.shape[-1]:

@@ -264,7 +264,9 @@ def _pad_computed(x: Any, axis: int, before: int, after: int, mode: str, options
                 if width
                 else None
             )
-            parts.append(flip(ramp, axis) if turned and ramp is not None else ramp)
+            if ramp is not None:
+                ramp = cast(flip(ramp, axis) if turned else ramp, x.aval.dtype, x.aval.weak_type)
+            parts.append(ramp)
         joined = [p for p in (parts[0], x, parts[1]) if p is not None]
         return lax.concatenate(joined, axis)
     statistic = _STATISTICS[mode]
@@ -279,7 +281,8 @@ def _pad_computed(x: Any, axis: int, before: int, after: int, mode: str, options
         if mode in ("mean", "median") and dtypes.is_integer(x.aval.dtype):
             value = round_(value)
         shape = x.aval.shape[:axis] + (width,) + x.aval.shape[axis + 1 :]
-        parts.append(broadcast(cast(value, x.aval.dtype), shape) if width else None)
+        value = cast(value, x.aval.dtype, x.aval.weak_type)
+        parts.append(broadcast(value, shape) if width else None)
     return lax.concatenate([p for p in (parts[0], x, parts[1]) if p is not None], axis)
 
 

@@ -37,6 +37,7 @@ from numjet.numpy.promote import (
     one_array,
     promote_inexact,
     promoted,
+    strong,
 )
 from numjet.numpy.scalar_types import dtype_and_weak
 from numjet.ops.families import NUMERIC, refusal
@@ -396,7 +397,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     Array([[4, 2, 1],
            [9, 3, 1]], dtype=int32)
     """
-    x = one_array("vander", x)
+    x = strong(one_array("vander", x))
     if x.aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {x.aval.shape}.")
     n = x.aval.shape[0] if N is None else index_of(N)

@@ -252,4 +252,4 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         if not used.size:
             lo = hi = 0
         out = lax.slice_in_dim(out, lo, hi, axis=i)
-    return cast(out, x.aval.dtype)
+    return cast(out, x.aval.dtype, x.aval.weak_type)

@@ -294,7 +294,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     flag = ravel(as_bool(mask))
     flags = cast(flag, index_dtype(flag.aval.size))
     rank = remainder(add(cumsum(flags), -1), values.aval.size)
-    out = where(flag, cast(getitem(values, rank), x.aval.dtype), ravel(x))
+    values = cast(getitem(values, rank), x.aval.dtype, x.aval.weak_type)
+    out = where(flag, values, ravel(x))
     return reshape(out, x.aval.shape)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks, structural
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl, as_array, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE
@@ -122,10 +122,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     >>> lax.convert_element_type(jnp.array([1.7, -1.7, 300.0]), jnp.int8)
     Array([  1,  -1, 127], dtype=int8)
     """
-    x = as_array(operand)
     if new_dtype is None:
         raise ValueError("convert_element_type: give a dtype; None names none.")
     dtype = dtypes.canonical(new_dtype)
+    x = wrapped(operand, dtype)
     if (
         dtypes.is_complex(x.aval.dtype)
         and not dtypes.is_complex(dtype)
@@ -152,9 +152,10 @@ def dtype(x: Any) -> Any:
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value.
 
-    shape: a sequence of integers. fill_value: a number without dimensions. dtype: by default that
-    of fill_value. sharding: the layout. Raises TypeError for a value with dimensions (`numpy.full`
-    broadcasts), a complex number where dtype is real, and negative sizes.
+    shape: a sequence of integers. fill_value: a number without dimensions; of an integer that does
+    not fit the lowest bits count. dtype: by default that of fill_value. sharding: the layout.
+    Raises TypeError for a value with dimensions (`numpy.full` broadcasts), a complex number where
+    dtype is real, and negative sizes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.full((2,), 7, jnp.float32)
@@ -163,7 +164,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if sharding is not None:
         return hooks.laid_out(functools.partial(full, shape, fill_value, dtype), sharding)
     shape = sizes_of("full", shape)
-    value = as_array(fill_value)
+    value = wrapped(fill_value, None if dtype is None else dtypes.canonical(dtype))
     if value.aval.shape:
         raise TypeError(
             f"full must be called with scalar fill_value, got {value.aval.str_short()}. jnp.full "

@@ -7,6 +7,7 @@ A matrix that cannot be factored gives NaN, not an exception, as compiled progra
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -104,7 +105,7 @@ def batch_identity(x: Any, n: int) -> Any:
 
 def symmetrized(x: Any) -> Any:
     """(x + xᴴ) / 2."""
-    return mul(add(x, adjoint(x)), np.asarray(0.5, x.aval.dtype))
+    return mul(add(x, adjoint(x)), 0.5)
 
 
 def permute_rows(x: Any, order: Any) -> Any:
@@ -147,6 +148,21 @@ def each_matrix(function: Callable, *operands: np.ndarray) -> list[np.ndarray]:
     ]
 
 
+def weak_as_operands(abstract: Callable) -> Callable:
+    """`abstract`, with results of weak type where all operands are."""
+
+    @functools.wraps(abstract)
+    def rule(*avals: ShapedArray, **params: Any) -> Any:
+        outs = abstract(*avals, **params)
+        if not all([a.weak_type for a in avals]):
+            return outs
+        if isinstance(outs, ShapedArray):
+            return outs.update(weak_type=True)
+        return [a.update(weak_type=True) for a in outs]
+
+    return rule
+
+
 def decomposition(
     name: str,
     abstract: Callable,
@@ -157,6 +173,8 @@ def decomposition(
     integers: bool = False,
 ) -> Primitive:
     """A primitive over batches of matrices that runs through LAPACK.
+
+    abstract: the types of the results, which are weak where those of all operands are.
 
     jvp: None where the derivative is not known, which is an error, or (`integers`) where there is
     none to know.
@@ -180,7 +198,7 @@ def decomposition(
         name,
         multiple_results=several,
         differentiable=jvp is not None,
-        abstract=abstract,
+        abstract=weak_as_operands(abstract),
         reference=reference,
         jvp=jvp,
         batch=batch_matrices(lambda: primitive, several),
@@ -234,7 +252,7 @@ def _cholesky_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 cholesky_p = Primitive(
     "cholesky",
-    abstract=_cholesky_abstract,
+    abstract=weak_as_operands(_cholesky_abstract),
     reference=_cholesky_reference,
     jvp=_cholesky_jvp,
     batch=batch_matrices(lambda: cholesky_p, several=False),
@@ -368,7 +386,7 @@ def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tup
 triangular_solve_p = Primitive(
     "triangular_solve",
     linear=True,
-    abstract=_triangular_abstract,
+    abstract=weak_as_operands(_triangular_abstract),
     reference=_triangular_reference,
     jvp=_triangular_jvp,
     transpose=_triangular_transpose,
@@ -473,7 +491,7 @@ def _solve_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 solve_p = Primitive(
     "solve",
     linear=True,
-    abstract=_solve_abstract,
+    abstract=weak_as_operands(_solve_abstract),
     reference=_solve_reference,
     jvp=_solve_jvp,
     transpose=_solve_transpose,

@@ -21,6 +21,7 @@ from numjet.ops.linalg_core import (
     check_matrix,
     decomposition,
     each_matrix,
+    weak_as_operands,
 )
 
 
@@ -113,7 +114,7 @@ def _ormqr_transpose(ct: Any, a: Any, taus: Any, c: Any, *, left: bool, transpos
 
 ormqr_p = Primitive(
     "ormqr",
-    abstract=_ormqr_abstract,
+    abstract=weak_as_operands(_ormqr_abstract),
     reference=_ormqr_reference,
     jvp=_ormqr_jvp,
     linear=True,

@@ -22,6 +22,7 @@ from numjet.ops.linalg_core import (
     check_matrix,
     decomposition,
     each_matrix,
+    weak_as_operands,
 )
 from numjet.ops.linalg_householder import lapack_function
 from numjet.ops.shape import pad
@@ -151,7 +152,7 @@ def _system_transpose(ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) 
 
 tridiagonal_solve_p = Primitive(
     "tridiagonal_solve",
-    abstract=_system_abstract,
+    abstract=weak_as_operands(_system_abstract),
     reference=_system_reference,
     jvp=_system_jvp,
     linear=True,

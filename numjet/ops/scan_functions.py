@@ -12,6 +12,7 @@ from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.hooks import Remote
 from numjet.core.remote import platform_of
+from numjet.core.structural import convert
 from numjet.ops.bodies import flattened, name_of
 from numjet.ops.scan import scan
 from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
@@ -118,6 +119,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     if reverse:
         xs = [rev(x, (place,)) for x in xs]
+    if sizes[0] > 1:
+        xs = [convert(x, x.aval.dtype) for x in xs]  # more than one element are joined: strong
     xs = _running(combine, xs, place)
     if reverse:
         xs = [rev(x, (place,)) for x in xs]

@@ -439,7 +439,8 @@ def fori_loop(
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
     form = "while_loop" if low is None or high is None else "scan"
-    lower = convert(lower, dtype) if low is None else as_array(np.asarray(low, dtype))
+    weak = lower.weak_type and lower.dtype == dtype  # the number of the round is then weak, too
+    lower = convert(as_array(np.asarray(low, dtype)) if low is not None else lower, dtype, weak)
     upper = convert(upper, dtype) if high is None else as_array(np.asarray(high, dtype))
     init_tree = tree.tree_structure(init_val)
 
@@ -473,7 +474,7 @@ def fori_loop(
         )
     _, _, out = while_loop(
         lambda c: lt(c[0], c[1]),
-        lambda c: (add(c[0], np.asarray(1, dtype)), c[1], body(c[0], c[2])),
+        lambda c: (add(c[0], 1), c[1], body(c[0], c[2])),
         (lower, upper, init_val),
     )
     return out

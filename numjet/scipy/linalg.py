@@ -367,7 +367,7 @@ def solve_triangular(
             f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}."
         )
     a, b = promote_inexact(*as_arrays("solve_triangular", a, b))
-    a, b = matrices("solve_triangular", a, True), strong(b)
+    a = matrices("solve_triangular", a, True)
     vector = b.aval.ndim == 1
     x = expand_dims(b, -1) if vector else b
     if x.aval.ndim < 2 or x.aval.shape[-2] != a.aval.shape[-1]:
@@ -483,7 +483,7 @@ def polar(
             f"polar: Unknown polar decomposition method {method!r}. Use 'qdwh' or 'svd'; either "
             "goes by singular values."
         )
-    u, s, vh = linalg.svd(a, full_matrices=False)
+    u, s, vh = linalg.svd(strong(one_array("polar", a)), full_matrices=False)
     s = expand_dims(cast(s, u.aval.dtype), -2)
     if side == "right":
         return matmul(u, vh), matmul(multiply(adjoint(vh), s), vh)

@@ -137,3 +137,34 @@ def test_binomial_draws_in_the_dtype_of_its_probabilities():
                 got = random.binomial(key, jnp.float32(2.360696792602539), p, (6,))
                 np.testing.assert_array_equal(got, want)
                 assert got.dtype == (jnp.float64 if x64 else jnp.float32)
+
+
+@pytest.mark.parametrize("fill, dtype, want", [
+    (300, "uint8", 44), (-1, "uint8", 255), (2**40 + 5, "int32", 5), (300.7, "uint8", 255),
+    (np.nan, "int32", 0), (2**40, "float32", 2.0**40), (2**32 - 1, "uint32", 2**32 - 1),
+])  # fmt: skip
+def test_filled_arrays_convert_what_does_not_fit(fill, dtype, want):
+    """Integers by their lowest bits, floats as `astype` does."""
+    like = jnp.zeros(2, dtype)
+    for out in (jnp.full(2, fill, dtype), jnp.full_like(like, fill), lax.full((2,), fill, dtype),
+                lax.full_like(like, fill)):  # fmt: skip
+        assert out.dtype == dtype and out.tolist() == [want, want]
+    assert lax.convert_element_type(2**40 + 5, jnp.int32) == 5
+    assert jnp.full(2, 2**40 + 5).tolist() == [5, 5] and jnp.full(2, 2**40).weak_type
+    with pytest.raises(OverflowError):
+        jnp.full(2, 2**70, jnp.int32)
+
+
+@pytest.mark.parametrize("value", [np.ones(2, np.longdouble), np.clongdouble(1), np.longdouble(1)])
+def test_no_array_has_more_than_64_bits(value):
+    for made in (jnp.array, jnp.asarray):
+        with pytest.raises(TypeError, match="not numbers|not supported|not a valid"):
+            made(value)
+
+
+def test_eval_shape_of_a_compiled_function_takes_static_arguments():
+    by_number = nj.jit(lambda x, n: jnp.concatenate([x] * n), static_argnums=1)
+    by_name = nj.jit(lambda x, n: jnp.concatenate([x] * n), static_argnames="n")
+    for f in (by_number, by_name):
+        assert nj.eval_shape(f, jnp.arange(2), 3).shape == (6,)
+    assert nj.eval_shape(by_name, jnp.arange(2), n=3).shape == (6,)

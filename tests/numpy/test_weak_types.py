@@ -211,3 +211,61 @@ def test_permutations_of_complex_matrices_are_real():
 def test_hessenberg_forms_of_one_row_ask_lapack_nothing(capfd):
     h, q = nj.scipy.linalg.hessenberg(jnp.array([[1j]]), calc_q=True)
     assert h[0, 0] == 1j and q[0, 0] == 1 and "illegal" not in "".join(capfd.readouterr())
+
+
+# ------------------------------------------------------------------ linear algebra and others
+_linalg, _core = jnp.linalg, lax.linalg
+_ROW = MATRIX[0]
+DECOMPOSED = {  # of weak operands: which results are weak, as in JAX
+    "cholesky": (lambda: _linalg.cholesky(MATRIX), [True]),
+    "det of 2 by 2": (lambda: _linalg.det(MATRIX), [True]),
+    "det of 5 by 5": (lambda: _linalg.det(lax.full((5, 5), 0.5)), [False]),
+    "slogdet": (lambda: _linalg.slogdet(MATRIX), [True, True]),
+    "eigh": (lambda: _linalg.eigh(MATRIX), [True, True]),
+    "eigvals of integers": (lambda: _linalg.eigvals(lax.full((2, 2), 2)), [True]),
+    "svd": (lambda: _linalg.svd(MATRIX), [True, True, True]),
+    "qr": (lambda: _linalg.qr(MATRIX), [True, True]),
+    "solve": (lambda: _linalg.solve(MATRIX, _ROW), [True]),
+    "solve of strong": (lambda: _linalg.solve(MATRIX, jnp.ones(2)), [False]),
+    "inv": (lambda: _linalg.inv(MATRIX), [False]),
+    "cond": (lambda: _linalg.cond(MATRIX), [True]),
+    "lstsq": (lambda: _linalg.lstsq(MATRIX, _ROW), [False, False, False, True]),
+    "lu": (lambda: _core.lu(MATRIX), [True, True, True]),
+    "triangular_solve": (lambda: _core.triangular_solve(MATRIX, MATRIX, left_side=True), [True]),
+    "tridiagonal": (lambda: _core.tridiagonal(MATRIX), [True] * 4),
+    "schur": (lambda: nj.scipy.linalg.schur(MATRIX), [True, True]),
+    "polar": (lambda: nj.scipy.linalg.polar(MATRIX), [False, False]),
+    "cho_factor": (lambda: nj.scipy.linalg.cho_factor(MATRIX)[0], [True]),
+    "custom_linear_solve": (
+        lambda: lax.custom_linear_solve(lambda v: 2 * v, 4.0, lambda matvec, b: b / 2), [True]),
+    "associative_scan": (lambda: lax.associative_scan(jnp.add, WEAK[0.5]), [False]),
+    "associative_scan of one": (lambda: lax.associative_scan(jnp.add, WEAK[0.5][:1]), [True]),
+    "vander": (lambda: jnp.vander(WEAK[0.5]), [False]),
+    "trim_zeros": (lambda: jnp.trim_zeros(WEAK[0.5]), [True]),
+    "place": (lambda: jnp.place(WEAK[0.5], WEAK[0.5] > 0, jnp.ones(1), inplace=False), [True]),
+    "transposed sum": (lambda: nj.linear_transpose(jnp.sum, jnp.ones(3))(1.0), [True]),
+    "transposed sum of strong": (
+        lambda: nj.linear_transpose(jnp.sum, jnp.ones(3))(jnp.float32(1)), [False]),
+    **{
+        f"pad by {mode}": (lambda mode=mode: jnp.pad(WEAK[0.5], 1, mode), [True])
+        for mode in ("maximum", "minimum", "mean", "median", "linear_ramp", "edge", "wrap")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECOMPOSED)
+def test_results_of_weak_arrays(name):
+    function, want = DECOMPOSED[name]
+    for run in (function, nj.jit(function)) if name != "trim_zeros" else (function,):
+        assert [x.weak_type for x in nj.tree.leaves(run())] == want
+
+
+@pytest.mark.parametrize("lower, upper, weak", [
+    (0, 3, True), (0, np.int32(3), True), (np.int32(0), 3, False), (0, np.int8(3), False),
+])  # fmt: skip
+def test_the_number_of_a_round_is_weak_where_the_first_is(lower, upper, weak):
+    """While the end is traced; `fori_loop` of known ends counts like Python."""
+    loop = nj.jit(lambda n: lax.fori_loop(lower, n, lambda i, c: (i, c[1] + i), (lower, 0)))
+    last, total = loop(upper)
+    assert (int(last), int(total)) == (2, 3)
+    assert last.weak_type == total.weak_type == weak
