@@ -269,8 +269,12 @@ class ArrayImpl(Array):
         if self.aval.size == 0:
             body = f"[], shape={self.aval.shape}"
         else:
-            body = np.array2string(self._value, prefix=prefix, separator=", ")
-        return f"{prefix}{body}, dtype={self.aval.dtype.name}{weak})"
+            body = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ")
+        ending = f"dtype={self.aval.dtype.name}{weak})"
+        # A gap as wide as the prefix where the last line is long, as JAX prints it.
+        last = len(body) - (body.rfind("\n") + 1) + len(ending)
+        wide = last + 3 > np.get_printoptions()["linewidth"]
+        return f"{prefix}{body},{' ' * len(prefix) if wide else ' '}{ending}"
 
     def __str__(self) -> str:
         if type(self.aval.dtype) is dtypes.KeyDType:

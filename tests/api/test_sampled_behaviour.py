@@ -168,3 +168,18 @@ def test_eval_shape_of_a_compiled_function_takes_static_arguments():
     for f in (by_number, by_name):
         assert nj.eval_shape(f, jnp.arange(2), 3).shape == (6,)
     assert nj.eval_shape(by_name, jnp.arange(2), n=3).shape == (6,)
+
+
+@pytest.mark.parametrize("x, want", [
+    (lambda: jnp.ones(14), "1.], dtype=float32)"),
+    (lambda: jnp.ones(15), "1.],      dtype=float32)"),
+    (lambda: jnp.ones(9, bool), "True],      dtype=bool)"),
+    (lambda: jnp.ones((2, 12)), "1.]], dtype=float32)"),
+    (lambda: jnp.ones((2, 13)), "1.]],      dtype=float32)"),
+    (lambda: jnp.full(9, 2.5), "2.5],      dtype=float32, weak_type=True)"),
+    (lambda: jnp.arange(30), "27, 28, 29], dtype=int32)"),
+])  # fmt: skip
+def test_long_last_lines_stand_apart_from_their_dtype(x, want):
+    assert repr(x()).endswith(want)
+    with np.printoptions(linewidth=200):
+        assert repr(x()).endswith(want.replace("      ", " "))
