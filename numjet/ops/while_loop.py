@@ -14,7 +14,7 @@ import numpy as np
 
 from numjet.base import config, errors, tree
 from numjet.core import dtypes
-from numjet.core.array import as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.evaluate import run_compiled
@@ -439,9 +439,14 @@ def fori_loop(
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
     form = "while_loop" if low is None or high is None else "scan"
-    weak = lower.weak_type and lower.dtype == dtype  # the number of the round is then weak, too
-    lower = convert(as_array(np.asarray(low, dtype)) if low is not None else lower, dtype, weak)
-    upper = convert(upper, dtype) if high is None else as_array(np.asarray(high, dtype))
+
+    def bound(x: Any, known: int | None) -> Any:
+        weak = x.weak_type and x.dtype == dtype  # and with the lower one the round's number
+        if known is None:
+            return convert(x, dtype, weak)
+        return ArrayImpl(np.asarray(known, dtype), ShapedArray((), dtype, weak))
+
+    lower, upper = bound(lower, low), bound(upper, high)
     init_tree = tree.tree_structure(init_val)
 
     def body(i: Any, val: Any) -> Any:
@@ -472,9 +477,10 @@ def fori_loop(
         raise ValueError(
             "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
         )
+    one = ArrayImpl(np.asarray(1, dtype), lower.aval)
     _, _, out = while_loop(
         lambda c: lt(c[0], c[1]),
-        lambda c: (add(c[0], 1), c[1], body(c[0], c[2])),
+        lambda c: (add(c[0], one), c[1], body(c[0], c[2])),
         (lower, upper, init_val),
     )
     return out

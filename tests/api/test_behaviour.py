@@ -362,3 +362,9 @@ def test_sizes_may_be_arrays_that_are_known() -> None:
     assert nj.jit(lambda z: jnp.fft.fft(z, n=three))(x).shape == (3,)
     split = nj.jit(lambda key: nj.random.key_data(nj.random.split(key, three)))(nj.random.key(0))
     assert split.tolist() == nj.random.key_data(nj.random.split(nj.random.key(0), 3)).tolist()
+
+
+def test_loops_to_a_traced_end_convert_nothing() -> None:
+    jaxpr = nj.make_jaxpr(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0))(5)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["while"]
+    assert "convert_element_type" not in str(jaxpr)
