@@ -16,7 +16,7 @@ from numjet.ops.dot import dot_general
 from numjet.ops.families import constant_like
 from numjet.ops.linalg import cholesky, eigh, qr, svd
 from numjet.ops.linalg_core import diagonal_part, transposed
-from numjet.ops.logic import floor, le, lt
+from numjet.ops.logic import eq, floor, le, lt
 from numjet.ops.shape import expand_dims, select_n
 from numjet.ops.transcendental import exp, log, log1p, pow, sqrt, tan
 from numjet.random.basic import (
@@ -597,6 +597,9 @@ def geometric(
         raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype}.")
     p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
     shape = result_shape("geometric", shape, p)
-    u = unit(key, shape, p.dtype, _finfo(p.dtype).tiny, 1)
+    u = unit(key, shape, p.dtype)
+    # 0, one draw in 256 of bfloat16, stands for 1: its logarithm would be no number of failures.
+    zero, one = [broadcast_to(scalar(x, p.dtype), shape) for x in (0, 1)]
+    u = select_n(eq(u, zero), u, one)
     failures = floor(ar.div(log(u), broadcast_to(log1p(ar.neg(p)), shape)))
     return convert(ar.add(failures, scalar(1, p.dtype)), dtype)
