@@ -296,6 +296,12 @@ def program(seed: int, mesh: Any) -> tuple[Callable, list[np.ndarray], list[Any]
     return (derivative if derived else run), arrays, specs, dtype
 
 
+def _mesh(shape: tuple[int, int]) -> Any:
+    import numjet as nj
+
+    return nj.make_mesh(shape, ("x", "y"), (nj.sharding.AxisType.Auto,) * 2)
+
+
 # ------------------------------------------------------------------ one way
 def one_way(seeds: list[int], out: str) -> None:
     """Run the programs here; results of each are appended to the file."""
@@ -306,8 +312,7 @@ def one_way(seeds: list[int], out: str) -> None:
     if several:
         nj.distributed.initialize()
     n = nj.device_count()
-    shape = {1: (1, 1), 2: (2, 1), 4: (2, 2), 8: (2, 4)}[n]
-    mesh = nj.make_mesh(shape, ("x", "y"), (nj.sharding.AxisType.Auto,) * 2)
+    mesh = _mesh({1: (1, 1), 2: (2, 1), 4: (2, 2), 8: (2, 4)}[n])
     with open(out, "ab") if nj.process_index() == 0 else open(os.devnull, "ab") as file:
         for seed in seeds:
             f, arrays, specs, _ = program(seed, mesh)
@@ -392,7 +397,7 @@ def main() -> None:
         import numjet as nj
 
         for seed in seeds:
-            f, arrays, specs, _ = program(seed, nj.make_mesh((1, 1), ("x", "y")))
+            f, arrays, specs, _ = program(seed, _mesh((1, 1)))
             print(seed, specs, nj.make_jaxpr(f)(*arrays))
         return
     bad = 0
