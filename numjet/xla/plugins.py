@@ -36,8 +36,9 @@ KNOWN = (
           # Else initialization asks a metadata server for minutes where there is none.
           {"TPU_SKIP_MDS_QUERY": "1"}),
     Known("xla_cpu", ("xla_plugins.xla_cpu_pjrt",), ("xla_cpu_pjrt.so",), "'numjet[xla-cpu]'",
-          # Else minima and maxima lose the NaN of one operand.
-          compiling={"xla_cpu_enable_fast_min_max": False}),
+          # Else minima and maxima lose the NaN of one operand, and some arrays with a constant
+          # behind them (`pad`, a row of zeros) are written beyond their end.
+          compiling={"xla_cpu_enable_fast_min_max": False, "xla_cpu_use_fusion_emitters": False}),
 )
 ALIASES = {"gpu": "cuda", "nvidia": "cuda"}
 

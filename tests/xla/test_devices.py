@@ -354,6 +354,25 @@ def test_doctor_lists_it():
     assert told in done.stdout and "numjet's own compiler" in done.stdout
 
 
+def test_padded_arrays_are_not_written_beyond_their_end():
+    """What XLA's newer emitters do in the CPU plugin, which ends the process sooner or later."""
+    code = """
+import numpy as np, numjet as nj, numjet.numpy as jnp
+nj.config.update("enable_x64", True)
+for rows in (16, 20, 15):
+    x = jnp.asarray(np.arange(4.0 * rows).reshape(rows, 4))
+    f = nj.jit(lambda x: jnp.pad(x, ((0, 1), (0, 0))))
+    for k in range(1500):
+        y = f(x).block_until_ready()
+        kept = [bytearray(32 * rows + 32 + k % 64) for _ in range(20)]
+    assert (np.asarray(y)[:-1] == np.asarray(x)).all() and not np.asarray(y)[-1].any()
+"""
+    environment = {**os.environ, "NUMJET_PLATFORMS": PLATFORM, "NUMJET_NUM_CPU_DEVICES": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, text=True,
+                          capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_nothing_of_it_is_loaded_unless_asked_for():
     code = "import sys, numjet.numpy as j; j.ones(3) + 1; print('numjet.xla' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
