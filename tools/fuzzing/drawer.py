@@ -150,16 +150,17 @@ class Drawer:
 
     def block(
         self, parameters: Sequence[Any], count: int,
-        result: Callable[[Drawer, list[str]], str | None],
+        result: Callable[[Drawer, list[str]], str | None], closes: bool = True,
     ) -> tuple[str, str] | None:  # fmt: skip
         """A function of values like `parameters`: its name and its definition.
 
-        result(drawer, names of the parameters) -> the text of what the function returns.
+        result(drawer, names of the parameters) -> the text of what the function returns. It reads
+        values of the functions around it only if it `closes` over them.
         """
         names = [self.fresh("p") for _ in parameters]
         pool = list(zip(names, parameters, strict=True))
-        inner = Drawer(self.rng, pool, self.scope, [*self.outer, *self.pool], self.depth + 1,
-                       self.special)  # fmt: skip
+        outer = [*self.outer, *self.pool] if closes else []
+        inner = Drawer(self.rng, pool, self.scope, outer, self.depth + 1, self.special)
         inner.grow(count)
         returned = result(inner, names)
         if returned is None:

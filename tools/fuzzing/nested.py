@@ -170,15 +170,19 @@ def mapped_gradient(d: Drawer) -> tuple[str, str] | None:
 
 @nested(0.7)
 def ruled(d: Drawer) -> tuple[str, str] | None:
-    """A function whose derivative is given: not its own, so that it is seen to be used."""
+    """A function whose derivative is given: not its own, so that it is seen to be used.
+
+    One of `custom_jvp` may not close over what is differentiated (docs/limits.md).
+    """
     x = small_float(d)
     if x is None:
         return None
-    made = d.block([x[1]], d.number(1, 3), lambda inner, names: inner.like(x[1]))
+    forwards = d.chance(0.5)
+    made = d.block([x[1]], d.number(1, 3), lambda inner, names: inner.like(x[1]), not forwards)
     if made is None or not is_float(x[1].dtype):
         return None
     f, g = made[0], d.fresh("f")
-    if d.chance(0.5):
+    if forwards:
         text = (f"{made[1]}\n{g} = custom_jvp({f})\n"
                 f"{g}.defjvp(lambda p, t: ({g}(*p), t[0] * jnp.cos(p[0])))")  # fmt: skip
     else:
