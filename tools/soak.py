@@ -129,8 +129,8 @@ class Soak:
         k = rng.random()
         run = nj.jit(lambda x: jnp.sort(jnp.cumsum(x * k))[::2] @ jnp.ones(8))
         x = np.arange(16.0, dtype=np.float32)
-        signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.08))
         try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.08))
             run(x)
         except KeyboardInterrupt:
             self.interrupts += 1

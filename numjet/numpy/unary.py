@@ -749,7 +749,7 @@ def gcd(x1: Any, x2: Any) -> Any:
     # Euclid's algorithm, until the last element has its answer.
     state = while_loop(lambda state: not_equal(state[1], 0).any(), step,
                            (absolute(x), absolute(y)))
-    return state[0]
+    return absolute(state[0])  # the least integer stays negative, and leaves such remainders
 
 
 def lcm(x1: Any, x2: Any) -> Any:

@@ -198,3 +198,12 @@ def test_dtypes():
     assert jnp.add.nargs == 2
     assert jnp.fft.fftfreq(0).shape == (0,)
     assert jnp.repeat(jnp.zeros(0), jnp.zeros(0, int), total_repeat_length=2).shape == (0,)
+
+
+def test_divisors_of_the_least_integer_are_positive():
+    """Compiled, too: Euclid leaves negative remainders of what has no absolute value."""
+    every = np.arange(-128, 128).astype(np.int8)
+    x, y = np.meshgrid(every, every)
+    for function, reference in ((jnp.gcd, np.gcd), (jnp.lcm, np.lcm)):
+        for run in (function, nj.jit(function)):
+            np.testing.assert_array_equal(run(x, y), reference(x, y))

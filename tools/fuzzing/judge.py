@@ -23,7 +23,8 @@ from numjet.base import config
 
 Function = Callable[..., Any]
 # What has no derivative under jit has one where Python runs the loop.
-REFUSED = "Reverse-mode differentiation does not work"
+# Derivatives that nobody defines, of branches that are not taken where no function is compiled.
+REFUSED = ("Reverse-mode differentiation does not work", "can't apply forward-mode autodiff")
 DISTURBED = 12  # runs with disturbed values
 SPREAD = 8.0  # so many times what they differ by is admitted
 
@@ -239,7 +240,9 @@ def check(program: Program, direct: bool, only: str = "", every: bool = False,
             try:
                 got = [np.asarray(x) for x in run(f)]
             except Exception as error:
-                if isinstance(error, NotImplementedError) or REFUSED in str(error):
+                if isinstance(error, NotImplementedError):
+                    continue
+                if any([words in str(error) for words in REFUSED]):
                     continue
                 words = f"{type(error).__name__}: {error}"[:2000]
                 return Difference(program, name, words, platform)

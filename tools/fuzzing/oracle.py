@@ -51,7 +51,7 @@ def differences(programs: Sequence[Program]) -> list[Difference]:
     found = []
     for k, program in enumerate(programs):
         error = str(answers.get(f"{k}_error", ""))
-        if judge.REFUSED in error:
+        if any([words in error for words in judge.REFUSED]):
             continue
         if error:
             what = f"JAX raises {error}"
