@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.api import any_size, deferred_jaxprs, dispatch
-from numjet.base import config
+from numjet.base import config, spans
+from numjet.base.config import check_bounds
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -56,7 +57,7 @@ from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.cpu.program.executable import Executable
 from numjet.cpu.runtime import memory
-from numjet.native import deferral as native
+from numjet.native import calls, deferral as native
 from numjet.ops.jit_call import jit_p
 
 # From so many rows on a tape ends where an earlier one began, and at so many anywhere.
@@ -102,6 +103,12 @@ _programs = WeighedMemo(
 _sequences = WeighedMemo(
     "names of deferred operations", 1024, FORM_BYTES, lambda known: 64 * len(known.names)
 )
+# Programs that native code calls, by what tells rows from others (`native.deferral.run_found`): the
+# function, what the rows are called, how many results they have, and the program.
+_ready = WeighedMemo(
+    "programs of deferred operations, called natively", 1024, dispatch.PROGRAM_BYTES,
+    lambda entry: dispatch.weight(entry[-1]) if entry else 64,
+)  # fmt: skip
 # So many sets of held results are kept for rows.
 _KEPT = 16
 _counts = {"found": 0, "compiled": 0}
@@ -252,21 +259,20 @@ class _Local(threading.local):
     """What each thread has open."""
 
     def __init__(self) -> None:
-        self.open = Open(Tape())
+        self.open = Open()
+        self.open.tape = Tape(self.open.lock)
 
 
 class Tape(Record):
     """Operations that were written down, by one thread, and their inputs."""
 
-    __slots__ = ("lock", "taken", "pid")
+    __slots__ = ()
 
-    def __init__(self) -> None:
+    def __init__(self, lock: Any) -> None:
         self.rows = []
         self.inputs, self.avals, self.places = [], [], {}
         self.bytes, self.limit = 0, config.eager_fusion_bytes.value
-        self.lock = threading.RLock()
-        self.taken: Any = None  # the rows, while they run
-        self.pid = os.getpid()
+        self.taken, self.lock = None, lock
 
     # -------------------------------------------------------------- writing
     def code(self, x: ArrayImpl, view: bool = False) -> int | None:
@@ -323,8 +329,6 @@ class Tape(Record):
     # -------------------------------------------------------------- running
     def finish(self, why: str) -> None:
         """Compute what somebody holds. Operations that are written down later go elsewhere."""
-        if self.pid != os.getpid():  # a thread that the child does not have may have had the lock
-            self.lock, self.pid = threading.RLock(), os.getpid()
         with self.lock:
             if self.rows is not None:
                 self.taken = self.rows
@@ -355,8 +359,9 @@ _local = _Local()
 
 
 # Whether operations are deferred, as it was at a state of the flags (`config.state`): twice the
-# state, and one more if so. One number, since threads read and write it at any time.
-_known_at = array("q", [-1])
+# state, and one more if so; one number, since threads read and write it at any time. And the bytes
+# that a tape may keep.
+_known_at = array("q", [-1, 0])
 
 
 def _enabled() -> bool:
@@ -371,6 +376,7 @@ def _enabled() -> bool:
         and not config.disable_jit.value
     )
     if state >= 0:
+        _known_at[1] = config.eager_fusion_bytes.value
         _known_at[0] = 2 * state + found
     return found
 
@@ -425,7 +431,7 @@ def _opened(
         tape = local.tape
         rows = tape.rows
         if rows is None:
-            tape = local.tape = Tape()
+            tape = local.tape = Tape(local.lock)
             rows = tape.rows
         if len(rows) >= SOFT or tape.bytes > tape.limit:
             why = tape.full(form)
@@ -468,7 +474,7 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
         return None
     kept = plan.kept
     if len(forms) == 1 and kept is None:
-        out = _next_row(local.tape, forms[0], arrays)
+        out = _next_row(local.tape, forms[0], (*arrays, *plan.constants))
         if out is not None:
             return out
     if DeferredArray not in map(type, arrays):
@@ -601,6 +607,11 @@ class _Names:
 def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter_ns()
+    found = None if spans.recorders else native.run_found(rows, tape.inputs, _ready)
+    if type(found) is tuple:
+        _, names, count, _ = found
+        note_piece(names, count, why, hooks.user_line(), "found", start)
+        return
     key, holders = native.survey(rows)
     if not holders:
         return
@@ -615,6 +626,8 @@ def _run(tape: _Taken, rows: list[Row], why: str) -> None:
             for x, value in zip(holders.values(), program(tape.inputs), strict=True):
                 arrive(x, value)
             note_piece(known.names, len(outs), why, hooks.user_line(), "found", start)
+            if found is not None and found not in _ready:
+                _make_ready(found, program, known.names, tape, rows, outs)
             return
     roots: dict[int, int] = {}  # of results that are views of others: of which
     for code, of, view in known.aliases:
@@ -637,6 +650,16 @@ def _run(tape: _Taken, rows: list[Row], why: str) -> None:
     for code, x in holders.items():
         arrive(x, values[code] if code in values else _view(rows, code, values))
     note_piece(known.names, len(holders), why, hooks.user_line(), how, start)
+
+
+def _make_ready(
+    key: bytes, program: Executable, names: tuple, tape: _Taken, rows: list[Row],
+    outs: tuple[int, ...],
+) -> None:  # fmt: skip
+    """Let native code run a program that was found: it is needed again and again."""
+    avals = [rows[code >> RESULTS][0].outs[code & _MASK] for code in outs]
+    call = None if check_bounds.value else calls.of_arrays(program, tape.inputs, avals)
+    _ready[key] = call and (call, names, len(outs), program)
 
 
 def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:

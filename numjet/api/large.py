@@ -23,7 +23,7 @@ from numjet.base import config, tree
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
-from numjet.core.deferred import DeferredArray
+from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import DEAR, LARGE
 from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, subjaxprs
@@ -31,6 +31,7 @@ from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.memo import Memo
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.trace import EVAL, current_trace, enter_trace, leave_trace
+from numjet.native.known import KnownCalls
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.again import again, as_one
 from numjet.transforms.eager import LinearTracer
@@ -99,6 +100,8 @@ def as_program(
             if type(x) is LinearTracer:
                 return linear(*args, **kwargs) if large else function(*args, **kwargs)
             if type(x) in _ARRAYS and x._aval.size >= DEAR:
+                if x._aval.size >= LARGE:
+                    return small.large(*args, **kwargs)
                 return small.run(*args, **kwargs)
         return function(*args, **kwargs)
 
@@ -140,8 +143,15 @@ def as_program(
             except TypeError:
                 known = False
             if known:
+
+                def learn(plan: Plan) -> None:
+                    if small.written is None:
+                        small.written = KnownCalls(complete, getattr(function, "__name__", ""))
+                    small.written.learn(args, plan, kwargs)
+                    small.large = small.written.run
+
                 return again(
-                    (function, others), args[0], lambda x: function(x, *args[1:], **kwargs)
+                    (function, others), args[0], lambda x: function(x, *args[1:], **kwargs), learn
                 )
         # Positional numbers with a fraction are operands, as they may differ in each call.
         given = [type(x) in _OPERANDS for x in args]
@@ -183,7 +193,7 @@ def as_program(
             programs[key] = untraced
             return function(*args, **kwargs)
 
-    small.run = small.otherwise = complete
+    small.run = small.otherwise = small.large = complete
     of_operands = count is elements and not always
     made: Any = functools.wraps(function)(quick if of_operands else other)
     return made
@@ -191,16 +201,18 @@ def as_program(
 
 class _Small:
     """The programs of a function for operands of a few hundred elements. `run` takes a call: native
-    code that knows those that came often, and hands the others to `otherwise`."""
+    code that knows those that came often, and hands the others to `otherwise`. `large` takes one
+    with large operands, and asks `written` first, when there are calls that are written down."""
 
     calls: Any = None
+    written: KnownCalls | None = None
     made = 0  # kinds of calls that were compiled for
     met: dict[tuple, int]
     programs: dict[tuple, JitFunction | None]
     tried: set[tuple]
 
     def __init__(self, function: Callable) -> None:
-        self.function = self.run = self.otherwise = function
+        self.function = self.run = self.otherwise = self.large = function
 
     def begin(self) -> None:
         """What the first call of this size needs: most functions never have one."""

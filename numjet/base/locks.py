@@ -5,20 +5,23 @@ importing would find the module half made and its lock held for ever, so a fork 
 this package and of what it is made with. (Others' may never end: a program may run in one.)
 
 For every layer: `lock()` and `reentrant()` in place of threading's for what lasts as long as the
-process; and `once`, a property that is computed when it is first read, without a lock (that of
-`functools.cached_property` belongs to the class in Python 3.11, and stays held in a child). What
-would break it: a lock that guards what must not be seen half done by a child.
+process, `of_thread()` for what does not; and `once`, a property that is computed when it is first
+read, without a lock (that of `functools.cached_property` belongs to the class in Python 3.11, and
+stays held in a child). What would break it: a lock that guards what must not be seen half done by a
+child.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from importlib import _bootstrap  # type: ignore[attr-defined]
 from typing import Any
 
 _locks: list[Any] = []
+_of_threads: weakref.WeakSet = weakref.WeakSet()
 
 
 def lock() -> threading.Lock:
@@ -32,6 +35,13 @@ def reentrant() -> Any:
     """A lock for the life of the process that its thread may take again."""
     made = threading.RLock()
     _locks.append(made)
+    return made
+
+
+def of_thread() -> Any:
+    """A lock for the life of a thread, or of what belongs to it, that its holder may take again."""
+    made = threading.RLock()
+    _of_threads.add(made)
     return made
 
 
@@ -58,7 +68,7 @@ def _wait_for_imports() -> None:
 
 
 def _after_fork() -> None:
-    for held in _locks:
+    for held in (*_locks, *_of_threads):
         held._at_fork_reinit()
 
 

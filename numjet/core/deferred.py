@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.base import spans
+from numjet.base import locks, spans
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 
@@ -25,17 +25,20 @@ from numjet.core.avals import ShapedArray
 class Record:
     """What operations are written down in, and what native code does with it (`native.deferral`).
 
-    `rows` are a list, or None from the moment when it is closed; `inputs` are NumPy arrays, with
-    `avals`, and `places` their codes by `id`; the record ends when their `bytes` are above `limit`.
+    `rows` are a list, or None from the moment when it is closed (`taken`, while they run); `inputs`
+    are NumPy arrays, with `avals`, and `places` their codes by `id`; the record ends when their
+    `bytes` are above `limit`. `lock`: its thread's.
     """
 
-    __slots__ = ("rows", "inputs", "avals", "places", "bytes", "limit")
+    __slots__ = ("rows", "inputs", "avals", "places", "bytes", "limit", "taken", "lock")
     rows: Any
     inputs: list[np.ndarray]
     avals: list[ShapedArray]
     places: dict[int, int]
     bytes: int
     limit: int
+    taken: Any
+    lock: Any
 
     def finish(self, why: str) -> None:
         """Give the arrays made by it that somebody holds their values."""
@@ -43,14 +46,16 @@ class Record:
 
 
 class Open:
-    """A thread's open record; `busy` while a row is made, and where nothing is to be deferred."""
+    """A thread's open record; `busy` while a row is made, and where nothing is to be deferred. One
+    thread at a time runs what was written down here: that which holds the `lock`."""
 
-    __slots__ = ("tape", "busy")
+    __slots__ = ("__weakref__", "busy", "lock", "tape")
     tape: Any
     busy: bool
+    lock: Any
 
-    def __init__(self, tape: Record) -> None:
-        self.tape, self.busy = tape, False
+    def __init__(self) -> None:
+        self.tape, self.busy, self.lock = None, False, locks.of_thread()
 
 
 class FormRecord:

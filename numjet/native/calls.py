@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from numjet.base import config, locks
+from numjet.base import config, locks, tree
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -124,6 +125,24 @@ class Calls:
                 self.table[_FIRST + k] = _address(made)
                 self.table[1] = k + 1
         return k < MAX_ENTRIES
+
+
+def of_arrays(executable: Any, inputs: list[np.ndarray], avals: Sequence) -> Callable | None:
+    """A program as a function of arrays like these, which gives a tuple of Arrays of these avals;
+    None where native code cannot call it."""
+    if not usable() or config.state[0] < 0:
+        return None
+    structure = tree.tree_structure(tuple([0] * len(avals)))
+    facts = SimpleNamespace(executable=executable, consts=(), out_tree=structure, out_avals=avals)
+    given = tree.tree_structure((tuple(inputs), {}))
+    calls = Calls()
+    if not calls.add(facts, given, {}, tuple(inputs), {}):
+        return None
+
+    def others(*values: np.ndarray) -> tuple:
+        return tuple(map(ArrayImpl, executable(values), avals))
+
+    return calls.function(others)
 
 
 def usable() -> bool:

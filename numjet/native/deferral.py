@@ -19,6 +19,7 @@ from numjet.core import deferred, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import Var
 from numjet.core.memo import Memo
+from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import words
 from numjet.native import objects
 from numjet.native.entries import address
@@ -28,7 +29,8 @@ from numjet.transforms.eager import LinearizeTrace, LinearTracer
 from numjet.transforms.linear_steps import LinearStep, Rule
 
 FUNCTIONS = {"defer_plan": "positional", "planned": "function", "survey": "positional",
-             "process": "positional"}
+             "run_found": "positional",
+             "process": "positional", "known_call": "function"}
 _CLASSES: tuple[tuple[Any, Any, bool], ...] = (
     (objects.Tape, deferred.Record, False), (objects.Open, deferred.Open, True),
     (objects.Place, deferred.Place, True),
@@ -71,9 +73,14 @@ def connect(known: dict[str, Any], numbers: dict[str, int]) -> None:
     _begin()
 
 
+def usable() -> bool:
+    """Whether the code is there, and knows what it writes to."""
+    return "objects" in _given and "variable" in _given
+
+
 def _begin() -> None:
     """Let the code begin when both are known."""
-    if "objects" not in _given or "variable" not in _given:
+    if not usable():
         return
     known = _given["objects"] | {
         "true": True, "false": False, "list": list, "dict": dict, "tuple": tuple, "empty": (),
@@ -83,19 +90,22 @@ def _begin() -> None:
         "pool_name": "from_pool",
         "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
         "step": LinearStep, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
-        "process": in_python, "zero": 0, "rules_name": "rules", "tape_name": "tape",
+        "process": in_python, "trace": _current, "eval": EVAL, "linearize_trace": LinearizeTrace,
+        "zero": 0, "rules_name": "rules", "tape_name": "tape",
     }  # fmt: skip
     facts = {name: id(x) for name, x in known.items()} | _given["numbers"]
     context = context_of(DeferralContext, facts | {"state": config.state.buffer_info()[0]})
     _keep.append((known, context))
     ctypes.c_size_t.from_address(_given["variable"]).value = address(context)
-    hooks.defer_plan = _function("defer_plan", None)
-    _given["survey"] = _function("survey", None)
+    hooks.defer_plan = function("defer_plan", None)
+    for name in ("survey", "run_found"):
+        _given[name] = function(name, None)
     process = ctypes.addressof(_given["methods"]["process"])
     hooks.install(LinearizeTrace, {"process": _given["new_method"](LinearizeTrace, process)})
 
 
-def _function(name: str, known: Any) -> Callable:
+def function(name: str, known: Any) -> Callable:
+    """A native function with what it is given as `self`."""
     return _given["new_function"](ctypes.addressof(_given["methods"][name]), known, None)
 
 
@@ -120,9 +130,17 @@ def _survey(rows: list) -> tuple[bytes, dict[int, Any]]:
     return key.tobytes(), holders
 
 
-def planned(plan: deferred.Plan, function: Callable) -> Callable:
-    """`function` of arrays of the plan's avals, written down where that can be."""
-    return _function("planned", (None, plan, function)) if "variable" in _given else function
+def run_found(rows: list, inputs: list, table: dict) -> Any:
+    """Run the program of rows on inputs, if the table has it, and give those results their values
+    that somebody holds: the entry of the table, which is a tuple of the function and whatever else.
+    Where the table does not have it, the bytes that are its key; None where nothing is native."""
+    native = _given.get("run_found")
+    return None if native is None else native(rows, inputs, table)
+
+
+def planned(plan: deferred.Plan, complete: Callable) -> Callable:
+    """`complete` of arrays of the plan's avals, written down where that can be."""
+    return function("planned", (None, plan, complete)) if usable() else complete
 
 
 _preparing = locks.reentrant()

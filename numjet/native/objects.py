@@ -260,6 +260,8 @@ class Tape(Object):
     places: Object
     bytes: Object
     limit: Object
+    taken: Object
+    lock: Object
 
 
 class Open(Object):
@@ -268,6 +270,7 @@ class Open(Object):
     found = {}
     tape: Object
     busy: Object
+    lock: Object
 
 
 class Place(Object):

@@ -16,6 +16,7 @@ from numjet.cpu.builder.records import (
     Pointer,
     Record,
     Records,
+    lshr,
     native,
 )
 from numjet.native.objects import Code, List, Object, ShapedArray
@@ -286,6 +287,7 @@ class DeferralContext(Record):
     PyObject_SetAttr: Callable[[Object, Object, Object], Int32]
     PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
     PyObject_GC_UnTrack: Callable[[Object], None]
+    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
     PyErr_Clear: Callable[[], None]
     PyType_GenericAlloc: Callable[[Object, Int], Object]
     PySet_Contains: Callable[[Object, Object], Int32]
@@ -312,6 +314,9 @@ class DeferralContext(Record):
     none: Object
     ndarray: Object
     array: Object
+    trace: Object
+    eval: Object
+    linearize_trace: Object
     linear_tracer: Object
     var: Object
     step: Object
@@ -393,6 +398,36 @@ class LaterSlot(Record):
     left: Int
     right: Int
     entry: Later
+
+
+KNOWN_SLOTS = 128
+
+
+class KnownCall(Record):
+    """A call of a function that is written down as a plan of its first argument alone: under which
+    state of the flags, which other arguments it has (`names` are the last ones' names), and
+    whether the first one need not wait itself."""
+
+    state: Int
+    plan: Object
+    large: Int
+    aval: Object
+    arguments: Int
+    other: Array[Object]
+    named: Int
+    name: Array[Object]
+
+
+class KnownCalls(Record):
+    """The calls of a function that are known: the addresses of entries, or NULL."""
+
+    slots: Inline[Int]
+
+
+@native
+def known_key(key: Int, argument: Int) -> Int:
+    """What the place of a call is found by, with one more argument (an address)."""
+    return Int(Int(key * 31) ^ lshr(argument, 4))
 
 
 # ------------------------------------------------------------------ recording

@@ -16,6 +16,7 @@ from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import scalar
 from numjet.core.trace import Tracer, current_trace
+from numjet.native.known import KnownCalls
 from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
@@ -63,7 +64,7 @@ def _reduction(
     prepare: Callable,
     empty: bool,
     widened: Callable | None = None,
-) -> Callable:
+) -> KnownCalls:
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
     an empty reduction has a value; `widened(x, axes, dtype)` is NumPy's reduction of integers as
     if they were of a wider dtype, without a copy of them."""
@@ -120,7 +121,7 @@ def _reduction(
         return out
 
     def reduce(
-        a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool = True
+        a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
         plain = (
             type(a) is ArrayImpl
@@ -131,20 +132,26 @@ def _reduction(
             and promote
             and type(axis) in _AXIS_TYPES
         )
-        if plain:
+        waits = may_wait(a)
+        if plain and not waits:
             run = recall((a.aval, axis))
             if run is not None and current_trace().at_once:
                 return run(a)
         elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
-        elif keepdims is True and _written(a) and type(axis) in _AXIS_TYPES and promote:
+        elif (
+            (keepdims is True and _written(a) or keepdims is False and waits)
+            and type(axis) in _AXIS_TYPES
+            and promote
+        ):
             lowest = type(initial) is float and initial == -math.inf
             if dtype is None and mask is None and (lowest or initial is None):
-                key = name, axis, lowest
                 return again(
-                    key, a, lambda x: complete(x, axis, None, True, initial, None, True)
-                )
+                    (name, axis, lowest, keepdims), a,
+                    lambda x: complete(x, axis, None, keepdims, initial, None, True),
+                    lambda plan: calls.learn((a, axis, None, keepdims, initial, None, True), plan),
+                )  # fmt: skip
         out = complete(a, axis, dtype, keepdims, initial, mask, promote)
         if plain and type(out) is ArrayImpl and current_trace().at_once:
             alike = out.aval.dtype == a.aval.dtype  # else what is reduced is another array
@@ -159,9 +166,8 @@ def _reduction(
 
     # Functions that were made without native code are made anew with it.
     when_ready(known.clear)
-
-    reduce.__name__, reduce.__doc__ = name, doc
-    return reduce
+    calls = KnownCalls(reduce, name)
+    return calls
 
 
 _AXIS_TYPES = (type(None), int)
@@ -314,7 +320,7 @@ def sum(
     """
     if out is not None:
         refuse("sum", out=out)
-    return _sum(a, axis, dtype, keepdims, initial, where, promote_integers)
+    return _sum.run(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
 def prod(
@@ -341,7 +347,7 @@ def prod(
     refuse("prod", out=out)
     if dtype is not None and canonical_dtype(dtype, "prod") == dtypes.bool_ and initial is None:
         return all(a, axis, keepdims=keepdims, where=where)
-    return _prod(a, axis, dtype, keepdims, initial, where, promote_integers)
+    return _prod.run(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
 def max(
@@ -365,7 +371,7 @@ def max(
     """
     if out is not None:
         refuse("max", out=out)
-    return _max(a, axis, None, keepdims, initial, where)
+    return _max.run(a, axis, None, keepdims, initial, where, True)
 
 
 def min(
@@ -389,7 +395,7 @@ def min(
     """
     if out is not None:
         refuse("min", out=out)
-    return _min(a, axis, None, keepdims, initial, where)
+    return _min.run(a, axis, None, keepdims, initial, where, True)
 
 
 amax, amin = max, min
@@ -409,7 +415,7 @@ def all(
     Array([False,  True], dtype=bool)
     """
     refuse("all", out=out)
-    return _all(a, axis, None, keepdims, None, where)
+    return _all.run(a, axis, None, keepdims, None, where, True)
 
 
 def any(
@@ -426,7 +432,7 @@ def any(
     Array([ True, False], dtype=bool)
     """
     refuse("any", out=out)
-    return _any(a, axis, None, keepdims, None, where)
+    return _any.run(a, axis, None, keepdims, None, where, True)
 
 
 # NumPy's own functions on one core are the faster ones below so many elements.
@@ -503,6 +509,10 @@ def mean(
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
     Array([2. , 3.5], dtype=float32)
     """
+    return _mean_calls.run(a, axis, dtype, out, keepdims, where)
+
+
+def _any_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, where: Any) -> Any:
     plain = dtype is None and out is None and not keepdims and where is None
     plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
     if plain and current_trace().at_once:
@@ -512,11 +522,15 @@ def mean(
             return lax.div(total(a), count)
     if keepdims in (True, False) and _written(a) and type(axis) in _AXIS_TYPES:
         if dtype is None and out is None and where is None:
-            key = "mean", axis, keepdims
             return again(
-                key, a, lambda x: _complete_mean(x, axis, None, None, keepdims, None)
-            )
+                ("mean", axis, keepdims), a,
+                lambda x: _complete_mean(x, axis, None, None, keepdims, None),
+                lambda plan: _mean_calls.learn((a, axis, None, None, keepdims, None), plan),
+            )  # fmt: skip
     return _complete_mean(a, axis, dtype, out, keepdims, where)
+
+
+_mean_calls = KnownCalls(_any_mean, "mean")
 
 
 def _written(a: Any) -> bool:

@@ -34,8 +34,10 @@ from numjet.transforms.stage import bind_known, stage
 _known = Memo("equations of functions of one traced array", counted=True)
 
 
-def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
-    """`fun(x)`."""
+def again(
+    key: Hashable, x: Array, fun: Callable[[Any], Any], learn: Callable[[Plan], None] | None = None
+) -> Any:
+    """`fun(x)`. learn: told the plan that it is, where it was written down."""
     whole = key, x.aval, config.trace_key()
     found = _known.get(whole)
     if found is False:
@@ -55,6 +57,8 @@ def again(key: Hashable, x: Array, fun: Callable[[Any], Any]) -> Any:
     elif plan is not None and trace.at_once and not config.numeric_checks[0]:
         later = hooks.defer_plan(plan, [x])
         if later is not None:
+            if learn is not None and type(later) is DeferredArray:
+                learn(plan)
             return later
     return _bound(constants, equations, out, x)
 

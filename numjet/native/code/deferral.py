@@ -384,11 +384,37 @@ def began_before(c: DeferralContext, form: Object) -> bool:
 
 
 @native
+def new_tape(c: DeferralContext, held: Open) -> Object:
+    """A tape of no rows; NULL where there is none, perhaps with an exception set."""
+    if held.lock == NULL:
+        return NULL
+    made = c.PyType_GenericAlloc(c.tape, 0)
+    if made == NULL:
+        return NULL
+    t = Tape(made)
+    t.rows = c.PyList_New(0)
+    t.inputs = c.PyList_New(0)
+    t.avals = c.PyList_New(0)
+    t.places = c.PyDict_New()
+    t.bytes = c.PyLong_FromLongLong(0)
+    t.limit = c.PyLong_FromLongLong(c.enabled[1])
+    c.Py_IncRef(c.none)
+    t.taken = c.none
+    t.lock = held.lock
+    c.Py_IncRef(t.lock)
+    whole = t.rows != NULL and t.inputs != NULL and t.avals != NULL
+    if not whole or t.places == NULL or t.bytes == NULL or t.limit == NULL:
+        c.Py_DecRef(made)
+        return NULL
+    return made
+
+
+@native
 def open_tape(c: DeferralContext, held: Open) -> Object:
     """The thread's tape, owned, a new one where the last has ended; NULL with an exception set."""
     tape = held.tape
     if is_a(tape, c.tape) and Tape(tape).rows == c.none:
-        new = c.PyObject_Vectorcall(c.tape, NULL, 0, NULL)
+        new = new_tape(c, held)
         if new == NULL:
             return NULL
         tape = held.tape
@@ -441,81 +467,6 @@ def defer_plan(self: Object, given: Array[Object], n: Int) -> Object:
         if out != NULL:
             return out
     return c.PyObject_Vectorcall(c.defer_plan, given, n, NULL)
-
-
-@native
-def add_holders(c: DeferralContext, row: Tuple, k: Int, holders: Object) -> bool:
-    """Add the results of row `k` that somebody holds, by their codes; False with an exception."""
-    helds = Tuple(row.items[2])
-    for r in range(helds.size):
-        x = c.PyObject_Vectorcall(helds.items[r], NULL, 0, NULL)
-        if x == NULL:
-            return False
-        failed = False
-        if x != c.none:
-            code = c.PyLong_FromLongLong(Int(k << c.results | r))
-            failed = code == NULL or c.PyDict_SetItem(holders, code, x) != 0
-            c.Py_DecRef(code)
-        c.Py_DecRef(x)
-        if failed:
-            return False
-    return True
-
-
-@native
-def words_of(c: DeferralContext, rows: List) -> Object:
-    """Forms' numbers and operands' codes of rows, as the bytes of a row of words; NULL, and perhaps
-    an exception, where that cannot be."""
-    count = 0
-    for k in range(rows.size):
-        if not is_a(rows.items[k], c.tuple):
-            return NULL
-        row = Tuple(rows.items[k])
-        if row.size != 3 or not is_a(row.items[1], c.tuple) or not is_a(row.items[2], c.tuple):
-            return NULL
-        count = count + 2 + Tuple(row.items[1]).size
-    key = c.PyBytes_FromStringAndSize(NULL, count * 8)
-    if key == NULL:
-        return NULL
-    words = c.PyBytes_AsString(key)
-    at = 0
-    for k in range(rows.size):
-        row = Tuple(rows.items[k])
-        codes = Tuple(row.items[1])
-        words[at] = c.PyLong_AsLongLong(Form(row.items[0]).number)
-        words[at + 1] = codes.size
-        for i in range(codes.size):
-            words[at + 2 + i] = c.PyLong_AsLongLong(codes.items[i])
-        at = at + 2 + codes.size
-    return key
-
-
-@native(exported=True)
-def survey(self: Object, given: Array[Object], n: Int) -> Object:
-    """`native.deferral.survey(rows)` of a list that nobody changes (METH_FASTCALL); None where
-    Python sees to it."""
-    c = deferral.context
-    made: Object = NULL
-    if n == 1 and given[0].type == c.list:
-        rows = List(given[0])
-        key = words_of(c, rows)
-        found = c.PyDict_New()
-        good = key != NULL and found != NULL
-        if good:
-            for k in range(rows.size):
-                if good:
-                    good = add_holders(c, Tuple(rows.items[k]), k, found)
-        if good:
-            made = c.PyTuple_New(2)
-        if made != NULL:
-            Tuple(made).items[0] = key
-            Tuple(made).items[1] = found
-            return made
-        c.Py_DecRef(found)
-        c.Py_DecRef(key)
-        c.PyErr_Clear()
-    c.Py_IncRef(c.none)
-    return c.none
 
 
 @native

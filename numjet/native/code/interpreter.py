@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numjet.native.code import arrays, deferral, linear, operators, record, replay, walk
+from numjet.native.code import (
+    arrays,
+    deferral,
+    finish,
+    known,
+    linear,
+    operators,
+    record,
+    replay,
+    walk,
+)
 
 
 def functions(kinds: Sequence[str]) -> list[Any]:
@@ -22,6 +32,7 @@ def functions(kinds: Sequence[str]) -> list[Any]:
     return [
         operators.function, arrays.where_function, arrays.at_get, arrays.at_index(first_update),
         *methods, record.record, record.user_line, record.caller_line, record.product,
-        record.apply_staged, walk.describe, deferral.defer_plan, deferral.planned, deferral.survey,
-        linear.process, replay.replay_jvp, replay.replay_transposed,
+        record.apply_staged, walk.describe, deferral.defer_plan, deferral.planned, finish.survey,
+        finish.run_found,
+        linear.process, known.known_call, replay.replay_jvp, replay.replay_transposed,
     ]  # fmt: skip
