@@ -359,10 +359,11 @@ def _find() -> dict[str, Any]:
         _state["reason"] = _reason()
         _state["addresses"] = None if _state["reason"] else _load()
         _state["connected"] = usable()
-        when_ready(_connect)
-        when_ready(_learn_evaluations)
+        # In this order, as other threads go on meanwhile: what tables refer to is there before them.
         when_ready(_install_record)
         when_ready(_install_deferral)
+        when_ready(_connect)
+        when_ready(_learn_evaluations)
         if possible() and not usable():
             hooks.long_trace = _wanted
     return _state

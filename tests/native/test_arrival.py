@@ -1,0 +1,53 @@
+"""Native code arrives while other threads compute: programs run between any two of its steps."""
+
+from __future__ import annotations
+
+import pytest
+from python_process import run
+
+from numjet.native import operators
+
+if not operators.possible():
+    pytest.skip(f"Python runs: {operators.status()}", allow_module_level=True)
+
+SCRIPT = """
+import numpy as np
+import numjet as nj, numjet.numpy as jnp
+from numjet.native import operators
+
+x = jnp.array(np.linspace(-1, 1, 1 << 17, dtype=np.float32).reshape(256, 512))
+w = jnp.array(np.linspace(-0.1, 0.1, 1 << 18, dtype=np.float32).reshape(512, 512))
+
+def loss(w):
+    return jnp.mean((jnp.tanh(x @ w + 1) * 2 - jnp.max(x, axis=1, keepdims=True)) ** 2)
+
+def step(w):
+    value, gradient = nj.value_and_grad(loss)(w)
+    return float(value), np.asarray(w - 0.1 * gradient / (jnp.sqrt(jnp.var(gradient)) + 1))
+
+assert not operators.usable(), operators.status()
+wanted = [step(w) for _ in range(4)][-1]
+
+def agrees():
+    for _ in range(3):
+        value, new = step(w)
+        np.testing.assert_allclose(value, wanted[0], rtol=1e-5)
+        np.testing.assert_allclose(new, wanted[1], rtol=1e-4, atol=1e-6)
+
+def followed(action):
+    def both():
+        action()
+        agrees()
+    return both
+
+operators._waiting[:] = map(followed, operators._waiting)
+operators._build()
+assert operators.usable(), operators.status()
+agrees()
+print("arrived")
+"""
+
+
+def test_programs_run_between_the_steps_of_an_arrival(tmp_path):
+    done = run("-c", SCRIPT, NUMJET_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0 and "arrived" in done.stdout, done.stderr[-2000:]
