@@ -359,7 +359,7 @@ def _find() -> dict[str, Any]:
         _state["reason"] = _reason()
         _state["addresses"] = None if _state["reason"] else _load()
         _state["connected"] = usable()
-        # In this order, as other threads go on meanwhile: what tables refer to is there before them.
+        # In this order, as other threads go on meanwhile: what tables refer to comes first.
         when_ready(_install_record)
         when_ready(_install_deferral)
         when_ready(_connect)
