@@ -112,20 +112,33 @@ class Arrays(Elements):
             return self.cast(x, dtype) if x.dtype == BOOL and dtype == byte else self.ne(x, 0)
         return self.op("bitcast_convert", [x], shape, dtype)
 
-    def _starts(self, starts: Sequence[Value]) -> list[Value]:
-        kinds = {x.dtype for x in starts}
-        return [*starts] if len(kinds) < 2 else [self.cast(x, np.int64) for x in starts]
+    def _starts(self, x: Value, sizes: Sequence[int], starts: Sequence[Value]) -> list[Value]:
+        """Starts of a window that lies inside of `x`.
+
+        XLA makes one slice of two, and then forgets the outer one's clamping and takes the inner
+        one's for a window of the outer size: slices that begin inside are right all the same.
+        """
+        dtype = starts[0].dtype if len({v.dtype for v in starts}) == 1 else np.dtype(np.int64)
+        last = [n - size for n, size in zip(x.shape, sizes, strict=True)]
+        top = np.iinfo(dtype).max
+        return [self.min(self.max(self.cast(v, dtype), 0), min(n, top)) if n else
+                self.const(0, dtype) for v, n in zip(starts, last, strict=True)]  # fmt: skip
+
+    def window(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
+        """A rectangle at starts inside."""
+        return self.op("dynamic_slice", [x, *starts], sizes, x.dtype,
+                       f"slice_sizes = {numbers(sizes)}")
 
     def dynamic_slice(self, out: Any, x: Value, *starts: Value, slice_sizes: tuple) -> Value:
         if not starts:
             return x
-        return self.op("dynamic_slice", [x, *self._starts(starts)], out.shape, x.dtype,
-                       f"slice_sizes = {numbers(slice_sizes)}")
+        return self.window(x, self._starts(x, slice_sizes, starts), slice_sizes)
 
     def dynamic_update_slice(self, out: Any, x: Value, update: Value, *starts: Value) -> Value:
         if not starts:
             return update
-        return self.op("dynamic_update_slice", [x, update, *self._starts(starts)], x.shape, x.dtype)
+        return self.op("dynamic_update_slice", [x, update, *self._starts(x, update.shape, starts)],
+                       x.shape, x.dtype)
 
     # -- gather and scatter -----------------------------------------------------------------
     def _signed(self, indices: Value) -> Value:
@@ -137,6 +150,11 @@ class Arrays(Elements):
         """The greatest start of a window along each indexed axis."""
         top = np.iinfo(dtype).max
         return self.constant(np.array([min(shape[a] - sizes[a], top) for a in axes], dtype))
+
+    def _nearest(self, indices: Value, limits: Value) -> Value:
+        """The starts of windows inside that are next to these."""
+        high = self.broadcast(limits, indices.shape, (len(indices.shape) - 1,))
+        return self.max(self.min(indices, high), 0)
 
     def _within(self, indices: Value, limits: Value) -> Value:
         """Whether all components of each index are starts of windows inside."""
@@ -153,18 +171,22 @@ class Arrays(Elements):
         d = dimension_numbers
         indices = self._signed(indices)
         rank = len(indices.shape)
+        at, axes = indices, d.start_index_map
+        if axes and math.prod(indices.shape[:-1]) == 1:  # XLA makes a slice of it (see `_starts`)
+            limits = self._limits(operand.shape, slice_sizes, axes, indices.dtype)
+            at = self._nearest(indices, limits)
         made = self.op(
-            "gather", [operand, indices], out.shape, operand.dtype,
+            "gather", [operand, at], out.shape, operand.dtype,
             f"dimension_numbers = #stablehlo.gather<offset_dims = {[*d.offset_dims]}, "
             f"collapsed_slice_dims = {[*d.collapsed_slice_dims]}, "
             f"operand_batching_dims = {[*d.operand_batching_dims]}, "
             f"start_indices_batching_dims = {[*d.start_indices_batching_dims]}, "
-            f"start_index_map = {[*d.start_index_map]}, index_vector_dim = {rank - 1}>, "
+            f"start_index_map = {[*axes]}, index_vector_dim = {rank - 1}>, "
             f"indices_are_sorted = false, slice_sizes = {numbers(slice_sizes)}",
         )  # fmt: skip
-        if mode != GatherScatterMode.FILL_OR_DROP or not d.start_index_map:
+        if mode != GatherScatterMode.FILL_OR_DROP or not axes:
             return made
-        limits = self._limits(operand.shape, slice_sizes, d.start_index_map, indices.dtype)
+        limits = self._limits(operand.shape, slice_sizes, axes, indices.dtype)
         inside = self._within(indices, limits)
         batch = [a for a in range(len(out.shape)) if a not in d.offset_dims]
         mask = self.op("broadcast_in_dim", [inside], out.shape, BOOL,
@@ -174,17 +196,25 @@ class Arrays(Elements):
     def _scatter(self, combine: Callable, operand: Value, indices: Value, updates: Value,
                  d: Any, mode: GatherScatterMode) -> Value:  # fmt: skip
         indices = self._signed(indices)
-        if mode == GatherScatterMode.CLIP and d.scatter_dims_to_operand_dims:
+        gone = sorted([*d.inserted_window_dims, *d.operand_batching_dims])
+        axes = d.scatter_dims_to_operand_dims
+        if mode == GatherScatterMode.CLIP and axes:
             # The extents of a window, by operand axis.
             sizes = [1] * len(operand.shape)
-            gone = {*d.inserted_window_dims, *d.operand_batching_dims}
             window = [a for a in range(len(operand.shape)) if a not in gone]
             for axis, place in zip(window, d.update_window_dims, strict=True):
                 sizes[axis] = updates.shape[place]
-            axes = d.scatter_dims_to_operand_dims
             limits = self._limits(operand.shape, sizes, axes, indices.dtype)
-            high = self.broadcast(limits, indices.shape, (len(indices.shape) - 1,))
-            indices = self.max(self.min(indices, high), 0)
+            indices = self._nearest(indices, limits)
+        if axes and math.prod(indices.shape[:-1]) == 1:
+            # XLA's CPU compiler makes a loop of slices of a scatter, and of a loop of one round a
+            # slice, which may begin outside of a device's part: the fault that `_starts` tells of.
+            # So there is a second place, -1, which no array has.
+            place = self.reshaped(indices, (1, len(axes)))
+            nowhere = self.broadcast(self.const(-1, place.dtype), place.shape)
+            update = self.reshaped(updates, (1, *[updates.shape[a] for a in d.update_window_dims]))
+            indices, updates = self._joined(place, nowhere), self._joined(update, update)
+            d = type(d)(tuple(range(1, len(updates.shape))), tuple(gone), axes)
         scalar = ((), operand.dtype)
         region = self.region([scalar, scalar], lambda a, b: [combine(a, b)])
         return self.op(
@@ -195,10 +225,14 @@ class Arrays(Elements):
             f"inserted_window_dims = {[*d.inserted_window_dims]}, "
             f"input_batching_dims = {[*d.operand_batching_dims]}, "
             f"scatter_indices_batching_dims = {[*d.scatter_indices_batching_dims]}, "
-            f"scatter_dims_to_operand_dims = {[*d.scatter_dims_to_operand_dims]}, "
+            f"scatter_dims_to_operand_dims = {[*axes]}, "
             f"index_vector_dim = {len(indices.shape) - 1}>, unique_indices = false",
             [region],
         )  # fmt: skip
+
+    def _joined(self, x: Value, y: Value) -> Value:
+        """Two arrays of one row."""
+        return self.op("concatenate", [x, y], (2, *x.shape[1:]), x.dtype, "dimension = 0 : i64")
 
     def scatter(self, out: Any, operand: Value, indices: Value, updates: Value, *,
                 dimension_numbers: Any, mode: Any, **_: Any) -> Value:  # fmt: skip

@@ -27,7 +27,7 @@ from numjet.xla.buffers import HOST_PLATFORMS
 from numjet.xla.host_calls import TARGET, HostCall, carried
 from numjet.xla.layouts import Layout, Meshes, everywhere, layout_of
 from numjet.xla.pull import PullEmitter
-from numjet.xla.writer import Value, in_rows, numbers, spec
+from numjet.xla.writer import Value, in_rows, spec
 
 INDEX = np.dtype(np.int32)
 # On GPUs a round of a short loop takes as long as its kernels take to be started: so many rounds of
@@ -345,8 +345,7 @@ class Emitter(PullEmitter):
             return x
         sizes = (count, *x.shape[1:])
         starts = [at, *[self.const(0, INDEX)] * (len(x.shape) - 1)]
-        return self.op("dynamic_slice", [x, *starts], sizes, x.dtype,
-                       f"slice_sizes = {numbers(sizes)}")
+        return self.window(x, starts, sizes)
 
     def _at(self, x: Value, k: int) -> Value:
         """x[k]"""

@@ -91,6 +91,16 @@ np.testing.assert_array_equal(a + 1, X + 1)
 c, rows = lax.scan(lambda c, r: (c + r, c.sum()), jnp.zeros(4), a)
 np.testing.assert_allclose(c, X.sum(0), **near)
 
+# One place of an array that a program cuts.
+for name, change in (("multiply", np.multiply), ("add", np.add), ("set", lambda x, y: y)):
+    for cut in (on("x"), on("y"), on(("x", "y"))):
+        f = nj.jit(lambda x, k: getattr(lax.with_sharding_constraint(x, cut).at[k], name)(0.5))
+        for k in (0, 7, 8, 15, -1, 16):
+            want = X[:, 0].copy()
+            if k < 16:
+                want[k] = change(want[k], np.float32(0.5))
+            np.testing.assert_array_equal(f(nj.device_put(X[:, 0], on()), np.int32(k)), want)
+
 # Collectives by name.
 ring = [(i, (i + 1) % 8) for i in range(8)]
 @nj.pmap
