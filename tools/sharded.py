@@ -6,8 +6,9 @@ The ways: one device; 8 virtual devices of one process; 2 and 4 processes; 2 pro
 8 devices of XLA's CPU plugin (where it is installed). A program is drawn from its seed while it is
 traced: operations on arrays laid out at random, constraints, loops, `shard_map`, derivatives. A way
 is one launch that runs all programs; if it ends early, it is launched again behind the program that
-it ended in. Exit status 1 where values differ by more than their type's rounding, or where a
-program fails one way and not on one device.
+it ended in. Exit status 1 where values differ by more than their type's rounding (and by more than
+the program's results vary when each of its values is disturbed by roundings), or where a program
+fails one way and not on one device.
 """
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ WAYS = {"one": (0, 1, ""), "virtual": (0, 8, ""), "two": (2, 1, ""), "four": (4,
         "twice two": (2, 2, ""), "plugin": (0, 8, "xla_cpu")}  # fmt: skip
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "int64": 0, "int32": 0}
 MOST = 1 << 13  # elements of a value
+DISTURBED, SPREAD = 12, 8.0  # runs with disturbed values; so many times their range is admitted
 
 
 # ------------------------------------------------------------------ programs
@@ -268,8 +270,11 @@ OPERATIONS: list[Callable] = [
 ]  # fmt: skip
 
 
-def program(seed: int, mesh: Any) -> tuple[Callable, list[np.ndarray], list[Any], Any]:
-    """A function, its arguments, their layouts, and those of its results (None: they follow)."""
+def program(
+    seed: int, mesh: Any, rounded: Callable = lambda x: x
+) -> tuple[Callable, list[np.ndarray], list[Any], Any]:
+    """A function, its arguments, their layouts, and those of its results (None: they follow).
+    rounded: what becomes of each value."""
     import numjet as nj
     from numjet import numpy as jnp
 
@@ -283,11 +288,11 @@ def program(seed: int, mesh: Any) -> tuple[Callable, list[np.ndarray], list[Any]
 
     def run(*args: Any) -> tuple:
         c = Drawer(inside, mesh)
-        vals = list(args)
+        vals = [rounded(x) for x in args]
         for _ in range(steps):
             x = c.pick(vals) if c.chance(0.4) else vals[-1]
             out = jnp.sin(x) if x.ndim == 0 else c.pick(OPERATIONS)(c, x, vals)
-            vals.append(out.astype(dtype) if out.size else x)
+            vals.append(rounded(out.astype(dtype)) if out.size else x)
         return tuple(vals[-2:])
 
     def derivative(*args: Any) -> Any:
@@ -365,15 +370,45 @@ def launch(way: str, seeds: list[int], folder: str) -> dict[int, Any]:
     return found
 
 
-def differs(one: Any, other: Any) -> str:
-    """How two results differ; "" where they do not."""
+def disturbed(seed: int) -> Callable[[int], list[np.ndarray]]:
+    """The results of a program on one device, each of its values disturbed by roundings, by the
+    number of the disturbance."""
+    sys.path.insert(0, str(ROOT))
+    os.environ["NUMJET_ENABLE_X64"] = "1"
+    import numjet as nj
+
+    def run(number: int) -> list[np.ndarray]:
+        draw = np.random.default_rng(number)
+
+        def rounded(x: Any) -> Any:
+            if x.dtype.kind != "f":
+                return x
+            noise = 1 + draw.integers(-1, 2, x.shape) * np.finfo(x.dtype).eps
+            return x * noise.astype(x.dtype)
+
+        f, arrays, _, _ = program(seed, _mesh((1, 1)), rounded)
+        return [np.asarray(x) for x in nj.jit(f)(*arrays)]
+
+    return run
+
+
+def differs(
+    one: Any, other: Any, disturbed: Callable[[int], list[np.ndarray]] | None = None
+) -> str:
+    """How two results differ; "" where they do not, or vary as much when the program's values are
+    disturbed by roundings."""
     if isinstance(one, str) or isinstance(other, str):
         return "" if isinstance(one, str) else str(other)
     for k, (a, b) in enumerate(zip(one, other, strict=True)):
         if a.shape != b.shape or a.dtype != b.dtype:
             return f"result {k}: {a.dtype}{a.shape} and {b.dtype}{b.shape}"
         scale = max(1.0, float(np.abs(a[np.isfinite(a)]).max(initial=0)))
-        if not np.allclose(a, b, rtol=0, atol=TOLERANCE[a.dtype.name] * scale, equal_nan=True):
+        atol = TOLERANCE[a.dtype.name] * scale
+        if np.allclose(a, b, rtol=0, atol=atol, equal_nan=True):
+            continue
+        runs = np.stack([disturbed(n)[k] for n in range(DISTURBED)]) if disturbed else a[None]
+        spread = np.nan_to_num(np.ptp(runs.astype(np.float64), axis=0), posinf=0)
+        if not np.isclose(a, b, 0, atol + SPREAD * spread, equal_nan=True).all():
             return f"result {k} of {a.dtype}{a.shape} differs by {np.nanmax(np.abs(a - b)):.2g}"
     return ""
 
@@ -411,7 +446,8 @@ def main() -> None:
                 print("plugin: left out, as it is not installed (numjet[xla-cpu])")
                 continue
             found = launch(way, seeds, folder)
-            wrong = [(s, text) for s in seeds if (text := differs(wanted[s], found[s]))]
+            texts = {s: differs(wanted[s], found[s], disturbed(s)) for s in seeds}
+            wrong = [(s, text) for s, text in texts.items() if text]
             for seed, text in wrong:
                 print(f"{way}, program {seed}: {text}")
             bad += len(wrong)

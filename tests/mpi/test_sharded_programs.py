@@ -45,10 +45,21 @@ def test_parallel_examples_on_processes() -> None:
     assert "too much" not in result.stdout and "transformer (2, 1, 2)" in result.stdout
 
 
+def test_disturbed_programs_vary_by_roundings() -> None:
+    run = sharded.disturbed(7001)
+    first, again, other = run(0), run(0), run(1)
+    for a, b, c in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, c, rtol=1e-3, atol=1e-3)
+
+
 def test_differences_are_seen() -> None:
     one = [np.array([1.0, np.nan, 1e6])]
     assert sharded.differs(one, [one[0] + 1e-6]) == ""
     assert "differs by" in sharded.differs(one, [one[0] + 1e-2])
+    far = [one[0] + 1e-1]
+    assert sharded.differs(one, far, lambda n: [one[0] + 2e-3 * n]) == ""  # it varies as much
+    assert "differs by" in sharded.differs(one, far, lambda n: [one[0] + 1e-4 * n])
     assert "differs by" in sharded.differs([np.arange(3)], [np.array([0, 1, 3])])
     assert "float32" in sharded.differs(one, [one[0].astype(np.float32)])
     assert sharded.differs(one, "ended: by a signal") == "ended: by a signal"
