@@ -26,6 +26,7 @@ class Arrays(Elements):
         self._combiners: dict[tuple[str, np.dtype], str] = {}
         self.for_cpu = False  # whether the program is for one device of XLA's CPU compiler
         self.for_gpu = False  # for its GPU compiler
+        self.several = False  # whether it is for several devices
         self.places: set[str] = set()  # names of arrays whose elements are their places
 
     # -- shapes -----------------------------------------------------------------------------
@@ -65,14 +66,23 @@ class Arrays(Elements):
 
     def padded(self, x: Value, value: Value, config: Sequence[tuple[int, int, int]]) -> Value:
         """Elements added before, behind and between (or taken away: negative counts)."""
+        # What is taken away goes first: XLA's partitioner leaves a pad of the operand's shape out.
+        ends = [(max(0, -a), n - max(0, -b)) if not i else (0, n)
+                for n, (a, b, i) in zip(x.shape, config, strict=True)]  # fmt: skip
+        if all(a <= b for a, b in ends):
+            x = self.part(x, *zip(*ends, strict=True)) if ends else x
+            config = [(a, b, i) if i else (max(0, a), max(0, b), 0) for a, b, i in config]
         low, high, inner = zip(*config, strict=True) if config else ((), (), ())
         shape = [max(0, n + a + b + max(0, n - 1) * i)
                  for n, a, b, i in zip(x.shape, low, high, inner, strict=True)]
-        return self.op(
+        made = self.op(
             "pad", [x, value], shape, x.dtype,
             f"edge_padding_high = {numbers(high)}, edge_padding_low = {numbers(low)}, "
             f"interior_padding = {numbers(inner)}",
         )  # fmt: skip
+        if self.several:
+            (made,) = self.ops("optimization_barrier", [made], [(made.shape, made.dtype)])
+        return made
 
     def broadcast_in_dim(self, out: Any, x: Value, *, shape: tuple, broadcast_dimensions: tuple):
         if x.shape == tuple(shape):

@@ -58,6 +58,7 @@ class Emitter(PullEmitter):
         # Of one device: collectives of several take no comparisons.
         self.for_cpu = platform in HOST_PLATFORMS and len(devices) == 1
         self.for_gpu = platform == "cuda"
+        self.several = len(devices) > 1
         self.functions: list[str] = []
         self.calls: list[HostCall] = []
         self._named: dict[int, tuple[str, Any]] = {}

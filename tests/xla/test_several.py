@@ -101,6 +101,24 @@ for name, change in (("multiply", np.multiply), ("add", np.add), ("set", lambda 
                 want[k] = change(want[k], np.float32(0.5))
             np.testing.assert_array_equal(f(nj.device_put(X[:, 0], on()), np.int32(k)), want)
 
+# Edges, of a whole array whose result is cut: XLA leaves out what does not change the shape.
+V = np.arange(1, 17, dtype=np.float32)
+behind, around = np.concatenate([[0], V[:-1]]), np.pad(V, (4, 8))
+for f, want in (
+    (lambda x: lax.pad(x, np.float32(0), [(1, -1, 0)]), behind),
+    (lambda x: lax.pad(x, np.float32(0), [(1, -1, 0)]) + x, behind + V),
+    (lambda x: jnp.pad(x, (4, 8))[:16], around[:16]),
+    (lambda x: lax.pad(x, np.float32(0), [(-2, -13, 1)]),
+     np.kron(V, [1, 0])[2:18]),
+    (jnp.cumsum, np.cumsum(V)),
+    (lambda x: lax.cummax(x[::-1], reverse=True), V[::-1]),
+):
+    for cut in (on("x"), on("y"), on(("x", "y"))):
+        if want.size % 8 == 0:
+            got = nj.jit(lambda x: lax.with_sharding_constraint(f(x), cut))(V)
+            np.testing.assert_allclose(got, want)
+    np.testing.assert_allclose(nj.jit(f)(V), want)
+
 # Collectives by name.
 ring = [(i, (i + 1) % 8) for i in range(8)]
 @nj.pmap
