@@ -49,10 +49,16 @@ def given(
 ) -> list[Any]:
     """Arguments over all devices, of those of this process's; arrays over all stay as they are.
 
-    Raises ValueError where the mapped axis is not as long as this process has devices (or all).
+    Raises ValueError where the mapped axis is not as long as this process has devices (or all), or
+    where it has none.
     """
     (label,) = mesh.axis_names
     mine = len([d for d in mesh.devices.flat if d.process_index == Cluster.index])
+    if not mine:
+        raise ValueError(
+            f"pmap of {name_of(fun)}: process {Cluster.index} has none of its devices, "
+            f"{[*mesh.devices.flat]}: it is called by the processes whose devices they are."
+        )
     if size is not None and size != mesh.size:
         raise ValueError(
             f"pmap of {name_of(fun)}: axis_size={size}, but the axis has the {mesh.size} devices "

@@ -13,6 +13,7 @@ from numjet.base.config import numeric_checks
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
+from numjet.core.deferred import DeferredArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.names import NamedSource, names_set
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -64,7 +65,9 @@ def _backward(
             ct = cotangents.get(eqn.outvars[0])
             if ct is None:
                 continue
-            if not concrete or not isinstance(ct, ArrayImpl) or ct.aval is not eqn.rule.aval:
+            # What a rule calls evaluates arrays at home alone.
+            at_home = type(ct) is ArrayImpl or type(ct) is DeferredArray
+            if not concrete or not at_home or ct.aval is not eqn.rule.aval:
                 _backward(eqn.expand(), env, linear, cotangents, staging, line)
                 continue
             del cotangents[eqn.outvars[0]]

@@ -92,6 +92,12 @@ def mesh() -> nj.sharding.Mesh:
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
 
 
+def test_gradients_of_every_call_are_laid_out() -> None:
+    x, w = jnp.asarray(X), nj.device_put(X, NamedSharding(mesh(), P("x")))
+    f = nj.grad(lambda x: (jnp.sin(x).reshape(4, 16).reshape(8, 8) * w).sum())
+    assert {f(x).sharding for _ in range(14)} == {f(x).sharding} != {x.sharding}
+
+
 def test_what_does_not_fit_is_refused() -> None:
     m = mesh()
     rows, columns = NamedSharding(m, P("x")), NamedSharding(m, P("y"))

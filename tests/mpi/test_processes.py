@@ -155,6 +155,18 @@ half = nj.jit(lambda v: v.astype(jnp.bfloat16).sum(0))(x)
 np.testing.assert_allclose(np.asarray(half, np.float32), X.sum(0), atol=0.3)
 """
 
+# Gradients without jit whose cotangents are laid out and whose operands are not.
+BACKWARD = """
+from numjet.experimental import multihost_utils as mu
+mesh = nj.make_mesh((nj.device_count(),), ("x",))
+X = np.arange(64, dtype=np.float32).reshape(16, 4)
+w = nj.device_put(X, NamedSharding(mesh, P("x")))
+f = nj.grad(lambda x: (jnp.sin(x).reshape(4, 16).reshape(16, 4) * w).sum())
+for _ in range(14):  # rules of operations that come again are derived
+    g = f(jnp.asarray(X))
+    np.testing.assert_allclose(mu.process_allgather(g, tiled=True), np.cos(X) * X, rtol=1e-5)
+"""
+
 # What is longer than a part is reduced part by part.
 PARTS = """
 from numjet.cpu.runtime import collectives
@@ -210,6 +222,9 @@ says(lambda: nj.distributed.initialize(), RuntimeError, "only be called once")
 says(lambda: nj.device_put(np.ones(8), NamedSharding(turned, P("x"))), NotImplementedError,
      "must be a block of the mesh")
 says(lambda: nj.pmap(lambda x: x)(np.ones((4, 2))), ValueError, "slices as it has devices, 2")
+if nj.process_index():
+    says(lambda: nj.pmap(lambda x: x, devices=nj.devices()[:2])(np.ones((2, 2))), ValueError,
+         "process 1 has none of its devices")
 says(lambda: nj.jit(nj.pmap(lambda x: x))(np.ones((2, 2))), NotImplementedError, "shard_map")
 says(lambda: nj.make_mesh((8,), ("x",)), ValueError, "4")
 x = nj.device_put(np.ones(8), rows)
@@ -286,7 +301,7 @@ with nj.set_mesh(mesh):
 """
 
 @pytest.mark.parametrize("processes, devices, names", [
-    (2, 1, ["PROGRAMS", "PARTS"]),
+    (2, 1, ["PROGRAMS", "PARTS", "BACKWARD"]),
     (4, 1, ["PROGRAMS", "NATIVELY", "MESHES"]),
     (2, 2, ["PROGRAMS", "MAPPED", "REFUSED", "ARRAYS", "PENDING"]),
 ])
