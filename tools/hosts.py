@@ -72,13 +72,14 @@ def main() -> None:
     options = parser.parse_args()
     names = [f"njhost{os.getpid()}-{i}" for i in range(options.hosts)]
     ended, ends = threading.Event(), []
-    code = 1
+    code, handing = 1, None
     try:
         for i, name in enumerate(names):
             ends.append(tunnel(i, name))
-        threading.Thread(
+        handing = threading.Thread(
             target=relay, args=(ends, options.delay, options.rate, ended), daemon=True
-        ).start()
+        )
+        handing.start()
         beside = Path(sys.executable).parent / "mpiexec"
         command = [str(beside) if beside.exists() else "mpiexec"]
         for i, name in enumerate(names):
@@ -90,6 +91,8 @@ def main() -> None:
         code = subprocess.call(command, env={**os.environ, **alone})
     finally:
         ended.set()
+        if handing is not None:
+            handing.join()  # it reads of the tunnels, which go with their namespaces
         for name in names[: len(ends)]:
             subprocess.run(["ip", "netns", "del", name], check=False)
     sys.exit(code)
