@@ -83,7 +83,7 @@ class Transport:
         """Raise RuntimeError on all processes where they do not all run this program now."""
         if not self.checks:
             return
-        self.place = f"the agreement on program {name!r}", time.monotonic()
+        self.place = "the agreement of ranks", time.monotonic()
         self._mine[:] = np.frombuffer(digest, np.uint8)
         self.control.Allgather(self._mine, self._all)
         self.place = None
