@@ -7,11 +7,12 @@ something from a module which is not named.
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 from collections.abc import Iterable
 from typing import Any
+
+from numjet.cpu import host
 
 _BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
     "records", "notation", "notation_values", "notation_calls",
@@ -26,10 +27,8 @@ CHECKED = os.environ.get("NUMJET_NATIVE_CHECKS", "") not in ("", "0")
 
 def identity(modules: Iterable[str], *facts: object) -> str:
     """A text that changes when the source of `modules`, the compiler or the facts do."""
-    state = hashlib.sha256(repr(facts).encode())
-    for name in (*_BUILDER, *modules):
-        state.update(_content(name))
-    return state.hexdigest()
+    contents = [_content(name) for name in (*_BUILDER, *modules)]
+    return host.sha256(b"".join([repr(facts).encode(), *contents])).hex()
 
 
 MISSING = "native code is compiled from numjet's .py files, and they are not there."

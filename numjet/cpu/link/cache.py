@@ -15,7 +15,6 @@ from __future__ import annotations
 import _thread
 import atexit
 import contextlib
-import hashlib
 import os
 import sys
 import threading
@@ -65,9 +64,8 @@ def _ours(name: str, folder: str) -> bool:
 
 def _sealed(key: str, data: bytes) -> bytes:
     """What stands before the contents of an entry."""
-    state = hashlib.sha256(f"{host.SYSTEM} {sys.byteorder} {host.machine()} {key}\n".encode())
-    state.update(data)
-    return _MAGIC + state.digest()
+    named = f"{host.SYSTEM} {sys.byteorder} {host.machine()} {key}\n".encode()
+    return _MAGIC + host.sha256(named + data)
 
 
 class Store:

@@ -9,7 +9,6 @@ systems other than Linux, where None is the answer: callers stay with Python.
 
 from __future__ import annotations
 
-import hashlib
 from ctypes import byref, c_void_p
 
 from numjet.base.errors import InternalError
@@ -22,9 +21,7 @@ _FORMAT = 3
 def _key(identity: str) -> str:
     """What code is kept under. LLVM is not loaded for it."""
     triple = host.object_machine()
-    state = hashlib.sha256(f"freestanding {_FORMAT} {triple}\n".encode())
-    state.update(identity.encode())
-    return state.hexdigest()
+    return host.sha256(f"freestanding {_FORMAT} {triple}\n{identity}".encode()).hex()
 
 
 def supported() -> bool:

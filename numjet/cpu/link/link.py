@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib
 import itertools
 import marshal
@@ -204,7 +203,7 @@ def digest(text: str | bytes) -> str:
     generator = b"\0"
     if config.direct_code.value:
         generator = f"\1{sources_digest('generator')}\n".encode()
-    return hashlib.sha256(b"".join((_salt(), generator, data))).hexdigest()
+    return host.sha256(b"".join((_salt(), generator, data))).hex()
 
 
 def cache_get(key: str) -> bytes | None:

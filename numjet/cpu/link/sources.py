@@ -12,7 +12,6 @@ coarse clock might not show. What would break it: a change of a file that leaves
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -62,14 +61,13 @@ def digests(store: Store, package: str = _PACKAGE) -> dict[str, str]:
     contents = {}
     for name in names:
         with open(f"{package}/{name}", "rb") as file:
-            contents[name] = hashlib.sha256(file.read()).digest()
+            contents[name] = host.sha256(file.read())
     made = {}
     for part, folders in PARTS.items():
-        state = hashlib.sha256()
-        for name in names:
-            if name.startswith(tuple([folder + "/" for folder in folders])):
-                state.update(name.encode() + b"\0" + contents[name])
-        made[part] = state.digest()
+        within = tuple([folder + "/" for folder in folders])
+        named = [name.encode() + b"\0" + contents[name] for name in names
+                 if name.startswith(within)]  # fmt: skip
+        made[part] = host.sha256(b"".join(named))
     if key is not None and time.time_ns() - max(s.st_ctime_ns for s in stats) > _COARSE:
         store.put(key, b"".join(made.values()))
     return {part: digest.hex() for part, digest in made.items()}
@@ -80,11 +78,11 @@ def _key(package: str, names: list[str], stats: list[os.stat_result]) -> str | N
     changed = {status.st_ctime_ns for status in stats}
     if host.WINDOWS or len(changed) < 2:
         return None
-    state = hashlib.sha256(f"sources {_FORMAT} {package}\n".encode())
+    lines = [f"sources {_FORMAT} {package}\n"]
     for name, s in zip(names, stats, strict=True):
         facts = (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
-        state.update(f"{name} {facts}\n".encode())
-    return state.hexdigest()
+        lines.append(f"{name} {facts}\n")
+    return host.sha256("".join(lines).encode()).hex()
 
 
 @functools.cache

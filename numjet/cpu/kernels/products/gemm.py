@@ -16,7 +16,6 @@ scratch (K is cut at `k_block`).
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -310,7 +309,7 @@ def function(
         builder.ret()
 
     words = (first, places, tuple(depths))
-    name = f"product_{element}_{hashlib.sha256(repr(words).encode()).hexdigest()[:16]}"
+    name = f"product_{element}_{host.sha256(repr(words).encode()).hex()[:16]}"
     if epilogue is not None:
         name = f"product_with_{epilogue.name}"
     return Function(name, write)
