@@ -10,11 +10,10 @@ methods' tables are held for ever).
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import collections
+import contextlib
 import ctypes
-import os
 import time
 import warnings
 from collections.abc import Callable
@@ -35,6 +34,7 @@ from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder import sources
 from numjet.cpu.builder.records import words
 from numjet.cpu.link import freestanding
+from numjet.cpu.link.later import later
 from numjet.native import build, deferral, objects, record as trace_native, tables
 from numjet.native.entries import (
     address,
@@ -428,33 +428,10 @@ def _wanted() -> None:
     """There is a use for the code: where it is not there yet, it is compiled, by another thread and
     after a while, so that programs that do little do not compete with it for a core."""
     if "builder" not in _state and not usable():
-        ending, done = _state["builder"] = _thread.allocate_lock(), _thread.allocate_lock()
-        ending.acquire()
-        done.acquire()
-        try:
-            # Not `threading.Timer`, which takes a quarter of a millisecond of the first long trace.
-            _thread.start_new_thread(_build_later, (ending, done))
-        except RuntimeError:  # no more threads
-            done.release()
-        atexit.register(_build_at_last, os.getpid(), ending, done)
-
-
-def _build_later(ending: _thread.LockType, done: _thread.LockType) -> None:
-    """What the other thread does: wait, then compile unless the process ends."""
-    try:
-        if not ending.acquire(timeout=WAIT_SECONDS):
-            _build()
-    finally:
-        done.release()
-
-
-def _build_at_last(process: int, ending: _thread.LockType, done: _thread.LockType) -> None:
-    """At the end: compile for later processes unless it was done; not while it is being done."""
-    if process == os.getpid():  # a fork has no such thread
-        ending.release()
-        done.acquire()
-    if not usable():
-        _build()
+        _state["builder"] = True
+        with contextlib.suppress(RuntimeError):  # no more threads
+            later(WAIT_SECONDS, _build)
+        atexit.register(_build)  # for later processes, unless it was done
 
 
 _building = locks.lock()
@@ -463,7 +440,7 @@ _building = locks.lock()
 def _build() -> None:
     """Compile the code and use it: once, whichever thread is first."""
     with _building:
-        if usable():
+        if usable() or not possible():
             return
         try:
             build.compile("interpreter", list(OPERATORS.values()))

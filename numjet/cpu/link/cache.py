@@ -12,9 +12,9 @@ name everything the bytes depend on (see `link.digest`). docs/security.md says w
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -26,6 +26,7 @@ from numjet.core.memo import on_clear
 from numjet.cpu import host
 from numjet.cpu.link.folder import Folder, Refused
 from numjet.cpu.link.jobs import undisturbed
+from numjet.cpu.link.later import later
 
 _MAGIC = b"NJC2"
 _HEADER = len(_MAGIC) + 32
@@ -124,8 +125,7 @@ class Store:
             self._writing |= start
         if start:
             try:
-                # Not `threading.Thread`, whose start waits until the thread runs.
-                _thread.start_new_thread(self._write_later, ())
+                later(_DELAY_SECONDS, functools.partial(self._write_later, _MOST_DELAYS))
             except RuntimeError:  # no more threads
                 self.flush()
         elif self._late:
@@ -169,12 +169,11 @@ class Store:
                 "directory you may write to, or to nothing to switch the cache off.",
             )
 
-    def _write_later(self) -> None:
-        for _ in range(_MOST_DELAYS):
-            time.sleep(_DELAY_SECONDS)
-            if not undisturbed.busy():
-                break
-        self._write_pending()
+    def _write_later(self, delays: int) -> None:
+        if delays > 1 and undisturbed.busy():
+            later(_DELAY_SECONDS, functools.partial(self._write_later, delays - 1))
+        else:
+            self._write_pending()
 
     def _write_pending(self) -> None:
         with self._disk:
