@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import glob
+import hashlib
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from together import together
 import numjet as nj
 from numjet.base import config
 from numjet.base.errors import InternalError
+from numjet.cpu import host
 from numjet.cpu.link import cache as link_cache, link, processor
 from numjet.cpu.link.jobs import Jobs, undisturbed
 
@@ -268,6 +270,18 @@ def test_entries_are_written_later_and_found_meanwhile(tmp_path, monkeypatch):
     assert len(entries(store)) == 3
     store.clear_memory()
     assert store.get(f"{2:064x}") == b"\2" and not store._pending
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 8191, 8192, 100_000, 1 << 20])
+@pytest.mark.parametrize("own", [True, False])
+def test_digests_are_sha256_whoever_makes_them(size, own, monkeypatch):
+    data = bytes(range(251)) * (size // 251 + 1)
+    wanted = hashlib.sha256(data[:size]).digest()
+    if not own:
+        monkeypatch.setattr(host, "_sha256", None)
+    assert host.sha256(data[:size]) == wanted
+    monkeypatch.delitem(sys.modules, "_hashlib")  # as where nobody has loaded it
+    assert host.sha256(data[:size]) == wanted
 
 
 def test_another_thread_writes_entries(tmp_path, monkeypatch):
