@@ -654,7 +654,7 @@ def jit(
     if in_shardings is not None or out_shardings is not None:
         _layouts().checked(in_shardings, out_shardings, device, backend)
     trees = (in_shardings, out_shardings)
-    layouts = tuple([None if asks_nothing(s) else s for s in trees])
+    layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if isinstance(device, CpuDevice) and not asks_nothing(device):

@@ -58,20 +58,22 @@ class Source:
 
 # By code object (which the source keeps alive) and instruction: finding a line reads a table.
 _sources: dict[tuple[int, int], Source] = Memo("lines of the user's", 8192)
+# Bound once: looking a method up takes as long as the look-up.
+_is_internal, _source_at, _frame_at = _internal.get, _sources.get, sys._getframe
 
 
 def user_source(depth: int = 2) -> Source | None:
     """Where in the user's code we are: the innermost frame outside this package."""
-    frame: Any = sys._getframe(depth)
-    known = _internal.get
+    frame: Any = _frame_at(depth)
     while frame is not None:
         code = frame.f_code
         name = code.co_filename  # hashed once, which code objects are not
-        internal = known(name)
+        internal = _is_internal(name)
         if internal is None:
             internal = _internal[name] = name.startswith(_excluded)
         if not internal:
-            return source_of(frame)
+            # `source_of`, written out: without native code this runs once an equation.
+            return _source_at((id(code), frame.f_lasti)) or source_of(frame)
         frame = frame.f_back
     return None
 
