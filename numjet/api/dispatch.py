@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import itertools
-import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from numjet.api import any_size
 from numjet.api.evaluated import Evaluated
 from numjet.base import config, spans
 from numjet.base.errors import InternalError
+from numjet.base.log import logger
 from numjet.base.tree_registry import kind_of
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -49,8 +49,6 @@ from numjet.cpu.runtime import events, memory
 ASYNC_ABOVE = 1e-2
 TIMED_CALLS = 3
 
-logger = logging.getLogger("numjet")
-
 
 def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> Any:
     """The executable of `closed`, compiled at the first call and kept with the jaxpr."""
@@ -66,7 +64,7 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
         start = time.perf_counter()
         if config.log_compiles.value:
             types = ", ".join([a.str_short() for a in closed.in_avals])
-            logger.warning("Compiling jit(%s) with global shapes and types [%s].", name, types)
+            logger().warning("Compiling jit(%s) with global shapes and types [%s].", name, types)
         try:
             with spans.span("compile", f"jit({name})"):
                 found = cpu.compile(bare(closed), {"donate": donate, "name": name})
@@ -75,7 +73,7 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
         closed.cache[key] = found
         if config.log_compiles.value:
             seconds = time.perf_counter() - start
-            logger.warning("Finished compilation of jit(%s) in %.6f sec", name, seconds)
+            logger().warning("Finished compilation of jit(%s) in %.6f sec", name, seconds)
     return found
 
 

@@ -40,6 +40,7 @@ from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import check_compiler_options, expected
 from numjet.api.stages import Entry, Lowered, Traced
 from numjet.base import config, spans, tree
+from numjet.base.log import logger
 from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import hi, memo
@@ -414,7 +415,7 @@ class JitCore:
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
             )
         if config.explain_cache_misses.value:
-            dispatch.logger.warning(
+            logger().warning(
                 "TRACING CACHE MISS of %s: no program for arguments %s, static values %s and these "
                 "flags.", self._name, ", ".join(a.str_short() for a in avals), statics,
             )
@@ -426,7 +427,7 @@ class JitCore:
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
                                       use, flows)
         if config.log_compiles.value:
-            dispatch.logger.warning(
+            logger().warning(
                 "Finished tracing + transforming %s for pjit in %.6f sec",
                 self._name, perf_counter() - start,
             )  # fmt: skip

@@ -16,6 +16,7 @@ from numjet.api.layout import Format, Layout
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
+from numjet.base.log import logger
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
@@ -45,7 +46,7 @@ def check_compiler_options(given: Any) -> None:
             )
         if name not in _told:
             _told.add(name)
-            dispatch.logger.warning(
+            logger().warning(
                 "compiler option %r has no effect in numjet: it is one of XLA's compiler.", name)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import glob
 import importlib.machinery
 import importlib.util
 import os
@@ -36,10 +35,11 @@ def bundled_library(package: str, stem: str) -> ctypes.CDLL | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     root = spec.submodule_search_locations[0]
-    for pattern in (f"{root}.libs/lib{stem}*", f"{root}/.dylibs/lib{stem}*"):
-        for path in sorted(glob.glob(pattern)):
+    for folder in (f"{root}.libs", f"{root}/.dylibs"):
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        for name in sorted([x for x in names if x.startswith(f"lib{stem}")]):
             try:
-                return ctypes.CDLL(path)
+                return ctypes.CDLL(f"{folder}/{name}")
             except OSError:  # another architecture's copy
                 continue
     return None

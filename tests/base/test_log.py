@@ -1,0 +1,26 @@
+"""What is only needed now and then is not loaded with the package."""
+
+import os
+import subprocess
+import sys
+
+LEAVES_OUT = """
+import sys
+import numpy, ml_dtypes
+before = {*sys.modules}
+import numjet, numjet.numpy as jnp
+print(sorted({"logging", "_hashlib", "glob"} & {*sys.modules} - before))
+numjet.config.update("jax_log_compiles", True)
+numjet.jit(lambda x: x * 3)(jnp.ones(2))
+print("logging" in sys.modules)
+"""
+
+
+def test_the_import_leaves_out_what_is_seldom_needed():
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES_OUT], capture_output=True, text=True, check=True,
+        env={**os.environ, "NUMJET_NATIVE_CHECKS": ""},  # with checks, code is compiled at once
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["[]", "True"]
+    for line in ("Finished tracing + transforming <lambda>", "Compiling jit(<lambda>)"):
+        assert line in done.stderr
