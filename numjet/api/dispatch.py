@@ -36,6 +36,7 @@ from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import kept_home, target
 from numjet.core.sharded import any_sharded, constraint_of
+from numjet.core.stretched import written_out
 from numjet.core.trace import EVAL, set_trace
 from numjet.cpu.link import link
 from numjet.cpu.link.loader import CodeRefused
@@ -52,6 +53,7 @@ TIMED_CALLS = 3
 
 def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> Any:
     """The executable of `closed`, compiled at the first call and kept with the jaxpr."""
+    closed = written_out(closed)
     key = ("executable", donate)
     found = closed.cache.get(key)
     if found is None:
@@ -217,6 +219,7 @@ def run(
     """Compile (once) and run; under `disable_jit` operation by operation instead (but for a loop
     or branch alone, which is one operation). is_whole: on whole arrays, the caller lays the results
     out."""
+    closed = written_out(closed)
     if config.disable_jit.value and not _is_region(closed):
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
     sharded = Sharded.active and any_sharded(args)

@@ -696,7 +696,8 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable:
-    """A function that returns the jaxpr of `fun` for its arguments: what tracing makes of it.
+    """A function that returns the jaxpr of `fun`: what tracing makes of it for arguments, in the
+    equations that JAX writes, as far as they are known.
 
     static_argnums: arguments that are Python values. axis_env: (name, size) of each axis that
     collectives in `fun` may name. return_shape: return the pair of the jaxpr and the output's
@@ -714,7 +715,7 @@ def make_jaxpr(
     def maker(*args: Any, **kwargs: Any) -> Any:
         core = JitCore(fun, *resolve(fun, nums, ()), (), ())
         with contextlib.ExitStack() as stack:
-            stack.enter_context(config.shard_map_equations(True))
+            stack.enter_context(config.jax_equations(True))
             for axis, size in axis_env or ():
                 stack.enter_context(extend_axis_env(Axis(size, axis)))
             traced = core.trace(*args, **kwargs)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from numjet.api.jit import JitFunction, jit, prebuilt
+from numjet.api.shown import CALLS, FLAG, Shown, wanted
 from numjet.base import config, tree
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import hooks
@@ -83,17 +84,19 @@ def as_program(
     count: Callable[[tuple, dict], int] = elements,
     always: bool = False,
     large: bool = True,
+    shown: str | None = None,
 ) -> Callable:
     """`function`, compiled for large concrete operands (by `count` of the arguments), and for
     smaller ones, from `DEAR` elements on, if there are few kinds of them or they come often.
 
     always: every concrete call is compiled for; large: False where the function itself sees to
-    large operands."""
+    large operands; shown: the name of its calls where `make_jaxpr` traces (`api.shown`)."""
     programs: dict[Any, Any] = {}
     # With which other arguments it is operations on the rows of one array, which wait as they are.
     of_rows: set[tuple] = set()
     untraced = object()  # in place of a program that cannot be made
     small = _Small(function)
+    call = Shown(function, shown).call if shown else None
 
     def quick(*args: Any, **kwargs: Any) -> Any:
         for x in args:
@@ -103,12 +106,16 @@ def as_program(
                 if x._aval.size >= LARGE:
                     return small.large(*args, **kwargs)
                 return small.run(*args, **kwargs)
+        if FLAG.uses and call is not None and wanted():
+            return call(args, kwargs)
         return function(*args, **kwargs)
 
     def other(*args: Any, **kwargs: Any) -> Any:
         return small.run(*args, **kwargs)
 
     def complete(*args: Any, **kwargs: Any) -> Any:
+        if FLAG.uses and call is not None and wanted():
+            return call(args, kwargs)
         size = count(args, kwargs)
         if size < DEAR and not always:
             return function(*args, **kwargs)
@@ -389,7 +396,7 @@ def wrap_public(
 ) -> None:  # fmt: skip
     """Replace functions of a public namespace by their programs."""
     for name in names:
-        made = as_program(namespace[name], count, always)
+        made = as_program(namespace[name], count, always, shown=CALLS[module].get(name))
         made.__module__ = module  # where pickle finds it
         namespace[name] = made
 

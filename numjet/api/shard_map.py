@@ -125,7 +125,7 @@ def shard_map(
             out_tree[:] = [(treedef, _specs_of_leaves("out_specs", out_specs, out))]
             return [as_array(x) for x in outs]
 
-        if config.shard_map_equations.value and type(current_trace()) is StageTrace:
+        if config.jax_equations.value and type(current_trace()) is StageTrace:
             if set(names) == set(where.axis_names) or not where.explicit_axes:
                 staged = _Staged(where, names, specs, leaves, name_of(f), check_vma)
                 return staged.equation(local, out_tree)
@@ -239,7 +239,7 @@ def _expanded(
 ) -> list:  # fmt: skip
     """The results of an equation, by operations on whole arrays."""
     run = lambda *values: tuple(eval_jaxpr(executed(jaxpr), (), *values))  # noqa: E731
-    with config.shard_map_equations(False):
+    with config.jax_equations(False):
         return list(shard_map(
             run, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_vma,
             axis_names=newly_manual_axes,
@@ -262,7 +262,7 @@ shard_map_p = equation(_expanded, _whole_avals)
 
 
 def _written_out(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    if config.shard_map_equations.value:
+    if config.jax_equations.value:
         return trace.record(shard_map_p, args, params)
     return _expanded(*args, **params)
 

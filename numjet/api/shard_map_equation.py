@@ -1,6 +1,6 @@
 """`shard_map` as one equation of a traced function, with the function of one device's part in it.
 
-For `api.shard_map`, where `make_jaxpr` asks for it (the flag `shard_map_equations`): programs that
+For `api.shard_map`, where `make_jaxpr` asks for it (the flag `jax_equations`): programs that
 run get operations on whole arrays instead. The equation's rules are those of what it stands for;
 where a function is staged that is going to run, it is written out. The jaxpr that it shows says of
 each value over which axes it varies (`{V:x}`); the one that is evaluated has types without that.

@@ -333,9 +333,16 @@ default_prng_impl = Flag(
     traced=True,
     choices=("threefry2x32", "rbg", "unsafe_rbg"),
 )
-shard_map_equations = Flag(
-    "shard_map_equations", False, bool, "shard_map is one equation (make_jaxpr)", traced=True
+jax_equations = Flag(
+    "jax_equations", False, bool, "equations as JAX writes them (make_jaxpr)", traced=True
 )
+
+
+def jax_form() -> bool:
+    """Whether `make_jaxpr` traces, whose equations are to be JAX's."""
+    return jax_equations.uses > 0 and bool(jax_equations.value)
+
+
 enable_custom_prng = Flag(
     "enable_custom_prng", False, bool, "typed keys from random.PRNGKey", traced=True
 )

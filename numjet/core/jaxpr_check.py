@@ -6,6 +6,7 @@ from typing import Any
 
 from numjet.base.errors import InternalError
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
+from numjet.core.primitive import Stretched
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -45,7 +46,10 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
 
 
 def _check_types(eqn: Eqn, jaxpr: Jaxpr) -> None:
-    avals = eqn.primitive.out_avals(tuple(v.aval for v in eqn.invars), eqn.params)
+    try:
+        avals = eqn.primitive.out_avals(tuple(v.aval for v in eqn.invars), eqn.params)
+    except Stretched as operands:
+        avals = operands.out
     want = list(avals) if eqn.primitive.multiple_results else [avals]
     have = [v.aval for v in eqn.outvars]
     same = len(want) == len(have) and all(

@@ -7,6 +7,7 @@ not hold are added, others left out, so that programs that compare texts find th
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from numjet.core import dtypes, hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from numjet.core.primitive import REGISTRY
 
 # What JAX writes of equations beside what ours hold, where it is always the same.
 _ALWAYS: dict[str, dict[str, Any]] = {
@@ -41,10 +43,13 @@ _NEVER = {
     "custom_vjp_call": ("num_consts",),
     "broadcast_in_dim": ("shape",),  # the result's type says it
 }
-_NAMES = {"remat": "remat2"}
+_NAMES = {"remat": "remat2", "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
+          "scatter_max": "scatter-max"}  # fmt: skip
 
 # Columns of a line before it is broken, as JAX breaks it.
 _WIDTH = 80
+# Where the equations of a jaxpr begin that stands in none: their operands are broken, too.
+_OUTERMOST = 4
 
 
 # A jaxpr of more equations than this is written before the whole, under a name.
@@ -164,6 +169,30 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
     return f"{name}={value}"
 
 
+def _filled(dtype: Any) -> Any:
+    """What is read out of bounds where nobody says it."""
+    if dtypes.is_inexact(dtype):
+        return math.nan
+    if dtypes.is_bool(dtype) or dtypes.is_key(dtype):
+        return True if dtypes.is_bool(dtype) else None
+    info = dtypes.iinfo(dtype)
+    return int(info.min if dtypes.kind(dtype) == "i" else info.max)
+
+
+# The operation that a scatter combines elements with.
+_UPDATES = {"add": "add", "sub": "sub", "mul": "mul", "min": "min", "max": "max"}
+
+
+def _update(kind: str, eqn: Eqn) -> Jaxpr | None:
+    """What a scatter does with two elements, as a jaxpr; None where it writes."""
+    name = _UPDATES.get(kind[-3:]) if kind != "scatter" else None
+    if name is None:
+        return None
+    element = eqn.invars[0].aval.update(shape=(), weak_type=False)
+    old, new, out = Var(element), Var(element), Var(element)
+    return Jaxpr([], [old, new], [out], [Eqn([old, new], [out], REGISTRY[name], {})])
+
+
 def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     inner = eqn.params.get("jaxpr") if eqn.primitive.name == "jit" else None
     if inner is not None and _open(inner) not in namer.lets:
@@ -174,6 +203,11 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     shown = {**_ALWAYS.get(kind, {}), **told}
     if kind == "dot_general":
         shown.setdefault("preferred_element_type", eqn.outvars[0].aval.dtype)
+    elif kind == "gather" and "fill_value" not in told:
+        if str(told["mode"]).endswith("FILL_OR_DROP"):
+            shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
+    elif kind.startswith("scatter"):
+        shown.update(update_consts=(), update_jaxpr=_update(kind, eqn))
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
@@ -182,10 +216,19 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     if params:
         parts = [_param(k, v, namer, indent + 2) for k, v in params]
         head = f"{_NAMES.get(kind, kind)}[{' '.join(parts)}]"
-        if "\n" in head or indent + len(f"{outs} = {head} {args}") > _WIDTH:
+        if "\n" in head or indent + len(f"{outs} = {head}" if outs else head) > _WIDTH:
             lines = "".join(f"\n{' ' * (indent + 2)}{part}" for part in parts)
             head = f"{_NAMES.get(kind, kind)}[{lines}\n{' ' * indent}]"
-    return f"{outs} = {head} {args}" if outs else f"{head} {args}"
+    line = f"{outs} = {head}" if outs else head
+    if "\n" in head or indent > _OUTERMOST or indent + len(line) + len(args) < _WIDTH:
+        return f"{line} {args}"
+    first, *rest = args.split(" ")
+    line, width = f"{line} {first}", indent + len(line) + 1 + len(first)
+    for arg in rest:
+        breaks = width + 1 + len(arg) > _WIDTH
+        line += f"\n{' ' * (indent + 2)}{arg}" if breaks else f" {arg}"
+        width = (indent + 2 if breaks else width + 1) + len(arg)
+    return line
 
 
 def _jaxpr(value: Any, namer: _Namer, indent: int = 0, before: int = 0) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numjet.base import config
 from numjet.core import hooks, lowering as low
 from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.memo import Memo
@@ -48,6 +49,21 @@ class Linear:
 
     def __repr__(self) -> str:
         return f"Linear({self.aval.str_short()})"
+
+
+class Stretched(TypeError):
+    """Operands of an elementwise operation have axes of size 1 where its result has others
+    (`core.stretched`)."""
+
+    def __init__(self, out: ShapedArray) -> None:
+        super().__init__("Operands must have one shape. Use lax.broadcast_in_dim.")
+        self.out = out
+
+
+class Met:
+    """Whether any equation has such operands."""
+
+    stretched = False
 
 
 _LOWERINGS = (low.Pointwise, low.Reduce, low.Kernel, low.Region, low.Expand, low.Host)
@@ -187,6 +203,15 @@ class Primitive:
             if Placed.active and any_placed(avals):
                 return hooks.placed_results(self, avals, params)
             found = self.abstract(*avals, **params)
+            if (
+                self.elementwise
+                and len(avals) > 1
+                and any([a.shape not in ((), found.shape) for a in avals])
+            ):
+                if not config.jax_equations.value:
+                    raise Stretched(found)
+                Met.stretched = True
+                return found
             self._abstract_cache[key] = found
         return found
 

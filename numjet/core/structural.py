@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.lowering import Expand, Pointwise, Reduce, elementwise_loops
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 
 
 # ------------------------------------------------------------------ zeros and instantiation
@@ -159,6 +160,8 @@ def _broadcast_transpose(ct: Any, x: Any, *, shape: tuple, broadcast_dimensions:
     kept = [dim for axis, dim in enumerate(broadcast_dimensions) if aval.shape[axis] == shape[dim]]
     ct = reduce_sum(ct, tuple(d for d in range(len(shape)) if d not in kept))
     axes = tuple(axis for axis, dim in enumerate(broadcast_dimensions) if dim in kept)
+    if ct.aval.ndim != aval.ndim and config.jax_form():
+        return [REGISTRY["reshape"].bind(ct, new_sizes=aval.shape, dimensions=None)]
     return [broadcast_in_dim(ct, aval.shape, axes) if ct.aval.ndim != aval.ndim else ct]
 
 
@@ -340,13 +343,18 @@ def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(x.shape) if i not in axes])
 
 
+def numpy_axes(axes: tuple) -> tuple:
+    """The axes; as NumPy's integers where JAX has these, which printed equations show."""
+    return tuple(map(np.int64, axes)) if config.jax_form() else axes
+
+
 def batch_reduction(primitive_of: Callable[[], Primitive]) -> Callable:
     """The batch rule of a reduction with params["axes"]."""
 
     def rule(axis: Any, args: tuple, dims: tuple, *, axes: tuple, **params: Any) -> tuple:
         (x,), (dim,) = args, dims
         shifted = tuple([a + (a >= dim) for a in axes])
-        out = primitive_of().bind(x, axes=shifted, **params)
+        out = primitive_of().bind(x, axes=numpy_axes(shifted), **params)
         return out, dim - sum(a < dim for a in shifted)
 
     return rule
@@ -361,7 +369,7 @@ def _sum_reference(x: np.ndarray, *, axes: tuple) -> np.ndarray:
 
 def _sum_transpose(ct: Any, x: Any, *, axes: tuple) -> list:
     kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
-    return [broadcast_in_dim(ct, x.aval.shape, kept)]
+    return [broadcast_in_dim(ct, x.aval.shape, numpy_axes(kept))]
 
 
 def _sum_abstract(x: ShapedArray, *, axes: tuple) -> ShapedArray:

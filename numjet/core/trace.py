@@ -19,7 +19,8 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
 from numjet.core.memo import Memo
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import Primitive, Stretched
+from numjet.core.stretched import stretched
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 # Whether the code of a file is this package's.
@@ -187,11 +188,15 @@ class set_trace:  # noqa: N801 - a context manager read as a statement
 
 def _bind(self: Primitive, *args: Any, **params: Any) -> Any:
     trace = current_trace()
-    if trace is not EVAL:
-        return trace.process(self, args, params)
-    if not params and self.run is not None:
-        return self.run(*args)
-    return evaluate(self, args, params)
+    try:
+        if trace is not EVAL:
+            return trace.process(self, args, params)
+        if not params and self.run is not None:
+            return self.run(*args)
+        return evaluate(self, args, params)
+    except Stretched as operands:
+        shape = operands.out.shape
+    return self.bind(*stretched(args, shape), **params)
 
 
 hooks.install(Primitive, {"bind": _bind})

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
+from numjet.core.trace import current_trace
 from numjet.ops import arithmetic, complex_ops, logic, mulhi as high, special, transcendental
 from numjet.ops.arithmetic import add_p, div_p, mul_p, sub_p
 from numjet.ops.arrange import broadcast_shapes
@@ -36,6 +38,8 @@ def operands(name: str, *values: Any) -> list[Any]:
             raise TypeError(
                 f"{name} got incompatible shapes for broadcasting: {_avals(arrays)}. Sizes must be "
                 "equal or 1.") from None
+        if config.jax_form() and not current_trace().at_once:
+            return arrays
         arrays = [x if x.aval.shape in ((), shape)
                   else broadcast_in_dim(x, shape, tuple(range(len(shape)))) for x in arrays]
     return arrays

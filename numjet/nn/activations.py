@@ -6,10 +6,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from numjet.api.custom import custom_jvp
+from numjet.api.shown import FLAG, shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
+from numjet.nn.jax_forms import gelu_in_jax
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     add,
@@ -80,7 +84,9 @@ def relu(x: Any) -> Any:
                 return relu(x)
             # What _relu comes to, in less time.
             if isinstance(trace, JVPTrace) and type(x) is JVPTracer:
-                return JVPTracer(trace, *_relu_jvp((x.primal,), (x.tangent,)))
+                return JVPTracer(trace, *jvp((x.primal,), (x.tangent,)))
+    if FLAG.uses and wanted():
+        return _relu(x)
     # No derivative where x is not above zero.
     return where(greater(x, 0), x, lax.stop_gradient(_cut_below(x)))
 
@@ -91,15 +97,16 @@ def _cut_below(x: Any) -> Any:
 
 # One equation by the function's name, for who reads or rewrites jaxprs.
 _cut_below.__name__ = "relu"
-_relu = custom_jvp(_cut_below)
+_relu = custom_jvp(shown(_cut_below))
 
 
-def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
+def jvp(primals: tuple, tangents: tuple) -> tuple:
+    """The rule of `relu`, whose name jaxprs show."""
     (x,), (t,) = primals, tangents
-    return relu(x), where(greater(x, 0), t, 0)
+    return relu(x), lax.select(greater(x, 0), t, lax.full(t.aval.shape, 0, t.aval.dtype))
 
 
-_relu.defjvp(_relu_jvp)
+_relu.defjvp(jvp)
 
 
 def relu6(x: Any) -> Any:
@@ -114,7 +121,28 @@ def relu6(x: Any) -> Any:
     Array([0., 3., 6.], dtype=float32)
     """
     x = _beside_floats("relu6", x)
+    if FLAG.uses and wanted():
+        return _relu6_in_jax(x)
     return lax.clamp(constant(0, x), x, constant(6, x))
+
+
+def _relu6(x: Any) -> Any:
+    return lax.min(lax.max(x, constant(0, x)), constant(6, x))
+
+
+_relu6.__name__ = "relu6"
+_relu6_in_jax = custom_jvp(shown(_relu6))
+
+
+def _jvp6(primals: tuple, tangents: tuple) -> tuple:
+    """The rule of `relu6`, under the name that jaxprs show."""
+    (x,), (t,) = primals, tangents
+    within = lax.bitwise_and(greater(x, 0), less(x, 6))
+    return relu6(x), lax.select(within, t, lax.full(t.aval.shape, 0, t.aval.dtype))
+
+
+_jvp6.__name__ = "jvp"
+_relu6_in_jax.defjvp(_jvp6)
 
 
 def _beside_floats(name: str, x: Any) -> Any:
@@ -271,7 +299,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 
 def _zero(x: Any) -> Any:
-    return lax.full(x.aval.shape, 0, x.aval.dtype)
+    return as_array(np.zeros((), x.aval.dtype))
 
 
 def hard_tanh(x: Any) -> Any:
@@ -335,6 +363,8 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     """
     x = one_inexact("gelu", x)
     x = cast(x, x.aval.dtype, False)
+    if FLAG.uses and wanted():
+        return gelu_in_jax(x, approximate)
     if approximate:
         return again(_gelu, x, _gelu) if isinstance(x, Tracer) else _gelu(x)
     return multiply(multiply(0.5, x), lax.erfc(multiply(x, -math.sqrt(0.5))))

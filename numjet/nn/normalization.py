@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 
 from numjet.api.custom import custom_jvp
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.dims import DimExpr, index_of
 from numjet.core.trace import Tracer
+from numjet.nn.jax_forms import logsumexp_in_jax, one_hot_in_jax
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import absolute, add, divide, multiply, reciprocal, sign, subtract
+from numjet.numpy.elementwise import (
+    absolute,
+    add,
+    clip,
+    divide,
+    multiply,
+    reciprocal,
+    sign,
+    subtract,
+)
 from numjet.numpy.logic import equal, not_equal, where
 from numjet.numpy.promote import (
     as_arrays,
@@ -37,6 +48,8 @@ _where = where
 
 def _peak(x: Any, axis: Any, mask: Any) -> Any:
     """The largest element, as a constant of differentiation: it only keeps numbers in range."""
+    if FLAG.uses and wanted():
+        return stop_gradient(max_(x, axis, keepdims=True, where=mask, initial=-np.inf))
     return stop_gradient(max_(stop_gradient(x), axis, keepdims=True, where=mask, initial=-np.inf))
 
 
@@ -54,6 +67,10 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """
     (x,) = promote_inexact(one_array("softmax", x))
     x = x if where is None else _where(where, x, -np.inf)
+    if FLAG.uses and wanted():
+        grown = exp(subtract(x, _peak(x, axis, None)))
+        out = divide(grown, sum_(grown, axis, keepdims=True))
+        return out if where is None else _where(where, out, 0)
     # A rule of its own matters to transformations only, and costs an eager call as much again.
     out = _traced_softmax(x, axis) if isinstance(x, Tracer) else _normalized(x, axis)
     return out if where is None else _where(where, out, 0)
@@ -134,6 +151,8 @@ def logsumexp(
         shape = join_shapes("logsumexp", [x.aval.shape, one_array("logsumexp", where).aval.shape])
         x = _where(broadcast(one_array("logsumexp", where), shape), broadcast(x, shape), -np.inf)
     axes = canonical_axes(axis, x.aval.ndim, "logsumexp")
+    if FLAG.uses and wanted() and not dtypes.is_complex(x.aval.dtype):
+        return logsumexp_in_jax(x, axes, b, keepdims, return_sign)
     real = lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
     high = stop_gradient(max_(stop_gradient(real), axes, keepdims=True, initial=-np.inf))
     high = _where(isfinite(high), high, 0)
@@ -211,8 +230,10 @@ def standardize(
             )
         else:
             variance = mean_(lax.square(subtract(x, mean)), axis, keepdims=True, where=where)
-    spread = add(variance, epsilon)
-    return multiply(subtract(x, mean), lax.rsqrt(cast(spread, x.aval.dtype)))
+    # Rounding may leave E[x²] - E[x]² below zero.
+    variance = clip(variance, 0)
+    centered = subtract(x, mean)
+    return multiply(centered, lax.rsqrt(cast(add(variance, epsilon), x.aval.dtype)))
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
@@ -232,7 +253,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
     num_classes = index_of(int(num_classes) if isinstance(num_classes, Tracer) else num_classes)
     index = x if isinstance(x, Array) else as_array(np.asarray(x))
-    wanted = (
+    wanted_dtype = (
         dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "one_hot")
     )
     rank = index.aval.ndim + 1
@@ -247,6 +268,11 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
             DeprecationWarning,
             stacklevel=2,
         )
+    if FLAG.uses and wanted():
+        return _shown_one_hot.call((x, num_classes), {"dtype": wanted_dtype, "axis": axis})
     counted = dtypes.int32 if kind == dtypes.bool_ else kind
     classes = lax.broadcasted_iota(counted, shape, axis)
-    return cast(equal(expand_dims(cast(index, counted), axis), classes), wanted)
+    return cast(equal(expand_dims(cast(index, counted), axis), classes), wanted_dtype)
+
+
+_shown_one_hot = Shown(one_hot_in_jax, "_one_hot")

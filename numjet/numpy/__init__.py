@@ -43,7 +43,13 @@ from numjet.api.large import (
 )
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
-from numjet.numpy import fft, linalg, operators as _operators, scalar_types as _scalar_types
+from numjet.numpy import (
+    fft,
+    jax_forms as _jax_forms,
+    linalg,
+    operators as _operators,
+    scalar_types as _scalar_types,
+)
 from numjet.numpy.calculus import (
     convolve,
     correlate,
@@ -490,8 +496,11 @@ _wrap_public(
      "slogdet solve svdvals vector_norm").split(),
 )  # fmt: skip
 _hooks.install(ndarray, {
-    name: _as_program(getattr(ndarray, name))
-    for name in ("var", "std", "ptp", "__floordiv__", "__mod__", "__divmod__")
+    name: _as_program(getattr(ndarray, name), shown=call)
+    for name, call in {
+        "var": None, "std": None, "ptp": "_ptp", "__floordiv__": "floor_divide",
+        "__mod__": "remainder", "__divmod__": "divmod",
+    }.items()
 })
 
 if hasattr(_scalar_types, "int1"):

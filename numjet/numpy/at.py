@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.dims import any_symbolic
@@ -439,6 +440,12 @@ def write_plan(
         return x
     if x.aval.shape != plan.shape:
         x = lax.reshape(x, plan.shape)
+    steady = all(s is None or s == "block" or s.step == 1 for s in plan.slots)
+    whole = not plan.arrays and not plan.ints and result == plan.shape
+    if steady and not whole and None not in plan.slots and FLAG.uses and wanted():
+        unmoved = is_sorted or all(not a.aval.ndim for a in plan.arrays.values())
+        unique = unique or unmoved
+        return _scatter(name, x, plan, plan.slots, y, unmoved, unique, mode, wrap, result)
     y = broadcast(y, result)
     slots = [s for s in plan.slots if s is not None]
     if len(slots) != len(plan.slots):
@@ -513,6 +520,8 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
 
 def _everywhere(shape: tuple, value: Any, dtype: Any) -> Any:
     """One index at all places: a constant, but where sizes are symbolic."""
+    if not shape:
+        return scalar(value, dtype)
     if any_symbolic((*shape, value)):
         return lax.full(shape, value, dtype)
     return as_array(np.full(shape, value, dtype))
@@ -589,9 +598,12 @@ def _scatter(
     unique: bool,
     mode: Any,
     wrap: bool,
+    shape: tuple[int, ...] | None = None,
 ) -> Any:
+    """One scatter; shape: what `y` is repeated to, once the indices are there."""
     indices, numbers = scatter_layout(x, plan, slots, wrap)
     unique = unique or not plan.arrays
+    y = y if shape is None else broadcast(y, shape)
     if name == "multiply" and dtypes.is_bool(x.aval.dtype):
         raise TypeError("at[].multiply: booleans have no product; use .min (and).")
     return getattr(lax, _SCATTER[name])(

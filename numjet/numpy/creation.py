@@ -20,6 +20,7 @@ from numjet.api import interchange
 from numjet.api.devices import at_default, device_put
 from numjet.api.mapping import vmap
 from numjet.api.reshard import over_no_mesh
+from numjet.api.shown import FLAG, wanted
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped
@@ -320,8 +321,14 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
                 f"{i} has shape {p.aval.shape}."
             )
     parts = promote_dtypes(*parts)
-    out = lax.concatenate([lax.reshape(p, (1, *shape)) for p in parts], 0)
+    out = lax.concatenate([_first_axis(p) for p in parts], 0)
     return cast(out, out.aval.dtype if dtype is None else dtype)
+
+
+def _first_axis(x: Any) -> Any:
+    if FLAG.uses and wanted():
+        return lax.expand_dims(x, (0,))
+    return lax.reshape(x, (1, *x.aval.shape))
 
 
 def copy(a: Any, order: str | None = None) -> Any:

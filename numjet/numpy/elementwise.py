@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -697,8 +698,19 @@ def clip(
             raise ValueError(
                 "clip does not support complex numbers: they have no order. Clip .real and .imag."
             )
+    if FLAG.uses and wanted():
+        return _shown_clip.call((x, min, max) if max is not None else (x, min), {})
     if min is not None:
         x = maximum(min, x)
     if max is not None:
         x = minimum(max, x)
     return another(x) if x is arr else x
+
+
+def _clipped(x: Any, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        x = maximum(min, x)
+    return x if max is None else minimum(max, x)
+
+
+_shown_clip = Shown(_clipped, "clip")

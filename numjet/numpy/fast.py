@@ -54,6 +54,7 @@ from numjet.transforms.eager import LinearizeTrace, Whole, is_deferred, lineariz
 from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks
+JAX_EQUATIONS = config.jax_equations
 # Bound once: a global found in this module is cheaper than an attribute of another.
 new = object.__new__
 _PYTHON_SCALARS = (int, float, bool, complex)
@@ -420,6 +421,9 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         left = x.aval if isinstance(x, Array) else type(x)
         right = y.aval if isinstance(y, Array) else type(y)
         found = recall((left, right))
+        if not found or found[1] is None:
+            if JAX_EQUATIONS.uses and JAX_EQUATIONS.value:
+                return slow(x, y)
         if found is None:
             found = _of_float_pair(record, left, right)
             if found is None:

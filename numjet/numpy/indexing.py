@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.api.shown import FLAG, wanted
 from numjet.base.errors import NonConcreteBooleanIndexError
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
@@ -20,12 +21,13 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
+from numjet.core.structural import scalar
 from numjet.core.trace import Tracer, concrete_or_none, current_trace
 from numjet.native.operators import Forms
 from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.elementwise import add
 from numjet.numpy.logic import less, where
-from numjet.numpy.promote import broadcast, join_shapes
+from numjet.numpy.promote import broadcast, join_shapes, strong
 from numjet.ops.slicing import index_dtype, narrow_index
 from numjet.transforms.again import again, as_one
 from numjet.transforms.eager import LinearTracer
@@ -508,7 +510,8 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
             limits[axis] = start + (count - 1) * step + 1 if limit is None else limit
             continue
         starts[axis], steps[axis] = (start, step) if count > 1 else (start, 1)
-        limits[axis] = start + (count - 1) * step + 1 if count else start
+        # As far as the step goes: so JAX has it, where the index has no end.
+        limits[axis] = smallest(start + count * steps[axis], shape[axis]) if count else start
     for axis, i in ints.items():
         n = shape[axis]
         start = smallest(largest(i + n if i < 0 else i, 0), n - 1)
@@ -522,6 +525,10 @@ def normalized(index: Any, n: int, wrap: bool = True, dtype: np.dtype | None = N
     """Index values as `dtype` (that of positions on the axis), negative ones counted from the
     end."""
     dtype = dtype or index_dtype(n)
+    if FLAG.uses and wanted():
+        if wrap and dtypes.kind(index.aval.dtype) == "i":
+            index = lax.select_n(less(index, 0), index, add(index, n))
+        return narrow_index(index, dtype)
     if type(index) is ArrayImpl and index.aval.size < LARGE and type(n) is not DimExpr:
         value = index._value
         if wrap and dtypes.kind(value.dtype) == "i":
@@ -538,20 +545,32 @@ def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
     """Traced integers: one dynamic_slice, whose axes of size 1 are dropped later."""
     dtype = index_dtype(*x.aval.shape)
     zero = as_array(np.zeros((), dtype))
+    sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
+    if wrap and FLAG.uses and wanted():
+        starts = [arrays.get(k, zero) for k in range(x.aval.ndim)]
+        if len(starts) == 1 and starts[0].aval.weak_type and isinstance(starts[0], Tracer):
+            (i,) = starts
+            below = less(i, 0)
+            starts = [lax.select_n(below, i, lax.add(strong(i), scalar(x.aval.shape[0], dtype)))]
+            return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+        return lax.dynamic_slice(x, [strong(i) for i in starts], sizes)
     starts = [
         normalized(arrays[k], x.aval.shape[k], wrap, dtype) if k in arrays else zero
         for k in range(x.aval.ndim)
     ]
-    sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
     return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
 
 
 def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:
     """Index components (each broadcast to `batch` already) beside each other on a last axis."""
-    if all(type(p) is ArrayImpl and p.aval.size < LARGE for p in parts):
+    shows = FLAG.uses and wanted()
+    if not shows and all(type(p) is ArrayImpl and p.aval.size < LARGE for p in parts):
         value = np.stack([np.broadcast_to(p._value, batch) for p in parts], -1)
         return ArrayImpl(value, ShapedArray(value.shape, value.dtype))
-    columns = [lax.reshape(broadcast(p, batch), (*batch, 1)) for p in parts]
+    if shows:
+        columns = [lax.expand_dims(broadcast(p, batch), (len(batch),)) for p in parts]
+    else:
+        columns = [lax.reshape(broadcast(p, batch), (*batch, 1)) for p in parts]
     return columns[0] if len(columns) == 1 else lax.concatenate(columns, len(batch))
 
 
@@ -614,5 +633,8 @@ def _shape_result(x: Any, plan: Plan, gone: tuple) -> Any:
     """Drop the axes of static and traced positions, and add the new ones."""
     if None in plan.slots or "block" in plan.slots or x.aval.ndim < len(plan.shape):
         shape = plan.result_shape()
+        if "block" not in plan.slots and FLAG.uses and wanted():
+            x = lax.squeeze(x, gone) if gone else x
+            return lax.expand_dims(x, [i for i, slot in enumerate(plan.slots) if slot is None])
         return x if x.aval.shape == shape else lax.reshape(x, shape)
     return lax.squeeze(x, gone) if gone else x

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -326,6 +327,8 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
 
 
 def _linear_where(condition: Any, x: Any, y: Any) -> Any:
+    if FLAG.uses and wanted():
+        return _shown_where.call((condition, x, y), {})
     out = as_one(_where, (condition, x, y))
     return _where(condition, x, y) if out is None else out
 
@@ -354,6 +357,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return select(condition, x, y)
 
 
+_shown_where = Shown(_where, "_where")
 _where_forms = _where_quickly.forms = Forms()  # type: ignore[attr-defined] # see `quick`
 where = named("where", "x where `condition` is true, else y.", quick(_where_quickly, 3))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import device_put
+from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, is_arraylike
 from numjet.core.evaluate import another
@@ -38,6 +39,7 @@ from numjet.numpy.promote import canonical_dtype, cast, keeps_imaginary
 from numjet.numpy.repetition import repeat
 from numjet.numpy.take import choose, compress, take
 from numjet.ops.arrange import views
+from numjet.ops.slicing import slice_p
 
 _KNOWN = (Array, int, float, complex, bool, np.ndarray, np.generic)
 
@@ -326,10 +328,21 @@ def _iterate(self: Any) -> Any:
         raise TypeError("iteration over a 0-d array")
     n = self.aval.shape[0]
     if isinstance(self, Tracer):
-        return iter(lax.unstack(self))
+        return _each(self) if FLAG.uses and wanted() else iter(lax.unstack(self))
     if type(self.aval.dtype) is dtypes.KeyDType:
         return (getitem(self, i) for i in range(n))
     return views(self)
+
+
+def _each(x: Tracer) -> Any:
+    """The parts of x along its first axis, as they are asked for."""
+    shape = x.aval.shape
+    for i in range(shape[0]):
+        first = (i,) + (0,) * (len(shape) - 1)
+        part = slice_p.bind(
+            x, start_indices=first, limit_indices=(i + 1, *shape[1:]), strides=(1,) * len(shape)
+        )
+        yield lax.squeeze(part, (0,))
 
 
 def _property(get: Callable, doc: str) -> property:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, wanted
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl
@@ -402,6 +403,8 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     """
     refuse("outer", out=out)
     x, y = promote_dtypes(*as_arrays("outer", a, b))
+    if FLAG.uses and wanted():
+        return multiply(expand_dims(ravel(x), 1), expand_dims(ravel(y), 0))
     return multiply(reshape(x, (x.aval.size, 1)), reshape(y, (1, y.aval.size)))
 
 

@@ -221,7 +221,7 @@ def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
 
 def promote_shapes(name: str, *xs: Any, any_rank: bool = False) -> list[Any]:
     """The arrays at their common shape; those without dimensions stay as they are. With `any_rank`
-    whatever `numpy_rank_promotion` says."""
+    (of `where`) whatever `numpy_rank_promotion` says."""
     shapes = [x.aval.shape for x in xs]
     first = ()
     for s in shapes:
@@ -234,7 +234,18 @@ def promote_shapes(name: str, *xs: Any, any_rank: bool = False) -> list[Any]:
     if not any_rank:
         check_ranks(name, shapes)
     shape = join_shapes(name, shapes)
+    if not any_rank and config.jax_form() and not current_trace().at_once:
+        return [of_rank(x, len(shape)) for x in xs]
     return [broadcast(x, shape) if x.aval.shape else x for x in xs]
+
+
+def of_rank(x: Any, ndim: int) -> Any:
+    """`x` with so many axes, if it has any: of size 1 in front of its own."""
+    own = x.aval.shape
+    if not own or len(own) == ndim:
+        return x
+    first = ndim - len(own)
+    return broadcast_in_dim(x, (1,) * first + own, tuple(range(first, ndim)))
 
 
 def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -51,6 +52,8 @@ def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:
 def _finish(out: Any, x: Any, axes: tuple, keepdims: bool) -> Any:
     if not keepdims:
         return out
+    if FLAG.uses and wanted():
+        return lax.expand_dims(out, axes) if axes else out
     return lax.reshape(out, tuple([1 if i in axes else n for i, n in enumerate(x.aval.shape)]))
 
 
@@ -83,7 +86,7 @@ def _reduction(
                 axes = canonical_axes(axis, x.aval.ndim, name)
                 value = np.asarray(widened(x._value, axes, wide))
                 out = ArrayImpl(value, ShapedArray(value.shape, wide))
-                return begun(_finish(out, x, axes, keepdims), initial, out)
+                return _finish(begun(out, initial, out), x, axes, keepdims)
         x = prepare(name, x, dtype, promote)
         if mask is not None:
             if combine is not None and initial is None and not empty:
@@ -97,7 +100,7 @@ def _reduction(
                 f"zero-size array to reduction operation {name} which has no "
                 f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`."
             )
-        return begun(_finish(operation(x, axes), x, axes, keepdims), initial, x)
+        return _finish(begun(operation(x, axes), initial, x), x, axes, keepdims)
 
     def begun(out: Any, initial: Any, x: Any) -> Any:
         """The result with what the reduction begins with, in x's dtype."""
@@ -114,7 +117,7 @@ def _reduction(
         if axes:
             return record.bind(a, axes=axes)
         out = complete(a, axis, None, False, None, None, True)
-        if axes is None:
+        if axes is None and not (FLAG.uses and wanted()):
             axes = canonical_axes(axis, a.aval.ndim, name)
             alone = prepare(name, a, None, True) is a and not dtypes.is_complex(a.aval.dtype)
             traced[a.aval, axis] = axes if alone and type(out) is type(a) else ()
@@ -660,6 +663,10 @@ def var(
     if dtypes.is_floating(computed) and computed.itemsize < 4:
         computed = dtypes.float32
     axes = canonical_axes(axis, x.aval.ndim, "var")
+    plain = mean is None and where is None and not dtypes.is_complex(computed)
+    if plain and FLAG.uses and wanted():
+        return _shown_var.call((x, ddof), {"axes": axes, "computed": computed, "result": result,
+                                           "keepdims": keepdims})  # fmt: skip
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     center = (
         _mean(x, axes, keepdims=True, where=where)
@@ -691,6 +698,21 @@ def var(
 _mean, _where = mean, where
 
 
+def _var_in_jax(
+    x: Any, ddof: Any, *, axes: tuple, computed: Any, result: Any, keepdims: bool
+) -> Any:
+    """As JAX makes it of operations, for who looks at jaxprs."""
+    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
+    squares = square(subtract(x, _mean(x, axes, keepdims=True)))
+    number = scalar(math.prod([x.aval.shape[i] for i in axes]), computed)
+    count = subtract(number, cast(one_array("var", ddof), computed))
+    out = divide(sum(squares, axes, keepdims=keepdims), count)
+    return cast(_where(greater(count, 0), out, np.nan), result)
+
+
+_shown_var = Shown(_var_in_jax, "_var")
+
+
 def std(
     a: Any,
     axis: Any = None,
@@ -712,9 +734,19 @@ def std(
     Array([1., 2.], dtype=float32)
     """
     refuse("std", out=out)
+    if FLAG.uses and wanted() and mean is None and where is None:
+        static = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+        return _shown_std.call((a, correction if correction is not None else ddof), static)
     return lax.sqrt(
         var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     )
+
+
+def _std_in_jax(a: Any, ddof: Any, *, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims))
+
+
+_shown_std = Shown(_std_in_jax, "_std")
 
 
 # ------------------------------------------------------------------ positions

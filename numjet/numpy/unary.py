@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.api.shown import FLAG, FORMS, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -617,6 +618,8 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     >>> jnp.logaddexp(1000.0, jnp.array([0.0, 1000.0])).round(2)
     Array([1000.  , 1000.69], dtype=float32)
     """
+    if FLAG.uses and wanted() and "logaddexp" in FORMS:
+        return FORMS["logaddexp"](x1, x2)
     x, y = prepared("logaddexp", promote_inexact, x1, x2)
     return _logaddexp(x, y, 1.0)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -19,6 +20,7 @@ from numjet.ops.families import (
     NUMERIC,
     ORDERED,
     REAL,
+    broadcast_tangent,
     constant_like,
     elementwise,
     elementwise_batch,
@@ -29,6 +31,12 @@ from numjet.ops.families import (
 )
 from numjet.ops.logic import bitwise_and, eq, ge, gt, lt
 from numjet.ops.shape import select_n
+
+
+def _as_jax(t: Any, out: Any) -> Any:
+    """A tangent where JAX repeats it before a rule; other rules repeat what they give."""
+    return broadcast_tangent(t, out.aval.shape) if config.jax_form() else t
+
 
 # ------------------------------------------------------------------ sums
 add_p = elementwise(
@@ -47,7 +55,7 @@ sub_p = elementwise(
     "sub",
     accepts=NUMERIC,
     reference=np.subtract,
-    jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(t)),
+    jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(_as_jax(t, out))),
     linear=True,
     transpose=lambda ct, x, y: [
         unbroadcast(ct, x) if is_linear(x) else None,
@@ -189,9 +197,20 @@ abs_p = elementwise(
 
 
 # ------------------------------------------------------------------ extremes
+def _choice(condition: Any, yes: int, no: int, t: Any) -> Any:
+    """One of two numbers for each element, of t's dtype."""
+    shape = condition.aval.shape
+    values = [constant_like(t, n) for n in (yes, no)]
+    if shape:
+        values = [broadcast_in_dim(x, shape, ()) for x in values]
+    return select_n(condition, values[1], values[0])
+
+
 def _pick(t: Any, out: Any, mine: Any, other: Any) -> Any:
     """The tangent of the larger (smaller) operand; half of it where both are equal."""
     kind = t.aval.dtype, t.aval.weak_type
+    if config.jax_form():
+        return mul(t, div(_choice(eq(mine, out), 1, 0, t), _choice(eq(other, out), 2, 1, t)))
     is_out = convert(eq(mine, out), *kind)
     tie = convert(eq(other, out), *kind)
     return mul(t, div(is_out, add(constant_like(t, 1), mul(is_out, tie))))

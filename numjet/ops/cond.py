@@ -390,19 +390,18 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     out_avals = _join_outputs(
         what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged]
     )
-    # One list of constants for all branches; each reads its own part.
-    consts = [c for _, cs in staged for c in cs]
+    # One list of constants for all branches, each once.
+    shared = {id(c): c for _, cs in staged for c in cs}
+    consts = list(shared.values())
     closed: list[ClosedJaxpr] = []
-    at = 0
     for place, (jaxpr, cs) in enumerate(staged):
         # One function in two places is one jaxpr, which prints show and derivatives profit from.
         same = [i for i in range(place) if staged[i][0] is jaxpr] if not consts else []
         if same:
             closed.append(closed[same[0]])
             continue
-        const_vars = [Var(c.aval) for c in consts]
-        const_vars[at : at + len(cs)] = jaxpr.constvars
-        at += len(cs)
+        own = dict(zip(map(id, cs), jaxpr.constvars, strict=True))
+        const_vars = [own.get(key) or Var(c.aval) for key, c in shared.items()]
         hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
     values = [*consts, *leaves, *[ref.value() for ref in refs]]

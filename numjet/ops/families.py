@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.memo import Memo
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
     broadcast_in_dim,
     convert,
     moveaxis,
+    numpy_axes,
     reduce_sum,
 )
 
@@ -85,6 +87,8 @@ def elementwise_abstract(
             if other.shape != shape:
                 if not shape:
                     shape = other.shape
+                elif other.shape and (stretches := stretched_shape(shape, other.shape)):
+                    shape = stretches
                 elif other.shape:
                     raise TypeError(
                         f"{name} got incompatible shapes for broadcasting: lax operands must "
@@ -101,10 +105,21 @@ def elementwise_abstract(
     return abstract
 
 
-def align_batched(axis: Any, args: tuple, dims: tuple) -> tuple[list, int]:
+def stretched_shape(x: tuple, y: tuple) -> tuple | None:
+    """The shape of two that differ in axes of size 1 alone, as equations of `make_jaxpr` have them
+    (`core.stretched`)."""
+    if len(x) != len(y) or not all([a == b or a == 1 or b == 1 for a, b in zip(x, y)]):
+        return None
+    return tuple([b if a == 1 else a for a, b in zip(x, y)])
+
+
+def align_batched(
+    axis: Any, args: tuple, dims: tuple, stretches: bool = False
+) -> tuple[list, int]:
     """Operands of an elementwise operation brought to one batch axis and one rank.
 
-    Unmapped operands without dimensions stay as they are.
+    Unmapped operands without dimensions stay as they are. stretches: axes of size 1 may be left to
+    the operation (`core.stretched`).
     """
     ranks = [x.ndim - (d is not None) for x, d in zip(args, dims, strict=True)]
     rank = max(ranks)
@@ -114,21 +129,25 @@ def align_batched(axis: Any, args: tuple, dims: tuple) -> tuple[list, int]:
             d is not None or r == 0 for r, d in zip(ranks, dims, strict=True)
         ):
             return list(args), mapped.pop()
-    out = []
-    for x, d, r in zip(args, dims, ranks, strict=True):
+    stretches = stretches and config.jax_form()
+    out: list[Any] = [None] * len(args)
+    for k, (x, d, r) in enumerate(zip(args, dims, ranks, strict=True)):
         if d is None:
             if r:
-                x = broadcast_in_dim(x, (axis.size, *x.shape), tuple(range(1, r + 1)))
-        else:
+                size = 1 if stretches else axis.size
+                x = broadcast_in_dim(x, (size, *x.shape), numpy_axes(tuple(range(1, r + 1))))
+            out[k] = x
+    for k, (x, d, r) in enumerate(zip(args, dims, ranks, strict=True)):
+        if d is not None:
             x = moveaxis(x, d, 0)
             if r < rank:
-                full = next(
+                full = (1,) * rank if stretches else next(
                     y.shape if e is None else tuple(n for i, n in enumerate(y.shape) if i != e)
                     for y, e, s in zip(args, dims, ranks, strict=True)
                     if s == rank
                 )
                 x = broadcast_in_dim(x, (axis.size, *full), (0,))
-        out.append(x)
+            out[k] = x
     return out, 0
 
 
@@ -142,15 +161,15 @@ def elementwise_batch(primitive_of: Callable[[], Primitive]) -> Callable:
                 return primitive_of().bind(x, y), dx
             if dx is None and not x.aval.ndim:
                 return primitive_of().bind(x, y), dy
-        aligned, dim = align_batched(axis, args, dims)
+        aligned, dim = align_batched(axis, args, dims, True)
         return primitive_of().bind(*aligned, **params), dim
 
     return batch
 
 
 def broadcast_tangent(t: Any, shape: tuple) -> Any:
-    """A tangent of an operand without dimensions, at the shape of the result."""
-    return broadcast_in_dim(t, shape, ()) if t.aval.shape != shape else t
+    """A tangent of an operand that is repeated, at the shape of the result."""
+    return broadcast_in_dim(t, shape, tuple(range(t.aval.ndim))) if t.aval.shape != shape else t
 
 
 def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Callable:
@@ -179,10 +198,14 @@ def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Call
 
 
 def unbroadcast(ct: Any, operand: Any) -> Any:
-    """The cotangent of an operand: summed when the operand has no dimensions and the result has."""
-    if operand.aval.shape != ct.aval.shape:
+    """The cotangent of an operand: summed where the operand is repeated."""
+    shape, own = ct.aval.shape, operand.aval.shape
+    if own == shape:
+        return ct
+    if not own:
         return reduce_sum(ct, tuple(range(ct.aval.ndim)))
-    return ct
+    ct = reduce_sum(ct, tuple([i for i, (n, k) in enumerate(zip(shape, own)) if n != k]))
+    return REGISTRY["reshape"].bind(ct, new_sizes=own, dimensions=None)
 
 
 def elementwise(

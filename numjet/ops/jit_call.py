@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.core.evaluate import run_compiled
-from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
 from numjet.core.trace import set_trace
@@ -24,14 +24,33 @@ def _bind(name: str) -> Bind:
     return lambda closed, args: call(closed, args, name)
 
 
+def _without_passed(closed: ClosedJaxpr, first: int) -> tuple[ClosedJaxpr, list[int | None]]:
+    """The jaxpr without results from the `first` on that are its arguments, and for each result
+    the argument's place, or None."""
+    found = closed.cache.get("without passed")
+    if found is None:
+        place = {v: i for i, v in enumerate(closed.jaxpr.invars)}
+        outvars = closed.jaxpr.outvars
+        passed = [
+            place.get(v) if i >= first and type(v) is Var else None for i, v in enumerate(outvars)
+        ]
+        if any([i is not None for i in passed]):
+            kept = [v for v, i in zip(outvars, passed, strict=True) if i is None]
+            closed = ClosedJaxpr(closed.jaxpr.replace(outvars=kept), closed.consts)
+        found = closed.cache["without passed"] = closed, passed
+    return found
+
+
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     closed, name = params["jaxpr"], params["name"]
     unknown = [trace.is_unknown(x) for x in args]
     known_jaxpr, unknown_jaxpr, unknown_out, residual_avals = partial_eval_jaxpr(closed, unknown)
     known_args, unknown_args = partition(args, unknown)
+    n_known = len(known_jaxpr.out_avals) - len(residual_avals)
+    known_jaxpr, passed = _without_passed(known_jaxpr, n_known)
     with set_trace(trace.parent):
-        outs = call(known_jaxpr, known_args, name)
-    n_known = len(outs) - len(residual_avals)
+        made = iter(call(known_jaxpr, known_args, name))
+        outs = [next(made) if i is None else known_args[i] for i in passed]
     later: list[Any] = []
     if any(unknown_out):
         params = {"jaxpr": unknown_jaxpr, "name": name}

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Reduce
-from numjet.core.primitive import Primitive, Zero
+from numjet.core.primitive import REGISTRY, Primitive, Zero
 from numjet.core.structural import (
     batch_reduction,
     broadcast_in_dim,
@@ -81,7 +81,12 @@ def _broadcast_back(out: Any, shape: tuple, axes: tuple) -> Any:
 
 def _extreme_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
     """The tangent at the extreme; the mean of them at ties."""
-    mask = convert(eq(x, _broadcast_back(out, x.aval.shape, axes)), t.aval.dtype)
+    if config.jax_form():
+        kept = tuple([1 if i in axes else n for i, n in enumerate(x.aval.shape)])
+        whole = REGISTRY["reshape"].bind(out, new_sizes=kept, dimensions=None)
+    else:
+        whole = _broadcast_back(out, x.aval.shape, axes)
+    mask = convert(eq(x, whole), t.aval.dtype)
     return div(reduce_sum(mul(t, mask), axes), reduce_sum(mask, axes))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -149,7 +150,9 @@ squeeze_p = Primitive(
     abstract=_squeeze_abstract,
     reference=lambda x, *, dimensions: np.squeeze(x, axis=dimensions),
     jvp=linear_jvp(lambda: squeeze_p),
-    transpose=lambda ct, x, *, dimensions: [reshape(ct, x.aval.shape)],
+    transpose=lambda ct, x, *, dimensions: [
+        expand_dims(ct, dimensions) if config.jax_form() else reshape(ct, x.aval.shape)
+    ],
     batch=_squeeze_batch,
     loops=Pointwise(_squeeze_loops),
 )

@@ -12,19 +12,28 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, index_of, largest, smallest
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
-from numjet.core.structural import convert, full, instantiate, linear_jvp, moveaxis, zeros
+from numjet.core.structural import (
+    convert,
+    full,
+    instantiate,
+    linear_jvp,
+    moveaxis,
+    numpy_axes,
+    zeros,
+)
 from numjet.ops.arithmetic import add, clamp
 from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from numjet.ops.logic import lt
-from numjet.ops.shape import canonical_axis, concatenate, pad, reshape, select_n
+from numjet.ops.shape import canonical_axis, concatenate, pad, pad_p, reshape, select_n
 from numjet.transforms.batch import to_front
 
 
@@ -86,13 +95,17 @@ def _slice_loops(
 def _slice_transpose(
     ct: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None
 ) -> list:
-    config = []
+    widths = []
     for axis, start in enumerate(start_indices):
         stride, n = strides[axis] if strides else 1, ct.aval.shape[axis]
         if n == 0:
             return [zeros(x.aval)]
-        config.append((start, x.aval.shape[axis] - start - (n - 1) * stride - 1, stride - 1))
-    return [pad(ct, zeros(ShapedArray((), ct.aval.dtype)), config)]
+        behind = x.aval.shape[axis] - start - (n - 1) * stride - 1
+        widths.append((start, *numpy_axes((behind,)), stride - 1))
+    zero = zeros(ShapedArray((), ct.aval.dtype))
+    if config.jax_form():
+        return [pad_p.bind(ct, zero, padding_config=tuple(widths))]
+    return [pad(ct, zero, widths)]
 
 
 def _slice_batch(

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive
-from numjet.core.structural import broadcast_in_dim, convert
+from numjet.core.structural import add_tangents, broadcast_in_dim, convert
 from numjet.ops.accuracy import check_accuracy
-from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, sub
+from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
 from numjet.ops.families import (
     FLOATING,
     NUMERIC,
@@ -73,13 +74,19 @@ expm1_p = _unary(
 )
 sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)))
 cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))))
-tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), mul(out, out))))
-asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(sub(_one(x), mul(x, x)))))
-acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(neg(t), rsqrt(sub(_one(x), mul(x, x)))))
-atan_p = _unary("atan", np.arctan, lambda t, out, x: div(t, add(_one(x), mul(x, x))))
+tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), square(out))))
+asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(sub(_one(x), square(x)))))
+acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(neg(t), rsqrt(sub(_one(x), square(x)))))
+atan_p = _unary("atan", np.arctan, lambda t, out, x: div(t, add(_one(x), square(x))))
 sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
 cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
-tanh_p = _unary("tanh", np.tanh, lambda t, out, x: mul(t, sub(_one(x), mul(out, out))))
+def _tanh_jvp(t: Any, out: Any, x: Any) -> Any:
+    if config.jax_form():
+        return mul(add_tangents(t, mul(t, out)), sub(_one(x), out))
+    return mul(t, sub(_one(x), mul(out, out)))
+
+
+tanh_p = _unary("tanh", np.tanh, _tanh_jvp)
 asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(mul(x, x), _one(x)))))
 def _acosh_slope(x: Any) -> Any:
     below, above = sub(x, _one(x)), add(x, _one(x))
@@ -94,7 +101,7 @@ acosh_p = _unary(
     lambda t, out, x: mul(t, _acosh_slope(x)),
 )
 atanh_p = _unary("atanh", np.arctanh, lambda t, out, x: div(t, sub(_one(x), mul(x, x))))
-sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: div(t, mul(out, constant_like(x, 2))))
+sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: mul(t, div(constant_like(x, 0.5), out)))
 rsqrt_p = _unary(
     "rsqrt",
     lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
@@ -131,7 +138,7 @@ logistic_p = _unary(
 
 # ------------------------------------------------------------------ two operands
 def _atan2_square(x: Any, y: Any) -> Any:
-    return add(mul(x, x), mul(y, y))
+    return add(square(x), square(y))
 
 
 def _atan2_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -165,14 +172,14 @@ def _choose(mask: Any, value: float, x: Any, shape: tuple) -> Any:
 
 def _pow_first(t: Any, out: Any, x: Any, y: Any) -> Any:
     # y x^(y-1), unmasked: y = 0 makes it 0, and it still depends on y. Not weakly typed.
-    y_here, x = convert(y, x.aval.dtype), convert(x, x.aval.dtype)
-    return mul(t, mul(y_here, pow(x, sub(y, constant_like(y, 1)))))
+    x, y = convert(x, x.aval.dtype), convert(y, x.aval.dtype)
+    return mul(t, mul(y, pow(x, sub(y, constant_like(y, 1)))))
 
 
 def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:
     # x^y log x, with log 0 taken as 0 (x^y is 0 there).
     safe = _choose(eq(x, constant_like(x, 0)), 1, x, x.aval.shape)
-    slope = mul(out, log(safe))
+    slope = mul(log(safe), out)
     return mul(convert(t, t.aval.dtype) if t.aval.shape == slope.aval.shape else t, slope)
 
 

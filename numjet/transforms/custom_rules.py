@@ -177,6 +177,7 @@ def _custom_jvp_batch(
             mapped.arrange(outs[half:], flags, out_dims[half:]),
         )
 
+    batched_jvp.__name__ = getattr(jvp, "__name__", "jvp")  # which jaxprs show
     params["symbolic_zeros"] = False
     call = _batched_call(call_jaxpr, trace, dims, mapped)
     outs = custom_jvp_p.bind(*args, call_jaxpr=call, jvp=batched_jvp, **params)

@@ -21,11 +21,12 @@ from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.lowering import Expand
 from numjet.core.names import current_names, name_equations, names_set
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import Met, Primitive
 from numjet.core.refs import Cell, Ref, RefUse, read_under
 from numjet.core.shared import Flow
+from numjet.core.stretched import written_out_param
 from numjet.core.structural import convert
-from numjet.core.trace import Trace, Tracer, current_trace, leaked, set_trace, user_source
+from numjet.core.trace import Trace, Tracer, aval_of, current_trace, leaked, set_trace, user_source
 
 _new = object.__new__
 # Equations of a trace that is worth native code.
@@ -343,6 +344,8 @@ def closed_over(args: Sequence[Any], params: dict) -> tuple[Any, dict]:
     What a rule by the user closes over is met when the rule runs, which may be while a jaxpr that
     was staged long ago is differentiated or mapped.
     """
+    if Met.stretched and not config.jax_equations.value:
+        params = {name: written_out_param(value) for name, value in params.items()}
     calls = [n for n in ("jaxpr", "call_jaxpr", "cond_jaxpr", "body_jaxpr") if n in params]
     held = [params[n] for n in calls] + list(params.get("branches", ()))
     if not any(type(closed) is ClosedJaxpr and has_tracers(closed.consts) for closed in held):
@@ -358,14 +361,16 @@ def closed_over(args: Sequence[Any], params: dict) -> tuple[Any, dict]:
         before += params[count] if name == "cond_jaxpr" else 0
     if "branches" in params:
         branches = params["branches"]
-        consts = [[Var(v.aval) for v in closed.jaxpr.constvars] for closed in branches]
+        # All branches take the constants of each, once.
+        consts = {id(c): c for closed in branches for c in closed.consts}
         whole = []
-        for i, jaxpr in enumerate([closed.jaxpr for closed in branches]):
-            # All branches take the constants of each.
-            own = [v for k, vs in enumerate(consts) for v in (jaxpr.constvars if k == i else vs)]
-            whole.append(jaxpr.replace(constvars=[], invars=[*own, *jaxpr.invars]))
-        params["branches"] = tuple([ClosedJaxpr(jaxpr, []) for jaxpr in whole])
-        args = [args[0], *[c for closed in branches for c in closed.consts], *args[1:]]
+        for closed in branches:
+            own = dict(zip(map(id, closed.consts), closed.jaxpr.constvars))
+            taken = [own.get(key) or Var(aval_of(c)) for key, c in consts.items()]
+            invars = [*taken, *closed.jaxpr.invars]
+            whole.append(ClosedJaxpr(closed.jaxpr.replace(constvars=[], invars=invars), []))
+        params["branches"] = tuple(whole)
+        args = [args[0], *consts.values(), *args[1:]]
     return tuple(args), params
 
 

@@ -20,6 +20,7 @@ from numjet.base import config
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
 from numjet.core.primitive import Primitive
+from numjet.core.stretched import written_out
 from numjet.ops.stored_keys import Storage, uses_words
 from numjet.transforms.stage import stage_closed
 from numjet.xla import linalg
@@ -406,6 +407,7 @@ STORAGE = Storage()
 def stored(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program on what its values are in a device's memory: keys are the words that they are made
     of, but for threefry's, which are numbers."""
+    closed = written_out(closed)
     return STORAGE.rewritten(closed) if uses_words(closed.jaxpr) else closed
 
 

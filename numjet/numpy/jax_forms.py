@@ -1,0 +1,114 @@
+"""Functions in the operations that JAX makes them of, for who looks at jaxprs (`api.shown`).
+
+What runs has fewer operations, or gives signs of zeros that these do not. Each takes the arguments
+of the function whose calls it shows.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numjet.api.custom import custom_jvp
+from numjet.api.shown import Shown, form
+from numjet.core import dtypes
+from numjet.core.structural import broadcast_in_dim, scalar
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import constant, floor_divide, prepared, remainder, zeros_like
+from numjet.numpy.logic import where
+from numjet.numpy.promote import one_array, promote_inexact, promote_numeric
+
+_run_floor_divide, _run_remainder = floor_divide, remainder
+
+
+@form("floor_divide")
+def floor_divide_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = prepared("floor_divide", promote_numeric, x1, x2)
+    kind = dtypes.kind(x.aval.dtype)
+    if kind != "i":
+        return _run_floor_divide(x, y)
+    quotient = lax.div(x, y)
+    differ = lax.ne(lax.sign(x), lax.sign(y))
+    down = lax.bitwise_and(differ, lax.ne(lax.rem(x, y), zeros_like(x)))
+    return where(down, lax.sub(quotient, constant(1, x)), quotient)
+
+
+@form("remainder")
+def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = prepared("remainder", promote_numeric, x1, x2)
+    kind, zero = dtypes.kind(x.aval.dtype), zeros_like(x)
+    if kind not in "iuf":
+        return _run_remainder(x, y)
+    if kind in "iu":
+        y = where(lax.eq(y, zero), constant(1, y), y)
+    rest = lax.rem(x, y)
+    some = lax.ne(rest, zero)
+    differ = lax.ne(lax.lt(rest, zero), lax.lt(y, zero))
+    return lax.select_n(lax.bitwise_and(differ, some), rest, lax.add(rest, y))
+
+
+_shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "remainder")]
+
+
+@form("divmod")
+def divmod_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = prepared("divmod", promote_numeric, x1, x2)
+    return tuple([each.call((x, y), {}) for each in _shown])
+
+
+def _lower(shape: tuple[int, ...], k: Any) -> Any:
+    int32 = np.dtype(np.int32)
+    rows = lax.add(lax.broadcasted_iota(int32, shape[-2:], 0), scalar(k, int32))
+    mask = lax.ge(rows, lax.broadcasted_iota(int32, shape[-2:], 1))
+    if len(shape) > 2:
+        mask = broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
+    return mask
+
+
+@form("tril")
+def tril_in_jax(m: Any, k: int = 0) -> Any:
+    x = one_array("tril", m)
+    mask = _lower(x.aval.shape, k)
+    return lax.select_n(mask, lax.full(x.aval.shape, 0, x.aval.dtype), x)
+
+
+@form("triu")
+def triu_in_jax(m: Any, k: int = 0) -> Any:
+    x = one_array("triu", m)
+    mask = _lower(x.aval.shape, k - 1)
+    return lax.select_n(mask, x, lax.full(x.aval.shape, 0, x.aval.dtype))
+
+
+@custom_jvp
+def logaddexp(x: Any, y: Any) -> Any:
+    """max + log1p(exp(-|x - y|)), or the sum where the difference is NaN."""
+    high, gap = lax.max(x, y), lax.sub(x, y)
+    sick, total = lax.ne(gap, gap), lax.add(x, y)
+    return lax.select_n(sick, lax.add(high, lax.log1p(lax.exp(lax.neg(lax.abs(gap))))), total)
+
+
+def _logaddexp_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """Each share of the sum is exp of its argument less the sum."""
+    (x, y), (dx, dy) = primals, tangents
+    out = logaddexp(x, y)
+    share_x, share_y = [
+        lax.exp(lax.sub(_finite(v), _finite(out))) for v in (x, y)
+    ]
+    return out, lax.add(lax.mul(dx, share_x), lax.mul(dy, share_y))
+
+
+def _finite(x: Any) -> Any:
+    """x, and 0 for an infinity."""
+    zero = constant(0, x)
+    if x.aval.shape:
+        zero = broadcast_in_dim(zero, x.aval.shape, ())
+    return lax.select_n(lax.eq(x, constant(np.inf, x)), x, zero)
+
+
+logaddexp.defjvp(_logaddexp_jvp)
+
+
+@form("logaddexp")
+def logaddexp_in_jax(x1: Any, x2: Any) -> Any:
+    """`numpy.logaddexp` of real numbers, one equation."""
+    return logaddexp(*prepared("logaddexp", promote_inexact, x1, x2))

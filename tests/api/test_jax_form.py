@@ -1,0 +1,167 @@
+"""What `make_jaxpr` prints is what JAX prints, and its jaxprs mean what the functions mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracle import run_in_oracle
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax, nn, random
+from numjet.core.jaxpr import eval_jaxpr
+
+_VALUES = """
+f, s = 1.5, np.int32(1)
+x = jnp.arange(4.0) + 0.5
+i = jnp.array([1, 0, 2])
+m = jnp.arange(12.0).reshape(3, 4)
+w = jnp.ones((4, 3))
+p = {"w": w, "b": jnp.ones(3)}
+k = jax.random.key(0)
+"""
+# Functions, and their arguments behind a bar.
+_FUNCTIONS = """
+lambda x: jnp.var(x, axis=-1, keepdims=True) | m
+lambda x: jnp.std(x, ddof=1) | x
+lambda x: jnp.where(x > 0, x, 0) | x
+lambda x: jnp.where(x[:, None] > 0, x[None], 1) | x
+lambda x: jnp.clip(x, 0, 1) | x
+lambda x: x.clip(max=2.0) | x
+lambda x: jax.nn.relu(x) | x
+lambda x: jax.nn.relu6(x) | x
+lambda x: jax.nn.softmax(x) | m
+lambda x: jax.nn.log_softmax(x) | m
+lambda x: jax.nn.gelu(x) | x
+lambda x: jax.nn.silu(x) | x
+lambda x: jax.nn.elu(x) | x
+lambda x: jax.nn.softplus(x) | x
+lambda x: jax.nn.leaky_relu(x) | x
+lambda x: jax.nn.hard_tanh(x) | x
+lambda x: jax.nn.one_hot(x, 5) | i
+lambda x: jax.nn.logsumexp(x, axis=1) | m
+lambda x: jax.nn.standardize(x) | m
+lambda x: x[..., None] | m
+lambda x: x[None, 0] | m
+lambda x: x[::2] | x
+lambda x, i: x[i] | x, i
+lambda x, i: x[i] | x, s
+lambda x, i: x[i] | m, s
+lambda x, i: x[i, i] | m, s
+lambda x: x[jnp.array([0, 2])] | x
+lambda x: x.at[0].set(1.0) | x
+lambda x: x.at[1:3].add(2.0) | x
+lambda x: x.at[:2, 1:].set(0) | m
+lambda x: x.at[:, 0].set(0) | m
+lambda x, i: x.at[i].set(1.0) | x, i
+lambda x, i: x.at[i].multiply(2.0) | x, s
+lambda x, i: x.at[i].get(mode="fill") | x, i
+lambda x: x // 2 | i
+lambda x: x % 2 | i
+lambda x: x % 2 | x
+lambda x: divmod(x, 3) | i
+lambda x: jnp.outer(x, x) | x
+lambda x: jnp.tril(x) | m
+lambda x: jnp.triu(x, 1) | m
+lambda x: jnp.sum(x > 0) | x
+lambda x: jnp.cumsum(x) | x
+lambda x: jnp.argsort(x, axis=0) | m
+lambda x: jnp.array([x[0], x[1]]) | x
+lambda x: [y * 2 for y in x] | x
+lambda x: (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5) | m
+lambda x: jnp.sqrt(jnp.sum((x[:, None] - x[None]) ** 2, -1)) | m
+lambda a, b: lax.add(a, b[:, :1]) | m, m
+lambda a, b: lax.max(a[:, :1], b[:1]) | m, m
+lambda a, b: jnp.arctan2(a[:, :1], b[:1]) | m, m
+lambda a, b: a + b | m, x
+lambda x: jax.lax.cond(x.sum() > 0, lambda: x * 2, lambda: x) | x
+lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x[i], 0.0) | x
+lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c.at[i, 0].add(1.0), x) | m
+lambda x: jax.lax.fori_loop(0, 5, lambda i, c: c + jnp.where(c > i, c, 0), x) | x
+lambda p, x: jax.nn.relu(x @ p["w"] + p["b"]).sum() | p, m
+jax.grad(jnp.tanh) | f
+jax.grad(lambda x: jnp.sum(jnp.sqrt(x))) | x
+jax.grad(jnp.arcsin) | f
+jax.grad(lambda x: jnp.max(x)) | x
+jax.grad(lambda x: jnp.sum(jnp.maximum(x, 0))) | x
+jax.grad(lambda x: jnp.sum(jnp.clip(x, 0, 1))) | x
+jax.grad(lambda x: jnp.sum(jnp.where(x > 0, x, 0.0))) | x
+jax.grad(lambda x: jnp.sum(jax.nn.relu(x))) | x
+jax.grad(lambda x: jnp.sum(jax.nn.softmax(x) * x)) | x
+jax.grad(lambda x: jax.nn.logsumexp(x)) | x
+jax.grad(lambda x: x[0]) | x
+jax.grad(lambda x: jnp.sum(x[1:])) | x
+jax.grad(lambda x, y: x - y, (0, 1)) | f, f
+jax.grad(lambda a, b: jnp.sum(a + b)) | x, m
+jax.grad(lambda a, b: jnp.sum(a[:3, None] * b)) | x, m
+jax.grad(lambda p, x: jax.nn.relu(x @ p["w"] + p["b"]).sum()) | p, m
+jax.grad(lambda p, x: jnp.mean(jnp.tanh(x @ p["w"] + p["b"]) ** 2)) | p, m
+jax.jit(lambda p, x: jax.grad(lambda p: jnp.mean((x @ p["w"] + p["b"]) ** 2))(p)) | p, m
+jax.vmap(jnp.sum) | m
+jax.vmap(lambda x: jax.nn.relu(x).sum()) | m
+jax.vmap(lambda a, b: a * b) | m, x[:3]
+jax.vmap(lambda a, b: a + b, in_axes=(0, None)) | x[:3], m
+jax.vmap(jax.value_and_grad(lambda x: jnp.sum(x ** 2))) | m
+lambda k: jax.random.split(k, 3) | k
+"""
+CASES = [line for line in _FUNCTIONS.splitlines() if line]
+_TEXTS = """
+from jax import lax
+exec(str(values))
+texts = []
+for case in cases:
+    function, given = str(case).rsplit("|", 1)
+    texts.append(str(jax.make_jaxpr(eval(function))(*eval(f"({given},)"))))
+out["texts"] = np.array(texts)
+"""
+SCOPE = {"jax": nj, "jnp": jnp, "np": np, "lax": lax}
+exec(_VALUES, SCOPE)
+assert nn and random  # loaded, for `jax.nn` and `jax.random`
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return run_in_oracle(_TEXTS, values=_VALUES, cases=np.array(CASES))["texts"].tolist()
+
+
+def _case(text: str):
+    function, given = text.rsplit("|", 1)
+    return eval(function, SCOPE), eval(f"({given},)", SCOPE)
+
+
+def test_printed_jaxprs_are_those_of_jax(texts):
+    differ = {}
+    for text, theirs in zip(CASES, texts, strict=True):
+        function, args = _case(text)
+        ours = str(nj.make_jaxpr(function)(*args))
+        if ours != theirs:
+            differ[text] = f"{theirs}\n--- ours\n{ours}"
+    assert not differ, "\n".join([f"== {text}\n{how}" for text, how in differ.items()])
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_they_mean_the_functions(text):
+    """Evaluated, compiled and differentiated as what they were made of."""
+    function, args = _case(text)
+    closed = nj.make_jaxpr(function)(*args)
+    flat = nj.tree.leaves(args)
+
+    def again(*xs):
+        return eval_jaxpr(closed.jaxpr, closed.consts, *xs)
+
+    want = nj.tree.leaves(function(*args))
+    for got in (again(*flat), nj.jit(again)(*flat)):
+        for x, y in zip(got, want, strict=True):
+            if nj.dtypes.issubdtype(y.dtype, nj.dtypes.prng_key):
+                x, y = random.key_data(x), random.key_data(y)
+            np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-5)
+    at = [n for n, x in enumerate(flat) if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
+    if at and jnp.issubdtype(want[0].dtype, jnp.floating):
+        total = lambda f: lambda x: jnp.sum(f(*[*flat[: at[0]], x, *flat[at[0] + 1 :]])[0])  # noqa: E731
+        whole = lambda *xs: nj.tree.leaves(  # noqa: E731
+            function(*nj.tree.unflatten(nj.tree.structure(args), xs))
+        )
+        x = jnp.asarray(flat[at[0]], float)
+        np.testing.assert_allclose(
+            nj.grad(total(again))(x), nj.grad(total(whole))(x), rtol=1e-4, atol=1e-4
+        )
