@@ -68,6 +68,10 @@ class custom_vmap:  # noqa: N801 - a decorator
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = name_of(self.fun)
+        if self.vmap_rule is None:
+            raise AttributeError(
+                f"No batching rule defined for custom_vmap function {name} using def_vmap."
+            )
         if kwargs:
             raise TypeError(f"{name}: pass the arguments of a custom_vmap function by position.")
         leaves, in_tree = array_leaves(name, args)

@@ -90,8 +90,9 @@ class Array:
         )
 
     def __delitem__(self, index: Any) -> None:
-        raise TypeError(
-            "JAX arrays are immutable and do not support in-place item deletion. Use jnp.delete."
+        raise AttributeError(
+            "__delitem__: JAX arrays are immutable and do not support in-place item deletion. Use "
+            "jnp.delete."
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -199,8 +199,6 @@ def _from_scalar(x: Any, dtype: Any) -> ArrayImpl:
 
 def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
     if x.dtype.char in "OSUMmVgG" and x.dtype not in dtypes.SHORT_NAMES:
-        if x.dtype.kind == "O" and x.size:
-            return _from_sequence(x.tolist(), dtype)
         raise TypeError(
             f"array: values of dtype {x.dtype} are not numbers. Only numeric and "
             "boolean arrays are supported; keep strings and objects in NumPy."

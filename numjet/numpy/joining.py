@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, wanted
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.dims import DimExpr, largest, smallest
 from numjet.numpy import lax_names as lax
@@ -36,6 +37,7 @@ from numjet.numpy.shape import (
     ravel,
     reshaped,
 )
+from numjet.ops.tokens import split_p, stack_p
 
 
 # ------------------------------------------------------------------ joining
@@ -146,6 +148,8 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any
     if dtype is not None:
         wanted = canonical_dtype(dtype, "stack")
         parts = [cast(x, wanted) for x in parts]
+    if FLAG.uses and wanted():
+        return stack_p.bind(*parts, axis=axis)
     return lax.stack(parts, axis)
 
 
@@ -330,6 +334,9 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
         small, larger = n // parts, n % parts
         sizes = [small + 1] * larger + [small] * (parts - larger)
         bounds = [0, *itertools.accumulate(sizes)]
+    if FLAG.uses and wanted() and bounds == sorted(bounds):
+        sizes = np.diff(np.array(bounds, np.int64))
+        return split_p.bind(x, sizes=tuple(sizes), axis=axis)
     return [
         lax.slice_in_dim(x, lo, largest(lo, hi), axis=axis)
         for lo, hi in zip(bounds[:-1], bounds[1:])

@@ -126,7 +126,7 @@ def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
     if type(y) is int and modulus is None:
         return el.power(x, y)
     if modulus is not None:
-        raise NotImplementedError("pow: a modulus is not supported. Use (x ** y) % modulus.")
+        raise TypeError("pow: a modulus is not supported. Use (x ** y) % modulus.")
     return el.power(x, y) if _accepts(y) else NotImplemented
 
 
@@ -439,7 +439,6 @@ def install() -> None:
             "trace": _trace,
             "item": _item,
             "argpartition": sorting.argpartition,
-            "partition": sorting.partition,
             "__hash__": Array.__hash__,
             **array_methods.METHODS,
         }

@@ -80,6 +80,8 @@ def _reduction(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
         x = one_array(name, a)
+        if dtypes.is_key(x.aval.dtype):
+            raise TypeError(f"Cannot interpret '{x.aval.dtype}' as a data type: {name} of keys.")
         if widened is not None and mask is None and type(x) is ArrayImpl:
             wide = _wide(x.aval.dtype, dtype, promote, name)
             if wide is not None and current_trace().at_once:

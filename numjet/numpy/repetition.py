@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
@@ -33,6 +34,7 @@ from numjet.numpy.promote import (
     one_array,
 )
 from numjet.numpy.shape import ravel, reshaped
+from numjet.ops.tokens import tile_p
 
 
 # ------------------------------------------------------------------ repetition
@@ -53,6 +55,8 @@ def tile(A: Any, reps: Any) -> Any:
     own = (1,) * (rank - x.aval.ndim) + x.aval.shape
     if all(r == 1 for r in reps):
         return reshaped(x, own)
+    if FLAG.uses and wanted():
+        return tile_p.bind(reshaped(x, own), reps=reps)
     wide = tuple([n for r, m in zip(reps, own) for n in (r, m)])
     kept = tuple(range(1, 2 * rank, 2))
     return reshaped(

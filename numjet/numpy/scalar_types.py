@@ -274,7 +274,9 @@ _PYTHON = {
 
 
 def dtype_and_weak(x: Any) -> tuple[Any, bool]:
-    """What `x` (array, scalar, dtype or type) contributes to promotion."""
+    """What `x` (array, scalar, dtype or type; None: the default float) contributes to promotion."""
+    if x is None:
+        return dtypes.canonical(dtypes.float64), False
     if isinstance(x, Array):
         return x.aval.dtype, x.aval.weak_type
     if isinstance(x, type) and x in _PYTHON:

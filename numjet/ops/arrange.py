@@ -50,6 +50,8 @@ stop_gradient_p = Primitive(
 
 def _stop(x: Any) -> Any:
     x = as_array(x)
+    if type(x) is ArrayImpl and current_trace().at_once:
+        return x
     return stop_gradient_p.bind(x) if dtypes.is_inexact(x.aval.dtype) else x
 
 

@@ -465,5 +465,8 @@ def test_rules_of_a_decorator_are_set_through_another():
     assert not hasattr(nj.custom_batching.custom_vmap(lambda x: x), "defjvp")
 
     g = nj.custom_batching.custom_vmap(nj.custom_jvp(jnp.sin))
+    with pytest.raises(AttributeError, match="No batching rule"):
+        g(1.0)
+    g.def_vmap(lambda axis_size, in_batched, x: (jnp.sin(x), True))
     g.defjvp(lambda primals, tangents: (g(*primals), 7 * tangents[0]))
     assert float(nj.jvp(g.fun, (1.0,), (1.0,))[1]) == 7

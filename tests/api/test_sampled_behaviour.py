@@ -26,6 +26,10 @@ class _Node:
 tree_util.register_pytree_node(_Node, lambda node: node.parts, lambda data, children: children)
 
 _CASES: list[tuple[type[Exception], Callable, str]] = [
+    (TypeError, lambda: jnp.sum(KEY), "Cannot interpret 'key<fry>' as a data type"),
+    (TypeError, lambda: jnp.array(np.array([1, 2], object)), "object"),
+    (TypeError, lambda: pow(jnp.array(2), 3, 5), "modulus"),
+    (AttributeError, lambda: x3.partition(1), "partition"),
     (TypeError, lambda: lax.concatenate([x3, x3], 1), "concatenate dimension out of bounds"),
     (ValueError, lambda: lax.squeeze(jnp.ones((1, 1)), (0, -2)), "dimensions are not unique"),
     (ValueError, lambda: lax.slice(m23, (0,), (2,)), "one entry for each"),
@@ -191,3 +195,11 @@ def test_geometric_draws_of_narrow_probabilities_have_no_outliers(dtype, total):
     p = jnp.full((4000,), 0.09375, dtype)
     draws = random.geometric(random.PRNGKey(7), p, (4000,))
     assert draws.max() < 72 and abs(int(draws.sum()) - total) <= total * 2e-3
+
+
+def test_none_is_the_default_float():
+    assert jnp.result_type(None) == jnp.float32
+
+
+def test_stop_gradient_of_an_array_is_that_array():
+    assert lax.stop_gradient(x3) is x3
