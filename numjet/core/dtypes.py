@@ -236,6 +236,12 @@ def is_key(dtype: Any) -> bool:
     return type(dtype) is KeyDType
 
 
+def refuse_keys(name: str, dtype: Any) -> None:
+    """Raise TypeError for PRNG keys, which the function `name` does not take."""
+    if type(dtype) is KeyDType:
+        raise TypeError(f"Cannot interpret '{dtype}' as a data type: {name} takes no keys.")
+
+
 _FLOATING = frozenset([float16, bfloat16, float32, float64, *NARROW_FLOATS])
 _COMPLEX = frozenset([complex64, complex128])
 _INEXACT = _FLOATING | _COMPLEX

@@ -335,8 +335,8 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
         sizes = [small + 1] * larger + [small] * (parts - larger)
         bounds = [0, *itertools.accumulate(sizes)]
     if FLAG.uses and wanted() and bounds == sorted(bounds):
-        sizes = np.diff(np.array(bounds, np.int64))
-        return split_p.bind(x, sizes=tuple(sizes), axis=axis)
+        widths = tuple([np.int64(hi - lo) for lo, hi in zip(bounds[:-1], bounds[1:])])
+        return split_p.bind(x, sizes=widths, axis=axis)
     return [
         lax.slice_in_dim(x, lo, largest(lo, hi), axis=axis)
         for lo, hi in zip(bounds[:-1], bounds[1:])

@@ -80,8 +80,7 @@ def _reduction(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
         x = one_array(name, a)
-        if dtypes.is_key(x.aval.dtype):
-            raise TypeError(f"Cannot interpret '{x.aval.dtype}' as a data type: {name} of keys.")
+        dtypes.refuse_keys(name, x.aval.dtype)
         if widened is not None and mask is None and type(x) is ArrayImpl:
             wide = _wide(x.aval.dtype, dtype, promote, name)
             if wide is not None and current_trace().at_once:
@@ -667,8 +666,8 @@ def var(
     axes = canonical_axes(axis, x.aval.ndim, "var")
     plain = mean is None and where is None and not dtypes.is_complex(computed)
     if plain and FLAG.uses and wanted():
-        return _shown_var.call((x, ddof), {"axes": axes, "computed": computed, "result": result,
-                                           "keepdims": keepdims})  # fmt: skip
+        static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}
+        return _shown_var.call((x, ddof), static)
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     center = (
         _mean(x, axes, keepdims=True, where=where)
@@ -706,8 +705,8 @@ def _var_in_jax(
     """As JAX makes it of operations, for who looks at jaxprs."""
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     squares = square(subtract(x, _mean(x, axes, keepdims=True)))
-    number = scalar(math.prod([x.aval.shape[i] for i in axes]), computed)
-    count = subtract(number, cast(one_array("var", ddof), computed))
+    count = scalar(math.prod([x.aval.shape[i] for i in axes]), computed)
+    count = subtract(count, cast(one_array("var", ddof), computed))
     out = divide(sum(squares, axes, keepdims=keepdims), count)
     return cast(_where(greater(count, 0), out, np.nan), result)
 
