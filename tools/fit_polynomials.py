@@ -264,14 +264,17 @@ def inverse_trigonometric():
 @table
 def hyperbolic():
     tiny = mpf("1e-12")
-    made = {}
-    for precision, top, bottom in (("f32", 2, 2), ("f64", 3, 4)):
-        p, q, error = fit_rational(
-            squared(lambda x: (mp.tanh(x) / x - 1) / x**2), tiny, mpf("0.36"), top, bottom,
-            precision, squared(lambda x: x**2),
-        )  # fmt: skip
-        made[f"TANH_P_{precision.upper()}"] = (p, error)
-        made[f"TANH_Q_{precision.upper()}"] = (q, error)
+    p, q, error = fit_rational(
+        squared(lambda x: (mp.tanh(x) / x - 1) / x**2), tiny, mpf("0.36"), 3, 4, "f64",
+        squared(lambda x: x**2),
+    )  # fmt: skip
+    made = {"TANH_P_F64": (p, error), "TANH_Q_F64": (q, error)}
+    # In float32 expm1(2r)/2 = r + r²·q(r).
+    half = mp.ln2 / 4 * mpf("1.002")
+    made |= series(
+        "tanh", lambda r: (mp.expm1(2 * r) / 2 - r) / r**2, -half, half, {"f32": 5},
+        lambda r: 2 * r**2 / abs(mp.expm1(2 * r)), precisions=("f32",),
+    )  # fmt: skip
     made |= series(
         "sinh", squared(lambda x: (mp.sinh(x) / x - 1) / x**2), tiny, mpf("1.0"),
         {"f32": 4, "f64": 7}, squared(lambda x: x**3 / mp.sinh(x)),
@@ -286,16 +289,24 @@ def error_function():
         "erf", squared(lambda x: mp.erf(x) / x - 1), tiny, mpf("1.0"),
         {"f32": 7, "f64": 12}, squared(lambda x: x / mp.erf(x)),
     )  # fmt: skip
-    # Beyond 1 only the absolute error counts. erf(x) = 1 - exp(-x·L(x)) in float64; float32 has a
-    # polynomial of x - 2.4375.
+    # Beyond 1 only the absolute error counts: erf(x) = 1 - exp(-x·L(x)) in float64.
     made |= series(
         "erf_log", lambda x: -mp.log(mp.erfc(x)) / x, mpf("0.99"), mpf("6.0"), {"f64": 18},
         lambda x: x * mp.erfc(x), precisions=("f64",),
     )  # fmt: skip
-    made |= series(
-        "erf_far", lambda t: mp.erf(t + mpf("2.4375")), mpf("-1.45"), mpf("1.463"), {"f32": 13},
-        precisions=("f32",),
+
+    # In float32 erf = t - 4/27·t³, whose slope is 0 where it is 1, and t = x + x·P(x²)/Q(x²).
+    def t(x):
+        return 3 * mp.sin((mp.pi / 2 - 2 * mp.asin(mp.sqrt(mp.erfc(x) / 2))) / 3)
+
+    def slope(x):
+        return max(1 - t(x) ** 2 * 4 / 9, mpf(2) ** mpf("-12.5"))
+
+    p, q, error = fit_rational(
+        squared(lambda x: t(x) / x - 1), mpf("1e-6"), mpf("3.925") ** 2, 5, 5, "f32",
+        squared(lambda x: slope(x) * x / mp.erf(x)),
     )  # fmt: skip
+    made |= {"ERF_P_F32": (p, error), "ERF_Q_F32": (q, error)}
 
     # erfc(x) = exp(-x²)·G(t)/(x+3), t = (x-3)/(x+3), x in [0.45, 28]
     def scaled(t):

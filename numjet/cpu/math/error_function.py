@@ -5,6 +5,7 @@ from __future__ import annotations
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.elementary import (
     F32,
+    F64,
     INFINITY,
     at_most,
     copysign,
@@ -17,26 +18,36 @@ from numjet.cpu.math.exponential import exp
 from numjet.cpu.math.logarithm import log
 
 # erf in float32 rounds to 1 beyond.
-_ERF_END = 3.9
+_ERF_END = 4.0
 # erfc rounds to 0 beyond.
 _ERFC_END = {"float": 10.2, "double": 28.0}
 
 
 @elementary(weight=14, ulps=2)
 def erf(b: Builder, x: Value) -> Value:
-    """The error function: an odd polynomial below 1, then another (float32) or 1 - exp(-a·L(a))."""
+    """The error function: a cubic of a rational function, or two pieces in float64."""
     fmt = format_of(x)
-    a = b.abs(x)
+    return copysign(b, (_erf_single if fmt is F32 else _erf_double)(b, b.abs(x)), x)
+
+
+def _erf_single(b: Builder, a: Value) -> Value:
+    """t - 4/27·t³ with t = a + a·P(a²)/Q(a²): the cubic is flat where it reaches 1, at t = 1.5, so
+    that what t has lost where P and Q are large does not count."""
+    a = at_most(b, a, _ERF_END)
     z = b.mul(a, a)
-    small = b.fma(a, horner(b, z, table("ERF", fmt)), a)
-    if fmt is F32:
-        far = at_most(b, horner(b, b.sub(a, 2.4375), table("ERF_FAR", fmt)), 1.0)
-        large = b.select(b.fcmp("oge", a, _ERF_END), 1.0, far)
-    else:
-        c = at_most(b, a, 6.0)
-        fall = b.mul(c, horner(b, c, table("ERF_LOG", fmt)))
-        large = b.sub(1.0, exp(b, b.neg(fall), below=False, above=False))
-    return copysign(b, b.select(b.fcmp("olt", a, 1.0), small, large), x)
+    ratio = b.div(horner(b, z, table("ERF_P", F32)), horner(b, z, table("ERF_Q", F32)))
+    t = b.fma(a, ratio, a)
+    return b.fma(b.mul(b.mul(t, t), t), -4 / 27, t)
+
+
+def _erf_double(b: Builder, a: Value) -> Value:
+    """An odd polynomial below 1, then 1 - exp(-a·L(a))."""
+    z = b.mul(a, a)
+    small = b.fma(a, horner(b, z, table("ERF", F64)), a)
+    c = at_most(b, a, 6.0)
+    fall = b.mul(c, horner(b, c, table("ERF_LOG", F64)))
+    large = b.sub(1.0, exp(b, b.neg(fall), below=False, above=False))
+    return b.select(b.fcmp("olt", a, 1.0), small, large)
 
 
 @elementary(weight=18, ulps=6)

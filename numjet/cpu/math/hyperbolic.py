@@ -1,20 +1,25 @@
 """sinh, cosh, tanh and their inverses.
 
-Near 0 odd polynomials (a rational function for tanh); elsewhere from e^|x|/2, which does not
-overflow before the result does.
+Near 0 odd polynomials (a rational function for tanh in float64); elsewhere from e^|x|/2, which does
+not overflow before the result does.
 """
 
 from __future__ import annotations
 
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.math.elementary import (
+    F32,
+    F64,
     NAN,
+    at_least,
     at_most,
     copysign,
     elementary,
     format_of,
     horner,
+    nearest,
     parts,
+    scale,
     table,
 )
 from numjet.cpu.math.exponential import exp
@@ -42,18 +47,35 @@ def cosh(b: Builder, x: Value) -> Value:
 
 @elementary(weight=12, ulps=2)
 def tanh(b: Builder, x: Value) -> Value:
-    """The hyperbolic tangent: a + a³·P/Q near 0, else 1 - 2/(e^2a + 1), in one division."""
+    """The hyperbolic tangent, in one division."""
     fmt = format_of(x)
-    a = b.abs(x)
+    return copysign(b, (_tanh_single if fmt is F32 else _tanh_double)(b, b.abs(x)), x)
+
+
+def _tanh_single(b: Builder, a: Value) -> Value:
+    """-m/(1 + m) with m = expm1(-2a)/2, which is (2^n - 1)/2 + 2^n·p for -a = n·ln 2 / 2 + r and
+    p = expm1(2r)/2: m and 1 + m are rounded once each."""
+    c = at_least(b, b.neg(a), -9.5)  # beyond, the result is 1
+    n, shifted = nearest(b, c, 2 * parts("log2e", F32)[0], F32)
+    # One part is enough: float32's ln 2 happens to be right to 29 bits.
+    r = b.fma(n, -0.5 * parts("ln2", F32)[0], c)
+    p = b.fma(b.mul(r, r), horner(b, r, table("TANH", F32)), r)
+    power = scale(b, b.const(1.0, a.type), n, shifted, below=False, above=False)
+    top = b.fma(power, p, b.fma(power, 0.5, -0.5))
+    bottom = b.fma(power, p, b.fma(power, 0.5, 0.5))
+    return b.div(top, bottom)
+
+
+def _tanh_double(b: Builder, a: Value) -> Value:
+    """a + a³·P/Q near 0, else 1 - 2/(e^2a + 1)."""
     near = b.fcmp("olt", a, 0.55)
     z = b.mul(a, a)
-    # Beyond 20 the result is 1 in both formats.
+    # Beyond 20 the result is 1.
     large = b.add(exp(b, at_most(b, b.add(a, a), 44.0), below=False, above=False), 1.0)
-    top = b.mul(b.mul(a, z), horner(b, z, table("TANH_P", fmt)))
+    top = b.mul(b.mul(a, z), horner(b, z, table("TANH_P", F64)))
     top = b.select(near, top, -2.0)
-    bottom = b.select(near, horner(b, z, table("TANH_Q", fmt)), large)
-    result = b.add(b.select(near, a, 1.0), b.div(top, bottom))
-    return copysign(b, result, x)
+    bottom = b.select(near, horner(b, z, table("TANH_Q", F64)), large)
+    return b.add(b.select(near, a, 1.0), b.div(top, bottom))
 
 
 @elementary(weight=18, ulps=2)
