@@ -182,3 +182,15 @@ def test_mode_is_the_first_of_equal_ones() -> None:
     with nj.numpy_rank_promotion("raise"):
         found = stats.mode(jnp.array([[6, 7, 5], [0, 6, -1], [0, 7, 7]]))
     np.testing.assert_array_equal(found, [[0, 7, -1], [2, 2, 1]])
+
+
+def test_cauchy_keeps_its_digits_at_both_ends() -> None:
+    q = np.array([0, 1e-30, 0.01, 0.25, 0.5, 0.6, 0.75, 0.9, 1 - 2**-24, 1], np.float32)
+    x = np.array([-1e5, -2, 0, 3, 1e5, 1e15], np.float32)
+    cauchy, peer = stats.cauchy, scipy.stats.cauchy
+    for name, at in [("ppf", q), ("isf", q), ("logcdf", x), ("logsf", x)]:
+        want = getattr(peer, name)(at.astype(float), 0.5, 2.0)
+        got = getattr(cauchy, name)(jnp.array(at), 0.5, 2.0)
+        np.testing.assert_allclose(got, want.astype(np.float32), rtol=1e-5, err_msg=name)
+        slope = nj.vmap(nj.grad(getattr(cauchy, name)))(jnp.array(at), 0.5 + 0 * at, 2.0 + 0 * at)
+        assert not jnp.isnan(slope).any(), name

@@ -44,6 +44,13 @@ def _cdf(x: Any, loc: Any, scale: Any) -> Any:
     return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / jnp.pi
 
 
+def _log_cdf(x: Any, loc: Any, scale: Any) -> Any:
+    """log of `_cdf`; right of the axis by what is missing to 1."""
+    right = x > loc
+    missing = jnp.where(right, _cdf(2 * loc - x, loc, scale), 0)
+    return jnp.where(right, jnp.log1p(-missing), logarithm(_cdf(x, loc, scale)))
+
+
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: Cauchy distribution.
 
@@ -69,7 +76,8 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cauchy.logcdf(jnp.array([1.0])).round(4)
     Array([-0.2877], dtype=float32)
     """
-    return logarithm(cdf(x, loc, scale))
+    x, loc, scale = floats("cauchy.logcdf", x, loc, scale)
+    return _log_cdf(x, loc, scale)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -98,7 +106,16 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cauchy.logsf(jnp.array([1.0])).round(4)
     Array([-1.3863], dtype=float32)
     """
-    return logarithm(sf(x, loc, scale))
+    x, loc, scale = floats("cauchy.logsf", x, loc, scale)
+    return _log_cdf(2 * loc - x, loc, scale)
+
+
+def _quantile_above(q: Any) -> Any:
+    """cot(π q) of q in [0, 1], which keeps its digits near both ends: ±infinity at these."""
+    above = q < 0.5
+    tail = jnp.where(above, q, 1 - q)
+    far = jnp.where(above, 1, -1) / jnp.tan(jnp.pi * tail)
+    return jnp.where(tail > 0.25, jnp.tan(jnp.pi * (0.5 - q)), far)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -114,7 +131,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-1.    ,  2.4142], dtype=float32)
     """
     q, loc, scale = floats("cauchy.ppf", q, loc, scale)
-    return loc + scale * jnp.tan(jnp.pi * (probability(q) - 0.5))
+    return loc - scale * _quantile_above(probability(q))
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -130,7 +147,7 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([ 1.    , -2.4142], dtype=float32)
     """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
-    return loc + scale * jnp.tan(jnp.pi * (0.5 - probability(q)))
+    return loc + scale * _quantile_above(probability(q))
 
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
