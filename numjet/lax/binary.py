@@ -476,7 +476,8 @@ def igamma(a: Any, x: Any) -> Any:
 
     a: positive, x: not negative, real floats of one dtype, and of one shape but for axes of size 1.
     Result: the broadcast shape, the same dtype; NaN outside. Derivative: x^(a-1) e^-x / Γ(a) in x,
-    `igamma_grad_a` in a. Raises TypeError for dtypes that differ.
+    `igamma_grad_a` in a. Raises TypeError for dtypes that differ. Source: DLMF 8.7, 8.9, 8.12; Gil,
+    Segura and Temme, Incomplete gamma function ratios (2012).
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.igamma(1.0, jnp.array([0.0, 1.0, jnp.inf])).round(4)
@@ -490,7 +491,7 @@ def igammac(a: Any, x: Any) -> Any:
 
     a: positive, x: not negative, real floats of one dtype, and of one shape but for axes of size 1.
     Result: the broadcast shape, the same dtype. Derivative: those of `igamma`, negated. Raises
-    TypeError for dtypes that differ.
+    TypeError for dtypes that differ. Source: as of `igamma`.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.igammac(1.0, jnp.array([0.0, 1.0])).round(4)
@@ -504,7 +505,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 
     a: positive, x: not negative, real floats of one dtype, and of one shape but for axes of size 1.
     Result: the broadcast shape, the same dtype. It has itself no derivative in a. Raises TypeError
-    for dtypes that differ.
+    for dtypes that differ. Source: the formulas of `igamma`, differentiated.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.igamma_grad_a(1.0, jnp.array([0.0, 1.0])).round(4)
@@ -534,7 +535,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     a, b: positive real floats; x: in [0, 1]; of one dtype, and of one shape but for axes of size 1.
     Result: the broadcast shape, the same dtype; NaN outside. Derivative: in x x^(a-1) (1-x)^(b-1) /
-    B(a, b); in a and b as well. Raises TypeError for dtypes that differ.
+    B(a, b); in a and b as well. Raises TypeError for dtypes that differ. Source: DLMF 8.17;
+    DiDonato and Morris, Algorithm 708 (1992).
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.betainc(2.0, 1.0, jnp.array([0.0, 0.5, 1.0]))
@@ -548,7 +550,8 @@ def polygamma(m: Any, x: Any) -> Any:
 
     m: whole numbers, not negative, in the dtype of x; x: real floats; of one shape but for axes of
     size 1. Result: the broadcast shape, the same dtype; NaN for other m. Derivative: polygamma(m +
-    1, x) in x; none in m (NotImplementedError). Raises TypeError for dtypes that differ.
+    1, x) in x; none in m (NotImplementedError). Raises TypeError for dtypes that differ. Source:
+    DLMF 25.11.12, by `zeta`.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.polygamma(1.0, jnp.array([1.0])).round(4)  # π²/6
@@ -562,7 +565,8 @@ def zeta(x: Any, q: Any) -> Any:
 
     x: above 1, q: real floats of one dtype, and of one shape but for axes of size 1. Result: the
     broadcast shape, the same dtype; ∞ at x = 1, NaN below. Derivative: -x zeta(x + 1, q) in q; in x
-    as well. Raises TypeError for dtypes that differ.
+    as well. Raises TypeError for dtypes that differ. Source: Euler and Maclaurin's sum, DLMF
+    25.11.28.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.zeta(2.0, jnp.array([1.0])).round(4)  # π²/6

@@ -602,7 +602,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
 
     p: a vector of coefficients, the highest power first. strip_zeros: leave out leading zeros
     first, which needs known values (TypeError); without it they give NaN at the end, and roots that
-    are 0 stand before these. IndexError for scalars, ValueError for more than one axis.
+    are 0 stand before these. IndexError for scalars, ValueError for more than one axis. Computed by
+    `lax.linalg.eig`.
 
     >>> jnp.roots(jnp.array([1, -3, 2])).round(3)
     Array([2.+0.j, 1.+0.j], dtype=complex64)
@@ -657,7 +658,7 @@ def polyfit(
     (residuals, rank, singular values, rcond). cov: also give the covariance matrix, scaled by the
     residuals unless it is 'unscaled'. Returns coefficients, the highest power first. TypeError for
     arrays that do not fit, ValueError for a negative degree and for too few points to scale.
-    Integers and booleans count as floats.
+    Integers and booleans count as floats. Computed by `lax.linalg.svd`.
 
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)

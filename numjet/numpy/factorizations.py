@@ -81,7 +81,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     a: (..., n, n) of floats or complex; integers count as floats. upper: give the adjoint, upper
     triangular. symmetrize_input: use (a + adjoint(a)) / 2, which makes derivatives symmetric; else
     the lower triangle alone is read. NaN where a matrix is not positive definite (NumPy raises
-    LinAlgError). ValueError for matrices that are not square, TypeError for 16-bit floats.
+    LinAlgError). ValueError for matrices that are not square, TypeError for 16-bit floats. Computed
+    by `lax.linalg.cholesky`.
 
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
@@ -102,7 +103,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     n) columns of Q, 'complete' all m; 'r' gives R alone; 'raw' gives (factors, taus) as LAPACK
     keeps them, the factors transposed (see `lax.linalg.ormqr`). The derivative is there for
     'reduced' and m >= n (NotImplementedError). ValueError for other modes, TypeError for 16-bit
-    floats.
+    floats. Computed by `lax.linalg.qr`.
 
     >>> q, r = jnp.linalg.qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))
     >>> jnp.abs(r).round(3)
@@ -133,7 +134,7 @@ def svd(
     alone. hermitian: `a` is, and `eigh` is used. The derivative of U and Vh is infinite or NaN
     where singular values are equal, and NotImplementedError is raised for that of full matrices
     that are not square. ValueError for vectors, TypeError for 16-bit floats, NotImplementedError
-    for `subset_by_index`.
+    for `subset_by_index`. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float32)
@@ -173,7 +174,7 @@ def svdvals(x: Any, /) -> Any:
     """The singular values of matrices, real and falling.
 
     x: (..., m, n) of floats or complex; integers count as floats. Returns (..., min(m, n)).
-    ValueError for what is no matrix.
+    ValueError for what is no matrix. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     Array([3., 2.], dtype=float32)
@@ -187,7 +188,8 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     a: (..., n, n) of floats or complex; integers count as floats. symmetrize_input: use (a +
     adjoint(a)) / 2; else only the triangle that `UPLO` names is read, 'L' (also None) or 'U'
     (ValueError for others). Derivatives of eigenvectors are NaN where eigenvalues are equal.
-    ValueError for matrices that are not square, TypeError for 16-bit floats.
+    ValueError for matrices that are not square, TypeError for 16-bit floats. Computed by
+    `lax.linalg.eigh`.
 
     >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round(3)
     Array([1., 3.], dtype=float32)
@@ -202,7 +204,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """The eigenvalues of hermitian matrices, real and rising.
 
-    a, UPLO, symmetrize_input: as in `eigh`. Returns (..., n).
+    a, UPLO, symmetrize_input: as in `eigh`. Returns (..., n). Computed by `lax.linalg.eigh`.
 
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3)
     Array([1., 3.], dtype=float32)
@@ -218,7 +220,7 @@ def eig(a: Any) -> EigResult:
     a: (..., n, n) of floats or complex; integers count as floats. The results are always complex
     (NumPy's are real where they can be), in no order. There is no derivative (NotImplementedError):
     use `eigvals`, or `eigh` for hermitian matrices. ValueError for matrices that are not square,
-    TypeError for 16-bit floats.
+    TypeError for 16-bit floats. Computed by `lax.linalg.eig`.
 
     >>> w, v = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
     >>> w
@@ -232,7 +234,8 @@ def eigvals(a: Any) -> Any:
     """The eigenvalues of square matrices, complex, in no order.
 
     a: (..., n, n) of floats or complex; integers count as floats. Differentiable where they are
-    distinct. ValueError for matrices that are not square, TypeError for 16-bit floats.
+    distinct. ValueError for matrices that are not square, TypeError for 16-bit floats. Computed by
+    `lax.linalg.eig`.
 
     >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
     Array([ 1., -1.], dtype=float32)

@@ -144,7 +144,8 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     default its length. axis: an integer (AxisError). norm: 'backward' (also None) divides the
     inverse by n, 'forward' the transform, 'ortho' both by sqrt(n). Returns a's shape, with n along
     the axis, as complex64, of 64-bit numbers as complex128; integers and 16-bit floats are
-    transformed in 32 bits. Linear in a. ValueError for other norms and n < 1.
+    transformed in 32 bits. Linear in a. ValueError for other norms and n < 1. Computed by
+    `lax.fft`.
 
     >>> jnp.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0])).round(3)
     Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)

@@ -67,6 +67,7 @@ def solve(a: Any, b: Any) -> Any:
     a: (..., n, n); b: (n,), or (..., n, k) with the right-hand sides in columns. They promote,
     integers count as floats; leading axes broadcast. A singular `a` gives infinities or NaN (NumPy
     raises LinAlgError). ValueError for shapes that do not fit, TypeError for 16-bit floats.
+    Computed by `lax.linalg.solve`.
 
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
     Array([2., 3.], dtype=float32)
@@ -94,7 +95,7 @@ def inv(a: Any) -> Any:
 
     a: (..., n, n) of floats or complex; integers count as floats. A singular matrix gives
     infinities or NaN (NumPy raises LinAlgError). ValueError for matrices that are not square,
-    TypeError for 16-bit floats.
+    TypeError for 16-bit floats. Computed by `lax.linalg.solve`.
 
     >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
@@ -119,7 +120,8 @@ def lstsq(
     as floats. rcond: singular values below this part of the largest count as 0; by default the
     rounding error times max(m, n), for negative ones the rounding error alone. numpy_resid: give no
     residuals where m <= n or the rank is below n, as NumPy does; needs known values. By singular
-    values. ValueError for shapes that do not fit, TypeError for 16-bit floats.
+    values. ValueError for shapes that do not fit, TypeError for 16-bit floats. Computed by
+    `lax.linalg.svd`.
 
     >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
@@ -165,7 +167,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
     a: (..., m, n) of floats or complex; integers count as floats. Returns (..., n, m). rtol (also
     rcond): singular values up to this part of the largest count as 0; by default 10 max(m, n) times
-    the rounding error. hermitian: `a` is, and `eigh` is used. TypeError for 16-bit floats.
+    the rounding error. hermitian: `a` is, and `eigh` is used. TypeError for 16-bit floats. Computed
+    by `lax.linalg.svd`.
 
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]]))
     Array([[0.5, 0. ],
@@ -193,7 +196,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
     M: (..., m, n); of fewer axes whether any element is not 0. rtol: those up to this part of the
     largest do not count, by default max(m, n) times the rounding error; tol: those up to this.
-    hermitian: M is, and `eigh` is used. Returns the default integer.
+    hermitian: M is, and `eigh` is used. Returns the default integer. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
     Array(1, dtype=int32)
@@ -219,7 +222,7 @@ def cond(x: Any, p: Any = None) -> Any:
     x: (..., m, n) of floats or complex, square for norms by the inverse. p: the order of the norm
     as in `norm`; None and 2 give the largest by the smallest singular value, -2 the reverse.
     Infinite for singular matrices. ValueError for vectors, TypeError for 16-bit floats. IndexError
-    for a matrix without elements, by singular values.
+    for a matrix without elements, by singular values. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
@@ -429,7 +432,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
     a: numbers whose first `ind` axes have as many elements as the others (ValueError). ind: a
     positive integer (ValueError). tensordot(tensorinv(a, ind), b, b.ndim) is the x for which
-    tensordot(a, x, x.ndim) = b, with b.ndim = ind. Integers and booleans count as floats.
+    tensordot(a, x, x.ndim) = b, with b.ndim = ind. Integers and booleans count as floats. Computed
+    by `lax.linalg.solve`.
 
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
@@ -450,7 +454,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
     a: its first axes are those of b, and the others, which x has, are of as many elements
     (ValueError). axes: axes of `a` that are put behind the others first. Integers and booleans
-    count as floats.
+    count as floats. Computed by `lax.linalg.solve`.
 
     >>> jnp.linalg.tensorsolve(2 * jnp.eye(4).reshape(2, 2, 4), jnp.array([[2.0, 4.0], [6.0, 8.0]]))
     Array([1., 2., 3., 4.], dtype=float32)

@@ -244,7 +244,8 @@ def quantile(
     size 1. weights: for 'inverted_cdf' (NotImplementedError for others), how much each element
     counts, of `a`'s shape or that of `axis`; NaN where one is negative. NaN where an element is.
     The derivative goes to the elements that were interpolated. ValueError for complex numbers and
-    weights of another shape; out and overwrite_input raise ValueError.
+    weights of another shape; out and overwrite_input raise ValueError. Source: Hyndman and Fan,
+    Sample quantiles in statistical packages (1996), types 7 and 1 for 'linear' and 'inverted_cdf'.
 
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0, 8.0]), jnp.array([0.0, 0.5]))
     Array([1., 3.], dtype=float32)

@@ -595,7 +595,8 @@ def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0.
 
     x: real numbers of any shape; integers and booleans count as floats. ValueError for complex
-    numbers. `numjet.scipy.special.i0e` is scaled by exp(-|x|) and does not overflow.
+    numbers. `numjet.scipy.special.i0e` is scaled by exp(-|x|) and does not overflow. Computed by
+    `lax.bessel_i0e`.
 
     >>> jnp.i0(jnp.array([0.0, 1.0])).round(4)
     Array([1.    , 1.2661], dtype=float32)

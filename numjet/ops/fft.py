@@ -143,7 +143,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     1 elements) or 'IRFFT' (back), or an FftType. fft_lengths: one to three lengths, which the last
     axes must have (IRFFT: n // 2 + 1 last). Inverse transforms divide by the number of elements.
     Result: complex64 or complex128, for IRFFT real. Linear. Raises ValueError for lengths and types
-    that do not fit; `numpy.fft` pads.
+    that do not fit; `numpy.fft` pads. Source: Cooley and Tukey (1965) with Stockham's order; Bailey
+    (1990) for long ones; Bluestein (1970) for large prime factors.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.fft(jnp.array([1.0, 0.0, 0.0, 0.0]), "RFFT", (4,))

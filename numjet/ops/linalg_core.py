@@ -266,7 +266,8 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     x: [..., n, n], Hermitian and positive definite, floats or complex numbers of 32 or 64 bits each
     (UnsupportedDtypeError for others). symmetrize_input: use (x + xᴴ)/2; else only the lower
     triangle is read. Result: x's shape and dtype, zeros above the diagonal; NaN where x is not
-    positive definite. Differentiable. Raises TypeError for matrices that are not square.
+    positive definite. Differentiable. Raises TypeError for matrices that are not square. Source:
+    Golub and Van Loan, Matrix Computations, section 4.2; LAPACK's potrf.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -412,7 +413,8 @@ def triangular_solve(
     [..., k, n], of a's dtype and leading axes, or a vector (one axis less than a). transpose_a,
     conjugate_a: what op does. unit_diagonal: the diagonal counts as ones. Result: b's shape;
     infinite or NaN for a singular a. Differentiable in both. Raises TypeError for shapes that do
-    not fit. Raises ValueError for shapes that do not fit.
+    not fit. Raises ValueError for shapes that do not fit. Source: substitution, Golub and Van Loan,
+    Matrix Computations, section 3.1; BLAS's trsm.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -507,6 +509,7 @@ def solve(a: Any, b: Any) -> Any:
     others). b: [..., n, k], of the same dtype and leading axes. Result: [..., n, k]; NaN or
     infinite where a is singular. By LU with row exchanges. Differentiable in both. Raises TypeError
     for shapes and dtypes that do not fit; `numpy.linalg.solve` takes vectors and broadcasts.
+    Source: that of `lu`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

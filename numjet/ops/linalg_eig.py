@@ -185,7 +185,8 @@ def eigh(
     are always ascending. subset_by_index: (first, behind the last) of the values wanted.
     implementation: one (LAPACK's) serves all. Result: vectors [..., n, n] in columns, of x's dtype,
     values [..., n], real. Derivative: grows without bound where eigenvalues meet. Raises TypeError
-    for matrices that are not square. `numpy.linalg.eigh` gives the values first.
+    for matrices that are not square. `numpy.linalg.eigh` gives the values first. Source: LAPACK's
+    syevd and heevd.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -303,7 +304,8 @@ def eig(
     implementation, use_magma: one implementation (LAPACK's geev) serves all. Result: complex,
     values [..., n] in no particular order, vectors [..., n, n] in columns. Only the values have
     derivatives (NotImplementedError; enable_eigvec_derivs does not change it). Raises TypeError for
-    matrices that are not square.
+    matrices that are not square. Source: the QR algorithm, Golub and Van Loan, Matrix Computations,
+    section 7.5.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -404,7 +406,7 @@ def svd(
     min(m, n). compute_uv: False gives s alone. subset_by_index is refused (NotImplementedError).
     algorithm: one (divide and conquer) serves all. Result: s real, [..., k], descending.
     Derivative: of s always; of u and v with full_matrices=False, and growing without bound where
-    singular values meet. Raises TypeError for less than two axes.
+    singular values meet. Raises TypeError for less than two axes. Source: LAPACK's gesdd.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -457,7 +459,7 @@ def schur(
     others). compute_schur_vectors: else t alone. sort_eig_vals and select_callable are refused
     (NotImplementedError). Result: t, upper triangular, of real matrices with 2 by 2 blocks for
     pairs of complex eigenvalues; z unitary; a list. No derivative is known (NotImplementedError).
-    Raises TypeError for matrices that are not square.
+    Raises TypeError for matrices that are not square. Source: LAPACK's gees.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -493,7 +495,8 @@ def hessenberg(a: Any) -> list[Any]:
     a: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
     others). Result: h [..., n, n], with the Householder reflectors below the first subdiagonal as
     LAPACK's gehrd leaves them; taus [..., n - 1]. No derivative is known (NotImplementedError).
-    Raises TypeError for matrices that are not square.
+    Raises TypeError for matrices that are not square. Source: Golub and Van Loan, Matrix
+    Computations, section 7.4.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

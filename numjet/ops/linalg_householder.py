@@ -131,7 +131,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     transposed. taus: [..., <= k], their factors. c: [..., m, n]; with left=False [..., n, m], and
     the result is c Q. transpose: Qᴴ instead of Q. Linear in c; the derivative in a and taus is not
     known (NotImplementedError). Raises ValueError for shapes that do not fit, TypeError for dtypes
-    that differ.
+    that differ. Source: LAPACK's ormqr and unmqr.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

@@ -115,7 +115,8 @@ def lu(x: Any) -> list[Any]:
     x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
     others). Result: factors [..., m, n], both in one, L with a diagonal of ones; pivots int32[...,
     min(m, n)], the rows exchanged one after the other; permutation int32[..., m], with
-    x[permutation] = L U. Differentiable. Raises TypeError for less than two axes.
+    x[permutation] = L U. Differentiable. Raises TypeError for less than two axes. Source: Golub and
+    Van Loan, Matrix Computations, section 3.4; LAPACK's getrf.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -255,8 +256,8 @@ def qr(
     others). pivoting: exchange columns so that r's diagonal falls in size; the result is (q, r,
     order) with x[:, order] = q r. full_matrices: q [..., m, m] and r [..., m, n]; else q [..., m,
     k] and r [..., k, n], k = min(m, n). use_magma: one implementation (LAPACK) serves.
-    Differentiable but for tall matrices with full_matrices. Raises TypeError for less than
-    two axes.
+    Differentiable but for tall matrices with full_matrices. Raises TypeError for less than two
+    axes. Source: LAPACK's geqrf and geqp3.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -321,7 +322,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     a: [..., m, n] with m >= n, the reflectors below the diagonal, floats or complex numbers of 32
     or 64 bits each (UnsupportedDtypeError for others). taus: [..., k] with k <= n, their factors.
     Result: [..., m, n], orthonormal columns. No derivative is known (NotImplementedError). Raises
-    TypeError for shapes that do not fit.
+    TypeError for shapes that do not fit. Source: LAPACK's orgqr and ungqr.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

@@ -63,7 +63,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
     a: [..., n, n]; lower: which triangle is read. Result: d[..., n], the diagonal, and e[..., n-1],
     the one beside it, both real; factors [..., n, n] and taus[..., n-1], the Householder reflectors
     as LAPACK's sytrd and hetrd leave them. No derivative is known (NotImplementedError). Raises
-    ValueError for a matrix that is not square.
+    ValueError for a matrix that is not square. Source: Golub and Van Loan, Matrix Computations,
+    section 8.3.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -169,6 +170,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     and du[n-1] are not read. b: [..., n, k]. perturb_singular must be False (NotImplementedError).
     Result: b's shape; NaN where T is singular. Differentiable in all four. Gaussian elimination
     with row exchanges (LAPACK's gtsv). Raises TypeError for shapes and dtypes that do not fit.
+    Source: LAPACK's gtsv.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

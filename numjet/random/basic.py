@@ -202,9 +202,9 @@ def uniform(
 
     key: one PRNG key. minval, maxval: numbers or arrays that broadcast to the shape. shape: of the
     result, () by default; bounds of one element each go with it too, and the result then has the
-    shape of minval. dtype: real floating, the default one unless given. out_sharding: the
-    layout of the result. Differentiable in minval and maxval. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    shape of minval. dtype: real floating, the default one unless given. out_sharding: the layout of
+    the result. Differentiable in minval and maxval. Raises TypeError for what is no key, ValueError
+    for several keys (use `vmap`) and for another dtype. Made of `bits`.
 
     >>> from numjet import random
     >>> random.uniform(random.key(0), (2,)).round(4)
@@ -237,7 +237,7 @@ def randint(
     holds raise OverflowError. An empty range gives minval. dtype: an integer dtype (TypeError for
     others), int32 unless given. out_sharding: the layout of the result. Where the range's size is
     no power of two some values are more probable, by less than 2^-32. Raises TypeError for what is
-    no key, ValueError for several keys (use `vmap`).
+    no key, ValueError for several keys (use `vmap`). Made of `bits`.
 
     >>> from numjet import random
     >>> random.randint(random.key(0), (4,), 0, 10)
@@ -340,7 +340,7 @@ def normal(
     key: one PRNG key. shape: of the result, () by default. dtype: floating or complex, the default
     float unless given. out_sharding: the layout of the result. Made by the inverse distribution
     function of uniform values. Raises TypeError for what is no key, ValueError for several keys
-    (use `vmap`) and for another dtype.
+    (use `vmap`) and for another dtype. Source: inversion with `lax.erf_inv`.
 
     >>> from numjet import random
     >>> random.normal(random.key(0), (2,)).round(4)
@@ -366,7 +366,7 @@ def truncated_normal(
     result; by default what the parameters broadcast to (ValueError where they do not fit it).
     dtype: real floating, the default one unless given. out_sharding: the layout of the result.
     Differentiable in the bounds. Raises TypeError for what is no key, ValueError for several keys
-    (use `vmap`) and for another dtype.
+    (use `vmap`) and for another dtype. Made as `normal` is.
 
     >>> from numjet import random
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).round(4)
@@ -399,7 +399,7 @@ def bernoulli(
     p's, to which p must broadcast (ValueError). mode: 'low', or 'high', which takes twice the
     random bits and is exact for tiny p. out_sharding: the layout of the result. Result: booleans.
     No derivative flows to p. Raises TypeError for what is no key, ValueError for several keys (use
-    `vmap`) and for another mode.
+    `vmap`) and for another mode. Made of `bits`.
 
     >>> from numjet import random
     >>> random.bernoulli(random.key(0), 0.5, (4,))
@@ -430,7 +430,7 @@ def rademacher(
 
     key: one PRNG key. shape: of the result, () by default. dtype: any number type, int32 unless
     given. out_sharding: the layout of the result. Raises TypeError for what is no key, ValueError
-    for several keys (use `vmap`).
+    for several keys (use `vmap`). Made of `bits`.
 
     >>> from numjet import random
     >>> random.rademacher(random.key(0), (4,))
@@ -489,7 +489,7 @@ def permutation(
     put into another order. independent: an order of its own for every row instead of moving whole
     slices. out_sharding: the layout of the result. Result: x's shape and dtype. Raises TypeError
     for what is no key and for an `x` that is a float without axes, ValueError for several keys (use
-    `vmap`).
+    `vmap`). By sorting `bits`.
 
     >>> from numjet import random
     >>> random.permutation(random.key(0), 5)
@@ -522,7 +522,8 @@ def choice(
     come again. p: floats, one probability for each entry; uniform where not given. axis: of a.
     mode: as of `gumbel`, for samples without replacement with p. Raises TypeError for what is no
     key, ValueError for several keys (use `vmap`) and for an empty `a`, a `p` of another shape, or
-    more samples than entries without replacement.
+    more samples than entries without replacement. With p by inversion of its sums, without
+    replacement by the Gumbel-max trick (`categorical`); else by `randint` or `permutation`.
 
     >>> from numjet import random, numpy as jnp
     >>> random.choice(random.key(0), jnp.array([10, 20, 30]), (4,))
@@ -616,7 +617,7 @@ def gumbel(
     key: one PRNG key. mode: 'low' (the default), or 'high', which takes twice the random bits for
     the tail. shape: of the result, () by default. dtype: real floating, the default one unless
     given. out_sharding: the layout of the result. Raises TypeError for what is no key, ValueError
-    for several keys (use `vmap`) and for another dtype or mode.
+    for several keys (use `vmap`) and for another dtype or mode. By inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.gumbel(random.key(0), (2,)).round(4)

@@ -60,7 +60,8 @@ def exponential(
 
     key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
     unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    ValueError for several keys (use `vmap`) and for another dtype. Source: inversion, Devroye,
+    Non-uniform random variate generation (1986), II.2.
 
     >>> from numjet import random
     >>> random.exponential(random.key(0), (2,)).round(4)
@@ -77,7 +78,7 @@ def laplace(
 
     key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
     unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    ValueError for several keys (use `vmap`) and for another dtype. By inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.laplace(random.key(0), (2,)).round(4)
@@ -95,7 +96,7 @@ def logistic(
 
     key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
     unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    ValueError for several keys (use `vmap`) and for another dtype. By inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.logistic(random.key(0), (2,)).round(4)
@@ -113,7 +114,7 @@ def cauchy(
 
     key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
     unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    ValueError for several keys (use `vmap`) and for another dtype. By inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.cauchy(random.key(0), (2,)).round(3)
@@ -137,7 +138,8 @@ def pareto(
     key: one PRNG key. b: positive numbers, the exponent. shape: of the result; by default what the
     parameters broadcast to (ValueError where they do not fit it). dtype: real floating, the default
     one unless given. out_sharding: the layout of the result. Differentiable in b. Raises TypeError
-    for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    for what is no key, ValueError for several keys (use `vmap`) and for another dtype. By
+    inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.pareto(random.key(0), 3.0, (2,)).round(4)
@@ -160,7 +162,8 @@ def rayleigh(
     key: one PRNG key. scale: positive numbers. shape: of the result; by default what the parameters
     broadcast to (ValueError where they do not fit it). dtype: real floating, the default one unless
     given. out_sharding: the layout of the result. Differentiable in scale. Raises TypeError for
-    what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype. By inversion, as
+    `exponential`.
 
     >>> from numjet import random
     >>> random.rayleigh(random.key(0), 2.0, (2,)).round(4)
@@ -179,8 +182,8 @@ def weibull_min(
     key: one PRNG key. scale, concentration: positive numbers or arrays. shape: of what is drawn, ()
     by default; the result's is what it and the parameters broadcast to. dtype: of what is drawn,
     real floating, the default one unless given; the result's joins it with the parameters'.
-    Differentiable in both. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    Differentiable in both. Raises TypeError for what is no key, ValueError for several keys (use
+    `vmap`) and for another dtype. By inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).round(4)
@@ -214,7 +217,7 @@ def lognormal(
     default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
     floating, the default one unless given. out_sharding: the layout of the result. Differentiable
     in sigma. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
-    another dtype.
+    another dtype. Made as `normal` is.
 
     >>> from numjet import random
     >>> random.lognormal(random.key(0), 0.5, (2,)).round(4)
@@ -231,7 +234,7 @@ def maxwell(
 
     key: one PRNG key. shape: of the result, () by default. dtype: real floating, the default one
     unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    ValueError for several keys (use `vmap`) and for another dtype. Made as `normal` is.
 
     >>> from numjet import random
     >>> random.maxwell(random.key(0), (2,)).round(4)
@@ -249,7 +252,8 @@ def double_sided_maxwell(
 
     key: one PRNG key. loc, scale: numbers or arrays, whose shape goes behind `shape`. shape: of the
     samples, () by default. dtype: real floating, the default one unless given. Raises TypeError for
-    what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype. Made as `normal`
+    is.
 
     >>> from numjet import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).round(4)
@@ -278,7 +282,7 @@ def triangular(
     what the parameters broadcast to (ValueError where they do not fit it). dtype: real floating,
     the default one unless given. out_sharding: the layout of the result. Differentiable in all
     three. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
-    another dtype.
+    another dtype. By inversion, as `exponential`.
 
     >>> from numjet import random
     >>> random.triangular(random.key(0), 0.0, 1.0, 2.0, (2,)).round(4)
@@ -340,7 +344,7 @@ def chisquare(
     of the result; by default what the parameters broadcast to (ValueError where they do not fit
     it). dtype: real floating, the default one unless given. out_sharding: the layout of the result.
     Differentiable in df. Raises TypeError for what is no key, ValueError for several keys (use
-    `vmap`) and for another dtype.
+    `vmap`) and for another dtype. Made of values as `gamma`'s.
 
     >>> from numjet import random
     >>> random.chisquare(random.key(0), 3.0, (2,)).round(4)
@@ -370,7 +374,7 @@ def f(
     by default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
     floating, the default one unless given. out_sharding: the layout of the result. Differentiable
     in both. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
-    another dtype.
+    another dtype. Made of values as `gamma`'s.
 
     >>> from numjet import random
     >>> random.f(random.key(0), 3.0, 4.0, (2,)).round(4)
@@ -399,7 +403,7 @@ def t(
     default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
     floating, the default one unless given. out_sharding: the layout of the result. Differentiable
     in df. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
-    another dtype.
+    another dtype. A `normal` value by the root of a `gamma` value.
 
     >>> from numjet import random
     >>> random.t(random.key(0), 3.0, (2,)).round(4)
@@ -420,7 +424,8 @@ def generalized_normal(
 
     key: one PRNG key. p: a positive number. shape: of the result, () by default. dtype: real
     floating, the default one unless given. out_sharding: the layout of the result. Raises TypeError
-    for what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    for what is no key, ValueError for several keys (use `vmap`) and for another dtype. The 1/p-th
+    power of a `gamma` value, with a random sign.
 
     >>> from numjet import random
     >>> random.generalized_normal(random.key(0), 2.0, (2,)).round(4)
@@ -524,7 +529,8 @@ def multivariate_normal(
     of the result without its last axis; by default what the leading axes broadcast to. dtype: real
     floating, the default one unless given. out_sharding: the layout of the result. Differentiable
     in mean and cov. Raises TypeError for what is no key, ValueError for several keys (use `vmap`)
-    and for another dtype, shapes that do not fit or another method.
+    and for another dtype, shapes that do not fit or another method. Computed by
+    `lax.linalg.cholesky`.
 
     >>> from numjet import random, numpy as jnp
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).round(4)
@@ -582,7 +588,8 @@ def geometric(
     key: one PRNG key. p: the probability of success, in (0, 1]. shape: of the result; by default
     what the parameters broadcast to (ValueError where they do not fit it). dtype: an integer dtype,
     int32 unless given. out_sharding: the layout of the result. Raises TypeError for what is no key,
-    ValueError for several keys (use `vmap`) and for another dtype.
+    ValueError for several keys (use `vmap`) and for another dtype. Source: Devroye, Non-uniform
+    random variate generation (1986), X.2.
 
     >>> from numjet import random
     >>> random.geometric(random.key(0), 0.5, (3,))

@@ -220,7 +220,7 @@ def loggamma(
     what the parameters broadcast to (ValueError where they do not fit it). dtype: real floating,
     the default one unless given. out_sharding: the layout of the result. Differentiable in a.
     Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for another
-    dtype.
+    dtype. Made of values as `gamma`'s.
 
     >>> from numjet import random
     >>> random.loggamma(random.key(0), 2.0, (2,)).round(4)
@@ -250,7 +250,8 @@ def beta(
     key: one PRNG key. a, b: positive numbers. shape: of the result; by default what the parameters
     broadcast to (ValueError where they do not fit it). dtype: real floating, the default one unless
     given. out_sharding: the layout of the result. Differentiable in a and b. Raises TypeError for
-    what is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    what is no key, ValueError for several keys (use `vmap`) and for another dtype. Made of values
+    as `gamma`'s.
 
     >>> from numjet import random
     >>> random.beta(random.key(0), 2.0, 3.0, (2,)).round(4)
@@ -279,7 +280,8 @@ def dirichlet(
     key: one PRNG key. alpha: positive numbers [..., n]. shape: of the result without its last axis;
     by default alpha's. dtype: real floating, the default one unless given. out_sharding: the layout
     of the result. Differentiable in alpha. Raises TypeError for what is no key, ValueError for
-    several keys (use `vmap`) and for another dtype, and for alpha without axes.
+    several keys (use `vmap`) and for another dtype, and for alpha without axes. Made of values as
+    `gamma`'s.
 
     >>> from numjet import random, numpy as jnp
     >>> random.dirichlet(random.key(0), jnp.ones(3)).round(4)

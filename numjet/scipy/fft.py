@@ -111,7 +111,8 @@ def dct(
     x: numbers of any dtype (float32 where it is none of 32 bits and more). type must be 2
     (NotImplementedError). n: the length that x is cut or padded to. axis: an integer. norm: None or
     "backward" (as above), "ortho" (an orthogonal transform). Result: x's shape, with n along the
-    axis. Linear. Raises ValueError for other norms and lengths.
+    axis. Linear. Raises ValueError for other norms and lengths. Source: Makhoul, A fast cosine
+    transform in one and two dimensions (1980).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dct

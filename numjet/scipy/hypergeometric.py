@@ -143,7 +143,9 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     a, b, x: real floats that broadcast. Result: infinite where b is 0, -1, ... and no numerator is
     0 before; 1 for a = 0. The digits of a result that is small beside its terms (a < 0 < x) are
     lost. Derivative: a/b times the function at a + 1, b + 1 in x; in the parameters too, but there
-    without reverse mode beyond first order. Raises ValueError for complex numbers.
+    without reverse mode beyond first order. Raises ValueError for complex numbers. Source: DLMF
+    13.2.2, 13.2.39, 13.7; Pearson, Olver and Porter, Numerical methods for hypergeometric functions
+    (2017).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -274,7 +276,9 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     a, b, c, x: real floats that broadcast. Polynomials (a or b is 0, -1, ...) are there for every
     x; otherwise it is infinite for x > 1, at x = 1 with c <= a + b, and where c is 0, -1, ...
     Derivative: a b / c times the function at a + 1, b + 1, c + 1 in x; in the parameters too, but
-    there without reverse mode beyond first order. Raises ValueError for complex numbers.
+    there without reverse mode beyond first order. Raises ValueError for complex numbers. Source:
+    DLMF 15.2.1, 15.8.1; Pearson, Olver and Porter, Numerical methods for hypergeometric functions
+    (2017).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -58,7 +58,7 @@ def cholesky(
     a: [..., n, n], of which the triangle asked for is read; integers become floats. lower: give L
     instead of U. overwrite_a and check_finite are taken for SciPy's sake and have no effect.
     Result: a's shape; NaN where a is not positive definite (SciPy raises). Differentiable. Raises
-    ValueError for matrices that are not square.
+    ValueError for matrices that are not square. Computed by `lax.linalg.cholesky`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -84,7 +84,7 @@ def cho_factor(
     a: [..., n, n], Hermitian and positive definite; integers become floats. lower: take L of a = L
     Lᴴ instead of U of a = Uᴴ U. overwrite_a and check_finite are taken for SciPy's sake and have no
     effect. Result: (factor, lower); the other triangle is zero. Differentiable. Raises ValueError
-    for matrices that are not square.
+    for matrices that are not square. Computed by `lax.linalg.cholesky`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -102,7 +102,7 @@ def cho_solve(
 
     c_and_lower: what cho_factor gave. b: [n] or [..., n, k]. overwrite_b and check_finite have no
     effect. Result: b's shape. Differentiable. Raises ValueError for sizes that do not fit. Integers
-    become floats.
+    become floats. Computed by `lax.linalg.triangular_solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -122,7 +122,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
     a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
     and have no effect. Result: (factors, int32 pivots). Differentiable in the factors. Raises
-    ValueError for matrices that are not square.
+    ValueError for matrices that are not square. Computed by `lax.linalg.lu`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -145,7 +145,8 @@ def lu_solve(
 
     lu_and_piv: what lu_factor gave. b: [n] or [..., n, k]. trans: 1 solves aᵀ x = b, 2 aᴴ x = b
     (ValueError for others). overwrite_b and check_finite have no effect. Result: b's shape.
-    Differentiable. Raises ValueError for sizes that do not fit. Integers become floats.
+    Differentiable. Raises ValueError for sizes that do not fit. Integers become floats. Computed by
+    `lax.linalg.triangular_solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -193,7 +194,8 @@ def lu(
 
     a: [..., m, n]; integers become floats. permute_l: (p l, u). overwrite_a and check_finite are
     taken for SciPy's sake and have no effect. Result: p a permutation matrix, l with a diagonal of
-    ones, u upper triangular. Differentiable. Raises ValueError for what is no matrix.
+    ones, u upper triangular. Differentiable. Raises ValueError for what is no matrix. Computed by
+    `lax.linalg.lu`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -230,7 +232,7 @@ def qr(
     a: [..., m, n]; integers become floats. mode: 'full', 'economic' (min(m, n) columns) or 'r' (r
     alone, in a tuple); ValueError for others. pivoting: (q, r, order) with a[:, order] = q r.
     overwrite_a, lwork and check_finite have no effect. Differentiable but for tall matrices in mode
-    'full' (NotImplementedError).
+    'full' (NotImplementedError). Computed by `lax.linalg.qr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -261,7 +263,7 @@ def svd(
     [..., m, k] and [..., k, n], k = min(m, n). compute_uv: False gives s alone. overwrite_a,
     check_finite and lapack_driver have no effect. Result: s real, descending. Derivative: of s
     always; of u and v with full_matrices=False, growing without bound where singular values meet.
-    Raises ValueError for what is no matrix.
+    Raises ValueError for what is no matrix. Computed by `lax.linalg.svd`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -292,7 +294,7 @@ def eigh(
     (NotImplementedError): generalized problems and subsets are not there. overwrite_a, overwrite_b,
     turbo and check_finite have no effect. Result: w real [..., n], v [..., n, n] in columns.
     Derivative: grows without bound where eigenvalues meet. Raises ValueError for matrices that are
-    not square. Integers become floats.
+    not square. Integers become floats. Computed by `lax.linalg.eigh`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -316,7 +318,8 @@ def hessenberg(
 
     a: [..., n, n]; integers become floats. calc_q: (h, q) with a = q h qᴴ. overwrite_a and
     check_finite are taken for SciPy's sake and have no effect. No derivative is known
-    (NotImplementedError). Raises ValueError for matrices that are not square.
+    (NotImplementedError). Raises ValueError for matrices that are not square. Computed by
+    `lax.linalg.hessenberg`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -355,6 +358,7 @@ def solve_triangular(
     k]. trans: 1 or 'T' solves aᵀ x = b, 2 or 'C' aᴴ x = b (ValueError for others). unit_diagonal:
     the diagonal counts as ones. overwrite_b, debug and check_finite have no effect. Result: b's
     shape; infinite or NaN for a singular a. Differentiable in both. Integers become floats.
+    Computed by `lax.linalg.triangular_solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -407,7 +411,7 @@ def solve(
     (Cholesky, for positive definite a), 'sym' or 'her' (ValueError for others). lower: the triangle
     that is read with 'pos'. overwrite_a, overwrite_b, debug and check_finite have no effect.
     Result: b's shape; NaN or infinite where a is singular (SciPy raises). Differentiable in both.
-    Raises ValueError for sizes that do not fit.
+    Raises ValueError for sizes that do not fit. Computed by `lax.linalg.solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -426,7 +430,8 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
     a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
     and have no effect. Result: a's shape; NaN or infinite where a is singular (SciPy raises).
-    Derivative: -a⁻¹ da a⁻¹. Raises ValueError for matrices that are not square.
+    Derivative: -a⁻¹ da a⁻¹. Raises ValueError for matrices that are not square. Computed by
+    `lax.linalg.solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -442,7 +447,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
     a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
     and have no effect. Result: [...]. By LU factors. Derivative: det(a) tr(a⁻¹ da), also for
-    singular a. Raises ValueError for matrices that are not square.
+    singular a. Raises ValueError for matrices that are not square. Computed by `lax.linalg.lu`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -468,7 +473,8 @@ def polar(
 
     a: [m, n]. side: 'right' (a = u p) or 'left'. method: 'qdwh' or 'svd', both by singular values;
     eps and max_iterations have no effect. Result: u with orthonormal columns (or rows), p Hermitian
-    and positive semidefinite. Differentiable. Raises ValueError for other words.
+    and positive semidefinite. Differentiable. Raises ValueError for other words. Computed by
+    `lax.linalg.svd`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -497,7 +503,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     A: [m, m], B: [n, n], C: [m, n]; integers become floats. method: 'schur' or 'eigen', which give
     the same (ValueError for others); tol: taken for JAX's sake. Costs (m n)³ operations. Result:
     [m, n]; NaN or infinite where A and -B share an eigenvalue. Differentiable. Raises ValueError
-    for what are no matrices of these sizes.
+    for what are no matrices of these sizes. Computed by `lax.linalg.solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -541,7 +547,7 @@ def eigh_tridiagonal(
     d: [n], the diagonal; e: [n - 1], the one beside it, real. eigvals_only: the values alone.
     select: 'a' all, 'v' those in the interval select_range, 'i' those of the indices select_range.
     tol and key have no effect. Result: w [n] rising, v [n, n]. Differentiable, as `eigh`. Raises
-    ValueError for sizes that do not fit.
+    ValueError for sizes that do not fit. Computed by `lax.linalg.eigh`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -581,7 +587,7 @@ def qr_multiply(
 
     a: [m, n]. c: a matrix, or a vector. mode: 'right' gives c q, 'left' q c (ValueError for
     others). pivoting: exchange a's columns; the order is a third result. conjugate: take q's
-    conjugate. overwrite_a and overwrite_c have no effect.
+    conjugate. overwrite_a and overwrite_c have no effect. Computed by `lax.linalg.qr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg

@@ -34,7 +34,8 @@ def schur(a: Any, output: str = "real") -> list[Any]:
 
     a: [n, n]; integers become floats. output: 'real', t with 2 by 2 blocks for pairs of complex
     eigenvalues, or 'complex', t upper triangular (ValueError for others). No derivative is known
-    (NotImplementedError). Raises ValueError for matrices that are not square.
+    (NotImplementedError). Raises ValueError for matrices that are not square. Computed by
+    `lax.linalg.schur`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -141,7 +142,8 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
     A, E: [n, n] of one shape (ValueError). method has no effect: it is the corner of expm([[A, E],
     [0, A]]). compute_expm: False gives the derivative alone. Result: (expm(A), derivative).
-    Integers become floats.
+    Integers become floats. Source: that of `scipy.linalg.expm`; Mathias, A chain rule for matrix
+    functions (1996), for the corner.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg

@@ -68,7 +68,7 @@ def gammaln(x: Any) -> Any:
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: digamma(x). ∞ at 0 and the negative integers; `gammasgn` has the sign. Raises
-    TypeError for complex x.
+    TypeError for complex x. Computed by `lax.lgamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -101,7 +101,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     a, b: positive; x: in [0, 1]; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) (1-x)^(b-1) / B(a, b) in x; in a and b
-    as well. NaN outside of the domain. Raises TypeError for complex numbers.
+    as well. NaN outside of the domain. Raises TypeError for complex numbers. Computed by
+    `lax.betainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -116,7 +117,7 @@ def gammainc(a: Any, x: Any) -> Any:
 
     a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) e^-x / Γ(a) in x; in a as well. NaN
-    outside of the domain. Raises TypeError for complex numbers.
+    outside of the domain. Raises TypeError for complex numbers. Computed by `lax.igamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -131,7 +132,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
     a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: the negative of `gammainc`'s. NaN outside of
-    the domain. Raises TypeError for complex numbers.
+    the domain. Raises TypeError for complex numbers. Computed by `lax.igammac`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -146,7 +147,7 @@ def digamma(x: Any) -> Any:
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: polygamma(1, x). -∞ at 0, NaN at the negative integers. Raises TypeError for
-    complex x.
+    complex x. Computed by `lax.digamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -160,7 +161,8 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma.
 
     n: integers, not negative (ValueError for floats); x: real floats that broadcast with them.
-    Derivative: polygamma(n + 1, x) in x. Raises TypeError for complex numbers.
+    Derivative: polygamma(n + 1, x) in x. Raises TypeError for complex numbers. Computed by
+    `lax.polygamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -403,7 +405,8 @@ def i0e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of the first kind, of order 0.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: i1e(x) - sign(x) y. Raises TypeError for complex x.
+    shape. Derivative: i1e(x) - sign(x) y. Raises TypeError for complex x. Computed by
+    `lax.bessel_i0e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -417,7 +420,8 @@ def i1e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of the first kind, of order 1.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x.
+    shape. Derivative: i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x. Computed by
+    `lax.bessel_i1e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -432,6 +436,7 @@ def i1(x: Any) -> Any:
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
     shape. Derivative: i0(x) - y / x. `i1e` does not overflow. Raises TypeError for complex x.
+    Computed by `lax.bessel_i1e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

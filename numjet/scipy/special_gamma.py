@@ -175,7 +175,7 @@ def betaln(a: Any, b: Any) -> Any:
 
     a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
     promoted dtype. Derivative: digamma(a) - digamma(a + b) in a. Raises TypeError for complex
-    numbers.
+    numbers. Source: DiDonato and Morris, Algorithm 708 (1992): differences of Stirling's series.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -208,7 +208,7 @@ def beta(a: Any, b: Any) -> Any:
 
     a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
     promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a. Raises TypeError for complex
-    numbers.
+    numbers. Source: that of `betaln`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -224,7 +224,8 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803 - a 
 
     N, k: real arrays that broadcast; integers become floats. repetition: things may be chosen
     again; then k may exceed N. Result: floats; 0 where N or k is negative or k exceeds N.
-    Differentiable. SciPy's `exact` is not there. Raises TypeError for complex numbers.
+    Differentiable. SciPy's `exact` is not there. Raises TypeError for complex numbers. Source: that
+    of `betaln`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -255,6 +256,7 @@ def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol (z)_m = Γ(z + m) / Γ(z); its limit where both are infinite.
 
     z, m: real floats that broadcast. Differentiable in both. Raises TypeError for complex numbers.
+    Source: that of `betaln`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -300,7 +302,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
     x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
     infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x as well. Raises TypeError for complex
-    numbers.
+    numbers. Computed by `lax.zeta`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -174,7 +174,8 @@ def dawsn(x: Any) -> Any:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 1 - 2 x y. Raises ValueError for complex x.
+    shape. Derivative: 1 - 2 x y. Raises ValueError for complex x. Source: DLMF 7.2.5, 7.12.1;
+    Chebyshev series after Clenshaw (1962).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -302,7 +303,7 @@ def expn(n: Any, x: Any) -> Any:
 
     n: whole numbers, also traced ones; x: floats that broadcast with them. Result: the broadcast
     shape; NaN for other n, for n < 0 and x < 0. Derivative: -E_(n-1)(x) in x, none in n. Raises
-    ValueError for complex numbers.
+    ValueError for complex numbers. Source: DLMF 8.19.8, 8.19.17.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -317,7 +318,8 @@ def exp1(x: Any) -> Any:
     """The exponential integral E₁(x), the integral of exp(-t) / t from x on.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises ValueError for complex x.
+    shape. Derivative: -exp(-x) / x. ∞ at 0, NaN below. Raises ValueError for complex x. Source:
+    that of `expn`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -332,7 +334,8 @@ def expi(x: Any) -> Any:
     """The exponential integral Ei(x): the principal value of the integral of exp(t) / t up to x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: exp(x) / x. -∞ at 0. Raises ValueError for complex x.
+    shape. Derivative: exp(x) / x. -∞ at 0. Raises ValueError for complex x. Source: DLMF 6.6.1,
+    6.12.2, and `expn` below 0.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -387,7 +390,8 @@ def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: log(x) / (1 - x). NaN below 0. Raises ValueError for complex x.
+    shape. Derivative: log(x) / (1 - x). NaN below 0. Raises ValueError for complex x. Source: DLMF
+    25.12.4, 25.12.6; the series in -log(1 - x) with Bernoulli numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

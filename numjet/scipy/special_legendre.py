@@ -70,7 +70,8 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
     m, n: Python integers. z: float32 or float64 vector within [-1, 1]. is_normalized: times
     √((2l+1) (l-m)! / (4π (l+m)!)), as spherical harmonics are made of. Result: [m + 1, n + 1,
     len(z)], of z's dtype; 0 where the order exceeds the degree. The Condon-Shortley phase (-1)^m is
-    included. Raises ValueError for a z of another rank, TypeError for another dtype.
+    included. Raises ValueError for a z of another rank, TypeError for another dtype. Source: that
+    of `lpmn`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -88,7 +89,7 @@ def lpmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
     m, n: Python integers: orders 0..m and degrees 0..n. z: float32 or float64 vector within [-1,
     1]. Result: two arrays [m + 1, n + 1, len(z)]; 0 where the order exceeds the degree, with the
     Condon-Shortley phase (-1)^m. At z = ±1 the derivative of order 1 is infinite. Raises ValueError
-    for a z of another rank, TypeError for another dtype.
+    for a z of another rank, TypeError for another dtype. Source: DLMF 14.10.3, 14.10.5, 14.11.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

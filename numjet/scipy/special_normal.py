@@ -36,7 +36,7 @@ def erf(x: Any) -> Any:
     """The error function 2/√π ∫₀ˣ exp(-t²) dt.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 2/√π exp(-x²). Raises TypeError for complex x.
+    shape. Derivative: 2/√π exp(-x²). Raises TypeError for complex x. Computed by `lax.erf`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -50,7 +50,7 @@ def erfc(x: Any) -> Any:
     """1 - erf(x), exact for large x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: -2/√π exp(-x²). Raises TypeError for complex x.
+    shape. Derivative: -2/√π exp(-x²). Raises TypeError for complex x. Computed by `lax.erfc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -64,7 +64,8 @@ def erfinv(x: Any) -> Any:
     """The inverse of erf: the y with erf(y) = x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for complex x.
+    shape. Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for complex x. Computed
+    by `lax.erf_inv`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -79,7 +80,7 @@ def ndtr(x: Any) -> Any:
     """The normal distribution function, the integral of its density up to x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: exp(-x²/2) / √(2π). Raises TypeError for complex x.
+    shape. Derivative: exp(-x²/2) / √(2π). Raises TypeError for complex x. Computed by `lax.erfc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -95,7 +96,8 @@ def ndtri(p: Any) -> Any:
 
     p: a real array of any shape; integers become floats, floats keep their dtype. Result: p's
     shape. Derivative: √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex
-    p.
+    p. Source: Chebyshev series in log and √log of p, as Giles, Approximating the erfinv function
+    (2011).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -131,7 +133,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
     x: a real array of any shape; integers become floats. series_order: 0 to 30 (ValueError); no
     result depends on it, since no asymptotic series is used. Result: x's shape. Derivative:
-    exp(-x²/2 - y) / √(2π).
+    exp(-x²/2 - y) / √(2π). Source: the formula with `erfcx`, DLMF 7.2.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -167,7 +169,8 @@ def erfcx(x: Any) -> Any:
     """exp(x²) erfc(x), without overflow for large x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 2 x y - 2/√π. Raises TypeError for complex x.
+    shape. Derivative: 2 x y - 2/√π. Raises TypeError for complex x. Source: DLMF 7.12.1; a
+    Chebyshev series after Clenshaw (1962).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -238,6 +238,8 @@ def stft(
     is extended by half a piece: "zeros", "even", "odd", "constant", None (not). padded: zeros
     behind so that pieces cover all. Result: transforms complex, with the frequencies in the place
     of the axis and the times behind. Linear in x. Raises ValueError for other words and lengths.
+    Source: Allen, Short term spectral analysis, synthesis, and modification by discrete Fourier
+    transform (1977).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import signal

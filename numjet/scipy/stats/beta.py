@@ -58,7 +58,8 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.betainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -74,7 +75,8 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.betainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -89,7 +91,8 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.betainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta
@@ -105,7 +108,8 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.betainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import beta

@@ -47,7 +47,8 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -63,7 +64,8 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -79,7 +81,8 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammaincc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2
@@ -95,7 +98,8 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; df: degrees of freedom, positive; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammaincc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import chi2

@@ -57,7 +57,8 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -73,7 +74,8 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -88,7 +90,8 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammaincc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma
@@ -104,7 +107,8 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammaincc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gamma

@@ -28,7 +28,8 @@ def cdf(x: Any, beta: Any) -> Any:
     """The probability of values up to x: generalized normal distribution.
 
     x: where; beta: its shape, positive. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gennorm

@@ -56,7 +56,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats. Raises
-    TypeError for complex numbers.
+    TypeError for complex numbers. Computed by `scipy.special.ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -71,6 +71,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    Computed by `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -85,7 +86,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats. Raises
-    TypeError for complex numbers.
+    TypeError for complex numbers. Computed by `scipy.special.ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -100,6 +101,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    Computed by `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -114,7 +116,8 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
     X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.ndtri`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm
@@ -130,7 +133,8 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
     X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
-    Differentiable in floats. Raises TypeError for complex numbers.
+    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.ndtri`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import norm

@@ -47,7 +47,8 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of values up to k: Poisson distribution.
 
     k: where; mu: its mean; loc: shifts it. Arrays that broadcast; integers become floats. Result:
-    the broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    the broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    `scipy.special.gammaincc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import poisson

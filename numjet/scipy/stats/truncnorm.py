@@ -46,7 +46,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
     broadcast shape. -∞ outside of its support. Differentiable in floats. Raises ValueError for
-    complex numbers.
+    complex numbers. Computed by `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -66,7 +66,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
     broadcast shape. 0 outside of its support. Differentiable in floats. Raises ValueError for
-    complex numbers.
+    complex numbers. Computed by `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -81,7 +81,8 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -106,7 +107,8 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -121,7 +123,8 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm
@@ -137,7 +140,8 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import truncnorm

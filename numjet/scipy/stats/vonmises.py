@@ -14,7 +14,8 @@ def logpdf(x: Any, kappa: Any) -> Any:
     """The logarithm of the density of the von Mises distribution.
 
     x: where; kappa: its concentration. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed with
+    `scipy.special.i0e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import vonmises
@@ -31,7 +32,8 @@ def pdf(x: Any, kappa: Any) -> Any:
     circle.
 
     x: where; kappa: its concentration. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed with
+    `scipy.special.i0e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import vonmises
