@@ -23,7 +23,7 @@ from numjet.numpy.elementwise import (
     subtract,
     zeros_like,
 )
-from numjet.numpy.logic import equal, greater, less, less_equal, logical_and, where
+from numjet.numpy.logic import equal, greater, less, less_equal, logical_and, logical_or, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -35,7 +35,8 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import expand_dims
-from numjet.numpy.unary import exp, expm1, i0, isnan, log, log1p
+from numjet.numpy.unary import exp, expm1, i0, isfinite, isnan, log, log1p
+from numjet.ops.special_series import polynomial
 from numjet.scipy.hypergeometric import hyp1f1, hyp2f1
 from numjet.scipy.special_complex import complex_loggamma
 from numjet.scipy.special_faddeeva import wofz
@@ -365,6 +366,22 @@ def kl_div(p: Any, q: Any) -> Any:
     return add(subtract(entropy, p), q)
 
 
+# expm1(t) / t is summed up to here, so that derivatives are exact, too: 1 / (k + 1)! for each k.
+_NEAR_LOGARITHM = 0.25
+_POWERS = tuple(1 / math.factorial(k + 1) for k in range(14))
+
+
+def _power_transform(logs: Any, lmbda: Any) -> Any:
+    """expm1(lmbda logs) / lmbda, which is `logs` for lmbda = 0."""
+    exponent = multiply(lmbda, logs)
+    near = logical_or(less(lax.abs(exponent), _NEAR_LOGARITHM), equal(lmbda, 0))
+    # Neither side sees an argument that makes its derivative NaN.
+    small = multiply(where(near, lmbda, constant(0, lmbda)), where(isfinite(logs), logs, 0))
+    safe = where(near, constant(1, lmbda), lmbda)
+    far = divide(expm1(multiply(safe, logs)), safe)
+    return where(near, multiply(logs, polynomial(_POWERS, small)), far)
+
+
 def boxcox(x: Any, lmbda: Any) -> Any:
     """(x^lmbda - 1) / lmbda, and log(x) for lmbda = 0.
 
@@ -378,9 +395,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     Array([0.6931, 1.5   ], dtype=float32)
     """
     x, power_ = _floats("boxcox", x, lmbda)
-    flat = equal(power_, 0)
-    safe = where(flat, constant(1, power_), power_)
-    return where(flat, log(x), divide(expm1(multiply(safe, log(x))), safe))
+    return _power_transform(log(x), power_)
 
 
 def boxcox1p(x: Any, lmbda: Any) -> Any:
@@ -395,9 +410,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     Array([0.6931, 1.5   ], dtype=float32)
     """
     x, power_ = _floats("boxcox1p", x, lmbda)
-    flat = equal(power_, 0)
-    safe = where(flat, constant(1, power_), power_)
-    return where(flat, log1p(x), divide(expm1(multiply(safe, log1p(x))), safe))
+    return _power_transform(log1p(x), power_)
 
 
 # ------------------------------------------------------------------ Bessel functions and others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import mpmath
@@ -347,3 +348,26 @@ def test_a_schur_form_of_one_number_differentiates() -> None:
     assert t.dtype == z.dtype == np.complex64 and t == 2 and z == -1
     real = lambda x: nj.scipy.linalg.rsf2csf(x, jnp.eye(1))[0].real.sum()  # noqa: E731
     assert nj.grad(real)(jnp.array([[2.0]])) == 1
+
+
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
+def test_box_and_cox_in_their_exponent(name: str) -> None:
+    """Values and derivatives in lmbda, at 0 and beside it, where the quotient is 0 / 0."""
+    f = getattr(special, name)
+    x = np.array([0.001, 0.5, 1.0, 2.0, 700.0, 0.0, np.inf])
+    for lmbda in [0.0, -1e-8, 1e-4, -0.03, 0.2, 0.3, 1.0, -2.0]:
+        want = getattr(scipy.special, name)(x, lmbda)
+        got = f(jnp.array(x), jnp.float32(lmbda))
+        np.testing.assert_allclose(got, want, rtol=3e-6, err_msg=str(lmbda))
+    logs = np.log1p(x[:5]) if name == "boxcox1p" else np.log(x[:5])
+    with nj.enable_x64(True):
+        first = nj.grad(f, 1)
+        for lmbda in [0.0, 1e-30, 1e-9, 1e-3, -0.02]:
+            # Σ log(x)^(k + 2) lmbda^k / (k! (k + 2)), the series of the derivative.
+            terms = [lmbda**k / math.factorial(k) * logs ** (k + 2) / (k + 2) for k in range(40)]
+            at = [jnp.array(x[:5]), jnp.full(5, lmbda)]
+            np.testing.assert_allclose(nj.vmap(first)(*at), sum(terms), rtol=1e-12)
+        at[1] = 0 * at[1]
+        slope = logs / (x[:5] + (name == "boxcox1p"))
+        np.testing.assert_allclose(nj.vmap(nj.grad(first, 1))(*at), logs**3 / 3, rtol=1e-12)
+        np.testing.assert_allclose(nj.vmap(nj.grad(first, 0))(*at), slope, rtol=1e-12)
