@@ -377,7 +377,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
     init_val: an array, of any shape and dtype. memory_space and kind are kept in its aval: there is
     one memory. `ref[...]` reads, `ref[i] = x` and `ref[i] += x` write, in the order of the program,
-    also in compiled functions that close over it. Raises TypeError for values that are no arrays.
+    also in compiled functions that close over it. Raises TypeError for values that are no arrays. A
+    function that is differentiated may make and read one, but not return it (ValueError). Its
+    content carries the derivative.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> total = nj.new_ref(jnp.zeros(2))

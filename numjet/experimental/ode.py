@@ -69,6 +69,8 @@ def odeint(
     mxstep bounds the steps between two times (what is not reached then is the quartic, extended),
     hmax their size. Derivatives are with respect to y0, t and args. Raises TypeError for
     arguments that are no arrays, ValueError where func gives another number of numbers than y0 has.
+    Source: Dormand and Prince's method, Hairer, Nørsett and Wanner, Solving Ordinary Differential
+    Equations I, II.4 and II.6.
 
     >>> import numjet.numpy as jnp
     >>> odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0]), rtol=1e-6, atol=1e-6).round(4)

@@ -341,7 +341,7 @@ def selu(x: Any) -> Any:
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Source: Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks
-    (2017).
+    (2017). Derivative: 1.0507 above 0, y + 1.7581 below and at 0.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.selu(jnp.array([-2.0, 0.0, 2.0])).round(4)

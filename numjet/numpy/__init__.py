@@ -21,6 +21,14 @@ argument. `out_sharding` is a layout for them, a Sharding or a PartitionSpec of 
 `lax.with_sharding_constraint` takes it. Nothing warns of overflow, division by zero or invalid
 values, as NumPy does: the results are infinities and NaN.
 
+Keywords. Of NumPy's, functions of elements take none (`out`, `where`, `casting`, `order`, `dtype`,
+`subok`, `signature`), and no function takes `like`, `subok`, or an `order` of memory or `casting`
+that its docstring does not name. NumPy has neither `out_sharding` and `device`, nor, of results
+whose length depends on values, `size` and `fill_value`, nor `precision` and
+`preferred_element_type` of products, `promote_integers`, `descending`, `inplace`, the `mode`,
+`indices_are_sorted`, `unique_indices` and `wrap_negative_indices` of places, `symmetrize_input`,
+`dtype`, `method` and `length` where it finds them itself, nor what has no effect here.
+
 Derivatives. Functions are differentiable in both modes and any order in all floating and complex
 arguments; where that is not so, or where a function has a corner, its docstring says what it gives.
 
@@ -516,6 +524,7 @@ def set_printoptions(*args: _Any, **kwargs: _Any) -> None:
     """How arrays are printed, NumPy's and these alike: numpy.set_printoptions.
 
     args, kwargs: precision, threshold, edgeitems, linewidth, suppress, ... as NumPy takes them.
+    Also `formatter`, `floatmode`, `sign`, `nanstr`, `infstr`, `legacy` and `override_repr`.
 
     >>> jnp.set_printoptions(precision=8)
     """

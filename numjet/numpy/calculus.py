@@ -175,7 +175,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples along `axis` by the trapezoidal rule.
 
     y: numbers with at least one axis (ValueError); integers count as floats. x: the coordinates, a
-    vector or of y's shape; without them samples are `dx` apart.
+    vector or of y's shape; without them samples are `dx` apart. So do booleans, whose sums NumPy
+    takes as `or`.
 
     >>> jnp.trapezoid(jnp.array([0.0, 1.0, 4.0]), dx=2.0)
     Array(6., dtype=float32)
@@ -262,7 +263,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
     p: real numbers, such as angles. discont: steps of less than this stay, where it is larger than
     half a period. period: 2 pi by default. ValueError for complex numbers. Integers and booleans
-    count as floats.
+    count as floats. NumPy makes booleans integers.
 
     >>> jnp.unwrap(jnp.array([0, 3, 5, 1]), period=6)
     Array([0, 3, 5, 7], dtype=int32)
@@ -351,7 +352,8 @@ def convolve(
     a, v: vectors that are not empty (ValueError), which promote; integers count as floats. mode:
     'full' gives all n + m - 1 elements, 'same' the middle ones, as many as the longer vector has,
     'valid' those where they overlap whole (ValueError for others). precision,
-    preferred_element_type: as in `matmul`. Computed as a product, not by Fourier transforms.
+    preferred_element_type: as in `matmul`. Computed as a product, not by Fourier transforms. NumPy
+    keeps integers.
 
     >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 10]))
     Array([ 1., 12., 23., 30.], dtype=float32)
@@ -370,7 +372,7 @@ def correlate(
     """The cross-correlation of two vectors: element k is the sum of a[i + k] * conj(v[i]).
 
     a, v: vectors that are not empty (ValueError), which promote; integers count as floats. mode,
-    precision, preferred_element_type: as in `convolve`.
+    precision, preferred_element_type: as in `convolve`. NumPy keeps integers.
 
     >>> jnp.correlate(jnp.array([1, 2, 3]), jnp.array([1, 10]))
     Array([21., 32.], dtype=float32)
@@ -390,7 +392,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The polynomial with the coefficients p at x, by Horner's scheme.
 
     p: [n, ...], the highest power first; x: numbers of any shape, which broadcasts with p's other
-    axes. They promote. unroll: has no effect. ValueError for a scalar p.
+    axes. They promote. unroll: has no effect. ValueError for a scalar p. Narrow integers keep their
+    dtype (NumPy: int64).
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
@@ -520,7 +523,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
     p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
     integer, not negative (ValueError). Of a constant there are no coefficients. IndexError for
-    scalars.
+    scalars. NumPy keeps integers.
 
     >>> jnp.polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
@@ -603,7 +606,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     p: a vector of coefficients, the highest power first. strip_zeros: leave out leading zeros
     first, which needs known values (TypeError); without it they give NaN at the end, and roots that
     are 0 stand before these. IndexError for scalars, ValueError for more than one axis. Computed by
-    `lax.linalg.eig`.
+    `lax.linalg.eig`. Always complex (NumPy: real where all roots are).
 
     >>> jnp.roots(jnp.array([1, -3, 2])).round(3)
     Array([2.+0.j, 1.+0.j], dtype=complex64)

@@ -87,7 +87,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
     subscripts, operands: as in `einsum`; only shapes matter. optimize: which search; True is
     'optimal', False contracts all at once. path: pairs of positions in the list of operands,
-    results being put at its end.
+    results being put at its end. NumPy's path has the word 'einsum_path' before these.
 
     >>> jnp.einsum_path("ij,jk,k", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4))[0]
     [(1, 2), (0, 1)]

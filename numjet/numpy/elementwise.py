@@ -222,7 +222,8 @@ sign = unary("sign", """-1, 0 or 1, as x is negative, zero or positive; of compl
     """, lax.sign, "sign")
 square = unary("square", """x * x, element by element.
 
-    x: numbers of any shape and dtype, which the result has; booleans become integers.
+    x: numbers of any shape and dtype, which the result has; booleans become integers. NumPy makes
+    them int8.
 
     >>> jnp.square(jnp.array([-2, 3]))
     Array([4, 9], dtype=int32)
@@ -683,7 +684,8 @@ def clip(
 
     arr, min, max: real numbers, broadcast to one shape and dtype, which the result has. Either
     bound may be missing. Where min > max the result is max. At a bound, the array and the bound get
-    half of the derivative each. ValueError for complex numbers and without an array.
+    half of the derivative each. ValueError for complex numbers and without an array. NumPy's
+    `a_min`, `a_max` are `min`, `max`.
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)

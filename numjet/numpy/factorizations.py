@@ -134,7 +134,7 @@ def svd(
     alone. hermitian: `a` is, and `eigh` is used. The derivative of U and Vh is infinite or NaN
     where singular values are equal, and NotImplementedError is raised for that of full matrices
     that are not square. ValueError for vectors, TypeError for 16-bit floats, NotImplementedError
-    for `subset_by_index`. Computed by `lax.linalg.svd`.
+    for `subset_by_index`, which NumPy does not have. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float32)
@@ -174,7 +174,8 @@ def svdvals(x: Any, /) -> Any:
     """The singular values of matrices, real and falling.
 
     x: (..., m, n) of floats or complex; integers count as floats. Returns (..., min(m, n)).
-    ValueError for what is no matrix. Computed by `lax.linalg.svd`.
+    ValueError for what is no matrix. Computed by `lax.linalg.svd`. Where singular values are equal
+    or 0 the derivative is that of one choice of singular vectors.
 
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     Array([3., 2.], dtype=float32)
@@ -235,7 +236,7 @@ def eigvals(a: Any) -> Any:
 
     a: (..., n, n) of floats or complex; integers count as floats. Differentiable where they are
     distinct. ValueError for matrices that are not square, TypeError for 16-bit floats. Computed by
-    `lax.linalg.eig`.
+    `lax.linalg.eig`. NumPy gives real ones where all are.
 
     >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
     Array([ 1., -1.], dtype=float32)

@@ -121,7 +121,7 @@ def lstsq(
     rounding error times max(m, n), for negative ones the rounding error alone. numpy_resid: give no
     residuals where m <= n or the rank is below n, as NumPy does; needs known values. By singular
     values. ValueError for shapes that do not fit, TypeError for 16-bit floats. Computed by
-    `lax.linalg.svd`.
+    `lax.linalg.svd`. Where the rank is not full the derivative may be NaN.
 
     >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
@@ -381,8 +381,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """The product of several matrices in the order that multiplies least.
 
     arrays: at least two; matrices, the first and the last may be vectors (ValueError). precision:
-    as in `jnp.matmul`. The order is found by the dynamic program of Cormen et al., Introduction to
-    Algorithms, section 15.2.
+    as in `jnp.matmul`. Source of the order: Cormen et al., Introduction to Algorithms,
+    section 15.2 (dynamic programming).
 
     >>> jnp.linalg.multi_dot([jnp.array([1, 2]), jnp.array([[1, 0], [1, 1]]), jnp.array([5, 1])])
     Array(17, dtype=int32)

@@ -157,7 +157,7 @@ def nanvar(
     """The variance over `axis` of what is not NaN; NaN where nothing is left.
 
     a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's
-    shape and dtype and the errors.
+    shape and dtype and the errors. NumPy's `correction` is `ddof`.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -184,8 +184,9 @@ def nanstd(
 ) -> Any:
     """The standard deviation over `axis` of what is not NaN: the square root of `nanvar`.
 
-    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's
-    shape and dtype and the errors.
+    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's shape and
+    dtype and the errors. The derivative is NaN where all elements are equal. NumPy's
+    `correction` is `ddof`.
 
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
     Array(2., dtype=float32)
@@ -221,8 +222,8 @@ nanargmin = _nan_arg("nanargmin", argmin, False)
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running sums along `axis` with NaN as 0.
 
-    a, axis, dtype, out: as in `cumsum`, as are the result's
-    shape and dtype and the errors.
+    a, axis, dtype, out: as in `cumsum`, as are the result's shape and dtype and the errors. Narrow
+    integers keep their dtype (NumPy: int64).
 
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
     Array([1., 1., 4.], dtype=float32)
@@ -233,8 +234,8 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running products along `axis` with NaN as 1.
 
-    a, axis, dtype, out: as in `cumprod`, as are the result's
-    shape and dtype and the errors.
+    a, axis, dtype, out: as in `cumprod`, as are the result's shape and dtype and the errors. Narrow
+    integers keep their dtype (NumPy: int64).
 
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)

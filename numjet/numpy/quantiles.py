@@ -337,7 +337,8 @@ def median(
 
     a: real numbers of any shape; integers count as floats. axis: an integer, a tuple of them, or
     None for all. keepdims: reduced axes stay with size 1. NaN where an element is. out and
-    overwrite_input raise ValueError.
+    overwrite_input raise ValueError. The derivative goes to the elements in the middle of a stable
+    sort.
 
     >>> jnp.median(jnp.array([[1, 7, 2], [3, 4, 8]]), axis=1)
     Array([2., 4.], dtype=float32)
@@ -350,7 +351,7 @@ def nanmedian(
 ) -> Any:
     """The median of what is not NaN; NaN where nothing is left.
 
-    a, axis, out, overwrite_input, keepdims: as in `median`.
+    a, axis, out, overwrite_input, keepdims: as in `median`. Derivative as of `median`.
 
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
     Array(2.5, dtype=float32)

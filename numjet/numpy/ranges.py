@@ -391,7 +391,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
     x: a vector (ValueError), whose dtype the result has. N: how many columns, not negative
     (ValueError), by default len(x). increasing: from x**0 on; else the highest power is first.
-    Booleans count as integers.
+    Booleans count as integers. Narrow integers keep their dtype (NumPy: int64).
 
     >>> jnp.vander(jnp.array([2, 3]), 3)
     Array([[4, 2, 1],

@@ -468,7 +468,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> An
 
     a: numbers of any dtype but bool (TypeError), which the result has. axis: an integer, a tuple of
     them, or None for all. keepdims: reduced axes stay with size 1. ValueError for nothing; `out`
-    raises NotImplementedError.
+    raises NotImplementedError. Equal extremes share the derivative.
 
     >>> jnp.ptp(jnp.array([[1, 5], [3, 9]]), axis=1)
     Array([4, 6], dtype=int32)

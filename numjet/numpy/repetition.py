@@ -79,7 +79,8 @@ def repeat(
     not negative (TypeError).
     axis: an integer, or None for the flattened array. total_repeat_length: the result's length,
     needed where `repeats` is traced (ConcretizationTypeError); longer ones are cut, the last
-    element fills up shorter ones. out_sharding: the layout of the result. TypeError for lists.
+    element fills up shorter ones. out_sharding: the layout of the result. NumPy has neither.
+    TypeError for lists.
 
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]))
     Array([1, 1, 2], dtype=int32)

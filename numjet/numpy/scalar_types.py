@@ -367,6 +367,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     x: an array or number. dtype: what it becomes; float64 for None. Floats to integers lose the
     fraction and stay within bounds (NaN is 0), complex to real lose the imaginary part, integers to
     narrower ones wrap around; all to bool is != 0. device: where it is placed. copy: has no effect.
+    NumPy's conversions of floats that do not fit wrap around.
 
     >>> jnp.astype(jnp.array([1.7, -1.7, 300.0]), jnp.uint8)
     Array([  1,   0, 255], dtype=uint8)

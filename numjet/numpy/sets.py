@@ -219,7 +219,7 @@ def isin(
     element, test_elements: arrays or numbers, compared in their common dtype. invert: whether it is
     not. method: 'compare_all', or 'binary_search' or 'sort' among the sorted test elements; 'auto'
     is the first for a few; ValueError for others. assume_unique: has no effect. Returns booleans of
-    element's shape. TypeError for a list.
+    element's shape. TypeError for a list. There is no `kind`.
 
     >>> jnp.isin(jnp.array([[1, 2], [3, 4]]), jnp.array([2, 3]))
     Array([[False,  True],

@@ -171,7 +171,7 @@ def sort_complex(a: Any) -> Any:
     """`a` as complex numbers, sorted along the last axis by real part, then imaginary part.
 
     a: numbers with at least one dimension. float64 becomes complex128, other real dtypes complex64.
-    ValueError for scalars.
+    ValueError for scalars. The derivative goes where the elements go.
 
     >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 5j, 2 - 1j]))
     Array([1.+5.j, 2.-1.j, 2.+1.j], dtype=complex64)
@@ -195,7 +195,8 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     smaller.
 
     a: an array of any dtype. kth: a Python integer. What is before `kth` ascends here, what is
-    behind it descends. ValueError for a position out of range.
+    behind it descends. ValueError for a position out of range. The derivative goes where the
+    elements go. NumPy leaves the order there open; its `kind` and `order` are not taken.
 
     >>> jnp.partition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(2, dtype=int32)
@@ -216,7 +217,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Positions that part `a`: of the smallest elements, ascending, up to place `kth`; then others.
 
     a: an array of any dtype. kth: a Python integer. axis: along which. Returns int32; the positions
-    behind `kth` ascend themselves. ValueError for an axis out of range.
+    behind `kth` ascend themselves. ValueError for an axis out of range. The order behind `kth` may
+    differ from NumPy's, which has `kind` and `order` too.
 
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(3, dtype=int32)
@@ -384,7 +386,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
     a: numbers of any shape. bins: how many of one width, a Python integer; or the edges themselves.
     range: (lowest, highest) edge, by default those of the elements. weights: not asked for.
-    NotImplementedError for the names of NumPy's rules.
+    NotImplementedError for the names of NumPy's rules. Equal extremes share the derivative of the
+    edges.
 
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 1.0, 4.0]), bins=2)
     Array([0., 2., 4.], dtype=float32)
@@ -420,7 +423,8 @@ def histogram(
     a: numbers of any shape. bins, range: as in `histogram_bin_edges`; a bin holds its left edge,
     the last one both; what is outside is not counted. weights: of a's shape, added up instead of
     counting. density: divide by the total and the bins' widths. The counts are floats (NumPy's are
-    integers). ValueError for weights of another size.
+    integers). ValueError for weights of another size. The derivative of the counts is zero, that of
+    edges as of `histogram_bin_edges`.
 
     >>> jnp.histogram(jnp.array([0.0, 1.0, 1.5, 4.0]), bins=2)
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
@@ -460,7 +464,7 @@ def histogram2d(
     x, y: vectors of one length n. bins: a number, edges for both, or one of these for each. range:
     a pair of (lowest, highest). weights: a vector of n. density: divide by the total and the areas.
     Returns counts with x along the rows. TypeError or ValueError for what are no vectors of one
-    length.
+    length. Counts are integers without `weights` and `density` (NumPy: floats).
 
     >>> counts, _, _ = jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)
     >>> counts
@@ -483,7 +487,8 @@ def histogramdd(
 
     sample: [n, d], a point in each row. bins: a number, or a sequence with a number or edges for
     each coordinate. range: for each coordinate None or (lowest, highest). weights: a vector of n.
-    density: divide by the total and the volumes. ValueError where `bins` has not d entries.
+    density: divide by the total and the volumes. ValueError where `bins` has not d entries. Counts
+    are integers without `weights` and `density` (NumPy: floats); derivatives as of `histogram`.
 
     >>> counts, edges = jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]]), bins=2)
     >>> counts

@@ -188,7 +188,8 @@ def put_along_axis(
 
     arr: an array of any dtype, which the result has. indices: integers of its rank; values:
     broadcast to them. axis: an integer, or None for the flattened array. mode: as in
-    `x.at[...].set`. Arrays are immutable: give inplace=False (ValueError) and use the result.
+    `x.at[...].set`. Arrays are immutable: give inplace=False (ValueError) and use the result. NumPy
+    changes `arr` and has neither `inplace` nor `mode`.
 
     >>> jnp.put_along_axis(jnp.zeros((2, 3)), jnp.array([[0], [2]]), 5.0, axis=1, inplace=False)
     Array([[5., 0., 0.],
@@ -234,7 +235,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     a: an array of any dtype, which the result has. ind: integers; v: repeated where it is shorter.
     mode: what is out of bounds: None and 'clip' take the nearest position (with 'clip' that of
     negative ones is the first), 'wrap' goes around. Arrays are immutable: give inplace=False
-    (ValueError) and use the result. TypeError for a list as ind.
+    (ValueError) and use the result. TypeError for a list as ind. NumPy changes `a` and has no
+    `inplace`.
 
     >>> jnp.put(jnp.zeros((2, 2)), jnp.array([0, 3]), jnp.array([1.0, 2.0]), inplace=False)
     Array([[1., 0.],
@@ -277,7 +279,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
     arr: an array of any dtype, which the result has. mask: of its size (ValueError). vals: repeated
     where there are fewer, not empty (ValueError). Arrays are immutable: give inplace=False
-    (ValueError) and use the result.
+    (ValueError) and use the result. NumPy changes `arr` and has no `inplace`.
 
     >>> jnp.place(jnp.arange(4), jnp.array([1, 0, 1, 1]), jnp.array([8, 9]), inplace=False)
     Array([8, 1, 9, 8], dtype=int32)
@@ -305,6 +307,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     a: an array of two or more axes (ValueError), whose dtype the result has. val: a scalar, or a
     vector that is repeated. Arrays are immutable: give inplace=False (NotImplementedError) and use
     the result. wrap=True raises NotImplementedError. ValueError for more than two axes that differ.
+    NumPy changes `a` and has no `inplace`.
 
     >>> jnp.fill_diagonal(jnp.zeros((2, 3)), 7.0, inplace=False)
     Array([[7., 0., 0.],
@@ -547,8 +550,8 @@ def delete(
 
     obj: an integer, an array of them or of booleans, or a slice. axis: an integer, or None for the
     flattened array. assume_unique_indices: that traced positions do not repeat, which makes the
-    result's size known; else they raise TypeError. AxisError, which is a ValueError and an
-    IndexError, for known positions out of bounds, TypeError for a list.
+    result's size known; else they raise TypeError; NumPy does not have it. AxisError, which is a
+    ValueError and an IndexError, for known positions out of bounds, TypeError for a list.
 
     >>> jnp.delete(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
     Array([2, 4], dtype=int32)

@@ -253,7 +253,8 @@ def imag(val: Any, /) -> Any:
 def conj(x: Any, /) -> Any:
     """The complex conjugate; real numbers come back as they are.
 
-    x: an array or number of any dtype, which the result has, with x's shape.
+    x: an array or number of any dtype, which the result has, with x's shape. Booleans stay booleans
+    (NumPy: int8).
 
     >>> jnp.conj(jnp.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
@@ -760,7 +761,7 @@ def lcm(x1: Any, x2: Any) -> Any:
     """The least common multiple, never negative, element by element; 0 where either is 0.
 
     x1, x2: integers, broadcast to one shape and dtype, which the result has. ValueError for other
-    dtypes.
+    dtypes. The divisor is found by Euclid's algorithm.
 
     >>> jnp.lcm(jnp.array([4, 6, 0]), 10)
     Array([20, 30,  0], dtype=int32)

@@ -274,7 +274,7 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
 
     a, b: scalars of one dtype, real or integer (ValueError for others). shape: of the result, which
     has their dtype. They come from the process's own generator, which nothing seeds: use
-    `numjet.random` for numbers that can be repeated.
+    `numjet.random` for numbers that can be repeated. No derivative flows to a and b.
 
     >>> from numjet import lax
     >>> x = lax.rng_uniform(0.0, 1.0, (3,))

@@ -49,7 +49,8 @@ def scaled_dot(lhs: Any, rhs: Any, *, lhs_scale: Any = None, rhs_scale: Any = No
     axes one element for each block of equally many neighbours. Computed as (lhs · lhs_scale) @ (rhs
     · rhs_scale) in bfloat16, added up in float32. dimension_numbers: as of `dot_general`; for
     matrices, and for batches of them, those of `matmul` by default. preferred_element_type:
-    bfloat16 (the default) or float32. Raises TypeError for shapes that do not fit.
+    bfloat16 (the default) or float32. Raises TypeError for shapes that do not fit. Linear in each
+    operand and scale; derivatives are rounded to bfloat16 as the products are.
 
     >>> from numjet import lax, numpy as jnp
     >>> scale = jnp.full((1, 1), 2.0, jnp.bfloat16)

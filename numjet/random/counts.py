@@ -128,7 +128,7 @@ def binomial(
     given; the counts are drawn in the dtype of p. NaN where n < 0 or p is outside [0, 1], infinite
     where n is. The same key gives JAX's counts, but where rounding decides. Raises TypeError for
     what is no key, ValueError for several keys (use `vmap`) and for another dtype. Source: Hörmann,
-    The generation of binomial random variates (1993).
+    The generation of binomial random variates (1993). No derivative flows to n and p.
 
     >>> from numjet import random
     >>> random.binomial(random.key(0), 10, 0.5, (3,)).shape
@@ -158,7 +158,8 @@ def multinomial(
     is proportional to them. shape: that of the result, with the categories as last axis; by default
     what n (with a further axis) and p broadcast to. dtype: real floating. unroll: left to the
     compiler. Each category is a `binomial` of the trials that are left. Raises TypeError for what
-    is no key, ValueError for several keys (use `vmap`) and for another dtype.
+    is no key, ValueError for several keys (use `vmap`) and for another dtype. No derivative flows
+    to n and p.
 
     >>> from numjet import random, numpy as jnp
     >>> counts = random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5]))

@@ -112,7 +112,8 @@ def dct(
     (NotImplementedError). n: the length that x is cut or padded to. axis: an integer. norm: None or
     "backward" (as above), "ortho" (an orthogonal transform). Result: x's shape, with n along the
     axis. Linear. Raises ValueError for other norms and lengths. Source: Makhoul, A fast cosine
-    transform in one and two dimensions (1980).
+    transform in one and two dimensions (1980). SciPy's `orthogonalize`, `overwrite_x` and `workers`
+    are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dct
@@ -129,7 +130,8 @@ def idct(
     """The inverse cosine transform of type 2 along an axis: idct(dct(x)) is x.
 
     x, type, n, axis, norm: as of `dct`, norm as it was there. Linear. Raises ValueError for other
-    norms and lengths, NotImplementedError for another type.
+    norms and lengths, NotImplementedError for another type. SciPy's
+    `orthogonalize`, `overwrite_x` and `workers` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dct, idct
@@ -165,7 +167,7 @@ def dctn(
 
     x, type, norm: as of `dct`. s: the lengths that x is cut or padded to. axes: all unless given,
     or the last len(s). Linear. Raises ValueError for other norms and lengths, NotImplementedError
-    for another type.
+    for another type. SciPy's `orthogonalize`, `overwrite_x` and `workers` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dctn
@@ -187,7 +189,8 @@ def idctn(
 
     x, type, norm: as of `dct`, norm as it was there. s: the lengths that x is cut or padded to.
     axes: all unless given, or the last len(s). Linear. Raises ValueError for other norms and
-    lengths, NotImplementedError for another type.
+    lengths, NotImplementedError for another type. SciPy's `orthogonalize`, `overwrite_x` and
+    `workers` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dctn, idctn

@@ -195,7 +195,7 @@ def lu(
     a: [..., m, n]; integers become floats. permute_l: (p l, u). overwrite_a and check_finite are
     taken for SciPy's sake and have no effect. Result: p a permutation matrix, l with a diagonal of
     ones, u upper triangular. Differentiable. Raises ValueError for what is no matrix. Computed by
-    `lax.linalg.lu`.
+    `lax.linalg.lu`. SciPy's `p_indices` is not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -294,7 +294,8 @@ def eigh(
     (NotImplementedError): generalized problems and subsets are not there. overwrite_a, overwrite_b,
     turbo and check_finite have no effect. Result: w real [..., n], v [..., n, n] in columns.
     Derivative: grows without bound where eigenvalues meet. Raises ValueError for matrices that are
-    not square. Integers become floats. Computed by `lax.linalg.eigh`.
+    not square. Integers become floats. Computed by `lax.linalg.eigh`. SciPy's `subset_by_value`,
+    `subset_by_index` and `driver` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -411,7 +412,8 @@ def solve(
     (Cholesky, for positive definite a), 'sym' or 'her' (ValueError for others). lower: the triangle
     that is read with 'pos'. overwrite_a, overwrite_b, debug and check_finite have no effect.
     Result: b's shape; NaN or infinite where a is singular (SciPy raises). Differentiable in both.
-    Raises ValueError for sizes that do not fit. Computed by `lax.linalg.solve`.
+    Raises ValueError for sizes that do not fit. Computed by `lax.linalg.solve`. SciPy's
+    `transposed` is not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -431,7 +433,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     a: [..., n, n]; integers become floats. overwrite_a and check_finite are taken for SciPy's sake
     and have no effect. Result: a's shape; NaN or infinite where a is singular (SciPy raises).
     Derivative: -a⁻¹ da a⁻¹. Raises ValueError for matrices that are not square. Computed by
-    `lax.linalg.solve`.
+    `lax.linalg.solve`. SciPy's `assume_a` and `lower` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -547,7 +549,8 @@ def eigh_tridiagonal(
     d: [n], the diagonal; e: [n - 1], the one beside it, real. eigvals_only: the values alone.
     select: 'a' all, 'v' those in the interval select_range, 'i' those of the indices select_range.
     tol and key have no effect. Result: w [n] rising, v [n, n]. Differentiable, as `eigh`. Raises
-    ValueError for sizes that do not fit. Computed by `lax.linalg.eigh`.
+    ValueError for sizes that do not fit. Computed by `lax.linalg.eigh`. SciPy's `lapack_driver` is
+    not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -588,6 +591,8 @@ def qr_multiply(
     a: [m, n]. c: a matrix, or a vector. mode: 'right' gives c q, 'left' q c (ValueError for
     others). pivoting: exchange a's columns; the order is a third result. conjugate: take q's
     conjugate. overwrite_a and overwrite_c have no effect. Computed by `lax.linalg.qr`.
+    Differentiable, as `scipy.linalg.qr`. A complex c gives a complex product also of a real a
+    (SciPy drops the imaginary part).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg

@@ -35,7 +35,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     a: [n, n]; integers become floats. output: 'real', t with 2 by 2 blocks for pairs of complex
     eigenvalues, or 'complex', t upper triangular (ValueError for others). No derivative is known
     (NotImplementedError). Raises ValueError for matrices that are not square. Computed by
-    `lax.linalg.schur`.
+    `lax.linalg.schur`. SciPy's `sort`, `lwork`, `overwrite_a` and `check_finite` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -143,7 +143,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     A, E: [n, n] of one shape (ValueError). method has no effect: it is the corner of expm([[A, E],
     [0, A]]). compute_expm: False gives the derivative alone. Result: (expm(A), derivative).
     Integers become floats. Source: that of `scipy.linalg.expm`; Mathias, A chain rule for matrix
-    functions (1996), for the corner.
+    functions (1996), for the corner. SciPy's `check_finite` is not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -168,7 +168,8 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
 
     A: [n, n], which must be diagonalizable. func: of an array of numbers. disp: False gives
     (result, estimate of the error). Result: complex. Eigenvectors have no derivatives
-    (NotImplementedError); `expm` and `sqrtm` have.
+    (NotImplementedError); `expm` and `sqrtm` have. SciPy uses the Schur form, and gives real
+    results where their imaginary parts are small.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -190,7 +191,8 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     A: [n, n]; integers become floats. blocksize must be 1 (NotImplementedError). Result: complex
     [n, n], the root whose eigenvalues have positive real parts. Differentiable. By the Schur form,
     whose triangular root is found column by column. Source: Björck and Hammarling, A Schur method
-    for the square root of a matrix (1983). Raises ValueError for what is no square matrix.
+    for the square root of a matrix (1983). Raises ValueError for what is no square matrix. SciPy's
+    is real where the root is, and took `disp`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -276,7 +278,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
     complex, with the same Z T Zᴴ. Source: Golub and Van Loan, Matrix Computations, section 7.4.
-    Raises ValueError for what are no matrices of these sizes.
+    Raises ValueError for what are no matrices of these sizes. It has no derivative
+    (NotImplementedError). The complex form is not unique: SciPy's may have other phases and another
+    order.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg

@@ -41,7 +41,8 @@ def fftconvolve(
     """The convolution of arrays by Fourier transforms.
 
     in1, in2: of one number of axes; integers as floats. mode: as for `convolve`. axes: those that
-    are convolved (all, unless given); along others the shapes are equal.
+    are convolved (all, unless given); along others the shapes are equal. Source: that of
+    `numpy.fft.fft`.
 
     >>> import numjet.numpy as jnp
     >>> print(jnp.round(fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0])), 5))

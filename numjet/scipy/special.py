@@ -102,8 +102,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     a, b: positive; x: in [0, 1]; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) (1-x)^(b-1) / B(a, b) in x; in a and b
-    as well. NaN outside of the domain. Raises TypeError for complex numbers. Computed by
-    `lax.betainc`.
+    as well. NaN outside of the domain. Raises TypeError for complex numbers. Source: DLMF
+    8.17 and Didonato and Morris (1992), in `lax.betainc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -118,7 +118,8 @@ def gammainc(a: Any, x: Any) -> Any:
 
     a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) e^-x / Γ(a) in x; in a as well. NaN
-    outside of the domain. Raises TypeError for complex numbers. Computed by `lax.igamma`.
+    outside of the domain. Raises TypeError for complex numbers. Source: DLMF 8.7, 8.11 and
+    8.12, in `lax.igamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -133,7 +134,8 @@ def gammaincc(a: Any, x: Any) -> Any:
 
     a: positive; x: not negative; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: the negative of `gammainc`'s. NaN outside of
-    the domain. Raises TypeError for complex numbers. Computed by `lax.igammac`.
+    the domain. Raises TypeError for complex numbers. Source: DLMF 8.9, 8.11 and
+    8.12, in `lax.igammac`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -162,8 +164,8 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma.
 
     n: integers, not negative (ValueError for floats); x: real floats that broadcast with them.
-    Derivative: polygamma(n + 1, x) in x. Raises TypeError for complex numbers. Computed by
-    `lax.polygamma`.
+    Derivative: polygamma(n + 1, x) in x. Raises TypeError for complex numbers. Source: DLMF
+    25.11.12, in `lax.polygamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -182,7 +184,8 @@ def multigammaln(a: Any, d: Any) -> Any:
     """log of the multivariate gamma function of dimension d.
 
     a: real floats above (d - 1) / 2. d: a Python integer. Result: a's shape: d (d-1)/4 log π + Σ
-    gammaln(a - j/2) over j < d. Differentiable in a. Raises TypeError for complex numbers.
+    gammaln(a - j/2) over j < d. Differentiable in a. Source: that of `gammaln`. Raises TypeError
+    for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -200,7 +203,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """n! as floats, Γ(n + 1) for n between integers.
 
     n: a real array; negative ones give 0. exact: must be False (NotImplementedError);
-    `math.factorial` is exact. Result: n's shape. Differentiable.
+    `math.factorial` is exact. Result: n's shape. Differentiable. SciPy's `extend` is not there.
+    Source: that of `gamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -387,7 +391,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
     x: positive; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
     shape, the promoted dtype. Exact near lmbda = 0. Source: Box and Cox, An analysis of
-    transformations (1964).
+    transformations (1964). Differentiable in both.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -402,7 +406,8 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     """boxcox of 1 + x, exact for small x.
 
     x: above -1; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
-    shape, the promoted dtype.
+    shape, the promoted dtype. Differentiable in both. Source:
+    that of `boxcox`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -153,7 +153,7 @@ def gamma(x: Any) -> Any:
 
     x: an array of any shape; integers become floats, others keep their dtype. Result: x's shape.
     Derivative: Γ(x) digamma(x). Of real x ∞ at 0, NaN at the negative integers; of complex x NaN at
-    all of these.
+    all of these. Source: DLMF 5.5.3, 5.11.1.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -302,7 +302,7 @@ def zeta(x: Any, q: Any = None) -> Any:
 
     x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
     infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x as well. Raises TypeError for complex
-    numbers. Computed by `lax.zeta`.
+    numbers. Source: DLMF 25.11.5, in `lax.zeta`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -300,7 +300,7 @@ def fiedler(a: Any) -> Any:
     """The matrix |a_i - a_j|.
 
     a: [..., n]; leading axes are a batch. Result: [..., n, n], of a's dtype. Raises TypeError for
-    booleans.
+    booleans. The derivative of an element 0 is 0.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -385,7 +385,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     """The inverse of the Pascal matrix.
 
     n: the size. kind: 'symmetric' (the default), 'lower' or 'upper' (ValueError for others).
-    Result: floats [n, n].
+    Result: floats [n, n]. SciPy's `exact` is not there.
 
     >>> from numjet.scipy import linalg
     >>> linalg.invpascal(2)

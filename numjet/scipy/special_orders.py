@@ -162,7 +162,7 @@ def sph_harm_y(
     largest degree, to which others are clipped; needed where n is traced. diff_n is refused
     (NotImplementedError). Result: complex, the broadcast shape; 0 where |m| exceeds n. The
     Condon-Shortley phase is included. Raises TypeError for n and m that are no integers. Source:
-    DLMF 14.30.1, by `lpmn_values`.
+    DLMF 14.30.1, by `lpmn_values`. Differentiable in theta and phi.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

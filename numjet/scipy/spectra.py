@@ -239,7 +239,7 @@ def stft(
     behind so that pieces cover all. Result: transforms complex, with the frequencies in the place
     of the axis and the times behind. Linear in x. Raises ValueError for other words and lengths.
     Source: Allen, Short term spectral analysis, synthesis, and modification by discrete Fourier
-    transform (1977).
+    transform (1977). SciPy's `scaling` is not there: it is that of 'spectrum'.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import signal
@@ -378,7 +378,7 @@ def istft(
     input_onesided: frequencies from 0 on alone, of a real series. boundary: whether stft extended
     the series. time_axis, freq_axis: where times and frequencies are. Linear in Zxx. Raises
     ValueError for lengths that do not fit. Source: Griffin and Lim, Signal estimation from modified
-    short-time Fourier transform (1984).
+    short-time Fourier transform (1984). SciPy's `scaling` is not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import signal

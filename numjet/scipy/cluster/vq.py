@@ -13,7 +13,8 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     obs: [m, n], or [m] of numbers. code_book: [k, n], or [k]. check_finite: without effect, values
     are not known while tracing. Of equal distances the first code counts. Integers become floats.
-    Raises ValueError where ranks or n differ, and without codes.
+    Raises ValueError where ranks or n differ, and without codes. The derivative of a distance 0 is
+    NaN.
 
     >>> import numjet.numpy as jnp
     >>> codes, distances = vq(jnp.array([0.0, 1.2, 5.0]), jnp.array([1.0, 4.0]))

@@ -253,7 +253,8 @@ def cg(
     M: what approximates A's inverse, a matrix or a function. Result: x like b; whether it converged
     is not told. Derivative: by solving with A again, whatever the steps were. Raises ValueError for
     structures and shapes that differ. Source: Hestenes and Stiefel, Methods of conjugate gradients
-    for solving linear systems (1952).
+    for solving linear systems (1952). SciPy tells a status instead of None, and calls `tol` `rtol`;
+    there is no `callback`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.sparse.linalg import cg
@@ -279,7 +280,8 @@ def bicgstab(
     A: any square matrix, or a function of pytrees like b. b, x0, tol, atol, maxiter, M: as of `cg`.
     Derivative: by solving with A, or its transpose, again. Raises ValueError for structures and
     shapes that differ. Source: van der Vorst, Bi-CGSTAB (1992). Raises TypeError where A gives
-    other dtypes than b has.
+    other dtypes than b has. SciPy tells a status instead of None, and calls `tol` `rtol`; there is
+    no `callback`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.sparse.linalg import bicgstab
@@ -309,7 +311,8 @@ def gmres(
     each time brings it nearer). solve_method: "batched" or "incremental" (ValueError for others),
     and both end as soon as x is near enough. Derivative: by solving with A, or its transpose,
     again. Source: Saad and Schultz, GMRES (1986). Raises TypeError where A gives other dtypes than
-    b has.
+    b has. SciPy tells a status instead of 0, and calls `tol` `rtol`; there is no `callback` and no
+    `callback_type`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.sparse.linalg import gmres

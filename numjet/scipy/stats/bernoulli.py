@@ -62,7 +62,7 @@ def ppf(q: Any, p: Any) -> Any:
     """The value that a part q lies below, the inverse of cdf: Bernoulli distribution.
 
     q: in [0, 1], NaN outside; p: in [0, 1]. Arrays that broadcast; integers become floats. Result:
-    the broadcast shape. Differentiable in floats.
+    the broadcast shape. Differentiable in floats. For q = 0 it is 0 (SciPy: -1).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import bernoulli

@@ -57,7 +57,8 @@ def pdf(x: Any, mean: Any, cov: Any) -> Any:
     x: [..., n]. mean: [n] or a number. cov: [n, n], symmetric and positive definite, or a number;
     of which the lower triangle's Cholesky factor is taken: NaN where it is not definite. Result:
     x's shape without the last axis. Differentiable in all three. Raises ValueError for shapes that
-    do not fit. Integers become floats. Computed with `lax.linalg.cholesky`.
+    do not fit. Integers become floats. Computed with `lax.linalg.cholesky`. SciPy's
+    `allow_singular` is not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import multivariate_normal

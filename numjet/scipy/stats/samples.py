@@ -22,7 +22,7 @@ def sem(
     a: a real array. axis: an integer, or None for all elements. ddof: what the number of values
     exceeds the degrees of freedom by. nan_policy: "propagate", or "omit" to leave NaN out
     (ValueError for others). keepdims: the axis stays, with size 1. Result: floats of a's shape
-    without the axis.
+    without the axis. The derivative is NaN where all elements are equal.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
@@ -65,8 +65,8 @@ def mode(
     a: an array. axis: an integer, or None for all elements. nan_policy: must be "propagate"
     (NotImplementedError). keepdims: the axis stays, with size 1. Of values that are as frequent,
     the least; NaN counts as one value, greater than others; NaN, with a count of 0, where there is
-    no element. Result: ModeResult(mode, count), count in the default integer
-    dtype. Raises ValueError for an axis out of range.
+    no element. Result: ModeResult(mode, count), count in the default integer dtype. Raises
+    ValueError for an axis out of range. The derivative goes to the first of the equal elements.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
