@@ -52,7 +52,7 @@ ALLOWED = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError
 NAMED: tuple[tuple[type[BaseException], str], ...] = (
     (RuntimeError, "deleted"), (RuntimeError, "Unknown backend"),
     (RuntimeError, "padding type"), (NameError, "unbound axis name"),
-    (BufferError, "DLPack"), (TimeoutError, ""),
+    (BufferError, "DLPack"), (TimeoutError, ""), (AttributeError, "__delitem__"),
 )  # fmt: skip
 SECONDS, GIBIBYTES, BATCH = 20, 6, 500
 

@@ -523,8 +523,8 @@ printoptions, get_printoptions = _np.printoptions, _np.get_printoptions
 def set_printoptions(*args: _Any, **kwargs: _Any) -> None:
     """How arrays are printed, NumPy's and these alike: numpy.set_printoptions.
 
-    args, kwargs: precision, threshold, edgeitems, linewidth, suppress, ... as NumPy takes them.
-    Also `formatter`, `floatmode`, `sign`, `nanstr`, `infstr`, `legacy` and `override_repr`.
+    args, kwargs: precision, threshold, edgeitems, linewidth, suppress, formatter, floatmode, sign,
+    nanstr, infstr, legacy and override_repr, as NumPy takes them.
 
     >>> jnp.set_printoptions(precision=8)
     """

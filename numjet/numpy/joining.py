@@ -146,8 +146,8 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any
             )
     parts = promote_dtypes(*parts)
     if dtype is not None:
-        wanted = canonical_dtype(dtype, "stack")
-        parts = [cast(x, wanted) for x in parts]
+        target = canonical_dtype(dtype, "stack")
+        parts = [cast(x, target) for x in parts]
     if FLAG.uses and wanted():
         return stack_p.bind(*parts, axis=axis)
     return lax.stack(parts, axis)

@@ -214,7 +214,8 @@ def full_like(
         sharding = place_like(x, getattr(x, "shape", ()) if shape is None else shape)
     if sharding is not None:
         weak = getattr(x, "weak_type", False)
-        bare = x.aval.bare() if isinstance(x, Array) else ShapedArray(x.shape, x.dtype, weak)
+        known = isinstance(x, Array) or not (hasattr(x, "shape") and hasattr(x, "dtype"))
+        bare = as_array(x).aval.bare() if known else ShapedArray(x.shape, x.dtype, weak)
         return hooks.laid_out(
             functools.partial(full_like, bare, fill_value, dtype, shape), sharding
         )

@@ -391,7 +391,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
     x: positive; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
     shape, the promoted dtype. Exact near lmbda = 0. Source: Box and Cox, An analysis of
-    transformations (1964). Differentiable in both.
+    transformations (1964). Differentiable in both. Raises TypeError for a complex lmbda.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -406,8 +406,8 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     """boxcox of 1 + x, exact for small x.
 
     x: above -1; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
-    shape, the promoted dtype. Differentiable in both. Source:
-    that of `boxcox`.
+    shape, the promoted dtype. Differentiable in both. Source: that of `boxcox`. Raises TypeError
+    for a complex lmbda.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
