@@ -77,7 +77,7 @@ def array(
     and 'A', which mean the same here; NotImplementedError for 'F'. device, out_sharding: where it
     is placed. TypeError for text, objects and other dtypes that arrays cannot hold, ValueError for
     ragged sequences and None, OverflowError for integers that do not fit. copy, order and ndmin
-    without their names (`args`) warn: DeprecationWarning. NumPy's `ndmax` is not there.
+    without their names (`args`) warn: DeprecationWarning. NumPy's ndmax is not there.
 
     >>> jnp.array([[1, 2], [3, 4.5]])
     Array([[1. , 2. ],
@@ -438,7 +438,7 @@ def load(file: IO[bytes] | str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
     """The array in a file that `save` wrote; what `savez` wrote, as NumPy's mapping.
 
     file: a path or an open file. args, kwargs: handed to numpy.load, whose errors are raised. Its
-    keywords (`mmap_mode`, `encoding`, `fix_imports`, `max_header_size`, ...) come with them.
+    keywords (mmap_mode, encoding, fix_imports, max_header_size, ...) come with them.
 
     >>> import io
     >>> file = io.BytesIO()

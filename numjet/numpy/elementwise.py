@@ -685,7 +685,7 @@ def clip(
     arr, min, max: real numbers, broadcast to one shape and dtype, which the result has. Either
     bound may be missing. Where min > max the result is max. At a bound, the array and the bound get
     half of the derivative each. ValueError for complex numbers and without an array. NumPy's
-    `a_min`, `a_max` are `min`, `max`.
+    a_min, a_max are `min`, `max`.
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)

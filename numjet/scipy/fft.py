@@ -112,7 +112,7 @@ def dct(
     (NotImplementedError). n: the length that x is cut or padded to. axis: an integer. norm: None or
     "backward" (as above), "ortho" (an orthogonal transform). Result: x's shape, with n along the
     axis. Linear. Raises ValueError for other norms and lengths. Source: Makhoul, A fast cosine
-    transform in one and two dimensions (1980). SciPy's `orthogonalize`, `overwrite_x` and `workers`
+    transform in one and two dimensions (1980). SciPy's orthogonalize, overwrite_x and workers
     are not taken.
 
     >>> from numjet import numpy as jnp
@@ -131,7 +131,7 @@ def idct(
 
     x, type, n, axis, norm: as of `dct`, norm as it was there. Linear. Raises ValueError for other
     norms and lengths, NotImplementedError for another type. SciPy's
-    `orthogonalize`, `overwrite_x` and `workers` are not taken.
+    orthogonalize, overwrite_x and workers are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dct, idct
@@ -167,7 +167,7 @@ def dctn(
 
     x, type, norm: as of `dct`. s: the lengths that x is cut or padded to. axes: all unless given,
     or the last len(s). Linear. Raises ValueError for other norms and lengths, NotImplementedError
-    for another type. SciPy's `orthogonalize`, `overwrite_x` and `workers` are not taken.
+    for another type. SciPy's orthogonalize, overwrite_x and workers are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dctn
@@ -189,8 +189,8 @@ def idctn(
 
     x, type, norm: as of `dct`, norm as it was there. s: the lengths that x is cut or padded to.
     axes: all unless given, or the last len(s). Linear. Raises ValueError for other norms and
-    lengths, NotImplementedError for another type. SciPy's `orthogonalize`, `overwrite_x` and
-    `workers` are not taken.
+    lengths, NotImplementedError for another type. SciPy's orthogonalize, overwrite_x and
+    workers are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dctn, idctn

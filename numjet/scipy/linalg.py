@@ -195,7 +195,7 @@ def lu(
     a: [..., m, n]; integers become floats. permute_l: (p l, u). overwrite_a and check_finite are
     taken for SciPy's sake and have no effect. Result: p a permutation matrix, l with a diagonal of
     ones, u upper triangular. Differentiable. Raises ValueError for what is no matrix. Computed by
-    `lax.linalg.lu`. SciPy's `p_indices` is not there.
+    `lax.linalg.lu`. SciPy's p_indices is not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -294,7 +294,7 @@ def eigh(
     (NotImplementedError): generalized problems and subsets are not there. overwrite_a, overwrite_b,
     turbo and check_finite have no effect. Result: w real [..., n], v [..., n, n] in columns.
     Derivative: grows without bound where eigenvalues meet. Raises ValueError for matrices that are
-    not square. Integers become floats. Computed by `lax.linalg.eigh`. SciPy's `subset_by_value`,
+    not square. Integers become floats. Computed by `lax.linalg.eigh`. SciPy's subset_by_value,
     `subset_by_index` and `driver` are not taken.
 
     >>> from numjet import numpy as jnp

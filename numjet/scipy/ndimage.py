@@ -53,7 +53,7 @@ def map_coordinates(
     shape, `input`'s dtype; linear in it, and differentiable in the coordinates for order 1. Raises
     ValueError for another number of coordinates than axes, IndexError for an `input` without
     elements, NotImplementedError for other orders and modes. Booleans are True where the value is
-    not 0 (SciPy rounds down); its `output` and `prefilter` are not there.
+    not 0 (SciPy rounds down); its `output` and prefilter are not there.
 
     >>> import numjet.numpy as jnp
     >>> print(map_coordinates(jnp.array([0.0, 10.0, 20.0]), [jnp.array([0.5, 1.25])], order=1))

@@ -159,7 +159,7 @@ def minimize(
     forward mode gives those of the steps, reverse mode raises ValueError; `lax.custom_root` of the
     gradient has them. SciPy finds the gradient by differences where none is given; here it is
     exact. Source: Nocedal and Wright, Numerical Optimization, algorithms 6.1 and 3.5. Its `jac`,
-    `hess`, `hessp`, `bounds`, `constraints` and `callback` are not there.
+    hess, hessp, `bounds`, `constraints` and `callback` are not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import optimize

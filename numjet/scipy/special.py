@@ -383,7 +383,13 @@ def _power_transform(logs: Any, lmbda: Any) -> Any:
     small = multiply(where(near, lmbda, constant(0, lmbda)), where(isfinite(logs), logs, 0))
     safe = where(near, constant(1, lmbda), lmbda)
     far = divide(expm1(multiply(safe, logs)), safe)
-    return where(near, multiply(logs, polynomial(_POWERS, small)), far)
+    if dtypes.is_complex(small.dtype):
+        total = constant(_POWERS[-1], small)
+        for power in reversed(_POWERS[:-1]):
+            total = add(multiply(total, small), power)
+    else:
+        total = polynomial(_POWERS, small)
+    return where(near, multiply(logs, total), far)
 
 
 def boxcox(x: Any, lmbda: Any) -> Any:

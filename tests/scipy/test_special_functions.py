@@ -371,3 +371,9 @@ def test_box_and_cox_in_their_exponent(name: str) -> None:
         slope = logs / (x[:5] + (name == "boxcox1p"))
         np.testing.assert_allclose(nj.vmap(nj.grad(first, 1))(*at), logs**3 / 3, rtol=1e-12)
         np.testing.assert_allclose(nj.vmap(nj.grad(first, 0))(*at), slope, rtol=1e-12)
+
+
+def test_box_and_cox_of_complex_numbers() -> None:
+    x, lmbda = np.array([0.5 + 1j, -2 + 0.1j, 3.0]), np.array([0.3j, 1e-3, 2 - 1j])
+    np.testing.assert_allclose(special.boxcox(x, lmbda), (x**lmbda - 1) / lmbda, rtol=1e-4)
+    np.testing.assert_allclose(special.boxcox1p(x, 0j), np.log(1 + x), rtol=1e-6)

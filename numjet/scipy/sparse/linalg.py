@@ -312,7 +312,7 @@ def gmres(
     and both end as soon as x is near enough. Derivative: by solving with A, or its transpose,
     again. Source: Saad and Schultz, GMRES (1986). Raises TypeError where A gives other dtypes than
     b has. SciPy tells a status instead of 0, and calls `tol` `rtol`; there is no `callback` and no
-    `callback_type`.
+    callback_type.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.sparse.linalg import gmres
