@@ -22,7 +22,7 @@ argument. `out_sharding` is a layout for them, a Sharding or a PartitionSpec of 
 values, as NumPy does: the results are infinities and NaN.
 
 Keywords. Of NumPy's, functions of elements take none (`out`, `where`, `casting`, `order`, `dtype`,
-`subok`, `signature`), and no function takes `like`, `subok`, or an `order` of memory or `casting`
+subok, `signature`), and no function takes `like`, `subok`, or an `order` of memory or `casting`
 that its docstring does not name. NumPy has neither `out_sharding` and `device`, nor, of results
 whose length depends on values, `size` and `fill_value`, nor `precision` and
 `preferred_element_type` of products, `promote_integers`, `descending`, `inplace`, the `mode`,

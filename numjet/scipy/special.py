@@ -397,7 +397,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
     x: positive; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
     shape, the promoted dtype. Exact near lmbda = 0. Source: Box and Cox, An analysis of
-    transformations (1964). Differentiable in both. Raises TypeError for a complex lmbda.
+    transformations (1964). Differentiable in both.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -412,8 +412,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     """boxcox of 1 + x, exact for small x.
 
     x: above -1; lmbda: real; arrays that broadcast; integers become floats. Result: the broadcast
-    shape, the promoted dtype. Differentiable in both. Source: that of `boxcox`. Raises TypeError
-    for a complex lmbda.
+    shape, the promoted dtype. Differentiable in both. Source: that of `boxcox`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
