@@ -374,7 +374,6 @@ def disturbed(seed: int) -> Callable[[int], list[np.ndarray]]:
     """The results of a program on one device, each of its values disturbed by roundings, by the
     number of the disturbance."""
     sys.path.insert(0, str(ROOT))
-    os.environ["NUMJET_ENABLE_X64"] = "1"
     import numjet as nj
 
     def run(number: int) -> list[np.ndarray]:
@@ -386,8 +385,9 @@ def disturbed(seed: int) -> Callable[[int], list[np.ndarray]]:
             noise = 1 + draw.integers(-1, 2, x.shape) * np.finfo(x.dtype).eps
             return x * noise.astype(x.dtype)
 
-        f, arrays, _, _ = program(seed, _mesh((1, 1)), rounded)
-        return [np.asarray(x) for x in nj.jit(f)(*arrays)]
+        with nj.enable_x64(True):
+            f, arrays, _, _ = program(seed, _mesh((1, 1)), rounded)
+            return [np.asarray(x) for x in nj.jit(f)(*arrays)]
 
     return run
 

@@ -68,7 +68,7 @@ def test_nested_maps() -> None:
 
 def test_maps_of_derivatives_and_derivatives_of_maps() -> None:
     def f(w: Any, x: Any) -> Any:
-        return jnp.tanh(w @ x)
+        return jnp.tanh(w @ x / 16)  # where tanh is near 1, its derivatives are roundings
 
     per_example = nj.vmap(nj.grad(f), (None, 0))(x3, m)
     assert per_example.shape == (4, 3)
