@@ -421,20 +421,19 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
         left = x.aval if isinstance(x, Array) else type(x)
         right = y.aval if isinstance(y, Array) else type(y)
         found = recall((left, right))
-        if not found or found[1] is None:
-            if JAX_EQUATIONS.uses and JAX_EQUATIONS.value:
-                return slow(x, y)
         if found is None:
             found = _of_float_pair(record, left, right)
-            if found is None:
-                out = slow(x, y)
-                direct = _binds_pair(record, left, right, out)
-                found = (out.aval, {}) if direct else _repeated(record, left, right, out)
-                known[left, right] = found and (*found, _whole(record, *found))
-                return out
-            found = known[left, right] = *found, _whole(record, *found)
-        if found is False:
-            return slow(x, y)
+            if found is not None:
+                found = known[left, right] = *found, _whole(record, *found)
+        if not found or found[1] is None:
+            if found is False or JAX_EQUATIONS.uses and JAX_EQUATIONS.value:
+                return slow(x, y)
+        if found is None:
+            out = slow(x, y)
+            direct = _binds_pair(record, left, right, out)
+            found = (out.aval, {}) if direct else _repeated(record, left, right, out)
+            known[left, right] = found and (*found, _whole(record, *found))
+            return out
         aval, constants, whole = found
         a, b = x, y
         if constants is None:

@@ -136,16 +136,15 @@ def _reduction(
             and promote
             and type(axis) in _AXIS_TYPES
         )
-        waits = may_wait(a)
-        if plain and not waits:
+        if plain:
             run = recall((a.aval, axis))
             if run is not None and current_trace().at_once:
                 return run(a)
-        elif isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
+        if isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
             if dtype is None and initial is None and mask is None:
                 return bound(a, axis)
         elif (
-            (keepdims is True and _written(a) or keepdims is False and waits)
+            (keepdims is True and _written(a) or keepdims is False and may_wait(a))
             and type(axis) in _AXIS_TYPES
             and promote
         ):
