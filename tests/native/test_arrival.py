@@ -49,5 +49,6 @@ print("arrived")
 
 
 def test_programs_run_between_the_steps_of_an_arrival(tmp_path):
-    done = run("-c", SCRIPT, NUMJET_CACHE_DIR=str(tmp_path))
+    # The checked build compiles at import.
+    done = run("-c", SCRIPT, NUMJET_CACHE_DIR=str(tmp_path), NUMJET_NATIVE_CHECKS="0")
     assert done.returncode == 0 and "arrived" in done.stdout, done.stderr[-2000:]
