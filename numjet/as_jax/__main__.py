@@ -3,10 +3,12 @@
     python -m numjet.as_jax script.py arguments…
     python -m numjet.as_jax -m module arguments…      (for example: -m pytest tests)
     python -m numjet.as_jax -c "code" arguments…
-    python -m numjet.as_jax install | uninstall
+    python -m numjet.as_jax install [--version 0.11.1]
+    python -m numjet.as_jax uninstall
 
 A script runs as Python itself would run it: `sys.argv`, `sys.path[0]` and `__main__` are its own.
 Python processes that it starts find the alias too, by a folder on `PYTHONPATH` (packages.py).
+`--version` is what pip and `importlib.metadata` are told, for libraries that ask for a later JAX.
 """
 
 from __future__ import annotations
@@ -25,8 +27,12 @@ def run(arguments: list[str]) -> None:
         print(__doc__)
     elif first == "install" and len(arguments) == 1:
         print(packages.install())
+    elif first == "install" and arguments[1] == "--version" and len(arguments) == 3:
+        print(packages.install(arguments[2]))
     elif first == "uninstall" and len(arguments) == 1:
         print(packages.uninstall())
+    elif first in ("install", "uninstall") and arguments[1].startswith("-"):
+        sys.exit(f"numjet.as_jax: {first} does not know {' '.join(arguments[1:])}. See --help.")
     elif first in ("-m", "-c"):
         if len(arguments) < 2:
             sys.exit(f"numjet.as_jax: option {first} needs an argument. See --help.")

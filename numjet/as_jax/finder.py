@@ -206,11 +206,27 @@ def activate() -> None:
     sys.meta_path.insert(0, Finder())
     # What is logged reaches the handlers of JAX's logger, at its level.
     logging.getLogger("numjet").parent = logging.getLogger("jax")
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")]:
-        del sys.modules[name]
+    before = {
+        name: sys.modules.pop(name)
+        for name in list(sys.modules) if name.partition(".")[0] in ("jax", "jaxlib")
+    }  # fmt: skip
     for name in ("jax", "jaxlib"):
-        importlib.import_module(name)
+        _stay_lazy(before.get(name), importlib.import_module(name))
     _name_classes()
+
+
+def _stay_lazy(stub: ModuleType | None, alias: ModuleType) -> None:
+    """Let a module that `importlib.util.LazyLoader` loads stay in its place, as that demands, and
+    take its attributes from `alias`."""
+    spec = _dictionary(stub).get("__spec__") if stub is not None else None
+    if stub is None or getattr(spec, "loader_state", None) is None:
+        return
+    shown = {k: v for k, v in _dictionary(alias).items() if not k.startswith(("__", "_numjet"))}
+    _dictionary(stub).update(
+        shown, __getattr__=lambda name: getattr(alias, name), __dir__=lambda: dir(alias),
+        __doc__=alias.__doc__, __file__=alias.__file__,
+    )  # fmt: skip
+    sys.modules[alias.__name__] = stub
 
 
 def _name_classes() -> None:

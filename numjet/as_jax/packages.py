@@ -1,9 +1,10 @@
 """The small packages `jax` and `jaxlib` that hand every import over to `numjet.as_jax`.
 
 `install` puts them, with metadata, into the active environment, where pip, entry points and
-libraries then find JAX 0.10.2; `uninstall` takes them away again. `lend_to_children` keeps the same
-files in a folder of the cache and names it in PYTHONPATH, so that processes which a program starts
-(workers of pytest-xdist, multiprocessing) find them without an installation.
+libraries then find JAX 0.10.2, or the version that is asked for; `uninstall` takes them away again.
+`lend_to_children` keeps the same files in a folder of the cache and names it in PYTHONPATH, so that
+processes which a program starts (workers of pytest-xdist, multiprocessing) find them without an
+installation.
 
 Called by `python -m numjet.as_jax`. The metadata must keep the form that pip reads, RECORD above
 all.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import sys
 import sysconfig
 import tempfile
@@ -34,14 +36,14 @@ import numjet.as_jax  # puts numjet's modules in the place of this one
 _INSTALLER = "numjet.as_jax"
 
 
-def _files(name: str) -> dict[str, str]:
+def _files(name: str, version: str = JAX_VERSION) -> dict[str, str]:
     """Path below site-packages -> text, RECORD included."""
-    info = f"{name}-{JAX_VERSION}.dist-info"
+    info = f"{name}-{version}.dist-info"
     extras = "".join(f"Provides-Extra: {extra}\n" for extra in ("cpu", "ci", "minimum-jaxlib"))
     files = {
         f"{name}/__init__.py": _INITIAL.format(name=name),
         f"{info}/METADATA": (
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: {JAX_VERSION}\nSummary: {_SUMMARY}\n"
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: {_SUMMARY}\n"
             f"Requires-Dist: numjet\n{extras}"
         ),
         f"{info}/WHEEL": (
@@ -63,9 +65,9 @@ def _site() -> Path:
     return Path(sysconfig.get_path("purelib"))
 
 
-def _write(folder: Path) -> None:
+def _write(folder: Path, version: str = JAX_VERSION) -> None:
     for name in _NAMES:
-        for path, text in _files(name).items():
+        for path, text in _files(name, version).items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             if not place.exists() or place.read_text() != text:
@@ -78,11 +80,17 @@ def _is_ours(found: Distribution) -> bool:
     return (found.read_text("INSTALLER") or "").strip() == _INSTALLER
 
 
-def install() -> str:
+def install(version: str = JAX_VERSION) -> str:
     """Put `jax` and `jaxlib` into the active environment; returns what was done, in a sentence.
 
-    Exits with a message where the real JAX (or jaxlib) is installed, or the folder is not writable.
+    `version` is what pip and `importlib.metadata` are told, for libraries that want a later one
+    than that whose names numjet has; `jax.__version__` does not change.
+
+    Exits with a message where the real JAX (or jaxlib) is installed, where the folder is not
+    writable, and where `version` is no version.
     """
+    if not re.fullmatch(r"\d+(\.\d+)+", version):
+        sys.exit(f"numjet.as_jax: {version!r} is no version of JAX; give numbers, like 0.11.1.")
     for name in _NAMES:
         found = installed(name, besides=_lent())
         if found is not None and not _is_ours(found):
@@ -92,14 +100,16 @@ def install() -> str:
                 "environment; without installing, `python -m numjet.as_jax script.py` runs a "
                 "program on numjet beside the real JAX."
             )
+    if any(installed(name, besides=_lent()) for name in _NAMES):
+        uninstall()  # of another version
     try:
-        _write(_site())
+        _write(_site(), version)
     except OSError as error:
         sys.exit(
             f"numjet.as_jax: cannot write into {_site()} ({error}). Make an environment of your "
             "own (python -m venv), or run programs as `python -m numjet.as_jax script.py`."
         )
-    return f"numjet answers to jax and jaxlib {JAX_VERSION} in {_site()}."
+    return f"numjet answers to jax and jaxlib {version} in {_site()}."
 
 
 def uninstall() -> str:
@@ -114,11 +124,12 @@ def uninstall() -> str:
                 f"numjet.as_jax: the {name} {found.version} in this environment is not numjet's: "
                 f"nothing removed. pip uninstall {name} removes it."
             )
-        for path in _files(name):
+        version = found.version  # before its file goes
+        for path in _files(name, version):
             (_site() / path).unlink(missing_ok=True)
         for cached in (_site() / name / "__pycache__").glob("*.pyc"):
             cached.unlink()
-        for folder in (f"{name}/__pycache__", name, f"{name}-{JAX_VERSION}.dist-info"):
+        for folder in (f"{name}/__pycache__", name, f"{name}-{version}.dist-info"):
             if (_site() / folder).is_dir():
                 (_site() / folder).rmdir()
         removed.append(name)

@@ -78,6 +78,17 @@ def test_install_and_uninstall(tmp_path):
     assert "Removed jax and jaxlib of numjet" in done.stdout, done.stderr
     assert not list(site.glob("jax*"))
 
+    done = call("-m", "numjet.as_jax", "install", "--version", "0.11.1")
+    assert "numjet answers to jax and jaxlib 0.11.1" in done.stdout, done.stderr
+    assert call("-c", code).stdout.split()[3] == "0.11.1", "what libraries ask for is told"
+    assert "0.10.2" in call("-m", "numjet.as_jax", "install").stdout
+    assert [path.name for path in site.glob("jax-*")] == ["jax-0.10.2.dist-info"]
+    done = call("-m", "numjet.as_jax", "install", "--version", "new")
+    assert "'new' is no version" in done.stderr
+    assert "does not know --all" in call("-m", "numjet.as_jax", "uninstall", "--all").stderr
+    call("-m", "numjet.as_jax", "uninstall")
+    assert not list(site.glob("jax*"))
+
     (site / "jax-0.10.1.dist-info").mkdir()
     (site / "jax-0.10.1.dist-info/METADATA").write_text(
         "Metadata-Version: 2.1\nName: jax\nVersion: 0.10.1\n")
@@ -93,3 +104,19 @@ def test_the_alias_keeps_its_files_in_the_cache(tmp_path):
                NUMJET_CACHE_DIR=str(tmp_path))
     assert done.stdout.split(":")[0] == str(tmp_path / "as_jax"), done.stderr
     assert Path(tmp_path / "as_jax/jax/__init__.py").exists()
+
+def test_a_lazy_loader_may_load_the_installed_alias(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax/__init__.py").write_text("import numjet.as_jax\n")
+    code = textwrap.dedent("""
+        import importlib.util as u, sys
+        spec = u.find_spec("jax")
+        loader = spec.loader = u.LazyLoader(spec.loader)
+        lazy = sys.modules["jax"] = u.module_from_spec(spec)
+        loader.exec_module(lazy)
+        print("numjet" in sys.modules, lazy.numpy.ones(2).tolist())
+        import jax, jax.nn
+        print(jax is lazy, jax.nn.relu(-1.0), jax.__version__, "grad" in dir(jax))
+    """)
+    done = run("-c", code, cwd=ROOT, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert done.stdout.split("\n")[:2] == ["False [1.0, 1.0]", "True 0.0 0.10.2 True"], done.stderr
