@@ -485,3 +485,7 @@ def threefry_random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Ar
     """Random unsigned integers of `bit_width` bits, from the words of a key."""
     made = random.wrap_key_data(key, impl="threefry2x32")
     return random.bits(made, shape, np.dtype(f"uint{bit_width}"))
+
+
+# The version of jaxlib's extension module that JAX 0.10.2 comes with: which features it has.
+jaxlib_extension_version = 467
