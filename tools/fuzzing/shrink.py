@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -18,6 +19,11 @@ import numjet as nj
 from fuzzing.programs import NAMES, Program, defined, scope
 
 LONGEST = 400  # candidates
+SECONDS = 30  # of a candidate: a loop that lost what ends it would go on for ever
+
+
+class _TooLong(BaseException):
+    """A candidate's time is over; no `except Exception` on the way may take it."""
 
 
 def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
@@ -30,14 +36,27 @@ def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
             tried += 1
             if tried > LONGEST:
                 return program
-            try:
-                found = fails(candidate)
-            except Exception:
-                found = False
-            if found:
+            if _within_time(fails, candidate):
                 program, progress = candidate, True
                 break
     return program
+
+
+def _within_time(fails: Callable[[Program], bool], candidate: Program) -> bool:
+    """Whether `fails` says so before the time is over, without an exception of its own."""
+
+    def stop(*_: object) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        return fails(candidate)
+    except (Exception, _TooLong):
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _smaller(program: Program) -> Iterator[Program]:
