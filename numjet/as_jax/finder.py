@@ -216,7 +216,7 @@ def activate() -> None:
 
 
 def _stay_lazy(stub: ModuleType | None, alias: ModuleType) -> None:
-    """Let a module that `importlib.util.LazyLoader` loads stay in its place, as that demands, and
+    """Let a module that a LazyLoader of importlib loads stay in its place, as that demands, and
     take its attributes from `alias`."""
     spec = _dictionary(stub).get("__spec__") if stub is not None else None
     if stub is None or getattr(spec, "loader_state", None) is None:
