@@ -86,13 +86,13 @@ def shutdown() -> None:
     """Leave the other processes: wait until all have come here.
 
     Nothing over several processes can be computed afterwards; does nothing where nothing was
-    started.
+    started. A process that ended before it came here ends the program with a sentence.
 
     >>> from numjet import distributed
     >>> distributed.shutdown()
     """
     if Cluster.transport is not None:
-        Cluster.transport.control.Barrier()
+        Cluster.transport.leave()
         importlib.import_module("numjet.cpu.runtime.watch").stop()
 
 

@@ -363,12 +363,58 @@ for i in range(10**6):
     ("raise ValueError('bad data')", "rank 1 .* failed: ValueError: bad data"),
     ("other(x)", "do not run the same program .call 6.: ranks? 0.*; rank 1: "),
     ("time.sleep(60)", "did not end in 3 s .NUMJET_COLLECTIVE_TIMEOUT.. Missing: rank 1"),
-    ("sys.exit(0)", "Missing: rank 1[^#]*rank 1: has left"),
-], ids=["killed", "raised", "disagrees", "hangs", "leaves"])  # fmt: skip
+], ids=["killed", "raised", "disagrees", "hangs"])  # fmt: skip
 def test_faults_end_all_processes_with_a_sentence(fault: str, message: str) -> None:
     out = run(FAULTS.replace("FAULT", fault), 2, fails=True, timeout=60,
               NUMJET_COLLECTIVE_TIMEOUT="3")
     assert re.search(message, out, re.S), out
+
+
+LEFT = r"rank 1 .process \d+ on .*. has left after {} programs?, while rank 0 waits for it in {},"
+AGREEMENT = "the agreement of ranks to run '<lambda>'"
+
+
+@pytest.mark.parametrize("fault, checks, message", [
+    ("sys.exit(0)", "1", LEFT.format(5, AGREEMENT)),
+    ("break", "1", LEFT.format(5, AGREEMENT)),
+    ("""try:
+            step(np.ones(3), 'one too many')
+        except TypeError:
+            continue""", "1", LEFT.format(7, AGREEMENT)),
+    ("sys.exit(3)", "0", LEFT.format(5, r"psum.float32.3..")),
+    ("sys.exit(0)", "0", LEFT.format(5, r"psum.float32.3..")),
+], ids=["exits", "returns", "catches", "fails unchecked", "exits unchecked"])  # fmt: skip
+def test_a_rank_that_leaves_is_named_at_once(fault: str, checks: str, message: str) -> None:
+    out = run(FAULTS.replace("FAULT", fault).replace("10**6", "8"), 2, fails=True, timeout=60,
+              NUMJET_COLLECTIVE_TIMEOUT="0", NUMJET_COLLECTIVE_CHECKS=checks)
+    assert re.search(message, out, re.S), out
+
+
+SHUT = """
+if nj.process_index() == 1:
+    sys.exit(0)
+WAITS
+"""
+
+
+@pytest.mark.parametrize("waits, operation", [
+    ("nj.distributed.shutdown()", "distributed.shutdown"),
+    ("from numjet.experimental import multihost_utils as mu\nmu.sync_global_devices('end')",
+     "an exchange of values"),
+], ids=["shutdown", "values"])  # fmt: skip
+def test_a_rank_that_leaves_before_a_meeting_is_named(waits: str, operation: str) -> None:
+    out = run(SHUT.replace("WAITS", waits), 2, fails=True, timeout=60,
+              NUMJET_COLLECTIVE_TIMEOUT="0")
+    assert re.search(LEFT.format(0, operation), out, re.S), out
+
+
+def test_ranks_that_leave_while_others_compute_alone_harm_none() -> None:
+    out = run(FAULTS.replace("FAULT", "pass").replace("10**6", "6") + """
+if nj.process_index() == 0:
+    time.sleep(1.5)
+    print(float(nj.jit(lambda x: x + 1)(np.ones(3, np.float32))[0]), "is right")
+""", 2)
+    assert "2.0 is right" in out, out
 
 
 def test_a_hang_inside_a_program_is_seen() -> None:

@@ -52,18 +52,19 @@ class Library:
         self.code = build.library("collectives")
         self.entry = self.code.address("collective")
         self.state = _record(code.State)
-        self.labels: dict[int, str] = {}
+        self.labels: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.requests: dict[int, ctypes.c_int64] = {}
         self._seen: tuple[Any, float] = None, 0.0
 
-    def doing(self) -> tuple[str, float] | None:
-        """The collective that a program waits in, and for how many seconds it was seen there."""
+    def doing(self) -> tuple[str, float, tuple[int, ...]] | None:
+        """The collective that a program waits in, since when it was seen there, and its ranks."""
         call, begun = self.state.call, self.state.begun
         if not call:
             return None
         if self._seen[0] != (call, begun):
             self._seen = (call, begun), time.monotonic()
-        return self.labels[call], time.monotonic() - self._seen[1]
+        label, ranks = self.labels[call]
+        return label, self._seen[1], ranks
 
     @functools.cache  # noqa: B019 - there is one
     def _extreme(self, name: str) -> int:
@@ -136,7 +137,7 @@ class Library:
         report = _REPORT(failed)
         call.report = ctypes.cast(report, ctypes.c_void_p).value
         call._keep.append(report)
-        self.labels[call._at] = transport.label(name, [(dtype, shape)])
+        self.labels[call._at] = transport.label(name, [(dtype, shape)]), ranks.mine
         return call
 
     def _request(self, number: int) -> int:

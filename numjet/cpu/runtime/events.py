@@ -190,7 +190,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @atexit.register
-def _drain_all() -> None:
-    """Let running calls end before the interpreter goes: they may call back into Python."""
+def drain_all() -> None:
+    """Let running calls end, as before the interpreter goes: they may call back into Python."""
     for running in list(_queues.values()):
         running.drain()

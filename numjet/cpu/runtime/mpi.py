@@ -9,6 +9,7 @@ collectives must be the same everywhere.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import time
 import warnings
@@ -35,8 +36,10 @@ class Disagreement(RuntimeError):
 class Transport:
     """What carries collectives between the processes of an MPI communicator.
 
-    calls: how many programs were run. place: what runs now from Python, (operation, since when).
-    library: what programs call without Python, None where that cannot be.
+    calls: how many programs were run. meetings, runs: how many exchanges of all processes and
+    collectives of programs were begun from Python. place: what runs now from Python, (operation,
+    since when, the ranks of a program's collective). library: what programs call without Python,
+    None where that cannot be.
     """
 
     def __init__(self, mpi: Any, comm: Any) -> None:
@@ -45,9 +48,9 @@ class Transport:
         self.control = comm.Dup()
         self.index, self.count = comm.Get_rank(), comm.Get_size()
         self.checks = os.environ.get("NUMJET_COLLECTIVE_CHECKS", "1") != "0"
-        self.calls = 0
+        self.calls = self.meetings = self.runs = 0
         self.program = ""
-        self.place: tuple[str, float] | None = None
+        self.place: tuple[str, float, tuple[int, ...] | None] | None = None
         self._comms: dict[tuple[int, ...], Any] = {}
         self._types: dict[Any, Any] = {}
         self._ops: dict[tuple[str, str], Any] = {}
@@ -65,13 +68,25 @@ class Transport:
             )  # fmt: skip
             return None
 
-    def doing(self) -> tuple[str | None, float]:
-        """The operation that this process waits in, None outside of them, and for how long."""
+    def doing(self) -> dict[str, Any]:
+        """What this process does, for the watch: how many programs, meetings and collectives it
+        has begun; the operation that it waits in, None outside of them, whether that is inside of
+        a program, for how many seconds, and the ranks that have to come to it."""
+        # Counted before the operation is looked at: never ahead of it.
+        counts = {
+            "calls": self.calls, "meetings": self.meetings, "program": self.program,
+            "begun": self.runs + (0 if self.library is None else self.library.state.begun),
+        }  # fmt: skip
         place = self.place
-        if place is not None:
-            return place[0], time.monotonic() - place[1]
-        found = None if self.library is None else self.library.doing()
-        return (None, 0.0) if found is None else found
+        if place is None and self.library is not None:
+            place = self.library.doing()
+        if place is None:
+            return {**counts, "operation": None, "waits": 0.0}
+        operation, since, ranks = place
+        return {
+            **counts, "operation": operation, "waits": max(0.0, time.monotonic() - since),
+            "inside": ranks is not None, "ranks": ranks or tuple(range(self.count)),
+        }  # fmt: skip
 
     # -------------------------------------------------------------- programs
     def entering(self, name: str) -> None:
@@ -83,7 +98,7 @@ class Transport:
         """Raise RuntimeError on all processes where they do not all run this program now."""
         if not self.checks:
             return
-        self.place = "the agreement of ranks", time.monotonic()
+        self._meet(f"the agreement of ranks to run {name!r}")
         self._mine[:] = np.frombuffer(digest, np.uint8)
         self.control.Allgather(self._mine, self._all)
         self.place = None
@@ -106,10 +121,21 @@ class Transport:
 
     def objects(self, value: Any) -> list[Any]:
         """What each process gives, as Python objects."""
-        self.place = "an exchange of values", time.monotonic()
+        self._meet("an exchange of values")
         found = self.control.allgather(value)
         self.place = None
         return found
+
+    def leave(self) -> None:
+        """Wait until all processes come here, however long it takes."""
+        self._meet("distributed.shutdown", since=math.inf)
+        self.control.Barrier()
+        self.place = None
+
+    def _meet(self, operation: str, since: float | None = None) -> None:
+        """What all processes come to begins."""
+        self.meetings += 1
+        self.place = operation, time.monotonic() if since is None else since, None
 
     # -------------------------------------------------------------- collectives
     def group(self, ranks: Ranks) -> Any:
@@ -130,7 +156,9 @@ class Transport:
     ) -> None:
         """One collective, from `ins` to `outs`: views of a program's memory."""
         ranks = params["axes"][0] if "axes" in params else params["axis_name"]
-        self.place = self.label(name, [(x.dtype, x.shape) for x in ins]), time.monotonic()
+        self.runs += 1
+        label = self.label(name, [(x.dtype, x.shape) for x in ins])
+        self.place = label, time.monotonic(), ranks.mine
         _RUN[name](self, self.group(ranks), ranks, params, ins, outs[0])
         self.place = None
 

@@ -18,6 +18,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from numjet.cpu.runtime import events
+
 _BEAT = 0.25  # seconds between what a rank says of itself
 _watch: Any = None
 _server: Any = None  # rank 0's: the process that watches
@@ -82,21 +84,18 @@ class _Watch:
             pass  # the listener notices
 
     def goodbye(self) -> None:
-        """This rank ends, and that is as it should be."""
+        """This rank ends, when what it runs has ended, and comes to nothing more."""
         if not self.ended:
+            events.drain_all()
             self.ended = True
-            self._send({"bye": True, "calls": self.transport.calls})
+            self._send({"bye": True, **self.transport.doing()})
 
     def _beat(self) -> None:
         """Say what this rank does, and notice that it waits too long."""
         transport = self.transport
         while not self.ended:
-            operation, waits = transport.doing()
-            self._send({
-                "calls": transport.calls, "program": transport.program,
-                "operation": operation, "waits": waits,
-                "late": bool(self.limit and waits > self.limit),
-            })
+            doing = transport.doing()
+            self._send({**doing, "late": bool(self.limit and doing["waits"] > self.limit)})
             time.sleep(_BEAT)
 
     def _listen(self) -> None:

@@ -44,6 +44,7 @@ class Server:
                 state.update(said)
                 if "failed" in said:
                     self.end(f"{where} failed: {said['failed']} All processes end with it.")
+                self.end_where_some_have_left()
                 if said.get("late"):
                     self.end(self.hang(rank))
         except (OSError, ValueError):
@@ -79,6 +80,34 @@ class Server:
                 found.append(rank)
         return found
 
+    def end_where_some_have_left(self) -> None:
+        """End where a rank waits in what another, which has left, never came to."""
+        for state in list(self.states.values()):
+            if not state.get("operation") or "bye" in state:
+                continue
+            left = [r for r in state["ranks"] if self.never_comes(self.states.get(r, {}), state)]
+            if left:
+                who = " and ".join([
+                    f"{self.name(r)} has left after {_count(self.states[r]['calls'])}"
+                    for r in left
+                ])
+                self.end(
+                    f"{who}, while rank {state['rank']} waits for it in {state['operation']}, "
+                    f"after {_count(state['calls'])}: its script has ended, or called sys.exit, "
+                    "before that of the others. All processes end."
+                )
+
+    @staticmethod
+    def never_comes(gone: dict, waiting: dict) -> bool:
+        """Whether a rank has left before it began what another waits in.
+
+        Programs are counted beside their collectives: branches may differ in how many these are.
+        """
+        if "bye" not in gone:
+            return False
+        counts = ("calls", "begun") if waiting["inside"] else ("meetings",)
+        return all(gone[k] < waiting[k] for k in counts)
+
     def hang(self, rank: int) -> str:
         """What is known of a collective that some have not come to."""
         late = self.states[rank]
@@ -96,7 +125,8 @@ class Server:
                 missing.append(other)
             lines.append(f"  rank {other}: {doing} (call {state.get('calls', 0)})")
         who = ", ".join(map(str, missing)) or "none that is known of"
-        return (f"{late['operation']} of program {late.get('program')!r} did not end in "
+        what = f" of program {late['program']!r}" if late["inside"] else ""
+        return (f"{late['operation']}{what} did not end in "
                 f"{self.limit:.0f} s (NUMJET_COLLECTIVE_TIMEOUT). Missing: rank {who}.\n"
                 + "\n".join(lines))
 
@@ -113,6 +143,10 @@ class Server:
                 state["link"].sendall(b'{"end": true}\n')
             except OSError:
                 continue
+
+
+def _count(calls: int) -> str:
+    return f"{calls} program{'' if calls == 1 else 's'}"
 
 
 def _unread(link: socket.socket) -> bytes:
