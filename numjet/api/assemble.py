@@ -60,7 +60,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     shape: of the whole. sharding: its layout. data_callback(index): the part for a tuple of slices,
     an array; a layout that cuts nothing asks once. dtype: of the parts, which is checked where it
     is given. Devices of other processes are not asked for. Raises TypeError for what is no
-    sharding, ValueError for parts of another shape or dtype.
+    sharding, ValueError for parts of another shape or dtype, or of dtypes that differ.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -70,7 +70,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     """
     sharding = _checked("make_array_from_callback", sharding)
     shape = canonical_shape(shape)
-    parts = []
+    parts: list[tuple[tuple, Any]] = []
     places = _mine(sharding, shape)
     for _, index in places[:1] if sharding.is_fully_replicated else places:  # type: ignore[attr-defined]
         part = np.asarray(data_callback(index))
@@ -82,6 +82,9 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
             raise ValueError(f"make_array_from_callback: if dtype is given it must be that of the "
                              f"parts. Got dtype={dtypes.canonical(dtype)}, and a part of dtype "
                              f"{part.dtype}.")
+        if parts and part.dtype != parts[0][1].dtype:
+            raise ValueError("make_array_from_callback: the parts must have matching dtypes, got "
+                             f"{parts[0][1].dtype}, and {part.dtype} for {index}.")
         parts.append((index, part))
     found = dtypes.canonical(parts[0][1].dtype if dtype is None else dtype)
     return _filled(shape, found, parts, sharding)

@@ -325,8 +325,9 @@ def pmap(
     be taken over. A result whose out_axes is None and that differs is the first device's. The
     mapped axis must not be longer than there are devices (ValueError; config `num_cpu_devices` sets
     how many virtual ones the CPU has). Raises ValueError where no argument is mapped, where sizes
-    differ, and for arguments that are both static and donated. Results carry one slice on each
-    device. Over several processes each gives, and gets, the slices of its own devices.
+    differ, for arguments that are both static and donated, and for a device twice. Results carry
+    one slice on each device. Over several processes each gives, and gets, the slices of its own
+    devices.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.pmap(lambda x: x + nj.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0]))
@@ -341,6 +342,8 @@ def pmap(
     )
     if devices is not None and not len(devices):
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    if devices is not None and len(set(devices)) != len(devices):
+        raise ValueError(f"pmap: each of the devices must be there once, got {list(devices)}.")
     if set(statics) & set(donated):
         raise ValueError(
             f"pmap: `static_argnums` {list(statics)} and `donate_argnums` {list(donated)} cannot "

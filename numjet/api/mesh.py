@@ -479,8 +479,8 @@ def get_abstract_mesh() -> AbstractMesh:
 class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a context manager
     """Make `mesh` the current one: for good when called, for a block as a context manager.
 
-    mesh: a Mesh, which `shard_map`, PartitionSpecs and `reshard` then mean where they name none.
-    Raises ValueError for other objects, and inside of a traced function.
+    mesh: a Mesh, which `shard_map`, PartitionSpecs and `reshard` then mean where they name none;
+    None for none. Raises ValueError for other objects, and inside of a traced function.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> with nj.set_mesh(nj.make_mesh((1,), ("x",))):
@@ -488,7 +488,9 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
     [0 1]
     """
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh | None) -> None:
+        if mesh is None:
+            mesh = _NO_MESH
         if not isinstance(mesh, Mesh):
             raise ValueError(
                 f"set_mesh: expected a Mesh (numjet.make_mesh), got {mesh!r} of type "

@@ -113,7 +113,7 @@ class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
     device: a Device. memory_kind: the name of one of its memories, "device" by default. Raises
-    ValueError for a memory that the device lacks.
+    ValueError for a memory that the device lacks, TypeError for None.
 
     >>> import numjet as nj
     >>> from numjet import sharding
@@ -130,6 +130,9 @@ class SingleDeviceSharding(Sharding):
         return self._device.process_index == Cluster.index
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
+        if device is None:
+            raise TypeError("SingleDeviceSharding: device must be a Device, got None. "
+                            "numjet.devices() lists them.")
         self._device = device
         self.memory_kind = checked_memory(memory_kind, device)
 

@@ -194,6 +194,7 @@ class NamedSharding(Sharding):
         )
 
     def __init__(self, mesh: Any, spec: Any, memory_kind: str | None = None) -> None:
+        _check_mesh(mesh)
         if not isinstance(spec, P):
             raise TypeError(
                 f"NamedSharding: spec must be a PartitionSpec (numjet.P), got {spec!r} of type "
@@ -479,6 +480,14 @@ def of_nowhere(ndim: int) -> NamedSharding | None:
     if mesh.empty:
         return None
     return NamedSharding(mesh, PartitionSpec(*[None] * (ndim if mesh.explicit_axes else 0)))
+
+
+def _check_mesh(mesh: Any) -> None:
+    if not isinstance(mesh, Mesh | AbstractMesh):
+        raise TypeError(
+            f"NamedSharding: mesh must be a Mesh (numjet.make_mesh), got {mesh!r} of type "
+            f"{type(mesh).__name__}."
+        )
 
 
 @remembered("shardings of nothing", 256)

@@ -129,9 +129,6 @@ from numjet.ops.collective import (
     pmean,
     pmin,
     pmin_p,
-    ppermute,
-    ppermute_p,
-    pshuffle,
     psum,
     psum_p,
     psum_scatter,
@@ -261,6 +258,7 @@ from numjet.ops.logic import (
     xor_p,
 )
 from numjet.ops.mulhi import mulhi_p as mulhi_p
+from numjet.ops.permute import ppermute, ppermute_p, pshuffle
 from numjet.ops.precision import (
     reduce_precision,
     reduce_precision_p,

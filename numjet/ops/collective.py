@@ -17,7 +17,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster, Ranks
-from numjet.core.lowering import Expand, Host
+from numjet.core.lowering import Host
 from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
 from numjet.core.shared import Shared
 from numjet.core.structural import (
@@ -26,13 +26,12 @@ from numjet.core.structural import (
     linear_jvp,
     moveaxis,
     reduce_sum,
-    zeros,
 )
 from numjet.ops.arithmetic import div, mul
 from numjet.ops.logic import eq
 from numjet.ops.reduce import reduce_max, reduce_min
-from numjet.ops.shape import canonical_axis, concatenate, iota, reshape
-from numjet.ops.slicing import dynamic_index_in_dim, index_in_dim
+from numjet.ops.shape import canonical_axis, iota, reshape
+from numjet.ops.slicing import dynamic_index_in_dim
 from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
 from numjet.transforms.varying import varies
 
@@ -44,6 +43,36 @@ def _names(axis_name: AxisName) -> tuple:
     for name in names:
         _axis_size(name)
     return names
+
+
+def once(axis_name: AxisName) -> tuple:
+    """The named axes, each of which is there once."""
+    names = _names(axis_name)
+    if len(set(names)) != len(names):
+        raise ValueError(f"A collective runs over each axis once: repeated axis in {names}.")
+    return names
+
+
+def _all_names(axis_name: AxisName, x: Any, within: Callable) -> tuple[tuple, Any]:
+    """The named axes of a reduction, and x reduced by `within` along those that are numbers."""
+    given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    numbers = tuple([n for n in given if type(n) is int])
+    if numbers:
+        x = tree.tree_map(as_array, x)
+        x = tree.tree_map(
+            lambda leaf: within(leaf, tuple([canonical_axis(n, leaf.ndim) for n in numbers])), x
+        )
+    return once(tuple([n for n in given if type(n) is not int])), x
+
+
+def _place(name: str, axis: int, leaf: Any) -> int:
+    """An axis that is cut, not negative. Raises IndexError."""
+    try:
+        return canonical_axis(axis, leaf.ndim)
+    except ValueError:
+        raise IndexError(
+            f"{name}: axis {axis} is out of range for {leaf.aval.str_short()}."
+        ) from None
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -150,29 +179,36 @@ pmax_p = _all_reduce("pmax", reduce_max, lambda x, n: x, _extreme_jvp(lambda: pm
 pmin_p = _all_reduce("pmin", reduce_min, lambda x, n: x, _extreme_jvp(lambda: pmin_p), None)
 
 
+def _countable(x: Any) -> Any:
+    return convert(x, dtypes.int32) if x.dtype == dtypes.bool_ else x
+
+
+def _sum_within(x: Any, axes: tuple) -> Any:
+    return reduce_sum(_countable(x), axes)
+
+
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The sum over the named axis, for every member.
 
     x: a pytree of arrays; a Python number gives itself times the axis's size. axis_name: a mapped
-    axis, or several. axis_index_groups: lists of positions, each with a sum of its own. Its
-    transpose is a psum of cotangents. Raises NameError for an unbound axis.
+    axis, or several, numbers of x's own axes among them. axis_index_groups: lists of positions,
+    each with a sum of its own. Its transpose is a psum of cotangents. Raises NameError for an
+    unbound axis, ValueError for one that is named twice or is none of x's.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
     >>> nj.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
-    names = _names(axis_name)
+    names, x = _all_names(axis_name, x, _sum_within)
     if axis_index_groups is not None:
         return _grouped("psum", x, names, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         if type(leaf) in (int, float, complex):
             return leaf * axis_size(names)
-        leaf = as_array(leaf)
-        if leaf.dtype == dtypes.bool_:
-            leaf = convert(leaf, dtypes.int32)
-        return psum_p.bind(leaf, axes=names)
+        leaf = _countable(as_array(leaf))
+        return psum_p.bind(leaf, axes=names) if names else leaf
 
     return tree.tree_map(one, x)
 
@@ -182,22 +218,23 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 
     x: a pytree of arrays. axis_name: a mapped axis, or several. axis_index_groups: lists of
     positions, each with a mean of its own. Derivative: each member gets the mean of the cotangents.
-    Raises NameError for an unbound axis.
+    Raises NameError for an unbound axis, ValueError for one that is named twice.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
     >>> nj.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
+    names = once(axis_name)
     if axis_index_groups is not None:
-        return _grouped("pmean", x, _names(axis_name), axis_index_groups)
-    n = axis_size(axis_name)
+        return _grouped("pmean", x, names, axis_index_groups)
+    n = axis_size(names)
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
         if not dtypes.is_inexact(leaf.dtype):
             leaf = convert(leaf, dtypes.canonical(dtypes.float64))
-        return div(psum_p.bind(leaf, axes=_names(axis_name)), convert(as_array(n), leaf.dtype))
+        return div(psum(leaf, names), convert(as_array(n), leaf.dtype))
 
     return tree.tree_map(one, x)
 
@@ -205,34 +242,40 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The maximum over the named axis, for every member.
 
-    x: a pytree of arrays. axis_name: a mapped axis, or several. axis_index_groups: lists of
-    positions, each with a maximum of its own. Raises NameError for an unbound axis.
+    x: a pytree of arrays. axis_name: a mapped axis, or several, numbers of x's own axes among them.
+    axis_index_groups: lists of positions, each with a maximum of its own. Raises NameError for an
+    unbound axis, ValueError for one that is named twice or is none of x's.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
     >>> nj.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 3]))
     Array([3, 3], dtype=int32)
     """
-    names = _names(axis_name)
+    names, x = _all_names(axis_name, x, reduce_max)
     if axis_index_groups is not None:
         return _grouped("pmax", x, names, axis_index_groups)
+    if not names:
+        return tree.tree_map(as_array, x)
     return tree.tree_map(lambda leaf: pmax_p.bind(as_array(leaf), axes=names), x)
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The minimum over the named axis, for every member.
 
-    x: a pytree of arrays. axis_name: a mapped axis, or several. axis_index_groups: lists of
-    positions, each with a minimum of its own. Raises NameError for an unbound axis.
+    x: a pytree of arrays. axis_name: a mapped axis, or several, numbers of x's own axes among them.
+    axis_index_groups: lists of positions, each with a minimum of its own. Raises NameError for an
+    unbound axis, ValueError for one that is named twice or is none of x's.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
     >>> nj.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 3]))
     Array([1, 1], dtype=int32)
     """
-    names = _names(axis_name)
+    names, x = _all_names(axis_name, x, reduce_min)
     if axis_index_groups is not None:
         return _grouped("pmin", x, names, axis_index_groups)
+    if not names:
+        return tree.tree_map(as_array, x)
     return tree.tree_map(lambda leaf: pmin_p.bind(as_array(leaf), axes=names), x)
 
 
@@ -269,7 +312,7 @@ def axis_index(axis_name: AxisName) -> Any:
     for name in _names(axis_name):
         here = axis_index_p.bind(axis_name=name)
         index = here if index is None else index * _axis_size(name) + here
-    return index
+    return as_array(np.int32(0)) if index is None else index
 
 
 # ------------------------------------------------------------------ pvary
@@ -377,7 +420,7 @@ def all_gather(
         options = {"axis": axis, "tiled": tiled}
         return _grouped("all_gather", x, _names(axis_name), axis_index_groups, **options)
     if isinstance(axis_name, tuple | list) and len(axis_name) != 1:
-        return _gather_over_all(x, _names(axis_name), axis, tiled, to)
+        return _gather_over_all(x, once(axis_name), axis, tiled, to)
     (name,) = _names(axis_name)
     size = _axis_size(name)
 
@@ -400,6 +443,8 @@ def _gather_over_all(x: Any, names: tuple, axis: int, tiled: bool, to: str) -> A
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
+        if not names:
+            return leaf
         place, shape = canonical_axis(axis, leaf.ndim + (not tiled)), leaf.shape
         for name in reversed(names):
             leaf = all_gather(leaf, name, axis=place, to=to)
@@ -423,125 +468,7 @@ def _grouped(name: str, x: Any, names: tuple, groups: Any, **options: Any) -> An
     )
 
 
-# ------------------------------------------------------------------ rows that change places
-def _rows(x: Any, *, axis: int, perm: tuple) -> Any:
-    source = {dst: src for src, dst in perm}
-    shape = x.aval.shape
-    nothing = zeros(x.aval.update(shape=(*shape[:axis], 1, *shape[axis + 1 :])))
-    parts = [
-        index_in_dim(x, source[i], axis, keepdims=True) if i in source else nothing
-        for i in range(shape[axis])
-    ]
-    return concatenate(parts, axis)
-
-
-def _rows_reference(x: np.ndarray, *, axis: int, perm: tuple) -> np.ndarray:
-    out = np.zeros_like(x)
-    rows, news = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
-    for src, dst in perm:
-        news[dst] = rows[src]
-    return out
-
-
-def _turned(perm: tuple) -> tuple:
-    return tuple([(dst, src) for src, dst in perm])
-
-
-def _rows_batch(mapped: Axis, args: tuple, dims: tuple, *, axis: int, perm: tuple) -> tuple:
-    (x,), (dim,) = args, dims
-    x = moveaxis(x, dim, 0)
-    return permute_rows(x, axis + 1, perm), 0
-
-
-permute_rows_p = Primitive(
-    "permute_rows",
-    linear=True,
-    abstract=lambda x, *, axis, perm: x,
-    reference=_rows_reference,
-    jvp=linear_jvp(lambda: permute_rows_p),
-    transpose=lambda ct, x, *, axis, perm: [permute_rows(ct, axis, _turned(perm))],
-    batch=_rows_batch,
-    loops=Expand(_rows),
-)
-
-
-def permute_rows(x: Any, axis: int, perm: tuple) -> Any:
-    """Row dst along `axis` is row src of `x` for each pair of `perm`; the others are zero. What
-    `ppermute` is to the map that owns its axis."""
-    return permute_rows_p.bind(x, axis=axis, perm=perm)
-
-
-# ------------------------------------------------------------------ ppermute
-def _permute_batch(mapped: Axis, args: tuple, dims: tuple, *, axis_name: Any, perm: tuple) -> tuple:
-    (x,), (dim,) = args, dims
-    if mapped.name != axis_name:
-        return ppermute_p.bind(x, axis_name=axis_name, perm=perm), dim
-    if dim is None:
-        x, dim = broadcast_batch(x, mapped.size), 0
-    return permute_rows(x, dim, perm), dim
-
-
-ppermute_p = Primitive(
-    "ppermute",
-    linear=True,
-    abstract=lambda x, *, axis_name, perm: x,
-    reference=over_processes("ppermute", lambda x, **_: x.shape),
-    jvp=linear_jvp(lambda: ppermute_p),
-    transpose=lambda ct, x, *, axis_name, perm: [
-        ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(dst, src) for src, dst in perm]))
-    ],
-    batch=_permute_batch,
-    loops=Host(),
-    effects=collective_effects,
-    collective=True,
-)
-
-
-def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send values between members of the named axis.
-
-    x: a pytree of arrays. axis_name: a mapped axis. perm: pairs (source, destination), each at most
-    once; members that receive nothing get zeros. Its transpose sends the other way. Raises
-    NameError for an unbound axis, ValueError for positions named twice.
-
-    >>> import numjet as nj
-    >>> from numjet import lax, numpy as jnp
-    >>> shift = lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)])
-    >>> nj.vmap(shift, axis_name="i")(jnp.array([1, 2, 3]))
-    Array([0, 1, 2], dtype=int32)
-    """
-    (name,) = _names(axis_name)
-    pairs = tuple([(int(src), int(dst)) for src, dst in perm])
-    size = _axis_size(name)
-    for which, ends in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
-        if len(set(ends)) != len(ends) or any(not 0 <= e < size for e in ends):
-            raise ValueError(
-                f"ppermute: each {which} must appear once and lie in [0, {size}), got {pairs}."
-            )
-    return tree.tree_map(
-        lambda leaf: ppermute_p.bind(as_array(leaf), axis_name=name, perm=pairs), x
-    )
-
-
-def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """Exchange values: member i receives that of member perm[i].
-
-    x: a pytree of arrays. axis_name: a mapped axis. perm: a permutation of the positions
-    (ValueError for others). Raises NameError for an unbound axis.
-
-    >>> import numjet as nj
-    >>> from numjet import lax, numpy as jnp
-    >>> nj.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([5, 6, 7]))
-    Array([7, 5, 6], dtype=int32)
-    """
-    if sorted(perm) != list(range(len(perm))):
-        raise ValueError(
-            f"pshuffle: perm does not represent a permutation: {list(perm)}. It names the member "
-            "from which each receives, each once."
-        )
-    return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
-
-
+# ------------------------------------------------------------------ all_to_all
 def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any = None) -> Any:
     """Swap the mapped axis with `axis` of each member's array.
 
@@ -559,7 +486,6 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Any 
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-# ------------------------------------------------------------------ all_to_all
 def _exchanged_shape(x: Any, *, split_axis: int, concat_axis: int, **_: Any) -> tuple:
     shape = list(x.shape)
     size = shape.pop(split_axis)
@@ -621,10 +547,11 @@ def all_to_all(
     """Send slice j along split_axis to member j, and stack what comes along concat_axis.
 
     x: a pytree of arrays whose split_axis has the size of the named axis (a multiple of it with
-    tiled). axis_name: the mapped axis. tiled: split and join existing axes instead of consuming and
-    making one. axis_index_groups: lists of positions, which exchange among themselves. Its
-    transpose is all_to_all with the axes exchanged. Raises ValueError where sizes do not fit,
-    NameError for an unbound axis.
+    tiled). axis_name: the mapped axis, or several, whose members count row by row. tiled: split and
+    join existing axes instead of consuming and making one. axis_index_groups: lists of positions,
+    which exchange among themselves. Its transpose is all_to_all with the axes exchanged. Raises
+    ValueError where sizes do not fit, IndexError for an axis that x has not, NameError for an
+    unbound one.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -635,27 +562,41 @@ def all_to_all(
     if axis_index_groups is not None:
         options = {"split_axis": split_axis, "concat_axis": concat_axis, "tiled": tiled}
         return _grouped("all_to_all", x, _names(axis_name), axis_index_groups, **options)
-    (name,) = _names(axis_name)
-    n = _axis_size(name)
+    names = once(axis_name)
+    if not names:
+        return x
+    n = axis_size(names)
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
-        split = canonical_axis(split_axis, leaf.ndim)
-        concat = canonical_axis(concat_axis, leaf.ndim)
+        split = _place("all_to_all", split_axis, leaf)
         shape = leaf.shape
         if shape[split] % n if tiled else shape[split] != n:
             raise ValueError(
                 f"all_to_all: axis {split} of {leaf.aval.str_short()} must "
-                f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}."
+                f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {axis_name!r}."
             )
         if not tiled:
-            return all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=concat)
+            return _exchanged_over(names, leaf, split, canonical_axis(concat_axis, leaf.ndim))
+        concat = _place("all_to_all", concat_axis, leaf)
         leaf = reshape(leaf, (*shape[:split], n, shape[split] // n, *shape[split + 1 :]))
-        out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=concat)
+        out = _exchanged_over(names, leaf, split, concat)
         shape = out.shape
         return reshape(out, (*shape[:concat], n * shape[concat + 1], *shape[concat + 2 :]))
 
     return tree.tree_map(one, x)
+
+
+def _exchanged_over(names: tuple, x: Any, split: int, concat: int) -> Any:
+    """`all_to_all` over one axis; over several one after the other, of which x's splits in two."""
+    if len(names) == 1:
+        return all_to_all_p.bind(x, axis_name=names[0], split_axis=split, concat_axis=concat)
+    x = moveaxis(x, split, 0)
+    rest = x.shape[1:]
+    x = reshape(x, (*[_axis_size(name) for name in names], *rest))
+    for place, name in enumerate(names):
+        x = all_to_all_p.bind(x, axis_name=name, split_axis=place, concat_axis=place)
+    return moveaxis(reshape(x, (axis_size(names), *rest)), 0, concat)
 
 
 # ------------------------------------------------------------------ reduce_scatter
@@ -701,10 +642,11 @@ def psum_scatter(
 ) -> Any:
     """Sum over the named axis and give each member its slice of the sum.
 
-    x: a pytree of arrays. axis_name: a mapped axis. scatter_dimension: the axis that is cut, of the
-    named axis's size, which goes; with tiled, of a multiple of it, which stays. axis_index_groups:
-    lists of positions, each with a sum of its own. Its transpose is `all_gather`. Raises NameError
-    for an unbound axis, ValueError for sizes that do not fit.
+    x: a pytree of arrays. axis_name: a mapped axis, or several, whose members count row by row.
+    scatter_dimension: the axis that is cut, of the named axis's size, which goes; with tiled, of a
+    multiple of it, which stays. axis_index_groups: lists of positions, each with a sum of its own.
+    Its transpose is `all_gather`. Raises NameError for an unbound axis, ValueError for sizes that
+    do not fit, IndexError for an axis that x has not, TypeError for booleans.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -714,20 +656,30 @@ def psum_scatter(
     if axis_index_groups is not None:
         options = {"scatter_dimension": scatter_dimension, "tiled": tiled}
         return _grouped("psum_scatter", x, _names(axis_name), axis_index_groups, **options)
-    (name,) = _names(axis_name)
-    n = _axis_size(name)
+    names = once(axis_name)
+    if not names:
+        return x
+    n = axis_size(names)
 
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
-        place = canonical_axis(scatter_dimension, leaf.ndim)
+        if leaf.dtype == dtypes.bool_:
+            raise TypeError(
+                "psum_scatter does not accept dtype bool. Convert it with .astype(jnp.int32)."
+            )
+        place = _place("psum_scatter", scatter_dimension, leaf)
         shape = leaf.shape
         if shape[place] % n if tiled else shape[place] != n:
             raise ValueError(
                 f"psum_scatter: axis {place} of {leaf.aval.str_short()} must "
-                f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {name!r}."
+                f"{'be a multiple of' if tiled else 'equal'} the size {n} of axis {axis_name!r}."
             )
-        if tiled:
-            leaf = reshape(leaf, (*shape[:place], n, shape[place] // n, *shape[place + 1 :]))
-        return reduce_scatter_p.bind(leaf, axis_name=name, axis=place)
+        width = (shape[place] // n,) if tiled else ()
+        sizes = [_axis_size(name) for name in names]
+        if tiled or len(sizes) != 1:
+            leaf = reshape(leaf, (*shape[:place], *sizes, *width, *shape[place + 1 :]))
+        for name in names:
+            leaf = reduce_scatter_p.bind(leaf, axis_name=name, axis=place)
+        return leaf
 
     return tree.tree_map(one, x)

@@ -80,6 +80,18 @@ def collective(
     return tree.tree_map(one, x)
 
 
+def sent(everyone: Any, perm: Sequence[tuple[int, int]], here: Any, size: int) -> Any:
+    """What comes to this member of the values of all, which pairs (source, destination) say; zeros
+    where nothing does."""
+    sources = {dst: src for src, dst in perm}
+    row = _table([sources.get(i, 0) for i in range(size)], here)
+    comes = _table([i in sources for i in range(size)], here)
+    value = dynamic_index_in_dim(everyone, row, 0, keepdims=False)
+    inside = broadcast_in_dim(convert(comes, dtypes.bool_), value.aval.shape, ())
+    nothing = broadcast_in_dim(as_array(np.zeros((), value.aval.dtype)), value.aval.shape, ())
+    return select_n(inside, nothing, value)
+
+
 def _reduced(name: str, everyone: Any, group_of: dict, here: Any, size: int) -> Any:
     """The sum or extreme of the rows that are of this member's group."""
     mask = _table([[j in group_of[i] for j in range(size)] for i in range(size)], here)

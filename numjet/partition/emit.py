@@ -23,13 +23,12 @@ from numjet.ops.collective import (
     all_gather,
     all_to_all,
     axis_index,
-    permute_rows,
     pmax_p,
     pmin_p,
-    ppermute,
     psum_p,
     psum_scatter,
 )
+from numjet.ops.permute import permute_rows, ppermute
 from numjet.ops.shape import concatenate, squeeze
 from numjet.ops.slicing import dynamic_slice_in_dim, index_in_dim
 from numjet.partition.propagate import (

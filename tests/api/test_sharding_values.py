@@ -114,12 +114,12 @@ def test_what_shard_map_refuses_and_takes() -> None:
     assert f(nj.device_put(x, rows())).sharding == rows()
     with pytest.raises(ValueError, match="with a `NamedSharding` as input"):
         f(x)
-    for collective in (
-        lambda x: lax.all_gather(x, "x", axis=5),
-        lambda x: lax.all_to_all(x, "x", 0, 4, tiled=True),
-        lambda x: lax.psum_scatter(x, "x", scatter_dimension=2),
+    for collective, kind in (
+        (lambda x: lax.all_gather(x, "x", axis=5), ValueError),
+        (lambda x: lax.all_to_all(jnp.ones(8), "x", 0, 4, tiled=True), IndexError),
+        (lambda x: lax.psum_scatter(x, "x", scatter_dimension=2), IndexError),
     ):
-        with pytest.raises(ValueError, match="out of (range|bounds)"):
+        with pytest.raises(kind, match="out of (range|bounds)"):
             nj.shard_map(collective, mesh=mesh(), in_specs=spec, out_specs=spec)(x)
 
 
@@ -162,3 +162,23 @@ def test_layouts_are_told_once() -> None:
     layout = x.sharding
     assert layout.layout(2) is layout.layout(2) == (("x",), ())
     assert layout.mesh.explicit_axes is layout.mesh.explicit_axes
+
+
+def test_what_is_no_mesh_and_no_device_is_refused() -> None:
+    for made in (lambda: NamedSharding(None, P("x")), lambda: NamedSharding(8, P("x"))):
+        with pytest.raises(TypeError, match="mesh must be a Mesh"):
+            made()
+    with pytest.raises(TypeError, match="device must be a Device, got None"):
+        SingleDeviceSharding(None)
+    with pytest.raises(ValueError, match="must be there once"):
+        nj.pmap(lambda x: x, devices=nj.devices()[:1] * 2)
+    with pytest.raises(ValueError, match="must have matching dtypes, got int32, and float32"):
+        nj.make_array_from_callback(
+            (8,), rows(), lambda i: np.ones(1, np.float32 if i[0].start else np.int32))
+
+
+def test_no_mesh_may_be_set() -> None:
+    with nj.set_mesh(mesh(AxisType.Explicit)):
+        with nj.set_mesh(None):
+            assert nj.sharding.get_mesh().empty and nj.typeof(jnp.zeros(8)).sharding.mesh.empty
+        assert nj.sharding.get_mesh().axis_names == ("x",)

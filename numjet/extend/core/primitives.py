@@ -32,7 +32,7 @@ _OTHER = {
 # Modules that hold primitives and load when they are first used.
 _LATER = (
     "api.callbacks api.implicit custom_batching lax random ops.random_bits ops.linalg "
-    "ops.collective api.custom_partition experimental.checkify"
+    "ops.collective ops.permute api.custom_partition experimental.checkify"
 ).split()
 
 
