@@ -113,6 +113,7 @@ def both(
 
 # Exceptions that are both of those by which programs know them (numjet/base/errors.py).
 _BOTH = {
+    "AxisError": ("ValueError", "IndexError"),
     "BroadcastError": ("TypeError", "ValueError"),
     "UnsupportedDtypeError": ("TypeError", "NotImplementedError"),
 }

@@ -96,6 +96,9 @@ class CpuDevice(Device):
         """The CPU has no memory of its own to report."""
         return None
 
+    def __reduce__(self) -> tuple:
+        return _device, (self.id,)
+
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
 
@@ -314,7 +317,8 @@ def _shards(self: Any) -> list[Shard]:
         if device not in holders:
             part = np.zeros_like(part)
         aval = ShapedArray(part.shape, self.aval.dtype, self.aval.weak_type)
-        placed = place(ArrayImpl(part, aval), SingleDeviceSharding(device))
+        own = SingleDeviceSharding(device, memory_kind=kind_of(sharding))
+        placed = place(ArrayImpl(part, aval), own)
         out.append(Shard(device, sharding, self.shape, placed))
     return out
 

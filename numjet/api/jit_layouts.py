@@ -66,7 +66,7 @@ def _is_leaf(x: Any) -> bool:
 
 def checked(ins: Any, outs: Any, device: Any, backend: Any) -> None:
     """Raise TypeError for leaves of in_shardings and out_shardings that are no layouts, ValueError
-    where a device or a backend is named beside them."""
+    for those that leave dimensions open, and where a device or a backend is named beside them."""
     for what, given in (("in_shardings", ins), ("out_shardings", outs)):
         if given is None:
             continue
@@ -75,6 +75,12 @@ def checked(ins: Any, outs: Any, device: Any, backend: Any) -> None:
                 raise TypeError(
                     f"{what} leaf specifications are expected to be PartitionSpec instances, "
                     f"shardings or None, but got {x}"
+                )
+            spec = getattr(x, "spec", x)
+            if isinstance(spec, PartitionSpec) and PartitionSpec.UNCONSTRAINED in spec:
+                raise ValueError(
+                    f"Unconstrained dims are not allowed when passed to {what}: {x}. Constrain "
+                    "the value inside of the function (with_sharding_constraint)."
                 )
         if device is not None or backend is not None:
             raise ValueError(

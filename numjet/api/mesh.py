@@ -46,7 +46,13 @@ class _Axes:
 
     axis_names: tuple
     axis_types: tuple
+    axis_sizes: tuple
     shape: Any
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"cannot assign to field {name!r} of a {type(self).__name__}: make another with update."
+        )
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{n!r}: {k}" for n, k in self.shape.items())
@@ -130,23 +136,25 @@ class Mesh(_Axes):
     {'x': 1}
     """
 
+    devices: np.ndarray
+
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if None in names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {names}.")
-        self.devices = np.array(devices, dtype=object)
-        self.devices.flags.writeable = False  # compiled programs are looked up by them
-        if self.devices.ndim != len(names):
+        members = np.array(devices, dtype=object)
+        members.flags.writeable = False  # compiled programs are looked up by them
+        if members.ndim != len(names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
                 "its second argument (`axis_names`), but got devices.ndim == "
-                f"{self.devices.ndim} and len(axis_names) == {len(names)}: {names} for the shape "
-                f"{self.devices.shape}."
+                f"{members.ndim} and len(axis_names) == {len(names)}: {names} for the shape "
+                f"{members.shape}."
             )
         if len(set(names)) != len(names):
             raise ValueError(f"Mesh: axis names must differ, got {names}.")
-        self.axis_names = names
-        self.axis_types = _axis_types(axis_types, len(names))
+        types = _axis_types(axis_types, len(names))
+        self.__dict__.update(devices=members, axis_names=names, axis_types=types)
 
     @property
     def shape(self) -> OrderedDict:
@@ -159,14 +167,14 @@ class Mesh(_Axes):
         return tuple(self.shape.items())
 
     @property
-    def axis_sizes(self) -> tuple[int, ...]:
+    def axis_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
         """The sizes of the axes."""
         return self.devices.shape
 
     @property
     def size(self) -> int:
-        """How many devices there are."""
-        return self.devices.size
+        """How many devices there are along the axes; 0 where there are none."""
+        return self.devices.size if self.devices.ndim else 0
 
     @property
     def empty(self) -> bool:
@@ -192,17 +200,17 @@ class Mesh(_Axes):
     @property
     def local_devices(self) -> list[Device]:
         """The devices of this process."""
-        return [d for d in self.devices.flat if d.process_index == Cluster.index]
+        return [d for d in self.devices_in_order if d.process_index == Cluster.index]
 
     @functools.cached_property
     def is_multi_process(self) -> bool:
         """Whether its devices are of several processes."""
-        return len({d.process_index for d in self.devices.flat}) > 1
+        return len({d.process_index for d in self.devices_in_order}) > 1
 
     @functools.cached_property
     def devices_in_order(self) -> tuple:
         """The devices, the last axis running fastest."""
-        return tuple(self.devices.flat)
+        return tuple([d for d in self.devices.flat if d is not None])
 
     @functools.cached_property
     def processes(self) -> Processes:
@@ -211,18 +219,18 @@ class Mesh(_Axes):
 
     is_scalar = False
 
-    def update(self, **changes: Any) -> Mesh:
-        """The mesh with other `devices`, `axis_names` or `axis_types`."""
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The mesh with other `devices`, `axis_names` or `axis_types`; None leaves them."""
         return Mesh(
-            changes.get("devices", self.devices),
-            changes.get("axis_names", self.axis_names),
-            changes.get("axis_types", self.axis_types),
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
         )
 
     @functools.cached_property
     def abstract_mesh(self) -> AbstractMesh:
         """The axes without the devices."""
-        kind = next(iter(self.devices.flat), None)
+        kind = next(iter(self.devices_in_order), None)
         device = kind and AbstractDevice(kind.device_kind, None, kind.platform)
         return AbstractMesh(
             self.devices.shape, self.axis_names, self.axis_types, abstract_device=device
@@ -238,7 +246,7 @@ class Mesh(_Axes):
 
     @functools.cached_property
     def _key(self) -> tuple:
-        ids = tuple(d.id for d in self.devices.flat)
+        ids = tuple([d.id for d in self.devices_in_order])
         return self.axis_types, self.axis_names, self.devices.shape, ids
 
     def alike(self, other: Any) -> bool:
@@ -251,8 +259,11 @@ class Mesh(_Axes):
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def __str__(self) -> str:
+        return super().__str__() if self.devices_in_order else "Mesh()"
+
     def __repr__(self) -> str:
-        if self.empty and self.devices.item() is None:
+        if self.empty and not self.devices_in_order:
             return "Mesh(axis_sizes=(), axis_names=())"
         return (
             f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, "
@@ -288,12 +299,14 @@ class AbstractMesh(_Axes):
     ValueError.
 
     axis_sizes: an integer for each axis; axis_names: its name; axis_types: an AxisType each,
-    `Explicit` unless given. abstract_device: kept for programs that ask. Compares by value.
+    `Auto` unless given. abstract_device: kept for programs that ask. Compares by value.
 
     >>> import numjet as nj
     >>> dict(nj.AbstractMesh((2, 4), ("x", "y")).shape)
     {'x': 2, 'y': 4}
     """
+
+    abstract_device: AbstractDevice | None
 
     def __init__(
         self,
@@ -303,15 +316,13 @@ class AbstractMesh(_Axes):
         *,
         abstract_device: AbstractDevice | None = None,
     ) -> None:
-        self.axis_sizes, self.axis_names = tuple(axis_sizes), tuple(axis_names)
-        self.abstract_device = abstract_device
-        if len(self.axis_sizes) != len(self.axis_names):
-            raise ValueError(
-                f"AbstractMesh: {len(self.axis_names)} names for {len(self.axis_sizes)} sizes."
-            )
-        if len(set(self.axis_names)) != len(self.axis_names):
-            raise ValueError(f"AbstractMesh: axis names must differ, got {self.axis_names}.")
-        self.axis_types = _axis_types(axis_types, len(self.axis_names))
+        sizes, names = tuple(axis_sizes), tuple(axis_names)
+        if len(sizes) != len(names):
+            raise ValueError(f"AbstractMesh: {len(names)} names for {len(sizes)} sizes.")
+        if len(set(names)) != len(names):
+            raise ValueError(f"AbstractMesh: axis names must differ, got {names}.")
+        self.__dict__.update(axis_sizes=sizes, axis_names=names, abstract_device=abstract_device,
+                             axis_types=_axis_types(axis_types, len(names)))  # fmt: skip
 
     @property
     def shape(self) -> OrderedDict:
@@ -347,13 +358,16 @@ class AbstractMesh(_Axes):
     local_mesh = property(_no_devices, doc="Refused: there are none.")
     is_multi_process = False
 
-    def update(self, **changes: Any) -> AbstractMesh:
-        """The mesh with other `axis_sizes`, `axis_names`, `axis_types` or `abstract_device`."""
+    def update(
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **changes: Any
+    ) -> AbstractMesh:
+        """The mesh with other `axis_sizes`, `axis_names`, `axis_types` or `abstract_device`; None
+        leaves the axes as they are."""
         return AbstractMesh(
-            changes.get("axis_sizes", self.axis_sizes),
-            changes.get("axis_names", self.axis_names),
-            changes.get("axis_types", self.axis_types),
-            abstract_device=changes.get("abstract_device", self.abstract_device),
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            **{"abstract_device": self.abstract_device, **changes},
         )
 
     def update_axis_types(self, new: dict[str, AxisType]) -> AbstractMesh:

@@ -63,10 +63,12 @@ class Sharding:
 
     @property
     def _device_assignment(self) -> tuple[Device, ...]:
-        """The devices in the order of their numbers. Libraries (orbax-checkpoint) read it."""
+        """The devices in the order of the parts. Libraries (orbax-checkpoint) read it."""
         return tuple(sorted(self.device_set, key=lambda device: device.id))
 
-    _addressable_device_assignment = _device_assignment
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        return self._device_assignment
 
     @property
     def has_addressable_devices(self) -> bool:

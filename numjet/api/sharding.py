@@ -21,15 +21,28 @@ from numjet.api.devices import (
     Device,
     Sharding,
     SingleDeviceSharding,
+    kind_of,
 )
 from numjet.api.mesh import AbstractMesh, Mesh, get_abstract_mesh, set_for_arrays
-from numjet.base.errors import DuplicateSpecError, IndivisibleError
+from numjet.base.errors import AxisError, DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Remote
 from numjet.core.memo import remembered
 from numjet.core.memories import MemorySpace, checked_memory
 
 memory = types.SimpleNamespace(Space=MemorySpace)
+
+
+class _Unconstrained:
+    """The entry of a dimension that the partitioner lays out as it likes. There is one."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> tuple:
+        return getattr, (P, "UNCONSTRAINED")
 
 
 class P:
@@ -46,7 +59,7 @@ class P:
     """
 
     __slots__ = ("partitions", "unreduced", "reduced")
-    UNCONSTRAINED = type("UNCONSTRAINED", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
+    UNCONSTRAINED = _Unconstrained()
     partitions: tuple
     unreduced: frozenset
     reduced: frozenset
@@ -55,7 +68,8 @@ class P:
         cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
     ) -> P:  # pickles that JAX wrote call it alone
         self = object.__new__(cls)
-        self.partitions = tuple([_entry(e) for e in partitions])
+        assign = functools.partial(object.__setattr__, self)
+        assign("partitions", tuple([_entry(e) for e in partitions]))
         named = {name for entry in self.partitions for name in axes_of(entry)}
         for what, names in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(names, set | frozenset):
@@ -78,8 +92,12 @@ class P:
                 "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
                 f"unreduced: {unreduced} and reduced: {reduced}."
             )
-        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+        assign("unreduced", frozenset(unreduced))
+        assign("reduced", frozenset(reduced))
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to field {name!r} of a PartitionSpec: make another.")
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -101,12 +119,12 @@ class P:
         """How many dimensions have this entry."""
         return self.partitions.count(_entry(entry))
 
-    def update(self, **changes: Any) -> P:
-        """The spec with other `partitions`, `unreduced` or `reduced`."""
+    def update(self, *, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> P:
+        """The spec with other `partitions`, `unreduced` or `reduced`; None leaves them."""
         return P(
-            *changes.get("partitions", self),
-            unreduced=changes.get("unreduced", self.unreduced),
-            reduced=changes.get("reduced", self.reduced),
+            *self.partitions if partitions is None else partitions,
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
         )
 
     def __add__(self, other: Any) -> P:
@@ -193,6 +211,10 @@ class NamedSharding(Sharding):
             d.process_index == Cluster.index for d in self.mesh.devices.flat
         )
 
+    mesh: Any
+    spec: P
+    memory_kind: str | None
+
     def __init__(self, mesh: Any, spec: Any, memory_kind: str | None = None) -> None:
         _check_mesh(mesh)
         if not isinstance(spec, P):
@@ -226,10 +248,18 @@ class NamedSharding(Sharding):
                 f"positional dimension, but {spec} has duplicate entries for "
                 f"`{', '.join(map(str, twice))}`."
             )
-        self.mesh, self.spec = mesh, spec
         alone = isinstance(mesh, AbstractMesh)
-        self.memory_kind = None if alone and memory_kind is None else checked_memory(
+        kind = None if alone and memory_kind is None else checked_memory(
             memory_kind, None if alone else next(iter(mesh.devices.flat), None))
+        self.__dict__.update(mesh=mesh, spec=spec, memory_kind=kind)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("mesh", "spec", "memory_kind"):
+            raise AttributeError(
+                f"property {name!r} of 'NamedSharding' object has no setter: make another with "
+                "update."
+            )
+        super().__setattr__(name, value)
 
     @property
     def device_set(self) -> set[Device]:
@@ -240,6 +270,23 @@ class NamedSharding(Sharding):
     def num_devices(self) -> int:
         """How many devices hold parts."""
         return self.mesh.size
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError("_device_assignment is not implemented for AbstractMesh: it has none.")
+        return self.mesh.devices_in_order
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both put the same parts of an array of `ndim` dimensions into the same kind of
+        memory of the same devices; of an AbstractMesh, whether both cut it over the same axes."""
+        if not isinstance(self.mesh, AbstractMesh):
+            return super().is_equivalent_to(other, ndim)
+        mine, theirs = (
+            (s.mesh, s.spec.unreduced, kind_of(s), s.layout(ndim))  # type: ignore[attr-defined]
+            for s in (self, other)
+        )
+        return mine == theirs
 
     def check_compatible_aval(self, aval_shape: tuple) -> None:
         """Raise ValueError where an array of this shape has fewer dimensions than the spec."""
@@ -274,7 +321,7 @@ class NamedSharding(Sharding):
 
     def _parts(self, shape: Sequence[int]) -> list[int]:
         if len(self.spec) > len(shape):
-            raise ValueError(
+            raise AxisError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
                 f"was applied to a value of rank {len(shape)}."
             )

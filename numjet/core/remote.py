@@ -44,6 +44,12 @@ class Device:
     # The names of the memories that it reads and writes; arrays are in the first by default.
     memory_kinds: tuple[str, ...]
 
+    def __deepcopy__(self, memo: dict) -> Device:
+        return self
+
+    def __copy__(self) -> Device:
+        return self
+
     def addressable_memories(self) -> list[memories.Memory]:
         """The memories that the device reads and writes, one for each kind."""
         return [memories.Memory(self, kind) for kind in self.memory_kinds]
