@@ -599,6 +599,7 @@ def _output(x: Any, name: str, structure: Any, i: int) -> Any:
         ) from None
 
 
+@functools.cache
 def _layouts() -> Any:
     """`api.jit_layouts`, which few programs need."""
     return importlib.import_module("numjet.api.jit_layouts")

@@ -208,6 +208,11 @@ class Mesh(_Axes):
         return len({d.process_index for d in self.devices_in_order}) > 1
 
     @functools.cached_property
+    def is_of_this_process(self) -> bool:
+        """Whether all devices are of this process."""
+        return all(d.process_index == Cluster.index for d in self.devices_in_order)
+
+    @functools.cached_property
     def devices_in_order(self) -> tuple:
         """The devices, the last axis running fastest."""
         return tuple([d for d in self.devices.flat if d is not None])
@@ -256,8 +261,16 @@ class Mesh(_Axes):
     def __eq__(self, other: Any) -> bool:
         return self is other or isinstance(other, Mesh) and self._key == other._key
 
-    def __hash__(self) -> int:
+    def __reduce__(self) -> tuple:
+        # Without what was found out, of which hashes are a process's own.
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    @functools.cached_property
+    def _hash(self) -> int:
         return hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
         return super().__str__() if self.devices_in_order else "Mesh()"

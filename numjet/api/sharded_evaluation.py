@@ -7,6 +7,7 @@ break it: arguments whose shardings are of no kind of ours.
 """
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import math
@@ -38,6 +39,12 @@ from numjet.core.primitive import Primitive
 from numjet.core.sharded import ShardedArray, constraint_of
 
 
+@functools.cache
+def _processes() -> Any:
+    return importlib.import_module("numjet.api.processes")
+
+
+@functools.cache
 def _propagate() -> Any:
     """The partitioner, which few programs need."""
     return importlib.import_module("numjet.partition.propagate")
@@ -145,8 +152,8 @@ def run(
     if over is None:
         over = constraint_of(closed)
     if over is not None and over.mesh.is_multi_process:
-        wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
-        processes = importlib.import_module("numjet.api.processes")
+        wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
+        processes = _processes()
         if name != "device_put":
             arrays = [_within(over.mesh, x) for x in arrays]
             asked = [s if _over_other(over.mesh, s) else None for s in wanted]
@@ -179,6 +186,15 @@ def typed(over: Any, aval: Any) -> Any:
     return over.of_entries((None,) * aval.ndim)
 
 
+def _typed(closed: ClosedJaxpr, over: Any) -> list[Any]:
+    """`typed` of each result."""
+    key = ("typed", over.mesh)
+    found = closed.cache.get(key)
+    if found is None:
+        found = closed.cache[key] = [typed(over, a) for a in closed.out_avals]
+    return found
+
+
 class _Place(ArrayImpl):
     """A sharding that takes part in the comparison of devices."""
 
@@ -197,7 +213,7 @@ def _result_shardings(
     closed: ClosedJaxpr, over: Any, ins: Sequence[Any], wanted: Sequence[Any]
 ) -> list[Any]:
     """The shardings of results, those that are wanted first, then what their types say."""
-    wanted = [s or typed(over, a) for s, a in zip(wanted, closed.out_avals, strict=True)]
+    wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
     if None not in wanted:
         return list(wanted)
     key = ("shardings", over.mesh, tuple(ins))

@@ -207,9 +207,7 @@ class NamedSharding(Sharding):
             raise ValueError(
                 "is_fully_addressable is not implemented for AbstractMesh: it has no devices."
             )
-        return Cluster.count == 1 or all(
-            d.process_index == Cluster.index for d in self.mesh.devices.flat
-        )
+        return Cluster.count == 1 or self.mesh.is_of_this_process
 
     mesh: Any
     spec: P

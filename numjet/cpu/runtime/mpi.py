@@ -54,8 +54,7 @@ class Transport:
         self._comms: dict[tuple[int, ...], Any] = {}
         self._types: dict[Any, Any] = {}
         self._ops: dict[tuple[str, str], Any] = {}
-        self._mine = np.zeros(16, np.uint8)
-        self._all = np.zeros((self.count, 16), np.uint8)
+        self._all = bytearray(16 * self.count)
         self.library = self._library()
 
     def _library(self) -> Any:
@@ -99,15 +98,15 @@ class Transport:
         if not self.checks:
             return
         self._meet(f"the agreement of ranks to run {name!r}")
-        self._mine[:] = np.frombuffer(digest, np.uint8)
-        self.control.Allgather(self._mine, self._all)
+        self.control.Allgather([digest, self.mpi.BYTE], [self._all, self.mpi.BYTE])
         self.place = None
-        if (self._all == self._mine).all():
+        if self._all == digest * self.count:
             return
         names = self.control.allgather(name)
         kinds: dict[tuple, list[int]] = {}
-        for rank, (row, text) in enumerate(zip(self._all, names, strict=True)):
-            kinds.setdefault((row.tobytes(), text), []).append(rank)
+        for rank, text in enumerate(names):
+            row = bytes(self._all[16 * rank : 16 * rank + 16])
+            kinds.setdefault((row, text), []).append(rank)
         said = "; ".join(
             f"rank{'s' if len(who) > 1 else ''} {', '.join(map(str, who))}: {text!r} "
             f"({digest.hex()[:8]})"
