@@ -130,7 +130,7 @@ def shard_map(
                 staged = _Staged(where, names, specs, leaves, name_of(f), check_vma)
                 return staged.equation(local, out_tree)
         inner = typed_mesh(where, names, AxisType.Auto)
-        manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
+        manual = _axes_within(where, names)
         if any_placed([x.aval for x in leaves]) or any(s.unreduced or s.reduced for s in specs):
             if where.explicit_axes and set(names) == set(where.axis_names):
                 for spec, x in zip(specs, leaves, strict=True):
@@ -160,6 +160,12 @@ def shard_map(
         ])
 
     return mapped
+
+
+def _axes_within(where: Any, names: Sequence[Any]) -> AbstractMesh:
+    """The axes that a function mapped over these sees: they are Manual, with those of the
+    functions around."""
+    return typed_mesh(where.abstract_mesh, _around.get()[1] | set(names), AxisType.Manual)
 
 
 @contextlib.contextmanager
@@ -204,7 +210,7 @@ class _Staged:
             named = [_named(spec) for spec in self.specs]
             flows.update({n: Flow([n in own for own in named]) for n in names})
         with contextlib.ExitStack() as stack:
-            manual = typed_mesh(where.abstract_mesh, names, AxisType.Manual)
+            manual = _axes_within(where, names)
             stack.enter_context(use_abstract_mesh(manual))
             for n in names:
                 stack.enter_context(extend_axis_env(Axis(where.shape[n], n, n)))

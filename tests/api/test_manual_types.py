@@ -202,3 +202,26 @@ def test_sharding_of_traced_values_is_what_their_types_say() -> None:
     assert found == [nj.NamedSharding(mesh, P("x"))]
     with pytest.raises(NotImplementedError, match="axes of type Explicit alone"):
         nj.jit(f)(jnp.ones((8, 4)))
+
+
+def test_axes_of_functions_around_stay_manual() -> None:
+    mesh = nj.make_mesh((2, 4), ("x", "y"), (AxisType.Auto,) * 2)
+    seen: list = []
+
+    def inner(x):
+        seen.append(nj.sharding.get_abstract_mesh().axis_types)
+        with pytest.raises(ValueError, match="can only refer to Auto axes"):
+            lax.with_sharding_constraint(x, P("x"))
+        return x
+
+    def outer(x):
+        seen.append(nj.sharding.get_abstract_mesh().axis_types)
+        spec = P(None, "y")
+        return nj.shard_map(inner, in_specs=spec, out_specs=spec, axis_names={"y"})(x)
+
+    f = nj.shard_map(outer, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    for run in (f, nj.jit(f), nj.make_jaxpr(f)):
+        seen.clear()
+        run(x)
+        assert seen[:2] == [(AxisType.Manual, AxisType.Auto), (AxisType.Manual,) * 2]
