@@ -544,6 +544,7 @@ def device_put(
         if sharding is None:
             return leaf
         if isinstance(leaf, Tracer) or axes_alone:
+            sharding.shard_shape(leaf.shape)  # raises where it does not fit
             return mark(leaf, sharding)
         if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
             return leaf

@@ -165,7 +165,7 @@ def shard_map(
 def _axes_within(where: Any, names: Sequence[Any]) -> AbstractMesh:
     """The axes that a function mapped over these sees: they are Manual, with those of the
     functions around."""
-    return typed_mesh(where.abstract_mesh, _around.get()[1] | set(names), AxisType.Manual)
+    return typed_mesh(where.abstract_mesh, [*_around.get()[1], *names], AxisType.Manual)
 
 
 @contextlib.contextmanager

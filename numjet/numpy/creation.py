@@ -19,7 +19,7 @@ import numpy as np
 from numjet.api import interchange
 from numjet.api.devices import at_default, device_put
 from numjet.api.mapping import vmap
-from numjet.api.reshard import over_no_mesh
+from numjet.api.reshard import laid_out, over_no_mesh
 from numjet.api.shown import FLAG, wanted
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
@@ -47,8 +47,10 @@ from numjet.numpy.scalar_types import ScalarMeta, dtype_and_weak
 _default, _platforms = config.default_device, config.platforms
 
 
-def placed(x: Any, device: Any) -> Any:
-    """`x` on `device` (or with that sharding)."""
+def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
+    """`x` on `device` (or with that sharding), or laid out as out_sharding says."""
+    if device is None and out_sharding is not None:
+        return laid_out(lambda: x, out_sharding)
     if device is None or over_no_mesh(device):
         # Read without looking the flag up in the context, which would cost every creation.
         if not (_default.uses or _default.asks or _platforms.asks):
@@ -94,7 +96,7 @@ def array(
     out = _convert(object, wanted, copy)
     if out.aval.ndim < ndmin:
         out = lax.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
-    return placed(out, device if device is not None else out_sharding)
+    return placed(out, device, out_sharding)
 
 
 def _by_position(args: tuple, named: tuple) -> tuple:
@@ -130,7 +132,7 @@ def asarray(
         if type(a) in (int, float, bool, complex):
             return as_array(a)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
-    return placed(_convert(a, wanted, bool(copy)), device if device is not None else out_sharding)
+    return placed(_convert(a, wanted, bool(copy)), device, out_sharding)
 
 
 def taking_lists(function: Callable) -> Callable:
@@ -479,7 +481,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
            [0, 0, 0]], dtype=int32)
     """
     out = _filled(shape, 0, canonical_dtype(dtype, "zeros", float), "zeros")
-    return placed(out, device or out_sharding)
+    return placed(out, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -492,7 +494,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([1., 1., 1.], dtype=float32)
     """
     out = _filled(shape, 1, canonical_dtype(dtype, "ones", float), "ones")
-    return placed(out, device or out_sharding)
+    return placed(out, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -532,7 +534,7 @@ def full(
         raise ValueError(
             f"full: fill_value of shape {value.aval.shape} does not broadcast to {shape}."
         )
-    return placed(broadcast(value, shape), device if device is not None else out_sharding)
+    return placed(broadcast(value, shape), device, out_sharding)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
@@ -550,16 +552,12 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
     return (own if shape is None else canonical_shape(shape, name)), found, bool(weak)
 
 
-def _place_like(a: Any, shape: tuple, device: Any, out_sharding: Any) -> Any:
-    """Where a result goes: where it is told to, else where an array of this shape is laid out."""
-    if device is not None or out_sharding is not None:
-        return out_sharding if device is None else device
-    return lax.place_like(a, shape)
-
-
 def _made_like(out: Any, a: Any, device: Any, out_sharding: Any = None) -> Any:
-    """A result where it goes, which varies inside of `shard_map` as `a` does."""
-    out = placed(out, _place_like(a, out.aval.shape, device, out_sharding))
+    """A result where it is told to go, else where an array of this shape is laid out; it varies
+    inside of `shard_map` as `a` does."""
+    if device is None and out_sharding is None:
+        device = lax.place_like(a, out.aval.shape)
+    out = placed(out, device, out_sharding)
     return lax.varied_like(out, a) if Shared.axes.get() else out
 
 

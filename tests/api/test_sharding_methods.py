@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("eight_devices")
 P = nj.P
 HEAD = """
 from copy import copy, deepcopy
+from functools import partial
 AxisType, Mesh, NamedSharding = jax.sharding.AxisType, jax.sharding.Mesh, jax.sharding.NamedSharding
 SingleDeviceSharding, PartitionSpec = jax.sharding.SingleDeviceSharding, jax.sharding.PartitionSpec
 P, auto, explicit = PartitionSpec, AxisType.Auto, AxisType.Explicit
@@ -70,6 +71,19 @@ deepcopy(P.UNCONSTRAINED) is P.UNCONSTRAINED | p.index('x') | p == P('x') | repr
 MORE = {
     **{f"open rows, {what}": f"jit(lambda x: x, {what}=NamedSharding(m24, P(P.UNCONSTRAINED)))"
        for what in ("in_shardings", "out_shardings")},
+    **{f"made, {made}": f"with jax.set_mesh(e24):\n    y = {made}\nrepr(y.sharding)" for made in (
+        "jnp.zeros((8, 2), out_sharding=P('x'))", "jnp.empty((8, 2), out_sharding=P())",
+        "jnp.full((8, 2, 2), 1., out_sharding=P('x'))", "jnp.array(a, out_sharding=P('x'))",
+        "jnp.ones((8, 2), out_sharding=NamedSharding(e24, P('y')))",
+        "jnp.zeros(8, out_sharding='x')", "jnp.zeros_like(a, out_sharding=P(None, 'y'))",
+        "jnp.zeros(8, device=NamedSharding(m8, P()))",
+    )},
+    **{f"too short, {how}": f"f = {how}\nf(np.ones((7, 3), np.float32))" for how in (
+        "jit(lambda x: jax.device_put(x, NamedSharding(m8, P('x'))))",
+        "grad(lambda x: jax.device_put(x, NamedSharding(m8, P(None, 'x'))).sum())",
+        "jit(lambda x: jax.device_put(x, NamedSharding(m8, P(None, None, 'x'))))",
+        "partial(jax.eval_shape, lambda x: jax.device_put(x, NamedSharding(m8, P('x'))))",
+    )},
     "no mesh": "NamedSharding(None, P())", "no device": "SingleDeviceSharding(None)",
     "another spec": "setattr(NamedSharding(m8, P('x')), 'spec', P())",
     "another mesh": "setattr(NamedSharding(m8, P('x')), 'mesh', m24)",
