@@ -151,6 +151,9 @@ def run(
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
     if over is None:
         over = constraint_of(closed)
+        here = set_for_arrays.get()
+        if over is not None and here is not over.mesh and here.alike(over.mesh):
+            over = over.over_mesh(here)  # within functions axes may have other types
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
         processes = _processes()

@@ -136,6 +136,8 @@ def _strict(
             "dynamic_update_slice operand sharding must be equal to update sharding, got operand "
             f"sharding {avals[0]} and update sharding {avals[1]}."
         )
+    if name == "dynamic_update_slice" and any(layouts[1]):
+        return [layouts[0]]
     if name == "gather" and not _gathers(params, layouts[1]):
         raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[1]))
     if name == "conv_general_dilated" and (spatial := _convolved(avals, outs, layouts, params)):

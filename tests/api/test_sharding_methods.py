@@ -84,6 +84,17 @@ MORE = {
         "jit(lambda x: jax.device_put(x, NamedSharding(m8, P(None, None, 'x'))))",
         "partial(jax.eval_shape, lambda x: jax.device_put(x, NamedSharding(m8, P('x'))))",
     )},
+    "axes of other types": """with jax.set_mesh(m24):
+    y = jit(jax.sharding.explicit_axes(lambda v: v * 2, in_sharding=P('x')))(a)
+repr(y.sharding)""",
+    "a part that lies as the whole": """with jax.set_mesh(e24):
+    x, u = jax.device_put(a, P('x', 'y')), jax.device_put(a[:4], P('x', 'y'))
+    y = lax.dynamic_update_slice(x, u, (2, 0))
+(y, repr(y.sharding))""",
+    "its gradient": """with jax.set_mesh(e24):
+    x, u = jax.device_put(a, P('x')), jax.device_put(a[:4], P('x'))
+    y = grad(lambda x, u: (lax.dynamic_update_slice(x, u, (2, 0)) ** 2).sum(), (0, 1))(x, u)
+(y, repr([g.sharding for g in y]))""",
     "no mesh": "NamedSharding(None, P())", "no device": "SingleDeviceSharding(None)",
     "another spec": "setattr(NamedSharding(m8, P('x')), 'spec', P())",
     "another mesh": "setattr(NamedSharding(m8, P('x')), 'mesh', m24)",
