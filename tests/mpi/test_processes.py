@@ -274,6 +274,23 @@ for p in turned.addressable_shards:
     np.testing.assert_array_equal(p.data, X.T[p.index])
 """
 
+SEVERAL = """
+from numjet.experimental.multihost_utils import process_allgather
+blocks = NamedSharding(nj.make_mesh((2, 2), ("x", "y"), (AxisType.Auto,) * 2), P(("x", "y")))
+X = np.arange(16, dtype=np.float32).reshape(4, 4)  # a row for each
+def each(f, x=X.ravel()):
+    mapped = nj.shard_map(f, mesh=blocks.mesh, in_specs=blocks.spec, out_specs=blocks.spec)
+    found = nj.jit(mapped)(nj.device_put(x, blocks))
+    return process_allgather(found, tiled=True).reshape(4, -1)
+sent = each(lambda x: lax.ppermute(x, ("x", "y"), [(0, 3), (3, 1)]))
+np.testing.assert_array_equal(sent, [[0] * 4, X[3], [0] * 4, X[0]])
+np.testing.assert_array_equal(each(lambda x: lax.all_to_all(x, ("x", "y"), 0, 0)), X.T)
+np.testing.assert_array_equal(
+    each(lambda x: lax.psum_scatter(x, ("x", "y"), tiled=True)), X.sum(0)[:, None])
+np.testing.assert_array_equal(each(lambda x: lax.psum(x, (0, "y"))[None])[:, 0],
+                              np.repeat(X.reshape(2, -1).sum(1), 2))
+"""
+
 PENDING = """
 from numjet.sharding import reshard
 n = nj.device_count()
@@ -302,7 +319,7 @@ with nj.set_mesh(mesh):
 
 @pytest.mark.parametrize("processes, devices, names", [
     (2, 1, ["PROGRAMS", "PARTS", "BACKWARD"]),
-    (4, 1, ["PROGRAMS", "NATIVELY", "MESHES"]),
+    (4, 1, ["PROGRAMS", "NATIVELY", "MESHES", "SEVERAL"]),
     (2, 2, ["PROGRAMS", "MAPPED", "REFUSED", "ARRAYS", "PENDING"]),
 ])
 def test_scripts_run_on_processes(processes: int, devices: int, names: list[str]) -> None:
