@@ -105,6 +105,24 @@ def check_context(values: Sequence[Any], name: str) -> None:
             )
 
 
+def _check_device(closed: ClosedJaxpr, arrays: Sequence[Any], over: Any, name: str) -> None:
+    """Raise ValueError where a program over a mesh reads an argument that was put on a device."""
+    jaxpr = closed.jaxpr
+    for v, x in zip([*jaxpr.constvars, *jaxpr.invars], arrays, strict=True):
+        own: Any = x._sharding if isinstance(x, ArrayImpl) else None
+        if own is None or not own.binds or _devices(own) == _devices(over):
+            continue
+        if not any(v is read for atoms in [jaxpr.outvars, *[e.invars for e in jaxpr.eqns]]
+                   for read in atoms):  # fmt: skip
+            continue
+        raise ValueError(
+            f"Received incompatible devices for jitted computation. Got an argument of {name} with "
+            f"shape {x.aval.str_short()} and with device ids {_ids(x)}, and a constraint inside of "
+            f"it with device ids {[d.id for d in _devices(over)]}. Move the argument to these with "
+            "numjet.device_put."
+        )
+
+
 def _devices(sharding: Any) -> Any:
     if hasattr(sharding, "layout"):
         return sharding.mesh.devices_in_order
@@ -151,6 +169,8 @@ def run(
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
     if over is None:
         over = constraint_of(closed)
+        if single is not None and over is not None and name != "device_put":
+            _check_device(closed, arrays, over, name)
         here = set_for_arrays.get()
         if over is not None and here is not over.mesh and here.alike(over.mesh):
             over = over.over_mesh(here)  # within functions axes may have other types

@@ -95,6 +95,11 @@ repr(y.sharding)""",
     x, u = jax.device_put(a, P('x')), jax.device_put(a[:4], P('x'))
     y = grad(lambda x, u: (lax.dynamic_update_slice(x, u, (2, 0)) ** 2).sum(), (0, 1))(x, u)
 (y, repr([g.sharding for g in y]))""",
+    **{f"elsewhere, {f}": f"f = jit({f})\nf(jax.device_put(a, jax.devices()[3]))" for f in (
+        "lambda x: lax.with_sharding_constraint(x, NamedSharding(m8, P('x')))",
+        "lambda x: lax.with_sharding_constraint(jnp.ones(8), NamedSharding(m8, P('x')))",
+        "jax.shard_map(lambda x: x, mesh=m8, in_specs=P('x'), out_specs=P('x'))",
+    )},
     "no mesh": "NamedSharding(None, P())", "no device": "SingleDeviceSharding(None)",
     "another spec": "setattr(NamedSharding(m8, P('x')), 'spec', P())",
     "another mesh": "setattr(NamedSharding(m8, P('x')), 'mesh', m24)",
