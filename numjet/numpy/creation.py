@@ -239,6 +239,8 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     leaves: list[Any] = []
     _leaves_of(x, leaves)
     if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):
+        if dtype is None and config.numpy_dtype_promotion.value == "strict":
+            dtypes.promote(*{dtype_and_weak(v) for v in leaves})  # refuses booleans beside numbers
         return _from_python(x, leaves, dtype)
     if any([isinstance(v, Tracer | DimExpr) for v in leaves]) or any(
         [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]

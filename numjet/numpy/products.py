@@ -48,10 +48,11 @@ from numjet.transforms.stage import StageTrace
 def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
     """dot_general of operands of any two dtypes."""
     wanted = None if preferred is None else canonical_dtype(preferred, "dot")
-    weak = (x.aval.weak_type or y.aval.weak_type) and promoted(x, y)[1]
-    if x.aval.dtype is not y.aval.dtype and (isinstance(x, Tracer) or isinstance(y, Tracer)):
+    differ = x.aval.dtype is not y.aval.dtype
+    weak = (differ or x.aval.weak_type or y.aval.weak_type) and promoted(x, y)[1]
+    if differ and (isinstance(x, Tracer) or isinstance(y, Tracer)):
         wanted = wanted or promoted(x, y)[0]  # one equation, which converts
-    elif x.aval.dtype is not y.aval.dtype:
+    elif differ:
         x, y = promote_dtypes(x, y)
     out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
     return cast(out, out.aval.dtype, weak and preferred is None)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.structural import broadcast_in_dim
 from numjet.numpy import lax_names as lax
 from numjet.numpy.cumulative import cumsum
 from numjet.numpy.elementwise import add, subtract
@@ -271,12 +272,12 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
 def _chosen(
     name: str, values: Any, keep: Any, size: int | None, fill_value: Any, weak: bool = False
 ) -> Any:
+    fill = cast(one_array(name, 0 if fill_value is None else fill_value), values.aval.dtype, weak)
+    if size is not None and not values.aval.size:
+        return broadcast_in_dim(fill, (size,), ())
     index, valid = true_positions(name, keep, size)
     chosen = getitem(values, index)
-    if valid is None:
-        return chosen
-    fill = 0 if fill_value is None else fill_value
-    return where(valid, chosen, cast(one_array(name, fill), values.aval.dtype, weak))
+    return chosen if valid is None else where(valid, chosen, fill)
 
 
 def _begins(x: Any) -> Any:

@@ -439,6 +439,11 @@ def reduce(
         for v, x in zip(map(as_array, starts), xs, strict=True)
     ]
     axes = _axes(xs[0], dimensions)
+    if not isinstance(dimensions, int) and any(d < 0 for d in dimensions):
+        raise ValueError(
+            f"reduction axes {tuple(dimensions)} contains out-of-bounds indices for "
+            f"{xs[0].aval.str_short()}: reduce takes none from the end."
+        )
     name = monoid_of(computation, xs[0].aval.dtype) if treedef == _LEAF else None
     if name is None:
         return tree.tree_unflatten(treedef, fold(computation, treedef, xs, inits, axes))
