@@ -451,6 +451,8 @@ class JitCore:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
         statics, leaves, treedef = self._flatten(args, kwargs)
+        if any([type(x) is Ref for x in leaves]):
+            return _refs().trace_with_refs(self, statics, leaves, treedef)
         avals = [aval_of_spec(x) for x in leaves]
         flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
@@ -761,6 +763,11 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
             [x if s is None else False for x, s in zip(leaves, given, strict=True)]
         )
 
+    if any(refs):
+        told, structure = tree.tree_flatten((args, kwargs))
+        args, kwargs = structure.unflatten(
+            [ShapeDtypeStruct(x.shape, x.dtype) if r else x for x, r in zip(told, refs)]
+        )
     leaves, treedef = tree.tree_flatten(
         JitFunction(values, (), (), (), ()).trace(*args, **kwargs).out_info
     )

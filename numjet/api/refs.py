@@ -46,6 +46,22 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
 def call_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any:
     """A call with references among the arguments: one of the function of their values that gives
     the new ones too. Donated arguments are kept."""
+    refs, inner = _of_values(core, statics, leaves, treedef)
+    outs, values = inner.call(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
+    for ref, value in zip(refs.values(), values, strict=True):
+        ref.put(value)
+    return outs
+
+
+def trace_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any:
+    """What tracing makes of a call with references: a jaxpr of their values, which gives the new
+    ones last."""
+    refs, inner = _of_values(core, statics, leaves, treedef)
+    return inner.trace(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
+
+
+def _of_values(core: Any, statics: tuple, leaves: list, treedef: Any) -> tuple[dict, Any]:
+    """The references by their places, and the function of values that a call with them is."""
     refs = {i: x for i, x in enumerate(leaves) if type(x) is Ref}
     names = core._arg_names(treedef)
     first: dict[Ref, int] = {}
@@ -60,10 +76,7 @@ def call_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any
     known[1] = refs
     if known[0] is None:
         known[0] = type(core)(_pure(core, statics, treedef, known), (), (), (), ())
-    outs, values = known[0].call(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
-    for ref, value in zip(refs.values(), values, strict=True):
-        ref.put(value)
-    return outs
+    return refs, known[0]
 
 
 def _pure(core: Any, statics: tuple, treedef: Any, known: list) -> Callable:
