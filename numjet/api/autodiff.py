@@ -18,6 +18,7 @@ from numjet.api.flat import (
     Flat,
     argnums_tuple,
     array_leaves,
+    as_given,
     check_callable,
     close_over,
     described,
@@ -85,9 +86,9 @@ def jvp(
     with transformation("jvp"):
         outs, out_tangents, _ = jvp_call(flat, leaves, checked)
     n = flat.n_out
-    result = flat.unflatten(outs[:n]), flat.unflatten(
-        [_dense_tangent(t) for t in out_tangents[:n]]
-    )
+    outs = as_given(outs, leaves, primals, dtyped=False)
+    dense = as_given([_dense_tangent(t) for t in out_tangents[:n]], checked, tangents, dtyped=False)
+    result = flat.unflatten(outs[:n]), flat.unflatten(dense)
     return (*result, flat.unflatten_aux(outs[n:])) if has_aux else result
 
 
@@ -142,8 +143,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     linear = tree.Partial(
         _LinearMap(jaxpr, in_tree, [x.aval for x in leaves], flat.out_tree, zeros), residuals
     )
-    value = flat.unflatten(result.outs[:n])
-    return (value, linear, flat.unflatten_aux(result.outs[n:])) if has_aux else (value, linear)
+    values = as_given(result.outs, leaves, primals, dtyped=False)
+    value = flat.unflatten(values[:n])
+    return (value, linear, flat.unflatten_aux(values[n:])) if has_aux else (value, linear)
 
 
 class _LinearMap:
@@ -171,9 +173,8 @@ class _LinearMap:
             for i, (aval, t) in enumerate(zip(self.in_avals, leaves, strict=True))
         ]
         found = iter(eval_jaxpr(self.jaxpr, [], *residuals, *checked))
-        return tree.tree_unflatten(
-            self.out_tree, [next(found) if z is None else _dense_tangent(z) for z in self.zeros]
-        )
+        outs = [next(found) if z is None else _dense_tangent(z) for z in self.zeros]
+        return tree.tree_unflatten(self.out_tree, as_given(outs, checked, tangents, dtyped=False))
 
 
 def _dense_tangent(t: Any) -> Any:
@@ -213,6 +214,8 @@ def value_and_grad(
         raise NotImplementedError(
             "grad: reduce_axes is not supported. Sum over the axis with lax.psum in the function."
         )
+    if not (hasattr(argnums, "__index__") or hasattr(argnums, "__iter__")):
+        raise TypeError(f"grad: argnums must be an integer or integers, got {argnums!r}.")
     name = name_of(fun)
 
     @wraps(fun)
@@ -245,9 +248,10 @@ def value_and_grad(
         found = pull(result, leaves, 1, [_one(aval)])
         grads = tree.tree_unflatten(in_tree, found)
         grads = grads[0] if isinstance(argnums, int) else grads
-        value = flat.unflatten(outs)
+        values = as_given(result.outs, leaves, chosen)
+        value = flat.unflatten(values[:1])
         return (
-            ((value, flat.unflatten_aux(result.outs[flat.n_out :])), grads)
+            ((value, flat.unflatten_aux(values[1:])), grads)
             if has_aux
             else (value, grads)
         )
@@ -457,6 +461,6 @@ def checkpoint(
         n = len(outs) - len(use.written)
         for ref, value in zip(use.written, outs[n:], strict=True):
             ref.put(value)
-        return flat.unflatten(outs[:n])
+        return flat.unflatten(as_given(outs[:n], leaves, dynamic_args))
 
     return remat

@@ -11,9 +11,12 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.refs import Ref, hold, refuse_returned
+from numjet.core.typed_numbers import typed
 from numjet.ops.bodies import name_of as name_of
 
 # What functools.wraps copies, and what Python lets a function have there.
@@ -128,6 +131,24 @@ class Flat:
         treedef, arrays, rest = self.aux
         given, other = iter(values), iter(rest)
         return tree.tree_unflatten(treedef, [next(given) if a else next(other) for a in arrays])
+
+
+def as_given(outs: Sequence[Any], leaves: Sequence[Any], given: Any, dtyped: bool = True) -> Any:
+    """`outs`, in which leaves that are Python numbers in the caller's tree `given` are numbers
+    again, of the leaf's dtype (`dtyped`) or plain: as JAX returns what a function does not change.
+    """
+    places = {id(x): i for i, x in enumerate(leaves)}
+    if not any([id(x) in places for x in outs]):
+        return outs
+    numbers = tree.tree_leaves(given)
+
+    def back(x: Any) -> Any:
+        number = numbers[places[id(x)]] if id(x) in places else None
+        if not isinstance(number, bool | int | float | complex) or isinstance(number, np.generic):
+            return x
+        return typed(number, x.dtype) if dtyped else number
+
+    return [back(x) for x in outs]
 
 
 def leaf_name(treedef: Any, i: int) -> str:

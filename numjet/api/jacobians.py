@@ -17,6 +17,7 @@ from numjet.api.flat import (
     Flat,
     argnums_tuple,
     array_leaves,
+    as_given,
     check_callable,
     close_over,
     described,
@@ -26,16 +27,24 @@ from numjet.api.flat import (
 )
 from numjet.api.mapping import vmap
 from numjet.api.pullbacks import VJP
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import is_symbolic
-from numjet.core.structural import broadcast_in_dim, convert, instantiate, scalar, zeros
+from numjet.core.structural import (
+    broadcast_in_dim,
+    convert,
+    convert_element_type_p,
+    instantiate,
+    scalar,
+    zeros,
+)
 from numjet.core.trace import aval_of
-from numjet.ops.arithmetic import sub
+from numjet.ops.arithmetic import add, sub
 from numjet.ops.logic import eq
-from numjet.ops.shape import iota, reshape
+from numjet.ops.shape import broadcasted_iota, iota, reshape
+from numjet.ops.tokens import split_p
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
 
@@ -44,6 +53,8 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     """For each leaf the unit vectors of the whole flat space, along a leading axis."""
     sizes = [x.aval.size for x in leaves]
     total, at, out = sum(sizes), 0, []
+    if config.jax_form() and not is_symbolic(total):
+        return _shown_basis(leaves, sizes, total)
     for x, n in zip(leaves, sizes, strict=True):
         if is_symbolic(total):
             rows = sub(iota(dtypes.int32, total), scalar(at, dtypes.int32))
@@ -61,9 +72,37 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     return out
 
 
+def _shown_basis(leaves: Sequence[Any], sizes: list[int], total: int) -> list[Any]:
+    """`_basis` in the equations that JAX writes."""
+    rows, columns = [broadcasted_iota(dtypes.int32, (total, total), axis) for axis in (0, 1)]
+    on = eq(add(rows, scalar(0, dtypes.int32)), columns)
+    dtype = dtypes.promote(*[(x.aval.dtype, False) for x in leaves])[0]
+    whole, out = convert(on, dtype), []
+    for x, unit in zip(leaves, _blocks(whole, sizes, 1), strict=True):
+        aval = x.aval
+        if aval.ndim != 1:
+            unit = reshape(unit, (total, *aval.shape))
+        out.append(
+            convert_element_type_p.bind(unit, new_dtype=aval.dtype, weak_type=aval.weak_type)
+        )
+    return out
+
+
+def _blocks(x: Any, sizes: list[int], axis: int) -> list[Any]:
+    """Parts of the whole flat space along an axis, as one equation."""
+    return split_p.bind(x, sizes=tuple(map(np.int64, sizes)), axis=axis)
+
+
 def _unstack(x: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
     """Cut axis `axis` of the whole flat space into one block a leaf, with the leaf's shape."""
     from_shape, at, out = x.shape, 0, []
+    if config.jax_form() and not is_symbolic(x.aval.size):
+        parts = _blocks(x, [leaf.aval.size for leaf in leaves], axis)
+        shapes = [(*from_shape[:axis], *y.aval.shape, *from_shape[axis + 1 :]) for y in leaves]
+        return [
+            part if part.shape == shape else reshape(part, shape)
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
     for leaf in leaves:
         shape, n = leaf.aval.shape, leaf.aval.size
         index = tuple([slice(None)] * axis + [slice(at, at + n)])
@@ -97,7 +136,7 @@ def jacfwd(
 
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, leaves, in_tree = _chosen("jacfwd", fun, argnums, args, kwargs)
+        partial, chosen, leaves, in_tree = _chosen("jacfwd", fun, argnums, args, kwargs)
         for i, x in enumerate(leaves):
             _check_jacfwd_input(name, in_tree, i, x.aval, holomorphic)
         treedef_out: list = []
@@ -122,7 +161,9 @@ def jacfwd(
         flat = treedef_out[0]
         blocks = [_unstack(c, leaves, c.ndim - 1) for c in columns]
         jac = flat.unflatten([_pick(tree.tree_unflatten(in_tree, b), argnums) for b in blocks])
-        return (jac, flat.unflatten_aux(aux)) if has_aux else jac
+        if not has_aux:
+            return jac
+        return jac, flat.unflatten_aux(as_given(aux, leaves, chosen, dtyped=False))
 
     return described(
         jacobian, fun,
@@ -157,7 +198,7 @@ def jacrev(
 
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, leaves, in_tree = _chosen("jacrev", fun, argnums, args, kwargs)
+        partial, chosen, leaves, in_tree = _chosen("jacrev", fun, argnums, args, kwargs)
         for i, x in enumerate(leaves):
             check_input("jacrev", name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("jacrev", partial, in_tree, has_aux)
@@ -174,7 +215,9 @@ def jacrev(
                 for i in range(len(outs))
             ]
         )
-        return (jac, flat.unflatten_aux(result.outs[flat.n_out :])) if has_aux else jac
+        if not has_aux:
+            return jac
+        return jac, flat.unflatten_aux(as_given(result.outs[flat.n_out :], leaves, chosen))
 
     return described(
         jacobian, fun,
@@ -187,10 +230,10 @@ jacobian = jacrev
 
 
 def _chosen(which: str, fun: Callable, argnums: Any, args: tuple, kwargs: dict) -> tuple:
-    """The function of the arguments that are differentiated, their leaves and structure."""
+    """The function of the arguments that are differentiated, these, their leaves and structure."""
     nums = argnums_tuple(which, argnums, len(args), name_of(fun))
-    leaves, in_tree = array_leaves(which, tuple([args[i] for i in nums]))
-    return close_over(fun, args, kwargs, nums), leaves, in_tree
+    chosen = tuple([args[i] for i in nums])
+    return close_over(fun, args, kwargs, nums), chosen, *array_leaves(which, chosen)
 
 
 def _whole(leaves: Sequence[Any], cts: Sequence[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name
+from numjet.api.flat import Flat, array_leaves, as_given, check_callable, leaf_name
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
@@ -156,7 +156,7 @@ class VJP:
             _check_cotangent(self.out_tree, i, aval, ct)
             for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
         ]
-        return self.pull(cts, wanted)
+        return as_given(self.pull(cts, wanted), cts, cotangents, dtyped=False)
 
     def pull(self, cts: Sequence[Any], wanted: list[bool] | None = None) -> list[Any]:
         """Flat cotangents of the arguments, dense. Those that are not `wanted` may be anything."""
@@ -311,9 +311,10 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     flat = Flat("vjp", fun, in_tree, has_aux)
     result = linearize_flat(flat, leaves)
     pullback = VJP(flat, in_tree, result, leaves)
-    value = flat.unflatten(result.outs[: flat.n_out])
+    values = as_given(result.outs, leaves, primals)
+    value = flat.unflatten(values[: flat.n_out])
     return (
-        (value, pullback, flat.unflatten_aux(result.outs[flat.n_out :]))
+        (value, pullback, flat.unflatten_aux(values[flat.n_out :]))
         if has_aux
         else (value, pullback)
     )
@@ -364,6 +365,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
         if shared is not None:
             found = shared.gradients(found)
-        return tree.tree_unflatten(in_tree, [instantiate(ct) for ct in found])
+        found = as_given([instantiate(ct) for ct in found], cts, cotangent, dtyped=False)
+        return tree.tree_unflatten(in_tree, found)
 
     return transposed

@@ -20,6 +20,11 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.trace import EVAL, current_trace
+from numjet.core.typed_numbers import (
+    TypedComplex as TypedComplex,
+    TypedFloat as TypedFloat,
+    TypedInt as TypedInt,
+)
 from numjet.interpreters import batching
 from numjet.lax import dot_general, ragged_dot
 from numjet.numpy import einsum, result_type, swapaxes
@@ -328,38 +333,6 @@ class ExtendedDType:
 
 class TypedNdArray(np.ndarray):
     """A NumPy array that remembers whether its dtype was asked for. None are made here."""
-
-
-class _Typed:
-    """A Python number with a dtype, as `TypedInt(3, dtype)` makes it. Nothing here makes one."""
-
-    dtype: np.dtype
-
-    def __new__(cls, value: Any, dtype: Any) -> Any:
-        made = super().__new__(cls, value)  # type: ignore[call-arg]
-        made.dtype = np.dtype(dtype)
-        return made
-
-    def __init__(self, value: Any, dtype: Any) -> None:
-        """Nothing is left to do."""
-
-    def __getnewargs__(self) -> tuple:
-        for plain in (int, float, complex):
-            if isinstance(self, plain):
-                return plain(self), self.dtype
-        raise TypeError(f"{type(self).__name__} is no kind of number.")
-
-
-class TypedInt(_Typed, int):
-    """A Python integer with a dtype."""
-
-
-class TypedFloat(_Typed, float):
-    """A Python float with a dtype."""
-
-
-class TypedComplex(_Typed, complex):
-    """A Python complex number with a dtype."""
 
 
 def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict) -> Array:

@@ -22,6 +22,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Host
 from numjet.core.primitive import NO_EFFECTS, Zero
 from numjet.core.trace import EVAL, Tracer, aval_of, current_trace, leaked, set_trace
+from numjet.core.typed_numbers import typed
 from numjet.transforms.batch import Axis
 from numjet.transforms.stage import stage_closed
 
@@ -238,13 +239,14 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
             return trace.process(self, tuple(args), avals_params[-1])
 
     def call_impl(self, *args: Any, **params: Any) -> Any:
-        """`impl` on concrete arrays; Python's scalars become arrays."""
+        """`impl` on concrete arrays; Python's scalars are numbers with a dtype."""
         given = []
         for x in args:
             if isinstance(x, Tracer):
                 raise leaked(x, self.name)
             else:
-                given.append(as_array(x) if isinstance(x, bool | int | float | complex) else x)
+                number = type(x) in (int, float, complex)
+                given.append(typed(x, as_array(x).dtype) if number else x)
         return self.impl(*given, **params)
 
     def _evaluate(self, *args: Any, **params: Any) -> Any:

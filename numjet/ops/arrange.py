@@ -25,6 +25,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Shared
 from numjet.core.trace import EVAL, current_trace
+from numjet.core.typed_numbers import typed
 from numjet.ops.collective import varied_like
 from numjet.ops.complex_ops import real
 from numjet.ops.shape import (
@@ -49,9 +50,10 @@ stop_gradient_p = Primitive(
 
 
 def _stop(x: Any) -> Any:
+    number = x
     x = as_array(x)
     if type(x) is ArrayImpl and current_trace().at_once:
-        return x
+        return x if type(number) not in (bool, int, float, complex) else typed(number, x.dtype)
     return stop_gradient_p.bind(x) if dtypes.is_inexact(x.aval.dtype) else x
 
 

@@ -13,13 +13,15 @@ import numpy as np
 
 from numjet.base import tree
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import Effect
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive
+from numjet.core.structural import reduce_sum
 from numjet.ops.arrange import split, stack, tile, unstack
 from numjet.ops.composed import composed
+from numjet.ops.shape import concatenate, reshape
 
 _TOKEN = ShapedArray((0,), dtypes.bool_)
 
@@ -97,11 +99,55 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
 
 # ------------------------------------------------------------------ names for interpreters
+empty_p = composed(
+    "empty2",
+    lambda *, dtype, memory_space, weak_type: ArrayImpl(
+        np.zeros((), dtype), ShapedArray((), dtype, weak_type)
+    ),
+    differentiable=False,
+)
 stage_p = composed("stage", lambda x: x)
-split_p = composed("split", split, several=True)
-stack_p = composed("stack", lambda *xs, axis: stack(xs, axis))
-tile_p = composed("tile", tile)
-unstack_p = composed("unstack", unstack, several=True)
+
+def _beside(operands: Any, *, axis: int, **params: Any) -> tuple[dict, int]:
+    """The mapped axis before the others."""
+    return {"axis": axis + 1, **params}, 0
+
+
+split_p = composed(
+    "split",
+    split,
+    several=True,
+    transposed=lambda cts, _, *, sizes, axis: [concatenate(cts, axis)],
+    batched=_beside,
+)
+stack_p = composed(
+    "stack",
+    lambda *xs, axis: stack(xs, axis),
+    transposed=lambda cts, *_, axis: unstack_p.bind(*cts, axis=axis),
+    # An axis before the mapped one stays there.
+    batched=lambda operands, *, axis: ({"axis": axis and axis + 1}, 0 if axis else 1),
+)
+
+
+def _untile(cts: list, x: Any, *, reps: tuple) -> list:
+    """The sum of the copies."""
+    pairs = [n for pair in zip(reps, x.aval.shape, strict=True) for n in pair]
+    return [reduce_sum(reshape(cts[0], pairs), tuple(range(0, len(pairs), 2)))]
+
+
+tile_p = composed(
+    "tile",
+    tile,
+    transposed=_untile,
+    batched=lambda operands, *, reps: ({"reps": (1, *reps)}, 0),
+)
+unstack_p = composed(
+    "unstack",
+    unstack,
+    several=True,
+    transposed=lambda cts, _, *, axis: [stack_p.bind(*cts, axis=axis)],
+    batched=_beside,
+)
 
 
 def stage(x: Any, /) -> Any:

@@ -1,0 +1,63 @@
+"""Python numbers with a dtype: what transformations give for a number that a function returns as it
+was given.
+
+For `api.flat` and, under JAX's names, for libraries. What would break it: arithmetic that keeps the
+dtype; results are plain numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class _Typed:
+    """A Python number with a dtype, as `TypedInt(3, dtype)` makes it."""
+
+    dtype: np.dtype
+
+    def __new__(cls, value: Any, dtype: Any) -> Any:
+        made = super().__new__(cls, value)  # type: ignore[call-arg]
+        made.dtype = np.dtype(dtype)
+        return made
+
+    def __init__(self, value: Any, dtype: Any) -> None:
+        """Nothing is left to do."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_plain(self)!r}, dtype={self.dtype.name})"
+
+    def __str__(self) -> str:
+        return str(_plain(self))
+
+    def __getnewargs__(self) -> tuple:
+        return _plain(self), self.dtype
+
+
+class TypedInt(_Typed, int):
+    """A Python integer with a dtype."""
+
+
+class TypedFloat(_Typed, float):
+    """A Python float with a dtype."""
+
+
+class TypedComplex(_Typed, complex):
+    """A Python complex number with a dtype."""
+
+
+_KINDS = {int: TypedInt, float: TypedFloat, complex: TypedComplex}
+
+
+def _plain(x: Any) -> Any:
+    for kind in _KINDS:
+        if isinstance(x, kind):
+            return kind(x)
+    raise TypeError(f"{type(x).__name__} is no kind of number.")
+
+
+def typed(x: Any, dtype: Any) -> Any:
+    """A Python number with the dtype; booleans and what has one already as they are."""
+    made = _KINDS.get(type(x))
+    return x if made is None else made(x, dtype)

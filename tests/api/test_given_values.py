@@ -1,0 +1,88 @@
+"""What a function returns as it was given: Python's numbers, of which transformations make arrays
+only where something is computed. The answers are JAX's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.extend import core
+
+TYPED = "TypedFloat(2.0, dtype=float32)"
+
+
+def _text(x):
+    return repr(nj.tree.leaves(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "want"),
+    [
+        (lambda: nj.jvp(lambda x: x, (1.0,), (2.0,)), "[1.0, 2.0]"),
+        (lambda: nj.jvp(lambda x: (x * 2, x), (2.0,), (1.0,), has_aux=True)[2], "[2.0]"),
+        (lambda: nj.linearize(lambda x: x, 3)[0], "[3]"),
+        (lambda: nj.linearize(lambda x: x, 3.0)[1](2.0), "[2.0]"),
+        (lambda: nj.grad(lambda x: (x * 2, {"a": x}), has_aux=True)(2.0)[1], f"[{TYPED}]"),
+        (lambda: nj.value_and_grad(lambda x: x)(2.0)[0], f"[{TYPED}]"),
+        (lambda: nj.vjp(lambda x, y: (x * y, y), 1.0, 2.0, has_aux=True)[2], f"[{TYPED}]"),
+        (lambda: nj.vjp(lambda x: x, 3)[0], "[TypedInt(3, dtype=int32)]"),
+        (lambda: nj.vjp(lambda x: x, 1j)[0], "[TypedComplex(1j, dtype=complex64)]"),
+        (lambda: nj.vjp(lambda x: x, True)[0], "[True]"),
+        (lambda: nj.vjp(lambda x, y: x + y, 1.0, 2.0)[1](1.0), "[1.0, 1.0]"),
+        (lambda: nj.linear_transpose(lambda x: x, 1.0)(2.0), "[2.0]"),
+        (lambda: nj.jacfwd(lambda x: (x * x, x), has_aux=True)(2.0)[1], "[2.0]"),
+        (lambda: nj.jacrev(lambda x: (x * x, x), has_aux=True)(2.0)[1], f"[{TYPED}]"),
+        (lambda: nj.checkpoint(lambda x: x)(2.0), f"[{TYPED}]"),
+        (lambda: lax.stop_gradient(2.0), f"[{TYPED}]"),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_returned_stay_numbers(call, want):
+    assert _text(call()) == want
+
+
+def test_arrays_stay_arrays():
+    x = jnp.ones(2)
+    value, aux = nj.vjp(lambda x: x, x)[0], nj.grad(lambda x: (x.sum(), x), has_aux=True)(x)[1]
+    assert value is x and aux is x
+    assert isinstance(nj.vjp(lambda x: x * 1.0, 2.0)[0], nj.Array)
+
+
+def test_a_number_with_a_dtype_is_a_weak_scalar():
+    number = nj.vjp(lambda x: x, 2.0)[0]
+    assert isinstance(number, float) and not isinstance(number, nj.Array)
+    assert str(number) == "2.0" and number.dtype == np.float32 and type(number + 1) is float
+    assert jnp.asarray(number).weak_type and nj.jit(lambda x: x)(number).weak_type
+    assert (number + jnp.float16(1)).dtype == np.float16
+    for again in (copy.deepcopy(number), pickle.loads(pickle.dumps(number))):
+        assert repr(again) == TYPED
+
+
+def test_def_impl_is_given_numbers():
+    seen = []
+    twice_p = core.Primitive("twice_of_numbers")
+    twice_p.def_impl(lambda x: seen.append(x) or 2 * x)
+    assert twice_p.bind(3) == 6 and repr(seen) == "[TypedInt(3, dtype=int32)]"
+
+
+def test_jaxprs_of_functions_of_references():
+    ref = nj.new_ref(jnp.zeros(2))
+
+    def add(ref, x):
+        ref[...] = ref[...] + x
+        return ref[0]
+
+    traced = nj.make_jaxpr(add)(ref, 2.0)
+    assert [v.aval.shape for v in traced.jaxpr.outvars] == [(), (2,)]
+    assert [eqn.primitive.name for eqn in nj.jit(add).trace(ref, 2.0).jaxpr.eqns][1] == "add"
+    np.testing.assert_array_equal(ref[...], [0, 0])
+
+
+def test_argnums_must_be_integers():
+    with pytest.raises(TypeError, match="argnums"):
+        nj.grad(lambda x: x, argnums=1.5)
