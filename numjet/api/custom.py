@@ -500,7 +500,7 @@ def custom_gradient(fun: Callable) -> Callable:
     """
 
     @custom_vjp
-    def wrapped(*args: Any) -> Any:
+    def wrapped_fun(*args: Any) -> Any:
         return fun(*args)[0]
 
     def fwd(*args: Any) -> tuple:
@@ -524,9 +524,9 @@ def custom_gradient(fun: Callable) -> Callable:
         found = eval_jaxpr(pull.jaxpr, consts, *[as_array(x) for x in tree.tree_leaves(ct)])
         return tree.tree_unflatten(pull.out_tree, found)
 
-    wrapped.defvjp(fwd, bwd)
-    functools.update_wrapper(wrapped, fun)
-    return wrapped
+    wrapped_fun.defvjp(fwd, bwd)
+    functools.update_wrapper(wrapped_fun, fun)
+    return wrapped_fun
 
 
 class _Pullback:

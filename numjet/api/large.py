@@ -96,7 +96,8 @@ def as_program(
     of_rows: set[tuple] = set()
     untraced = object()  # in place of a program that cannot be made
     small = _Small(function)
-    call = Shown(function, shown).call if shown else None
+    drawn = function.__module__.startswith("numjet.random")
+    call = Shown(function, shown, whole=drawn).call if shown else None
 
     def quick(*args: Any, **kwargs: Any) -> Any:
         for x in args:

@@ -82,13 +82,15 @@ def wanted() -> bool:
 class Shown:
     """A function as calls of its name."""
 
-    def __init__(self, function: Callable, name: str) -> None:
+    def __init__(self, function: Callable, name: str, whole: bool = False) -> None:
+        """whole: arguments that are not given are operands, too, with their defaults."""
+
         @functools.wraps(function)
         def named(*args: Any, **kwargs: Any) -> Any:
             return FORMS.get(name, function)(*args, **kwargs)
 
         named.__name__ = named.__qualname__ = name
-        self.function, self.named = function, named
+        self.function, self.named, self.whole = function, named, whole
         self.programs: dict[tuple, JitFunction] = {}  # by the places and names of static arguments
 
     @functools.cached_property
@@ -97,6 +99,10 @@ class Shown:
 
     def call(self, args: tuple, kwargs: dict) -> Any:
         """The call as an equation."""
+        if self.whole:
+            given = inspect.signature(self.function).bind(*args, **kwargs)
+            given.apply_defaults()
+            args, kwargs = given.args, given.kwargs
         names = self.parameters
         named = zip(args, [*names, *[names[-1]] * len(args)])
         places = tuple([i for i, (x, name) in enumerate(named) if _is_static(x, name)])
@@ -127,9 +133,9 @@ def form(name: str) -> Callable[[Callable], Callable]:
     return enter
 
 
-def shown(function: Callable, name: str = "") -> Callable:
+def shown(function: Callable, name: str = "", whole: bool = False) -> Callable:
     """`function`, a call of this name (its own unless given) where `make_jaxpr` traces."""
-    made = Shown(function, name or function.__name__)
+    made = Shown(function, name or function.__name__, whole)
 
     @functools.wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -41,15 +42,18 @@ _ALWAYS: dict[str, dict[str, Any]] = {
 _NEVER = {
     "custom_jvp_call": ("num_consts",),
     "custom_vjp_call": ("num_consts",),
+    "empty2": ("weak_type",),
     "broadcast_in_dim": ("shape",),  # the result's type says it
 }
 _NAMES = {"remat": "remat2", "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
           "scatter_max": "scatter-max"}  # fmt: skip
 
+# Params whose value is told by its name.
+_RULES = ("jvp", "fwd", "bwd", "rule", "callback")
+_ADDRESS = re.compile("0x[0-9a-f]+")
+
 # Columns of a line before it is broken, as JAX breaks it.
 _WIDTH = 80
-# Where the equations of a jaxpr begin that stands in none: their operands are broken, too.
-_OUTERMOST = 4
 
 
 # A jaxpr of more equations than this is written before the whole, under a name.
@@ -164,9 +168,9 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
         value = tuple(tuple(list(axes) for axes in pair) for pair in value)
     elif isinstance(value, np.dtype):
         value = value.name
-    elif isinstance(value, type) or (callable(value) and hasattr(value, "__name__")):
+    elif isinstance(value, type) or (name in _RULES and hasattr(value, "__name__")):
         value = value.__name__
-    return f"{name}={value}"
+    return f"{name}={_ADDRESS.sub('0xXXXXXXXXXXXX', str(value))}"
 
 
 def _filled(dtype: Any) -> Any:
@@ -197,7 +201,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     inner = eqn.params.get("jaxpr") if eqn.primitive.name == "jit" else None
     if inner is not None and _open(inner) not in namer.lets:
         namer.share(eqn, _open(inner))
-    outs = namer.bind_all(eqn.outvars)
+    outs = _wrapped([f" {namer.bind(v)}" for v in eqn.outvars], indent - 1, indent + 2)[1:]
     kind, hidden = eqn.primitive.name, _NEVER.get(eqn.primitive.name, ())
     told = {k: v for k, v in eqn.params.items() if v is not None and k not in hidden}
     shown = {**_ALWAYS.get(kind, {}), **told}
@@ -220,15 +224,20 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
             lines = "".join(f"\n{' ' * (indent + 2)}{part}" for part in parts)
             head = f"{_NAMES.get(kind, kind)}[{lines}\n{' ' * indent}]"
     line = f"{outs} = {head}" if outs else head
-    if "\n" in head or indent > _OUTERMOST or indent + len(line) + len(args) < _WIDTH:
-        return f"{line} {args}"
-    first, *rest = args.split(" ")
-    line, width = f"{line} {first}", indent + len(line) + 1 + len(first)
-    for arg in rest:
-        breaks = width + 1 + len(arg) > _WIDTH
-        line += f"\n{' ' * (indent + 2)}{arg}" if breaks else f" {arg}"
-        width = (indent + 2 if breaks else width + 1) + len(arg)
-    return line
+    column = len(line) - line.rfind("\n") - 1 if "\n" in line else indent + len(line)
+    return line + (_wrapped([f" {arg}" for arg in args.split(" ")], column, indent + 2) or " ")
+
+
+def _wrapped(words: list[str], column: int, indent: int) -> str:
+    """Words, each with the blank before it, from a column on: a line ends behind the word that
+    reaches its width."""
+    text = ""
+    for i, word in enumerate(words):
+        if i and column >= _WIDTH:
+            text, column = f"{text}\n{' ' * indent}{word[1:]}", indent + len(word) - 1
+        else:
+            text, column = text + word, column + len(word)
+    return text
 
 
 def _jaxpr(value: Any, namer: _Namer, indent: int = 0, before: int = 0) -> str:
@@ -239,16 +248,23 @@ def _jaxpr(value: Any, namer: _Namer, indent: int = 0, before: int = 0) -> str:
 
 def _written(jaxpr: Jaxpr, namer: _Namer, indent: int = 0, before: int = 0) -> str:
     """The text of a jaxpr whose line starts in column `indent`, behind `before` characters."""
-    consts, ins = namer.bind_all(jaxpr.constvars), namer.bind_all(jaxpr.invars)
+    consts = [namer.bind(v) for v in jaxpr.constvars]
+    ins = [namer.bind(v) for v in jaxpr.invars]
     eqns = [_eqn(e, namer, indent + 4) for e in jaxpr.eqns]
-    outs = ", ".join([namer(v) for v in jaxpr.outvars])
-    tail = f"in ({outs},) }}" if len(jaxpr.outvars) == 1 else f"in ({outs}) }}"
-    head = f"{{ lambda {consts}; {ins}. let" if ins else f"{{ lambda {consts}; . let"
-    one_line = f"{head} {'; '.join(eqns)} {tail}"
+    outs = [namer(v) for v in jaxpr.outvars]
+    end = ",) }" if len(outs) == 1 else ") }"
+    one_line = f"{{ lambda {' '.join(consts)}; {' '.join(ins)}. let {'; '.join(eqns)} in ("
+    one_line += ", ".join(outs) + end
     if "\n" not in one_line and indent + before + len(one_line) <= _WIDTH:
         return one_line
     body = "".join(f"\n{' ' * (indent + 4)}{eqn}" for eqn in eqns)
-    return f"{head}{body}\n{' ' * (indent + 2)}{tail}"
+    head = "{ lambda"
+    head += _wrapped([f" {v}" for v in consts] or [" "], indent + before + 8, indent + 4) + ";"
+    column = len(head) - head.rfind("\n") - 1 if "\n" in head else indent + before + len(head)
+    head += _wrapped([f" {v}" for v in ins] or [" "], column, indent + 4)
+    words = [f" {v}," for v in outs[:-1]] + [f" {v}" for v in outs[-1:]]
+    tail = _wrapped(words, indent + 5, indent + 4)[1:]
+    return f"{head}. let{body}\n{' ' * (indent + 2)}in ({tail}{end}"
 
 
 def format_jaxpr(jaxpr: Jaxpr) -> str:

@@ -157,10 +157,16 @@ def _broadcast_transpose(ct: Any, x: Any, *, shape: tuple, broadcast_dimensions:
     if type(x) is not Linear:
         return [None]
     aval = x.aval
-    kept = [dim for axis, dim in enumerate(broadcast_dimensions) if aval.shape[axis] == shape[dim]]
+    stretched = aval.ndim == len(shape)
+    ones_too = stretched or not config.jax_form()  # JAX sums axes of size 1 and adds them again
+    kept = [
+        dim
+        for axis, dim in enumerate(broadcast_dimensions)
+        if aval.shape[axis] == shape[dim] and (ones_too or shape[dim] != 1)
+    ]
     ct = reduce_sum(ct, tuple(d for d in range(len(shape)) if d not in kept))
     axes = tuple(axis for axis, dim in enumerate(broadcast_dimensions) if dim in kept)
-    if ct.aval.ndim != aval.ndim and config.jax_form():
+    if config.jax_form() and stretched and ct.aval.ndim != aval.ndim:
         return [REGISTRY["reshape"].bind(ct, new_sizes=aval.shape, dimensions=None)]
     return [broadcast_in_dim(ct, aval.shape, axes) if ct.aval.ndim != aval.ndim else ct]
 
@@ -169,7 +175,8 @@ def _broadcast_batch(
     axis: Any, args: tuple, dims: tuple, *, shape: tuple, broadcast_dimensions: tuple
 ) -> tuple:
     x = moveaxis(args[0], dims[0], 0)
-    out = broadcast_in_dim(x, (x.shape[0], *shape), (0, *[d + 1 for d in broadcast_dimensions]))
+    dims_after = numpy_axes(tuple([d + 1 for d in broadcast_dimensions]))
+    out = broadcast_in_dim(x, (x.shape[0], *shape), (0, *dims_after))
     return out, 0
 
 

@@ -37,7 +37,7 @@ from numjet.numpy.shape import (
     ravel,
     reshaped,
 )
-from numjet.ops.tokens import split_p, stack_p
+from numjet.ops.tokens import split_p, stack_p, unstack_p
 
 
 # ------------------------------------------------------------------ joining
@@ -164,7 +164,10 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     x = one_array("unstack", x)
     if not x.aval.ndim:
         raise ValueError("unstack: needs an array with at least one dimension.")
-    return lax.unstack(x, canonical_axis(axis, x.aval.ndim, "unstack"))
+    axis = canonical_axis(axis, x.aval.ndim, "unstack")
+    if FLAG.uses and wanted():
+        return tuple(unstack_p.bind(x, axis=axis))
+    return lax.unstack(x, axis)
 
 
 def _joined(a: Any, rank: int, lead: int, axis: int, dtype: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.dims import largest
 from numjet.numpy import lax_names as lax, products
@@ -273,7 +274,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 def _squares(x: Any) -> Any:
     if dtypes.is_complex(x.aval.dtype):
         return add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
-    return lax.square(x)
+    return lax.mul(x, x) if config.jax_form() else lax.square(x)
 
 
 def _two_norm(x: Any, axes: tuple, keepdims: bool) -> Any:

@@ -14,12 +14,13 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes
-from numjet.core.array import as_array, is_arraylike
+from numjet.core.array import ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from numjet.core.lowering import Expand, Region
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.memories import MemorySpace
+from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.refs import RefUse
 from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
@@ -28,6 +29,7 @@ from numjet.ops.arithmetic import clamp
 from numjet.ops.bodies import flatten_values, name_of, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.shape import select_n
+from numjet.ops.tokens import empty_p
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.calls import merge, partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
@@ -90,6 +92,19 @@ def _jvp(primals: tuple, tangents: tuple, *, branches: tuple) -> tuple:
     return outs[:n], with_zeros(outs[:n], nz_out, outs[n:])
 
 
+def _shown_choice(flags: Any, x: Any) -> Any:
+    """What `chosen` means, in the equations that JAX writes."""
+    stopped = REGISTRY["stop_gradient"].bind(x)
+    whole = broadcast_in_dim(flags, x.shape, (0,)) if x.ndim > 1 else flags
+    return select_n(whole, stopped, x)
+
+
+def _as_int32(index: Any) -> Any:
+    if type(index) is ArrayImpl and config.jax_form():
+        return as_array(np.asarray(index).astype(np.int32))
+    return convert(index, dtypes.int32)
+
+
 def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
     index, operands = args[0], args[1:]
     if dims[0] is None:
@@ -105,9 +120,11 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         "vmap-of-cond",
         "Examples that choose differently run every branch; call it outside the branches.",
     )
-    index = clamp(0, moveaxis(index, dims[0], 0), len(branches) - 1)
-    if len(branches) == 2:
-        index = ne(index, 0)
+    index = moveaxis(index, dims[0], 0)
+    if not config.jax_form():
+        index = clamp(0, index, len(branches) - 1)
+        if len(branches) == 2:
+            index = ne(index, 0)
     values = all_to_front(operands, dims[1:], axis.size)
     mapped = [True] * len(values)
     results = []
@@ -115,9 +132,13 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         given = values
         if current_trace() is not EVAL:  # there may be derivatives
             flags = eq(index, np.asarray(i, index.dtype))
-            given = [
-                chosen_p.bind(flags, x) if dtypes.is_inexact(x.aval.dtype) else x for x in values
-            ]
+            if config.jax_form():
+                given = [_shown_choice(flags, x) for x in values]
+            else:
+                given = [
+                    chosen_p.bind(flags, x) if dtypes.is_inexact(x.aval.dtype) else x
+                    for x in values
+                ]
         results.append(eval_jaxpr(b.jaxpr, b.consts, *given))
     outs = [
         select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases)
@@ -144,10 +165,25 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     return merge(u_out, outs, recorded)
 
 
+def _shown_blanks(slots: Sequence[ShapedArray]) -> dict[ShapedArray, Any]:
+    """Zeros for residuals that a branch does not have, as JAX writes them: for every aval, whether
+    it is read or not."""
+    blanks: dict[ShapedArray, Any] = {}
+    for aval in slots:
+        if aval not in blanks and dtypes.is_key(aval.dtype):
+            blanks[aval] = zeros(aval)
+        elif aval not in blanks:
+            blank = empty_p.bind(
+                dtype=aval.dtype, memory_space=MemorySpace.Device, weak_type=aval.weak_type
+            )
+            blanks[aval] = broadcast_in_dim(blank, aval.shape, ()) if aval.shape else blank
+    return blanks
+
+
 def _share_residuals(branches: tuple, parts: Sequence[tuple]) -> tuple[tuple, tuple]:
     """Give every branch the same residuals: one slot for each aval as often as some branch needs
     it, zeros where a branch has none. Remembered with the first branch."""
-    key = ("cond_residuals", tuple([id(p[0]) for p in parts]))
+    key = ("cond_residuals", tuple([id(p[0]) for p in parts]), config.jax_form())
     cached = branches[0].cache.get(key)
     if cached is not None:
         return cached[0], cached[1]
@@ -174,9 +210,10 @@ def _share_residuals(branches: tuple, parts: Sequence[tuple]) -> tuple[tuple, tu
         ) -> list[Any]:
             outs = eval_jaxpr(k.jaxpr, k.consts, *args)
             residuals = dict(zip(place, outs[n_known:], strict=True))
+            blank = _shown_blanks(slots).__getitem__ if config.jax_form() else zeros
             return [
                 *outs[:n_known],
-                *[residuals[i] if i in residuals else zeros(a) for i, a in enumerate(slots)],
+                *[residuals[i] if i in residuals else blank(a) for i, a in enumerate(slots)],
             ]
 
         jaxpr, consts = stage(run, k.in_avals, "cond_known")
@@ -317,7 +354,7 @@ def switch(
         raise TypeError(f"Index type must be an integer, got {index.aval.str_short()}.")
     if len(branches) == 1:
         return branches[0](*operands)
-    index = clamp(0, convert(index, dtypes.int32), len(branches) - 1)
+    index = clamp(0, _as_int32(index), len(branches) - 1)
     return _choose("switch", index, branches, operands)
 
 
@@ -371,7 +408,7 @@ def cond(
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
     flag = pred if pred.dtype == dtypes.bool_ else ne(pred, convert(as_array(0), pred.dtype))
-    return _choose("cond", convert(flag, dtypes.int32), (false_fun, true_fun), operands)
+    return _choose("cond", _as_int32(flag), (false_fun, true_fun), operands)
 
 
 def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:

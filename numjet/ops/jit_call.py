@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.base import config
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Var
 from numjet.core.lowering import Region
@@ -13,6 +14,7 @@ from numjet.core.primitive import Primitive
 from numjet.core.trace import set_trace
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose, merge, partition
 from numjet.transforms.linearize import partial_eval_jaxpr
+from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import hoist_consts
 
 
@@ -47,6 +49,8 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     known_jaxpr, unknown_jaxpr, unknown_out, residual_avals = partial_eval_jaxpr(closed, unknown)
     known_args, unknown_args = partition(args, unknown)
     n_known = len(known_jaxpr.out_avals) - len(residual_avals)
+    if config.jax_form():  # without what nothing reads, as JAX writes it
+        known_jaxpr = ClosedJaxpr(dce_jaxpr(known_jaxpr.jaxpr)[0], known_jaxpr.consts)
     known_jaxpr, passed = _without_passed(known_jaxpr, n_known)
     with set_trace(trace.parent):
         made = iter(call(known_jaxpr, known_args, name))

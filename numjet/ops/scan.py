@@ -22,7 +22,14 @@ from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.refs import RefUse
 from numjet.core.remote import traced_with
-from numjet.core.structural import add_any, convert, instantiate, moveaxis, zeros
+from numjet.core.structural import (
+    add_any,
+    convert,
+    convert_element_type_p,
+    instantiate,
+    moveaxis,
+    zeros,
+)
 from numjet.core.trace import aval_of, set_trace
 from numjet.ops.bodies import (
     check_carry,
@@ -39,7 +46,7 @@ from numjet.transforms.batch import Axis, batch_jaxpr, to_front
 from numjet.transforms.calls import merge, partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
-from numjet.transforms.simplify import prune_loop
+from numjet.transforms.simplify import dce_jaxpr, prune_loop
 from numjet.transforms.stage import stage
 from numjet.transforms.transpose import backward_pass
 from numjet.transforms.varying import along, grown
@@ -276,7 +283,7 @@ def _transposed_body(
 ) -> ClosedJaxpr:
     """(residual consts, ct consts, ct carry, ct ys, residual xs) -> (ct consts, ct carry, ct
     xs)."""
-    key = ("scan_transpose", num_carry, lin_consts, lin_xs)
+    key = ("scan_transpose", num_carry, lin_consts, lin_xs, config.jax_form())
     found = jaxpr.cache.get(key)
     if found is not None:
         return found
@@ -294,10 +301,14 @@ def _transposed_body(
         args = merge(lin_consts, rc, map(Linear, ct_c))
         args += map(Linear, carry_avals)
         args += merge(lin_xs, rx, map(Linear, ct_x))
-        found = backward_pass(jaxpr, args, [*ct_carry, *ct_ys])
+        # JAX adds each contribution to a sum at once, which jaxprs show.
+        start = acc if config.jax_form() else ()
+        found = backward_pass(jaxpr, args, [*ct_carry, *ct_ys], start)
         f_consts, f_carry, f_xs = split(found, n_consts, num_carry)
-        new = partition(f_consts, lin_consts)[1]
-        total = [a if type(ct) is Zero else add_any(a, ct) for a, ct in zip(acc, new, strict=True)]
+        total = partition(f_consts, lin_consts)[1]
+        if not start:
+            pairs = zip(acc, total, strict=True)
+            total = [a if type(ct) is Zero else add_any(a, ct) for a, ct in pairs]
         return [
             *total,
             *map(instantiate, f_carry),
@@ -307,8 +318,23 @@ def _transposed_body(
     staged, consts = stage(
         fun, [*res_c, *ct_c, *outs[:num_carry], *outs[num_carry:], *res_x], "scan_transpose"
     )
+    if config.jax_form():
+        staged = _not_weakened(staged)
     found = jaxpr.cache[key] = ClosedJaxpr(staged, consts)
     return found
+
+
+def _not_weakened(jaxpr: Jaxpr) -> Jaxpr:
+    """The results without conversions that make them weak, which JAX does not write there."""
+    of = {
+        eqn.outvars[0]: eqn.invars[0]
+        for eqn in jaxpr.eqns
+        if eqn.primitive is convert_element_type_p
+        and eqn.params["weak_type"]
+        and eqn.invars[0].aval.dtype == eqn.params["new_dtype"]
+    }
+    outvars = [of.get(v, v) if type(v) is Var else v for v in jaxpr.outvars]
+    return dce_jaxpr(jaxpr.replace(outvars=outvars))[0]
 
 
 def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[int]] | None:

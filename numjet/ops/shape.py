@@ -20,7 +20,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of, largest
 from numjet.core.lowering import Pointwise, elementwise_loops
-from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import instantiate, linear_jvp, moveaxis, reduce_sum, zeros
 from numjet.ops.complex_ops import neg
 from numjet.ops.families import NUMERIC, align_batched, refusal
@@ -303,6 +303,10 @@ def _concatenate_jvp(primals: tuple, tangents: tuple, *, dimension: int) -> tupl
 
 
 def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list:
+    if config.jax_form():
+        sizes = tuple([x.aval.shape[dimension] for x in operands])
+        parts = REGISTRY["split"].bind(ct, sizes=sizes, axis=dimension)
+        return [p if type(x) is Linear else None for x, p in zip(operands, parts, strict=True)]
     out, start = [], 0
     for x in operands:
         n = x.aval.shape[dimension]
@@ -319,8 +323,8 @@ def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list:
 
 def cut(x: Any, starts: list, limits: list) -> Any:
     """A slice as padding with negative amounts, so that this file needs no other."""
-    config = [(-s, limit - n, 0) for s, limit, n in zip(starts, limits, x.aval.shape, strict=True)]
-    return pad(x, zeros(ShapedArray((), x.aval.dtype, x.aval.weak_type)), config)
+    edges = [(-s, limit - n, 0) for s, limit, n in zip(starts, limits, x.aval.shape, strict=True)]
+    return pad(x, zeros(ShapedArray((), x.aval.dtype, x.aval.weak_type)), edges)
 
 
 def _concatenate_batch(axis: Any, args: tuple, dims: tuple, *, dimension: int) -> tuple:

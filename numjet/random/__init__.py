@@ -16,6 +16,7 @@ from numjet.api.large import (
     wrap_public as _wrap_public,
 )
 from numjet.api.reshard import laid_out as _laid_out
+from numjet.random import jax_forms as _jax_forms  # noqa: F401
 from numjet.random.basic import (
     bernoulli,
     categorical,

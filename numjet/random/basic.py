@@ -155,9 +155,8 @@ def uniform_of(key: Any, shape: tuple[int, ...], dtype: Any, low: Any, high: Any
     return draw(key, low, high, shape=shape, dtype=dtype, fused=_rounds_once(low, high, dtype))
 
 
-def _uniform(
-    key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any, fused: bool
-) -> Any:
+def unit_floats(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Floats in [0, 1), of random bits."""
     info = _finfo(dtype)
     width, mantissa = dtype.itemsize * 8, info.nmant
     if dtypes.bits(dtype) < 8:
@@ -174,7 +173,13 @@ def _uniform(
     words = bitwise_or(
         shift_right_logical(words, scalar(drawn - mantissa, unsigned)), scalar(one, unsigned)
     )
-    floats = ar.sub(bitcast_convert_type(words, dtype), scalar(1, dtype))
+    return ar.sub(bitcast_convert_type(words, dtype), scalar(1, dtype))
+
+
+def _uniform(
+    key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: Any, fused: bool
+) -> Any:
+    floats = unit_floats(key, shape, dtype)
     if low.ndim or high.ndim:
         low, high = broadcast_to(low, shape), broadcast_to(high, shape)
     span = ar.sub(high, low)

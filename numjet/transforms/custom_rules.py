@@ -319,11 +319,14 @@ def _custom_vjp_batch(
         res_dims[:] = [None if d is None else 0 for d in out_dims[n:]]
         return first, mapped_to_front([as_array(x) for x in outs[n:]], out_dims[n:])
 
+    batched_bwd = _batched_bwd(bwd, trace, res_dims, inner, mapped)
+    batched_fwd.__name__ = getattr(fwd, "__name__", "fwd")  # which jaxprs show
+    batched_bwd.__name__ = getattr(bwd, "__name__", "bwd")
     outs = custom_vjp_p.bind(
         *args,
         call_jaxpr=_batched_call(call_jaxpr, trace, dims, mapped),
         fwd=batched_fwd,
-        bwd=_batched_bwd(bwd, trace, res_dims, inner, mapped),
+        bwd=batched_bwd,
         **params,
     )
     return outs, _out_dims(mapped)

@@ -7,8 +7,11 @@ backward pass; the backward pass runs the forward part again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from numjet.base import config
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_jaxpr
@@ -39,21 +42,27 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         "It would run again when values are recomputed; call it outside.",
     )
     unknown = [trace.is_unknown(x) for x in args]
-    known_jaxpr, later, unknown_out = _split(closed, tuple(unknown), params["policy"])
+    known_jaxpr, later, unknown_out, kept = _split(closed, tuple(unknown), params["policy"])
     known_outs: list[Any] = []
     if known_jaxpr.jaxpr.outvars:
         with set_trace(trace.parent):
             known_args = partition(args, unknown)[0]
-            known_outs = remat_p.bind(*known_args, **{**params, "jaxpr": known_jaxpr})
+            if config.jax_form():  # as JAX writes it
+                known_outs = eval_jaxpr(known_jaxpr.jaxpr, known_jaxpr.consts, *known_args)
+            else:
+                known_outs = remat_p.bind(*known_args, **{**params, "jaxpr": known_jaxpr})
     n_known = len(closed.jaxpr.outvars) - sum(unknown_out)
     saved = known_outs[n_known:]
-    unknown_outs = trace.record(remat_p, [*args, *saved], {**params, "jaxpr": later})
+    later_params = {**params, "jaxpr": later, "differentiated": True}
+    operands = [x for x, keep in zip(args, kept, strict=True) if keep]
+    unknown_outs = trace.record(remat_p, [*operands, *saved], later_params)
     return merge(unknown_out, known_outs, unknown_outs)
 
 
 def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     """Known part (known inputs -> known outputs, saved values) and the part that runs later, from
-    all inputs and the saved values to the unknown outputs."""
+    the inputs that it reads and the saved values to the unknown outputs; which outputs these are,
+    and which inputs."""
     key = ("remat", unknown, policy)
     found = closed.cache.get(key)
     if found is not None:
@@ -87,9 +96,11 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     later, _ = dce_jaxpr(Jaxpr(forward.constvars, invars, outs, eqns))
     read = {v for eqn in later.eqns for v in eqn.invars if type(v) is Var}
     saved = [v for v in saved if v in read]
-    later = later.replace(invars=[*invars, *saved])
+    kept = [u or v in read or v in outs for u, v in zip(unknown, invars, strict=True)]
+    operands = [v for v, keep in zip(invars, kept, strict=True) if keep]
+    later = later.replace(invars=[*operands, *saved])
     now, _ = dce_jaxpr(forward.replace(outvars=[*known_outs, *saved], effects=None))
-    result = ClosedJaxpr(now, known.consts), ClosedJaxpr(later, known.consts), unknown_out
+    result = ClosedJaxpr(now, known.consts), ClosedJaxpr(later, known.consts), unknown_out, kept
     closed.cache[key] = result
     return result
 
@@ -162,87 +173,123 @@ class Offloadable(NamedTuple):
         return True
 
 
-class CheckpointPolicies:
-    """The policies of `checkpoint`: which intermediate values the backward pass may keep."""
+@dataclass(frozen=True)
+class DotsSaveable:
+    """The policy that keeps products, all or those without batch axes (then no convolutions)."""
 
-    @staticmethod
-    def everything_saveable(*_: Any, **__: Any) -> bool:
-        return True
+    only_if_no_batch_dims: bool
 
-    @staticmethod
-    def nothing_saveable(*_: Any, **__: Any) -> bool:
-        return False
-
-    @staticmethod
-    def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
+    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> bool:
+        if self.only_if_no_batch_dims:
+            return primitive.name == "dot_general" and not params["dimension_numbers"][1][0]
         return primitive.name in ("dot_general", "conv_general_dilated")
 
-    checkpoint_dots = dots_saveable
 
-    @staticmethod
-    def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
-        return primitive.name == "dot_general" and not params["dimension_numbers"][1][0]
+@dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """The policy that keeps the values of these names alone."""
 
-    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+    saveable_names: frozenset[str]
 
-    @staticmethod
-    def save_only_these_names(*names: str) -> Policy:
-        kept = frozenset(names)
-        return lambda primitive, *_, **params: primitive is name_p and params["name"] in kept
+    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> bool:
+        return primitive is name_p and params["name"] in self.saveable_names
 
-    @staticmethod
-    def save_any_names_but_these(*names: str) -> Policy:
-        dropped = frozenset(names)
-        return lambda primitive, *_, **params: primitive is name_p and params["name"] not in dropped
 
-    @staticmethod
-    def save_anything_except_these_names(*names: str) -> Policy:
-        dropped = frozenset(names)
-        return lambda primitive, *_, **params: (
-            not (primitive is name_p and params["name"] in dropped)
+@dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """The policy that keeps the values of all names but these."""
+
+    names: frozenset[str]
+
+    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> bool:
+        return primitive is name_p and params["name"] not in self.names
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    return False
+
+
+dots_saveable = DotsSaveable(only_if_no_batch_dims=False)
+dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
+
+
+def save_only_these_names(*names: str) -> Policy:
+    return SaveOnlyTheseNames(frozenset(names))
+
+
+def save_any_names_but_these(*names: str) -> Policy:
+    return SaveAnyNamesButThese(frozenset(names))
+
+
+def save_anything_except_these_names(*names: str) -> Policy:
+    dropped = frozenset(names)
+    return lambda primitive, *_, **params: (
+        not (primitive is name_p and params["name"] in dropped)
+    )
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable:
+    """Products without batch axes wait in the other memory, which is the same here."""
+    keeps = dots_with_no_batch_dims_saveable
+    place = Offloadable(offload_src, offload_dst)
+
+    def policy(primitive: Primitive, *avals: Any, **params: Any) -> Any:
+        return place if keeps(primitive, *avals, **params) else Recompute
+
+    return policy
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Callable:
+    """Named values are kept, others wait in the other memory, which is the same here. Raises
+    ValueError where a name is in both lists."""
+    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+    if saved & offloaded:
+        raise ValueError(
+            f"The names {sorted(saved & offloaded)} are to be both saved and offloaded. Name "
+            "each in one of the lists."
         )
+    place = Offloadable(offload_src, offload_dst)
 
-    @staticmethod
-    def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable:
-        """Products without batch axes wait in the other memory, which is the same here."""
-        keeps = CheckpointPolicies.dots_with_no_batch_dims_saveable
-        place = Offloadable(offload_src, offload_dst)
+    def policy(primitive: Primitive, *_: Any, **params: Any) -> Any:
+        if primitive is not name_p or params["name"] not in saved | offloaded:
+            return Recompute
+        return Saveable if params["name"] in saved else place
 
-        def policy(primitive: Primitive, *avals: Any, **params: Any) -> Any:
-            return place if keeps(primitive, *avals, **params) else Recompute
-
-        return policy
-
-    @staticmethod
-    def save_and_offload_only_these_names(
-        *,
-        names_which_can_be_saved: Sequence[str],
-        names_which_can_be_offloaded: Sequence[str],
-        offload_src: str,
-        offload_dst: str,
-    ) -> Callable:
-        """Named values are kept, others wait in the other memory, which is the same here. Raises
-        ValueError where a name is in both lists."""
-        saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
-        if saved & offloaded:
-            raise ValueError(
-                f"The names {sorted(saved & offloaded)} are to be both saved and offloaded. Name "
-                "each in one of the lists."
-            )
-        place = Offloadable(offload_src, offload_dst)
-
-        def policy(primitive: Primitive, *_: Any, **params: Any) -> Any:
-            if primitive is not name_p or params["name"] not in saved | offloaded:
-                return Recompute
-            return Saveable if params["name"] in saved else place
-
-        return policy
-
-    @staticmethod
-    def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-        return lambda primitive, *avals, **params: (
-            first(primitive, *avals, **params) or second(primitive, *avals, **params)
-        )
+    return policy
 
 
-checkpoint_policies = CheckpointPolicies()
+def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+    def policy(primitive: Primitive, *avals: Any, **params: Any) -> Any:
+        return first(primitive, *avals, **params) or second(primitive, *avals, **params)
+
+    return policy
+
+
+class CheckpointPolicies(SimpleNamespace):
+    """The policies of `checkpoint`: which intermediate values the backward pass may keep."""
+
+
+checkpoint_policies = CheckpointPolicies(
+    dots_saveable=dots_saveable,
+    checkpoint_dots=dots_saveable,
+    dots_with_no_batch_dims_saveable=dots_with_no_batch_dims_saveable,
+    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
+    everything_saveable=everything_saveable,
+    nothing_saveable=nothing_saveable,
+    save_only_these_names=save_only_these_names,
+    save_any_names_but_these=save_any_names_but_these,
+    save_anything_except_these_names=save_anything_except_these_names,
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
+    save_and_offload_only_these_names=save_and_offload_only_these_names,
+    save_from_both_policies=save_from_both_policies,
+)

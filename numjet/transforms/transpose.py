@@ -168,8 +168,11 @@ def transpose_tape(
     return [cotangents[v] if v in cotangents else Zero(v.aval) for v in in_vars]
 
 
-def backward_pass(closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-    """Cotangents of the `Linear` entries of `args` (None for the others).
+def backward_pass(
+    closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any], start: Sequence[Any] = ()
+) -> list[Any]:
+    """Cotangents of the `Linear` entries of `args` (None for the others), added to those of the
+    first of them in `start`.
 
     Equations that do not depend on linear inputs are evaluated forward first.
     """
@@ -190,7 +193,8 @@ def backward_pass(closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]) 
         values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
         out = eqn.primitive.bind(*values, **eqn.params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
-    cotangents: dict[Var, Any] = {}
+    first = [v for v in jaxpr.invars if v in linear]
+    cotangents: dict[Var, Any] = dict(zip(first, start))
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         if type(v) is Var and v in linear and type(ct) is not Zero:
             have = cotangents.get(v)

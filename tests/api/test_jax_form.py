@@ -19,6 +19,7 @@ m = jnp.arange(12.0).reshape(3, 4)
 w = jnp.ones((4, 3))
 p = {"w": w, "b": jnp.ones(3)}
 k = jax.random.key(0)
+saved = jax.checkpoint_policies.dots_saveable
 """
 # Functions, and their arguments behind a bar.
 _FUNCTIONS = """
@@ -103,6 +104,45 @@ jax.vmap(lambda a, b: a * b) | m, x[:3]
 jax.vmap(lambda a, b: a + b, in_axes=(0, None)) | x[:3], m
 jax.vmap(jax.value_and_grad(lambda x: jnp.sum(x ** 2))) | m
 lambda k: jax.random.split(k, 3) | k
+jax.jacfwd(lambda x: x ** 2) | x
+jax.jacrev(lambda x: jnp.sin(x) * x) | x
+jax.jacfwd(lambda a, b: a * b, argnums=(0, 1)) | x, x
+jax.jacfwd(jnp.sin) | f
+jax.jacrev(lambda x: x @ x) | m[:, :3]
+jax.hessian(lambda x: jnp.sum(x ** 3)) | x
+jax.hessian(jnp.sin) | f
+jax.vmap(jax.hessian(lambda x: jnp.sum(jnp.sin(x)))) | m
+jax.grad(jax.checkpoint(jnp.sin)) | f
+jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.tanh(x) ** 2))) | x
+jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=saved)) | f
+jax.grad(lambda x: lax.scan(lambda c, a: (c * a, None), 1.0, x)[0]) | x
+jax.grad(lambda x: lax.fori_loop(0, 3, lambda i, c: c * x, x)) | f
+jax.grad(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x)) | f
+jax.grad(lambda x: lax.cond(x[0] > 0, lambda x: jnp.sin(x).sum(), lambda x: jnp.cos(x[0]), x)) | x
+jax.grad(lambda x, i: lax.switch(i, [jnp.sin, lambda x: x * 2, jnp.exp], x)) | f, 1
+lambda x: lax.switch(2, [jnp.sin, jnp.cos, jnp.tan], x) | x
+lambda x: lax.cond(True, jnp.sin, jnp.cos, x) | x
+jax.vmap(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x)) | x
+jax.vmap(lambda i, x: lax.switch(i, [lambda x: x + 1, lambda x: x * 2, lambda x: -x], x)) | i, i
+jax.vmap(lambda p, x: lax.cond(p > 1, jnp.sin, jnp.cos, x)) | i, m
+jax.grad(lambda p, x: jnp.mean((x @ p["w"][:, :1] + p["b"][:1]) ** 2)) | p, m
+jax.grad(lambda x: jnp.sum(jnp.broadcast_to(x, (2, 1, 4)) * 2)) | m[:1]
+jax.grad(lambda x: jnp.sum(x - jnp.mean(x, axis=1, keepdims=True))) | m
+jax.grad(lambda x: jnp.concatenate([x, 2 * x]).sum()) | x
+jax.grad(lambda x: jnp.stack([x, 2 * x]).sum()) | x
+jax.grad(lambda x: jnp.tile(x, 3).sum()) | x
+jax.grad(lambda x: jnp.split(x, 2)[1].sum()) | x
+jax.vmap(lambda x: jnp.stack([x, x])) | m
+jax.vmap(lambda x: jnp.tile(x, 2)) | m
+lambda x: jnp.unstack(x) | m
+lambda x: jnp.linalg.norm(x) | x
+jax.grad(lambda x: jnp.linalg.norm(x)) | x
+jax.grad(lambda x: jax.nn.log_softmax(x)[0, 0]) | m
+lambda k: jax.random.uniform(k, (2, 3)) | k
+lambda k: jax.random.normal(k) | k
+jax.vmap(lambda k: jax.random.normal(k, (3,))) | jax.random.split(k)
+lambda *x: jnp.concatenate(x) | *[x] * 30
+lambda *x: jax.checkpoint(lambda *y: [z * 2 for z in y])(*x) | *[x] * 12
 """
 CASES = [line for line in _FUNCTIONS.splitlines() if line]
 _TEXTS = """

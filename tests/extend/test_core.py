@@ -277,7 +277,7 @@ def test_every_primitive_has_its_name():
         assert isinstance(getattr(primitives, name), core.Primitive)
     assert primitives.sin_p is lax.sin_p and primitives.scan_p is REGISTRY["scan"]
     with pytest.raises(AttributeError, match="no such primitive"):
-        primitives.empty2_p  # noqa: B018
+        primitives.never_made_p  # noqa: B018
 
 
 class _Doubling(jax_core.Trace):
