@@ -45,8 +45,9 @@ _NEVER = {
     "empty2": ("weak_type",),
     "broadcast_in_dim": ("shape",),  # the result's type says it
 }
-_NAMES = {"remat": "remat2", "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
-          "scatter_max": "scatter-max"}  # fmt: skip
+_ROUNDINGS = {"round": 0, "round_even": 1}
+_NAMES = {"remat": "remat2", "round_even": "round", "scatter_mul": "scatter-mul",
+          "scatter_min": "scatter-min", "scatter_max": "scatter-max"}  # fmt: skip
 
 # Params whose value is told by its name.
 _RULES = ("jvp", "fwd", "bwd", "rule", "callback")
@@ -212,6 +213,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
     elif kind.startswith("scatter"):
         shown.update(update_consts=(), update_jaxpr=_update(kind, eqn))
+    elif kind in _ROUNDINGS:
+        shown["rounding_method"] = _ROUNDINGS[kind]
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))

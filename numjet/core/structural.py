@@ -334,6 +334,9 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = x.aval
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
+    if config.jax_form() and aval.weak_type and type(x) is ArrayImpl and not aval.shape:
+        # A number, which JAX does not convert by an equation.
+        return ArrayImpl(x._value.astype(dtype), ShapedArray((), dtype, weak_type))
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
@@ -418,7 +421,7 @@ def _add_any_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
 
 def broadcast_batch(x: Any, size: int) -> Any:
     """`x` repeated along a new leading axis."""
-    return broadcast_in_dim(x, (size, *x.shape), tuple(range(1, x.ndim + 1)))
+    return broadcast_in_dim(x, (size, *x.shape), numpy_axes(tuple(range(1, x.ndim + 1))))
 
 
 def _add_any_jvp(primals: tuple, tangents: tuple) -> tuple:

@@ -16,6 +16,7 @@ class _Typed:
     """A Python number with a dtype, as `TypedInt(3, dtype)` makes it."""
 
     dtype: np.dtype
+    weak_type = True
 
     def __new__(cls, value: Any, dtype: Any) -> Any:
         made = super().__new__(cls, value)  # type: ignore[call-arg]

@@ -59,6 +59,7 @@ def test_a_number_with_a_dtype_is_a_weak_scalar():
     assert str(number) == "2.0" and number.dtype == np.float32 and type(number + 1) is float
     assert jnp.asarray(number).weak_type and nj.jit(lambda x: x)(number).weak_type
     assert (number + jnp.float16(1)).dtype == np.float16
+    assert jnp.result_type(number, jnp.float16) == np.float16
     for again in (copy.deepcopy(number), pickle.loads(pickle.dumps(number))):
         assert repr(again) == TYPED
 
@@ -81,6 +82,11 @@ def test_jaxprs_of_functions_of_references():
     assert [v.aval.shape for v in traced.jaxpr.outvars] == [(), (2,)]
     assert [eqn.primitive.name for eqn in nj.jit(add).trace(ref, 2.0).jaxpr.eqns][1] == "add"
     np.testing.assert_array_equal(ref[...], [0, 0])
+
+
+def test_sums_over_no_axis_are_their_operands():
+    np.testing.assert_array_equal(lax.psum(jnp.arange(2), ()), [0, 1])
+    np.testing.assert_array_equal(lax.pmean(jnp.arange(2.0), ()), [0, 1])
 
 
 def test_argnums_must_be_integers():

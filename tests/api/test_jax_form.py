@@ -138,6 +138,9 @@ lambda x: jnp.unstack(x) | m
 lambda x: jnp.linalg.norm(x) | x
 jax.grad(lambda x: jnp.linalg.norm(x)) | x
 jax.grad(lambda x: jax.nn.log_softmax(x)[0, 0]) | m
+jax.grad(lambda x: x ** 0.5) | f
+lambda x: lax.round(x) | x
+jax.vmap(lambda x, y: lax.scan(lambda c, a: (c + a, c), 0.0, y)[0] * x, (0, None)) | x, x
 lambda k: jax.random.uniform(k, (2, 3)) | k
 lambda k: jax.random.normal(k) | k
 jax.vmap(lambda k: jax.random.normal(k, (3,))) | jax.random.split(k)
