@@ -137,9 +137,9 @@ def as_given(outs: Sequence[Any], leaves: Sequence[Any], given: Any, dtyped: boo
     """`outs`, in which leaves that are Python numbers in the caller's tree `given` are numbers
     again, of the leaf's dtype (`dtyped`) or plain: as JAX returns what a function does not change.
     """
-    places = {id(x): i for i, x in enumerate(leaves)}
-    if not any([id(x) in places for x in outs]):
+    if set(map(id, leaves)).isdisjoint(map(id, outs)):
         return outs
+    places = {id(x): i for i, x in enumerate(leaves)}
     numbers = tree.tree_leaves(given)
 
     def back(x: Any) -> Any:
