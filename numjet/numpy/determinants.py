@@ -17,12 +17,11 @@ from numjet.numpy.elementwise import absolute, add, divide, multiply, negative, 
 from numjet.numpy.factorizations import lapack_matrices
 from numjet.numpy.index_tricks import diagonal as _diagonal, trace as _trace
 from numjet.numpy.indexing import getitem
-from numjet.numpy.joining import stack
-from numjet.numpy.logic import bitwise_and, equal, less, logical_and, not_equal, where
+from numjet.numpy.logic import bitwise_and, equal, less, logical_and, logical_or, not_equal, where
 from numjet.numpy.products import matvec
 from numjet.numpy.promote import broadcast, cast
 from numjet.numpy.ranges import eye, triu
-from numjet.numpy.reductions import all as all_, any as any_, prod as prod_, sum as sum_
+from numjet.numpy.reductions import any as any_, prod as prod_, sum as sum_
 from numjet.numpy.shape import expand_dims, matrix_transpose, moveaxis
 from numjet.numpy.take import take_along_axis
 from numjet.ops import linalg as core
@@ -36,8 +35,8 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def _lu_sign_of_two(x: Any) -> tuple[Any, Any]:
-    """`_lu_sign` of matrices 2 by 2, written out: a row of numbers for each of their elements."""
+def _lu_sign_of_two(x: Any) -> tuple[Any, Any, Any]:
+    """The two numbers on the diagonal of U, of matrices 2 by 2, and the sign of the exchange."""
     a, b, c, d = [x[..., i, j] for i in (0, 1) for j in (0, 1)]
 
     def size(v: Any) -> Any:
@@ -52,13 +51,11 @@ def _lu_sign_of_two(x: Any) -> tuple[Any, Any]:
     factor = where(none, 0, divide(other, where(none, 1, first)))
     last = subtract(last, multiply(cast(factor, x.aval.dtype), second))
     parity = where(exchanged, cast(array(-1), x.aval.dtype), cast(array(1), x.aval.dtype))
-    return stack([first, last], -1), parity
+    return first, last, parity
 
 
 def _lu_sign(x: Any) -> tuple[Any, Any]:
     """The diagonal of U and the sign of the row exchanges."""
-    if x.aval.shape[-1] == 2:
-        return _lu_sign_of_two(x)
     factors, pivots, _ = core.lu(x)
     diagonal = _diagonal(factors, 0, -2, -1)
     n = pivots.aval.shape[-1]
@@ -195,14 +192,23 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
 @custom_jvp
 def _slogdet(x: Any) -> tuple[Any, Any]:
-    diagonal, parity = _lu_sign(x)
-    size = absolute(diagonal)
-    zero = equal(size, 0)
-    phase = multiply(
-        parity, prod_(divide(diagonal, cast(where(zero, 1, size), diagonal.aval.dtype)), -1)
-    )
-    singular = lax.bitwise_not(all_(lax.bitwise_not(zero), -1))
-    logs = sum_(lax.log(size), -1)
+    def parts(diagonal: Any) -> tuple[Any, Any, Any]:
+        size = absolute(diagonal)
+        zero = equal(size, 0)
+        turn = divide(diagonal, cast(where(zero, 1, size), diagonal.aval.dtype))
+        return zero, turn, lax.log(size)
+
+    if x.aval.shape[-1] == 2:
+        # Elementwise throughout, which is one loop; a stacked diagonal is in memory between two.
+        first, last, parity = _lu_sign_of_two(x)
+        (none, turn, logs), (no_last, last_turn, last_logs) = parts(first), parts(last)
+        singular, turn = logical_or(none, no_last), multiply(turn, last_turn)
+        logs = add(logs, last_logs)
+    else:
+        diagonal, parity = _lu_sign(x)
+        zero, turns, sizes = parts(diagonal)
+        singular, turn, logs = any_(zero, -1), prod_(turns, -1), sum_(sizes, -1)
+    phase = multiply(parity, turn)
     if not dtypes.is_complex(phase.aval.dtype):
         phase = sign(phase)
     return where(singular, cast(array(0), x.aval.dtype), phase), logs

@@ -316,6 +316,8 @@ def test_slogdet_of_two_by_two(dtype):
             for got, want in zip(call(x), np.linalg.slogdet(x), strict=True):
                 assert got.dtype == want.dtype
                 np.testing.assert_allclose(got, want, rtol=close, atol=close)
+        text = numjet.jit(jnp.linalg.slogdet).lower(x).as_text()
+    assert text.count("kernel ") == 1, "the diagonals are in memory between two loops"
 
 
 @pytest.mark.parametrize("n", [1, 5, 40, 100])
