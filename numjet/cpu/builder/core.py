@@ -253,11 +253,13 @@ class Writer:
         self.module.fused.add(type)
         return self.put(("fma", type, x.ref, y.ref, z.ref), type)
 
-    def _extremum(self, a: Value | float, b: Value | float, word: str, signed: bool) -> Value:
+    def _extremum(
+        self, a: Value | float, b: Value | float, word: str, signed: bool, flags: str = "nsz "
+    ) -> Value:
         a, b = _alike(a, b, word)
         info = TYPES[a.type]
         if info.is_float:
-            return self.intrinsic(f"llvm.{word}imum", a, b, flags="nsz ", pure=True)
+            return self.intrinsic(f"llvm.{word}imum", a, b, flags=flags, pure=True)
         if info.element == "i1":
             # As truth values; the signed order of one bit would be upside down.
             return self.and_(a, b) if word == "min" else self.or_(a, b)
@@ -270,6 +272,10 @@ class Writer:
     def max(self, a: Value | float, b: Value | float) -> Value:
         """The larger; NaN if either is NaN. Integers as signed."""
         return self._extremum(a, b, "max", True)
+
+    def of_numbers(self, word: str, a: Value, b: Value) -> Value:
+        """The min or max of floats, in one instruction: undefined where either is NaN."""
+        return self._extremum(a, b, word, True, "nnan nsz ")
 
     def umin(self, a: Value | int, b: Value | int) -> Value:
         """The smaller, as unsigned."""

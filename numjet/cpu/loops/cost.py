@@ -37,7 +37,8 @@ from numjet.cpu.loops.scope import Dependences
 _CHEAP = frozenset(
     ["add", "sub", "mul", "neg", "abs", "max", "min", "and", "or", "xor", "not", "eq", "ne", "lt",
      "le", "gt", "ge", "shl", "shr_arith", "shr_logical", "sign", "square", "is_finite", "is_nan",
-     "floor", "ceil", "trunc", "round_even", "copysign", "fma"]
+     "floor", "ceil", "trunc", "round_even", "copysign", "fma", "max_of_numbers",
+     "min_of_numbers", "either_nan"]
 )  # fmt: skip
 _MEDIUM = {"div": 6, "sqrt": 8, "rsqrt": 12, "rem": 12, "reciprocal": 6}
 _FUNCTION = 25

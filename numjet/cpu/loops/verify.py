@@ -43,7 +43,7 @@ from numjet.cpu.loops.ir import (
 from numjet.cpu.loops.text import expression, text
 
 _BOOL = np.dtype(bool)
-_PREDICATES = COMPARISONS | {"is_finite", "is_nan", "is_inf"}
+_PREDICATES = COMPARISONS | {"is_finite", "is_nan", "is_inf", "either_nan"}
 
 
 def verify(kernel: Kernel) -> Kernel:

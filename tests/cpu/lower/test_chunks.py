@@ -208,3 +208,29 @@ def test_how_many_short_rows_are_added_up_at_once(columns, together):
     text = kernel(f, x)
     assert text.count("in0[") == together
     np.testing.assert_allclose(np.asarray(numjet.jit(f)(x)), x.sum(1), 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(6000, 100), (9001, 67), (13, 5), (40, 3), (5, 300)])
+def test_most_and_least_of_columns_with_nan(name, dtype, shape):
+    """A NaN in any row of a round is found, in its own column and no other."""
+    rng = np.random.default_rng(3)
+    with numjet.enable_x64(True):
+        f = numjet.jit(lambda x: (getattr(jnp, name)(x, 0), getattr(jnp, name)(x[::2, ::-1], 0)))
+        for rows in (range(8), rng.integers(0, shape[0], 4), ()):
+            x = draw(shape, dtype)
+            x[rng.integers(0, shape[0], 3), 0] = -np.inf, np.inf, 0
+            x[:, 1], x[:, 2] = -np.inf, np.inf
+            for row in rows:
+                x[row % shape[0], rng.integers(0, shape[1])] = np.nan
+            want = [getattr(np, name)(x, 0), getattr(np, name)(x[::2, ::-1], 0)]
+            for got, right in zip(f(x), want, strict=True):
+                np.testing.assert_array_equal(got, right)
+
+
+def test_softmax_over_few_rows_with_nan():
+    x = draw((5, 70_000))
+    x[3, 7], x[4, 69_999] = np.nan, np.nan
+    got = np.asarray(numjet.jit(lambda x: numjet.nn.softmax(x, 0))(x))
+    assert np.isnan(got[:, [7, 69_999]]).all() and np.isnan(got).sum() == 10

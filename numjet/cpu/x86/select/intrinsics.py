@@ -166,7 +166,8 @@ def extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     d = s.define(name)
     if b[0] != "%":
         a, b = b, a
-    if a[0] != "%" and b[0] == "%" and _is_number(type, a):
+    numbers = " nnan" in f" {instruction.flags}"
+    if numbers or (a[0] != "%" and b[0] == "%" and _is_number(type, a)):
         # The instruction answers its last operand if either is NaN.
         made = OPS[("vmax" if "maximum" in instruction.callee else "vmin") + type.float_suffix]
         for part in range(type.parts):
