@@ -16,11 +16,13 @@ from numjet.cpu.link import freestanding, link
 from numjet.native import objects
 
 # The modules that the code of each part comes from; the first has the list of its functions.
-_MODULES = {
-    "calls": ("code.calls", "tables", "objects"),
+MODULES = {
+    "calls": ("native.code.calls", "native.code.context", "native.tables", "native.objects"),
     "interpreter": (
-        "code.interpreter", "code.operators", "code.arrays", "code.deferral", "code.record",
-        "code.linear", "code.replay", "code.walk", "tables", "objects",
+        "native.code.interpreter", "native.code.operators", "native.code.arrays",
+        "native.code.deferral", "native.code.finish", "native.code.known", "native.code.record",
+        "native.code.linear", "native.code.replay", "native.code.walk", "native.code.context",
+        "native.tables", "native.objects", "cpu.graph.row",
     ),
 }  # fmt: skip
 
@@ -28,14 +30,14 @@ _MODULES = {
 def identity(part: str, *facts: object) -> str:
     """A text that tells the code of a part apart: its source, where objects' fields lie, facts."""
     found = [x.found for x in vars(objects).values() if hasattr(x, "found")]
-    return sources.identity([f"numjet.native.{name}" for name in _MODULES[part]], found, *facts)
+    return sources.identity([f"numjet.{name}" for name in MODULES[part]], found, *facts)
 
 
 def text(part: str, *facts: Any, **options: Any) -> str:
     """The module of a part's functions, in LLVM IR; facts: what they are made for."""
     # A parser stands behind these, which most processes do not need.
     notation = importlib.import_module("numjet.cpu.builder.notation")
-    code = importlib.import_module(f"numjet.native.{_MODULES[part][0]}")
+    code = importlib.import_module(f"numjet.{MODULES[part][0]}")
     return notation.module_text(code.functions(*facts), checked=sources.CHECKED, **options)
 
 

@@ -21,13 +21,11 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.remote import RemoteArray
-from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import words
 from numjet.native import build
 from numjet.native.layout import NEW_ARRAY, Method, array_api, context_of, forever, layout
 from numjet.native.tables import CallContext, CallEntry, CallTable, Node, RemoteCall
 from numjet.transforms.batch import _axis_env
-from numjet.transforms.eager import LinearizeTrace
 
 MAX_ENTRIES = 8
 # Words of registers and tables that a call has on the stack.
@@ -66,9 +64,6 @@ def _context() -> np.ndarray:
         "message": ctypes.addressof(_MESSAGE),
     }
     for name, x in (
-        ("trace", _current),
-        ("eval", EVAL),
-        ("linearize_trace", LinearizeTrace),
         ("axes", _axis_env),
         ("no_axes", _axis_env.get()),
         ("array", ArrayImpl),

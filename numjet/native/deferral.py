@@ -19,7 +19,6 @@ from numjet.core import deferred, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import Var
 from numjet.core.memo import Memo
-from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import words
 from numjet.native import objects
 from numjet.native.entries import address
@@ -90,8 +89,8 @@ def _begin() -> None:
         "pool_name": "from_pool",
         "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
         "step": LinearStep, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
-        "process": in_python, "trace": _current, "eval": EVAL, "linearize_trace": LinearizeTrace,
-        "zero": 0, "rules_name": "rules", "tape_name": "tape",
+        "process": in_python, "zero": 0, "rules_name": "rules",
+        "tape_name": "tape",
     }  # fmt: skip
     facts = {name: id(x) for name, x in known.items()} | _given["numbers"]
     context = context_of(DeferralContext, facts | {"state": config.state.buffer_info()[0]})

@@ -19,10 +19,12 @@ from numjet.base.slots import slot
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.remote import Held, RemoteArray
+from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import Pointer, Record, place_fields, words
 from numjet.cpu.host import python_function
 from numjet.native import objects
 from numjet.native.objects import Dict, Float, List, NdArray, Object, Sized, Tuple
+from numjet.transforms.eager import LinearizeTrace
 
 # Places in the table of functions that NumPy exports to extension modules.
 NEW_ARRAY, SET_BASE = 94, 282  # PyArray_NewFromDescr, PyArray_SetBaseObject
@@ -57,7 +59,7 @@ def forever(x: Any) -> Any:
 def slots_of(record: type[Record], cls: Any, exact: bool = True) -> bool:
     """Find the declared slots of a class; False when one is not found. exact: objects are of no
     class derived from it."""
-    places = {name: slot(cls, name) for name in words(record)}
+    places = {name: slot(cls, name) for name in record.__annotations__}
     if None in places.values():
         return False
     place_fields(record, {name: place for name, place in places.items() if place is not None})
@@ -80,7 +82,7 @@ def layout() -> str:
             return f"{record.__name__}.{name} does not lie where it is declared"
         tried.setdefault(record, set()).add(name)
     for record, names in tried.items():
-        missing = set(words(record)) - names
+        missing = set(record.__annotations__) - names
         if missing:
             return f"{record.__name__}.{missing.pop()} is declared and was not tried"
     for record, cls in ((objects.ShapedArray, ShapedArray), (objects.ArrayImpl, ArrayImpl),
@@ -157,10 +159,14 @@ def array_api() -> Any:
 
 
 def context_of(record: type[Record], known: dict[str, int]) -> np.ndarray:
-    """A context's words: what is known by name, and the interpreter's functions (`Py...`).
+    """A context's words: what every one begins with, what is known by name, and the interpreter's
+    functions (`Py...`).
 
     Raises AttributeError where the interpreter does not have one of them.
     """
+    known = {
+        "trace": id(_current), "eval": id(EVAL), "linearize_trace": id(LinearizeTrace), **known,
+    }  # fmt: skip
     return np.array(
         [known[name] if name in known else python_function(name) for name in words(record)],
         np.uint64,

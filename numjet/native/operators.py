@@ -30,7 +30,6 @@ from numjet.core.deferred import Plan
 from numjet.core.evaluate import evaluate_python
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Primitive
-from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder import sources
 from numjet.cpu.builder.records import words
 from numjet.cpu.link import freestanding
@@ -55,7 +54,6 @@ from numjet.native.layout import (
     layout,
     slots_of,
 )
-from numjet.transforms.eager import LinearizeTrace
 
 _FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
 # Methods with a native form, and what they do (see `code.interpreter`; "unary": one operand).
@@ -472,9 +470,6 @@ def _context() -> np.ndarray:
         known = {"new_array": api[NEW_ARRAY], "set_base": api[SET_BASE]}
         known |= {"at_helper": 0, "at_ref": 0}  # `install_updates` knows
         for name, x in (
-            ("trace", _current),
-            ("eval", EVAL),
-            ("linearize_trace", LinearizeTrace),
             ("checks", config.numeric_checks),
             ("zero", 0),
             ("array", ArrayImpl),

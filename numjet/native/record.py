@@ -92,7 +92,7 @@ def install(
         "out_avals": Primitive.out_avals, "user_source": trace.user_source,
         "source_of": trace.source_of,
         "get_frame": sys._getframe, "zero": 0, "one": 1, "two": 2, "internal": trace._internal,
-        "trace": trace._current, "products": traced_products, "dot_general": dot_general_p,
+        "products": traced_products, "dot_general": dot_general_p,
         "product": None,  # `install_product` knows
         "int": int, "memo": Memo, "pattern": replay.Pattern, "replay_trace": replay.ReplayTrace,
         "jvp_tracer": JVPTracer, "partial_tracer": PartialTracer, "named": named,

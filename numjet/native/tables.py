@@ -21,6 +21,26 @@ from numjet.cpu.builder.records import (
 )
 from numjet.native.objects import Code, List, Object, ShapedArray
 
+# ------------------------------------------------------------------ what all use
+
+
+class Interpreter(Record):
+    """What every context begins with: functions of the interpreter, the variable that holds the
+    current trace, and the traces under which concrete values are computed with at once."""
+
+    Py_IncRef: Callable[[Object], None]
+    Py_DecRef: Callable[[Object], None]
+    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
+    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
+    PyErr_Clear: Callable[[], None]
+    PyTuple_New: Callable[[Int], Object]
+    PyDict_Next: Callable[[Object, Array[Int], Array[Object], Array[Object]], Int32]
+    PyLong_FromLongLong: Callable[[Int], Object]
+    trace: Object
+    eval: Object
+    linearize_trace: Object
+
+
 # ------------------------------------------------------------------ prebuilt calls
 
 
@@ -30,23 +50,16 @@ class Node:
     ARRAY, DICT, TUPLE, LIST, STATIC, FLOAT, INT, BOOL, NDARRAY, READER, OWN, REMOTE = range(12)
 
 
-class CallContext(Record):
+class CallContext(Interpreter):
     """What every call uses: functions, objects and where the flags' state stands."""
 
-    Py_IncRef: Callable[[Object], None]
-    Py_DecRef: Callable[[Object], None]
-    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
-    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
     PyDict_GetItemWithError: Callable[[Object, Object], Object]
     PyDict_New: Callable[[], Object]
     PyDict_SetItem: Callable[[Object, Object, Object], Int32]
     PyDict_Size: Callable[[Object], Int]
-    PyTuple_New: Callable[[Int], Object]
     PyList_New: Callable[[Int], Object]
     PyLong_AsLongLong: Callable[[Object], Int]
-    PyLong_FromLongLong: Callable[[Int], Object]
     PyErr_Occurred: Callable[[], Object]
-    PyErr_Clear: Callable[[], None]
     PyErr_SetString: Callable[[Object, Pointer], None]
     PyObject_CallObject: Callable[[Object, Object], Object]
     PyType_GenericAlloc: Callable[[Object, Int], Object]
@@ -56,9 +69,6 @@ class CallContext(Record):
         [Object, Object, Int32, Array[Int], Array[Int], Pointer, Int32, Object], Object
     ]
     state: Array[Int]
-    trace: Object
-    eval: Object
-    linearize_trace: Object
     axes: Object
     no_axes: Object
     array: Object
@@ -174,24 +184,16 @@ class Read:
     ARRAY, FLOAT_F32, FLOAT_F64, INT_F32, INT_F64, INT_I32, INT_I64 = range(7)
 
 
-class OperatorContext(Record):
+class OperatorContext(Interpreter):
     """What every operation uses."""
 
-    Py_IncRef: Callable[[Object], None]
-    Py_DecRef: Callable[[Object], None]
-    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
-    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
     PyLong_AsLongLong: Callable[[Object], Int]
     PyErr_Occurred: Callable[[], Object]
-    PyErr_Clear: Callable[[], None]
     PyType_GenericAlloc: Callable[[Object, Int], Object]
     PySlice_Unpack: Callable[[Object, Array[Int], Array[Int], Array[Int]], Int32]
     PySlice_AdjustIndices: Callable[[Int, Array[Int], Array[Int], Int], Int]
     new_array: NewArray
     set_base: Callable[[Object, Object], Int32]
-    trace: Object
-    eval: Object
-    linearize_trace: Object
     checks: List  # the flag `numeric_checks`
     zero: Object
     array: Object
@@ -278,30 +280,22 @@ LATER_SLOTS = 256
 WRITTEN = 8192  # values that a plan names, at most
 
 
-class DeferralContext(Record):
+class DeferralContext(Interpreter):
     """What writing operations down uses."""
 
-    Py_IncRef: Callable[[Object], None]
-    Py_DecRef: Callable[[Object], None]
     PyObject_GetAttr: Callable[[Object, Object], Object]
     PyObject_SetAttr: Callable[[Object, Object, Object], Int32]
-    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
     PyObject_GC_UnTrack: Callable[[Object], None]
-    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
-    PyErr_Clear: Callable[[], None]
     PyType_GenericAlloc: Callable[[Object, Int], Object]
     PySet_Contains: Callable[[Object, Object], Int32]
-    PyTuple_New: Callable[[Int], Object]
     PyList_New: Callable[[Int], Object]
     PyList_Append: Callable[[Object, Object], Int32]
     PyList_SetSlice: Callable[[Object, Int, Int, Object], Int32]
     PyDict_New: Callable[[], Object]
     PyDict_GetItem: Callable[[Object, Object], Object]
     PyDict_SetItem: Callable[[Object, Object, Object], Int32]
-    PyDict_Next: Callable[[Object, Array[Int], Array[Object], Array[Object]], Int32]
     PyErr_Occurred: Callable[[], Object]
     PyLong_AsLongLong: Callable[[Object], Int]
-    PyLong_FromLongLong: Callable[[Int], Object]
     PyBytes_FromStringAndSize: Callable[[Pointer, Int], Object]
     PyBytes_AsString: Callable[[Object], Array[Int]]
     PyWeakref_NewRef: Callable[[Object, Object], Object]
@@ -314,9 +308,6 @@ class DeferralContext(Record):
     none: Object
     ndarray: Object
     array: Object
-    trace: Object
-    eval: Object
-    linearize_trace: Object
     linear_tracer: Object
     var: Object
     step: Object
@@ -435,26 +426,18 @@ def known_key(key: Int, argument: Int) -> Int:
 LINES = 1024  # entries in the table of lines
 
 
-class RecordContext(Record):
+class RecordContext(Interpreter):
     """What recording uses."""
 
-    Py_IncRef: Callable[[Object], None]
-    Py_DecRef: Callable[[Object], None]
-    PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
     PyType_GenericAlloc: Callable[[Object, Int], Object]
     PyList_New: Callable[[Int], Object]
     PyList_Append: Callable[[Object, Object], Int32]
-    PyTuple_New: Callable[[Int], Object]
     PyDict_GetItem: Callable[[Object, Object], Object]
-    PyDict_Next: Callable[[Object, Array[Int], Array[Object], Array[Object]], Int32]
-    PyErr_Clear: Callable[[], None]
     PyErr_Occurred: Callable[[], Object]
     PyLong_AsLong: Callable[[Object], Int]
-    PyLong_FromLongLong: Callable[[Int], Object]
     PyFrame_GetBack: Callable[[Object], Object]
     PyFrame_GetCode: Callable[[Object], Code]
     PyFrame_GetLasti: Callable[[Object], Int32]
-    PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
     PyObject_GC_UnTrack: Callable[[Object], None]
     PyObject_GC_IsTracked: Callable[[Object], Int32]
     none: Object
@@ -485,7 +468,6 @@ class RecordContext(Record):
     two: Object
     internal: Object
     lines: Records[Line]
-    trace: Object
     products: Object
     dot_general: Object
     product: Object

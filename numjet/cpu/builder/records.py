@@ -244,7 +244,7 @@ def place_fields(record: type[Record], places: dict[str, int]) -> None:
 
 def words(record: type[Record]) -> list[str]:
     """The names of a record's fields in order, for tables of 64-bit words."""
-    return list(record.__annotations__)
+    return list(layout_of(record).fields)
 
 
 def size_of(kind: Any) -> int:

@@ -14,9 +14,9 @@ from typing import Any
 
 from numjet.cpu import host
 
-_BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
-    "records", "notation", "notation_values", "notation_calls",
-    "notation_source", "notation_checks", "core", "vectors",
+BUILDER = tuple(f"numjet.cpu.builder.{name}" for name in (
+    "records", "notation", "notation_values", "notation_calls", "notation_source",
+    "notation_checks", "builder", "core", "module", "structured", "text", "types", "vectors",
 ))  # fmt: skip
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -27,7 +27,7 @@ CHECKED = os.environ.get("NUMJET_NATIVE_CHECKS", "") not in ("", "0")
 
 def identity(modules: Iterable[str], *facts: object) -> str:
     """A text that changes when the source of `modules`, the compiler or the facts do."""
-    contents = [_content(name) for name in (*_BUILDER, *modules)]
+    contents = [_content(name) for name in (*BUILDER, *modules)]
     return host.sha256(b"".join([repr(facts).encode(), *contents])).hex()
 
 

@@ -30,6 +30,7 @@ from numjet.cpu.builder.records import (
     place,
     stack,
 )
+from numjet.native.code.context import at_once, value_of
 from numjet.native.objects import (
     DENSE,
     ArrayImpl,
@@ -40,7 +41,6 @@ from numjet.native.objects import (
     Object,
     RemoteArray,
     Tuple,
-    is_a,
 )
 from numjet.native.tables import (
     CallContext,
@@ -63,9 +63,7 @@ def call(self: Tuple, args: Array[Object], n: Int, names: Tuple) -> Object:
     table = CallTable(held.data)
     c = table.context
     if c.state[0] == table.state:
-        trace = current(c, c.trace)
-        at_once = trace == c.eval or is_a(trace, c.linearize_trace)
-        if at_once and current(c, c.axes) == c.no_axes:
+        if at_once(c) and value_of(c, c.axes) == c.no_axes:
             status = stack(Int)
             status[0] = 0
             for k in range(table.count):
@@ -73,18 +71,6 @@ def call(self: Tuple, args: Array[Object], n: Int, names: Tuple) -> Object:
                 if status[0] != 0:
                     return out
     return c.PyObject_Vectorcall(self.items[1], args, n, names)
-
-
-@native
-def current(c: CallContext, variable: Object) -> Object:
-    """What a context variable holds, as a borrowed object; NULL with no exception set."""
-    value = stack(Object)
-    value[0] = NULL
-    if c.PyContextVar_Get(variable, NULL, value) != 0:
-        c.PyErr_Clear()
-    found = value[0]
-    c.Py_DecRef(found)
-    return found
 
 
 @native

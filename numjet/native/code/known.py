@@ -8,29 +8,17 @@ that it is.
 
 from __future__ import annotations
 
-from numjet.cpu.builder.records import NULL, Array, Int, lshr, native, stack
+from numjet.cpu.builder.records import NULL, Array, Int, lshr, native
+from numjet.native.code.context import at_once
 from numjet.native.code.deferral import deferral, write
 from numjet.native.code.linear import aval_of
-from numjet.native.objects import NdArray, Object, Tuple, is_a
+from numjet.native.objects import NdArray, Object, Tuple
 from numjet.native.tables import (
     KNOWN_SLOTS,
-    DeferralContext,
     KnownCall,
     KnownCalls,
     known_key,
 )
-
-
-@native
-def at_once(c: DeferralContext) -> bool:
-    """Whether what is not traced is computed with as where nothing traces."""
-    value = stack(Object)
-    value[0] = NULL
-    if c.PyContextVar_Get(c.trace, NULL, value) != 0:
-        c.PyErr_Clear()
-    now = value[0]
-    c.Py_DecRef(now)
-    return now == c.eval or is_a(now, c.linearize_trace)
 
 
 @native

@@ -9,6 +9,7 @@ from one is looked at before it is used.
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, native, stack
+from numjet.native.code.context import begin_key, end_key, taken
 from numjet.native.code.deferral import deferral, write
 from numjet.native.objects import (
     ArrayImpl,
@@ -26,13 +27,6 @@ from numjet.native.objects import (
 from numjet.native.tables import DeferralContext
 
 OPERANDS = 8  # at most
-
-
-@native
-def taken(c: DeferralContext, x: Object) -> Object:
-    """Another reference to an object."""
-    c.Py_IncRef(x)
-    return x
 
 
 @native
@@ -64,11 +58,9 @@ def key_of(
     """The key of an operation's rule, owned, with `primals` filled (borrowed); NULL, and perhaps an
     exception, where Python sees to it."""
     n = args.size
-    made = c.PyTuple_New(n + 2 + params.used)
-    if made == NULL:
+    key = begin_key(c, n, primitive, params)
+    if key == NULL:
         return NULL
-    key = Tuple(made)
-    key.items[0] = taken(c, primitive)
     mask = 0
     bit = 1
     for k in range(n):
@@ -84,30 +76,14 @@ def key_of(
             primals[k] = x
             aval = aval_of(c, x)
         if aval == NULL:
-            c.Py_DecRef(made)
+            c.Py_DecRef(key)
             return NULL
         key.items[k + 1] = taken(c, aval)
         bit = bit + bit
-    number = NULL if mask == 0 else c.PyLong_FromLongLong(mask)
-    if number == NULL:
-        c.Py_DecRef(made)
+    if mask == 0 or not end_key(c, key, n + 1, mask, params):
+        c.Py_DecRef(key)
         return NULL
-    key.items[n + 1] = number
-    place = stack(Int)
-    place[0] = 0
-    name = stack(Object)
-    value = stack(Object)
-    for k in range(params.used):
-        pair: Object = NULL
-        if c.PyDict_Next(params, place, name, value) != 0:
-            pair = c.PyTuple_New(2)
-        if pair == NULL:
-            c.Py_DecRef(made)
-            return NULL
-        Tuple(pair).items[0] = taken(c, name[0])
-        Tuple(pair).items[1] = taken(c, value[0])
-        key.items[n + 2 + k] = pair
-    return made
+    return key
 
 
 @native

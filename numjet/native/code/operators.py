@@ -25,6 +25,7 @@ from numjet.cpu.builder.records import (
     place,
     stack,
 )
+from numjet.native.code.context import at_once
 from numjet.native.code.deferral import later
 from numjet.native.objects import (
     DENSE,
@@ -112,15 +113,7 @@ def plain(c: OperatorContext, check_trace: Int) -> bool:
     ask), and no results are checked."""
     if c.checks.size == 0 or c.checks.items[0] != c.zero:
         return False
-    if check_trace == 0:
-        return True
-    value = stack(Object)
-    value[0] = NULL
-    if c.PyContextVar_Get(c.trace, NULL, value) != 0:
-        c.PyErr_Clear()
-    now = value[0]
-    c.Py_DecRef(now)
-    return now == c.eval or is_a(now, c.linearize_trace)
+    return check_trace == 0 or at_once(c)
 
 
 @native

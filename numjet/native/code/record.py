@@ -14,6 +14,7 @@ the Python function.
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, Static, lshr, native, stack
+from numjet.native.code.context import value_of
 from numjet.native.objects import (
     ArrayImpl,
     Eqn,
@@ -45,13 +46,7 @@ def takes(c: RecordContext, trace: Object) -> bool:
 @native
 def current(c: RecordContext, trace: Object) -> bool:
     """Whether this is a trace, the current one, and has not ended."""
-    value = stack(Object)
-    value[0] = NULL
-    if c.PyContextVar_Get(c.trace, NULL, value) != 0:
-        c.PyErr_Clear()
-    now = value[0]
-    c.Py_DecRef(now)
-    return now == trace and takes(c, trace)
+    return value_of(c, c.trace) == trace and takes(c, trace)
 
 
 @native

@@ -10,6 +10,7 @@ Slots may be anybody's: what is read from one is looked at before it is used.
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, native, stack
+from numjet.native.code.context import begin_key, end_key, taken
 from numjet.native.code.record import call_one, line_of, recording, takes, write
 from numjet.native.objects import (
     ArrayImpl,
@@ -31,13 +32,6 @@ from numjet.native.objects import (
 from numjet.native.tables import RecordContext
 
 OPERANDS = 16  # at most: how each comes is a digit of a number
-
-
-@native
-def taken(c: RecordContext, x: Object) -> Object:
-    """Another reference to an object."""
-    c.Py_IncRef(x)
-    return x
 
 
 @native
@@ -66,30 +60,6 @@ def active(c: RecordContext, trace: Object, stage: Object, t: JVPTracer) -> Obje
 
 
 @native
-def end_key(c: RecordContext, key: Tuple, at: Int, kinds: Int, params: Dict) -> bool:
-    """Fill a key from place `at` on: how the operands come, and the params. False: without memory,
-    or the dict changes."""
-    number = c.PyLong_FromLongLong(kinds)
-    if number == NULL:
-        return False
-    key.items[at] = number
-    place = stack(Int)
-    place[0] = 0
-    name = stack(Object)
-    value = stack(Object)
-    for k in range(params.used):
-        pair: Object = NULL
-        if c.PyDict_Next(params, place, name, value) != 0:
-            pair = c.PyTuple_New(2)
-        if pair == NULL:
-            return False
-        Tuple(pair).items[0] = taken(c, name[0])
-        Tuple(pair).items[1] = taken(c, value[0])
-        key.items[at + 1 + k] = pair
-    return True
-
-
-@native
 def jvp_key(
     c: RecordContext, trace: Object, stage: Object, primitive: Object, args: Tuple, params: Dict,
     values: List,
@@ -98,11 +68,9 @@ def jvp_key(
     operands, gets these and behind them the tangents' variables. NULL, and perhaps an exception,
     where Python sees to it."""
     n = args.size
-    made = c.PyTuple_New(n + 2 + params.used)
-    if made == NULL:
+    key = begin_key(c, n, primitive, params)
+    if key == NULL:
         return NULL
-    key = Tuple(made)
-    key.items[0] = taken(c, primitive)
     kinds = 0
     unit = 1
     for k in range(n):
@@ -121,7 +89,7 @@ def jvp_key(
         elif is_staged(c, stage, x):
             aval = StageTracer(x).aval
         if aval == NULL:
-            c.Py_DecRef(made)
+            c.Py_DecRef(key)
             return NULL
         values.items[k] = taken(c, x)
         key.items[k + 1] = taken(c, aval)
@@ -135,9 +103,9 @@ def jvp_key(
     if usual:
         usual = end_key(c, key, n + 1, kinds, params)
     if not usual:
-        c.Py_DecRef(made)
+        c.Py_DecRef(key)
         return NULL
-    return made
+    return key
 
 
 @native
@@ -169,8 +137,11 @@ def value_at(c: RecordContext, values: List, place: Object) -> Object:
 
 
 @native
-def values_at(c: RecordContext, values: List, places: Object) -> Tuple:
-    """A tuple of the values at these places; NULL with an exception set."""
+def operands_of(c: RecordContext, row: Tuple, values: List) -> Tuple:
+    """A tuple of the values at a row's places; NULL with an exception set, as for no row."""
+    if row == NULL:
+        return NULL
+    places = row.items[2]
     if not is_a(places, c.tuple):
         malformed(c, places)
         return NULL
@@ -205,9 +176,7 @@ def write_known(c: RecordContext, stage: Object, rows: Object, values: List) -> 
     set."""
     for k in range(List(rows).size):
         row = row_at(c, rows, k)
-        if row == NULL:
-            return False
-        operands = values_at(c, values, row.items[2])
+        operands = operands_of(c, row, values)
         if operands == NULL:
             return False
         out = write(
@@ -257,9 +226,7 @@ def write_linear(
     are their results. False with an exception set."""
     for k in range(List(rows).size):
         row = row_at(c, rows, k)
-        if row == NULL:
-            return False
-        operands = values_at(c, values, row.items[2])
+        operands = operands_of(c, row, values)
         if operands == NULL:
             return False
         var = c.PyType_GenericAlloc(c.var, 0)
@@ -438,11 +405,9 @@ def transpose_key(
     invars = List(eqn.invars)
     params = Dict(eqn.params)
     n = invars.size
-    made = c.PyTuple_New(n + 3 + params.used)
-    if made == NULL:
+    key = begin_key(c, n + 1, eqn.primitive, params)  # the cotangent first
+    if key == NULL:
         return NULL
-    key = Tuple(made)
-    key.items[0] = taken(c, eqn.primitive)
     key.items[1] = taken(c, StageTracer(ct).aval)
     values.items[0] = taken(c, ct)
     kinds = 0
@@ -459,15 +424,15 @@ def transpose_key(
         elif is_staged(c, stage, x):
             aval = StageTracer(x).aval
         if aval == NULL:
-            c.Py_DecRef(made)
+            c.Py_DecRef(key)
             return NULL
         values.items[k + 1] = taken(c, x)
         key.items[k + 2] = taken(c, aval)
         unit = unit * 3
     if not end_key(c, key, n + 2, kinds, params):
-        c.Py_DecRef(made)
+        c.Py_DecRef(key)
         return NULL
-    return made
+    return key
 
 
 @native
