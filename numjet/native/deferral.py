@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config, locks
+from numjet.base.errors import InternalError
 from numjet.core import deferred, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.jaxpr import Var
@@ -89,7 +90,7 @@ def _begin() -> None:
         "pool_name": "from_pool",
         "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
         "step": LinearStep, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
-        "process": in_python, "zero": 0, "rules_name": "rules",
+        "process": in_python, "mismatched": mismatched, "zero": 0, "rules_name": "rules",
         "tape_name": "tape",
     }  # fmt: skip
     facts = {name: id(x) for name, x in known.items()} | _given["numbers"]
@@ -135,6 +136,12 @@ def run_found(rows: list, inputs: list, table: dict) -> Any:
     Where the table does not have it, the bytes that are its key; None where nothing is native."""
     native = _given.get("run_found")
     return None if native is None else native(rows, inputs, table)
+
+
+def mismatched(given: Any, held: list) -> None:
+    """Raise that a program's results are not the arrays that wait for them: for native code."""
+    kinds = [type(x).__name__ for x in given] if type(given) is tuple else type(given).__name__
+    raise InternalError(f"a program gave {kinds} where {len(held)} arrays were expected.")
 
 
 def planned(plan: deferred.Plan, complete: Callable) -> Callable:

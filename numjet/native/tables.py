@@ -336,6 +336,7 @@ class DeferralContext(Interpreter):
     results: Int
     copied: Int  # bytes of arrays that are copied at once
     code: Object  # `Tape.code`, which does so
+    mismatched: Object  # raises
     defer_plan: Object
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet import errors
 from numjet.api import deferral
 from numjet.base import config
 from numjet.core import evaluate, hooks
@@ -357,3 +358,26 @@ def test_rows_are_told_apart_as_python_tells_them() -> None:
     assert list(map(id, holders.values())) == list(map(id, its_holders.values()))
     assert native.survey([]) == (b"", {})
     assert native._survey(rows[:-1])[0] != key
+
+
+def test_a_program_of_other_results_is_an_internal_error() -> None:
+    x = jnp.array(X)
+
+    def run():
+        made = jnp.sin(x) * 2 - 5
+        assert type(made) is DeferredArray
+        return made
+
+    for _ in range(4):
+        np.asarray(run())
+    ready = {key: entry for key, entry in deferral._ready.items() if entry}
+    assert ready
+    right = jnp.array(X)
+    for wrong in ((), (right, right), [right], (None,), (object.__new__(ArrayImpl),), right):
+        for key, entry in ready.items():
+            deferral._ready[key] = (lambda *given, wrong=wrong: wrong, *entry[1:])
+        y = run()
+        with pytest.raises(errors.InternalError, match="a program gave .* where 1 arrays"):
+            np.asarray(y)
+        deferral._ready.update(ready)
+        np.testing.assert_allclose(y, np.sin(X) * 2 - 5, rtol=1e-5, atol=1e-5)

@@ -7,7 +7,7 @@ that of the codes of those that somebody holds.
 
 from __future__ import annotations
 
-from numjet.cpu.builder.records import NULL, Array, Int, native
+from numjet.cpu.builder.records import NULL, Array, Int, native, stack
 from numjet.native.code.deferral import deferral
 from numjet.native.objects import ArrayImpl, DeferredArray, Form, List, Object, Tuple, is_a
 from numjet.native.tables import DeferralContext
@@ -126,13 +126,16 @@ def flags_of(rows: List, words: Array[Int]) -> Array[Int]:
 
 
 @native
-def arrive(c: DeferralContext, x: Object, computed: Object) -> None:
-    """Give an array that waits the value of one that was computed, and its type."""
-    if x.type != c.deferred or computed.type != c.array:
-        return
+def arrive(c: DeferralContext, x: Object, computed: Object) -> bool:
+    """Give an array, if it waits, the value of one that was computed, and its type. False: this has
+    no value."""
+    if computed.type != c.array:
+        return False
     value = ArrayImpl(computed)._value
     if value == NULL:
-        return
+        return False
+    if x.type != c.deferred:  # it has one from elsewhere
+        return True
     waiting = DeferredArray(x)
     place = waiting._pending
     c.Py_IncRef(c.none)
@@ -143,6 +146,7 @@ def arrive(c: DeferralContext, x: Object, computed: Object) -> None:
     ArrayImpl(x)._value = value
     c.Py_DecRef(c.deferred)
     c.Py_DecRef(place)
+    return True
 
 
 @native
@@ -152,11 +156,18 @@ def run_entry(c: DeferralContext, entry: Object, inputs: List, held: List) -> bo
     outs = c.PyObject_Vectorcall(Tuple(entry).items[0], inputs.items, inputs.size, NULL)
     if outs == NULL:
         return False
-    if is_a(outs, c.tuple) and Tuple(outs).size == held.size:
+    good = is_a(outs, c.tuple) and Tuple(outs).size == held.size
+    if good:
         for k in range(held.size):
-            arrive(c, held.items[k], Tuple(outs).items[k])
+            if good:
+                good = arrive(c, held.items[k], Tuple(outs).items[k])
+    if not good:
+        args = stack(Object, 2)
+        args[0] = outs
+        args[1] = held
+        c.Py_DecRef(c.PyObject_Vectorcall(c.mismatched, args, 2, NULL))
     c.Py_DecRef(outs)
-    return True
+    return good
 
 
 @native(exported=True)
