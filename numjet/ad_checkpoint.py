@@ -22,7 +22,7 @@ from numjet.transforms.stage import stage as _stage
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """A pytree, named for `checkpoint_policies.save_only_these_names` and its kin.
+    """A pytree, named for `checkpoint_policies.save_only_these_names` and other policies.
 
     x: arrays, which stay what they are. name: a string. Derivative: the identity.
 

@@ -35,7 +35,7 @@ def issubdtype(a: Any, b: Any) -> bool:
 def itemsize_bits(dtype: Any) -> int:
     """The size of an element in bits.
 
-    dtype: anything that names one; int4 and its kin have 4, int2 2.
+    dtype: anything that names one; int4 and uint4 have 4, int2 2.
 
     >>> from numjet import dtypes, numpy as jnp
     >>> dtypes.itemsize_bits(jnp.int4), dtypes.itemsize_bits("float32")

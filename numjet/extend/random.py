@@ -32,7 +32,7 @@ def define_prng_impl(
     name: str = "<unnamed>",
     tag: str = "?",
 ) -> PRNGImpl:
-    """An implementation of keys, for the argument `impl` of `random.key` and its kin.
+    """An implementation of keys, for the argument `impl` of `random.key` and the functions like it.
 
     key_shape: the shape of a key's uint32 words. The functions take the words of one key, can be
     traced, and are mapped over arrays of keys: seed(integer) -> uint32[*key_shape]; split(words,

@@ -1,4 +1,4 @@
-"""numjet.nn: activation functions, softmax and its kin, one-hot codes, attention, initializers."""
+"""numjet.nn: activation functions, softmax, one-hot codes, attention, initializers."""
 
 from numjet.api.large import wrap_public as _wrap_public
 from numjet.nn import initializers

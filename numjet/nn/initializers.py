@@ -241,8 +241,8 @@ def variance_scaling(
                     _root(variance, kind) / real.type(0.95311164380491208),
                 )
             # The deviation of a standard normal distribution cut at two deviations.
-            spread = _root(variance, real) / real.type(0.87962566103423978)
-            return multiply(random.truncated_normal(key, -2, 2, shape, kind), spread)
+            deviation = _root(variance, real) / real.type(0.87962566103423978)
+            return multiply(random.truncated_normal(key, -2, 2, shape, kind), deviation)
         raise ValueError(
             "variance_scaling: distribution must be 'normal', 'uniform' or "
             f"'truncated_normal', got {distribution!r}."

@@ -1,4 +1,4 @@
-"""Writing by index: `x.at[index].set(y)` and its kin return a new array.
+"""Writing by index: `x.at[index].set(y)` and its other methods return a new array.
 
 Positions out of bounds are dropped (negative ones count from the end first). Ranges become
 dynamic_update_slice, everything else one scatter. Concrete arrays are copied and written by NumPy.

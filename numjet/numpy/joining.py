@@ -1,4 +1,4 @@
-"""One array of several, and several of one: concatenate, stack, block; split and its kin.
+"""One array of several, and several of one: concatenate, stack, block; split and others.
 
 For every module that has arrays to put together or to take apart; operands promote to one dtype.
 What would break it: numbers of parts, or places to cut at, that are known at run time only, since

@@ -346,9 +346,9 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         lax.broadcasted_iota(dtypes.int32, (n, n), 0), lax.broadcasted_iota(dtypes.int32, (n, n), 1)
     )
     diagonal = sum(where(on_diagonal, c, scalar(0, c.aval.dtype)), 1)
-    spread = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
-    spread = cast(spread, c.aval.dtype)
-    out = divide(divide(c, expand_dims(spread, 1)), expand_dims(spread, 0))
+    deviations = lax.sqrt(lax.real(diagonal) if dtypes.is_complex(c.aval.dtype) else diagonal)
+    deviations = cast(deviations, c.aval.dtype)
+    out = divide(divide(c, expand_dims(deviations, 1)), expand_dims(deviations, 0))
     if dtypes.is_complex(out.aval.dtype):
         clipped = [minimum(1, maximum(-1, p(out))) for p in (lax.real, lax.imag)]
         return lax.complex(*clipped)

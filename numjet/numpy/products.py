@@ -1,4 +1,4 @@
-"""Products: dot, matmul, tensordot, inner, outer and their kin; each is one dot_general."""
+"""Products: dot, matmul, tensordot, inner, outer and others; each is one dot_general."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Arrays by rule: ranges and grids of numbers, identities and triangles, windows.
 
 For every module above `creation`, which holds arrays from values. What would break it: bounds and
-lengths that are traced where they decide the shape; bounds of linspace and its kin, which do not,
+lengths that are traced where they decide the shape; bounds of linspace and geomspace, which do not,
 may be.
 """
 

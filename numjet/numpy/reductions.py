@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, means, extrema, spread, positions; cumulative sums and products."""
+"""Reductions: sums, means, extrema, variances, positions; cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -476,7 +476,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> An
     return subtract(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-# ------------------------------------------------------------------ means and spread
+# ------------------------------------------------------------------ means and variances
 def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
     """How many elements are reduced: a Python number, or an array with a mask."""
     if mask is None:

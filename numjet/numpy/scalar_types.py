@@ -1,5 +1,5 @@
 """Dtypes as users write them: callable scalar types (`numpy.float32(3)`), `finfo`, `iinfo`,
-`issubdtype`, `result_type` and their kin.
+`issubdtype`, `result_type` and others.
 
 Scalar types compare and hash like NumPy's and work wherever a dtype is wanted. Re-exported by
 `numjet.numpy` and `numjet.dtypes`.

@@ -1,4 +1,4 @@
-"""Sets of values: unique and its kin, unions, intersections, differences, membership."""
+"""Sets of values: unique elements, unions, intersections, differences, membership."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The shape of one array: what it is, and the same elements under another one.
 
-Questions (shape, ndim, size), reshape and its kin, the order and direction of axes, broadcasting.
+Questions (shape, ndim, size), reshape, ravel, the order and direction of axes, broadcasting.
 Every module of `numjet.numpy` may call it, those below `joining` and `repetition` in particular,
 which build on it; `reshaped` takes an array and a complete shape, without checks. What would break
 it: an import of a module that joins or repeats arrays, since those import this one.

@@ -48,7 +48,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
     func: of `nin` scalars with `nout` results. name: what it is called; nargs: nin.
     identity: what a reduction of nothing gives. call, reduce, accumulate, at, reduceat: functions
     that do the same quicker. A call takes arrays that broadcast; `out` and `where` raise
-    NotImplementedError. Made by `frompyfunc`; `jnp.add` and its kin have the methods, too.
+    NotImplementedError. Made by `frompyfunc`; `jnp.add` and others have the methods, too.
 
     >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)

@@ -85,12 +85,12 @@ def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: 
 def _ormqr_reference(a: np.ndarray, taus: np.ndarray, c: np.ndarray, *, left: bool,
                      transpose: bool) -> np.ndarray:
     function = lapack_function("ormqr", "unmqr", a.dtype)
-    turned = ("C" if dtypes.is_complex(a.dtype) else "T") if transpose else "N"
+    transposed = ("C" if dtypes.is_complex(a.dtype) else "T") if transpose else "N"
     side, batch = "L" if left else "R", c.shape[:-2]
     out = np.empty_like(c)
     for at in np.ndindex(*batch):
-        room = 64 * max(c.shape[-2:])
-        made = function(side, turned, a[at][:, : taus.shape[-1]], taus[at], c[at], room)[0]
+        lwork = 64 * max(c.shape[-2:])
+        made = function(side, transposed, a[at][:, : taus.shape[-1]], taus[at], c[at], lwork)[0]
         out[at] = made
     return out
 

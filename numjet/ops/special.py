@@ -1,4 +1,4 @@
-"""Special functions: erf and its kin, gamma functions, incomplete gamma and beta, Bessel
+"""Special functions: error functions, gamma functions, incomplete gamma and beta, Bessel
 functions, zeta.
 
 Used by `lax`, `scipy.special` and the distributions. erf, erfc, erf_inv, lgamma and digamma have

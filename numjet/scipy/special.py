@@ -1,4 +1,4 @@
-"""numjet.scipy.special: gamma and error functions, their kin, and sums of exponentials."""
+"""numjet.scipy.special: gamma and error functions, related ones, and sums of exponentials."""
 
 from __future__ import annotations
 

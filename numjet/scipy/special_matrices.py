@@ -1,4 +1,4 @@
-"""The special matrices of numjet.scipy.linalg: Toeplitz, Hilbert, Pascal and their kin."""
+"""The special matrices of numjet.scipy.linalg: Toeplitz, Hilbert, Pascal and others."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Tile:
 
 
 def transpose(b: Builder, rows: Sequence[Value], lanes: int) -> list[Value]:
-    """`lanes` vectors of `lanes` elements turned; missing rows are unspecified."""
+    """`lanes` vectors of `lanes` elements transposed; missing rows are unspecified."""
     type = rows[0].type
     rows = [*rows, *[Value("poison", type)] * (lanes - len(rows))]
     half = lanes // 2

@@ -40,8 +40,8 @@ def expand(node: Node) -> list[Node] | None:
     if _is_claimed(node):
         made = []
         if dot.across(node):
-            turned, node = _left_turned(node)
-            made.append(turned)
+            transposed, node = _left_transposed(node)
+            made.append(transposed)
         part = _with_windows(node, group)
         return [*made, part if part is not None and _is_claimed(part) else node]
     found = kernels.expand(node)
@@ -67,7 +67,7 @@ def stays(eqn: Eqn) -> bool:
     node.outs = [Val.of(v.aval, node) for v in eqn.outvars]
     found = expand(node)
     if found is not None and found[0].primitive is transpose_p:
-        del found[0]  # of the product's operand (`_left_turned`)
+        del found[0]  # of the product's operand (`_left_transposed`)
     return found is None or (len(found) == 1 and type(found[0].rule) is low.Kernel)
 
 
@@ -82,7 +82,7 @@ def _key(node: Node) -> tuple:
         params["dimension_numbers"],
         params["preferred_element_type"],
         params.get("windows"),
-        params.get("turned"),
+        params.get("transposed"),
         tuple([(v.shape, v.dtype, v.literal is None) for v in node.ins]),
         tuple([(v.shape, v.dtype) for v in node.outs]),
     )
@@ -165,7 +165,7 @@ def _without_transposes(node: Node) -> Node:
     return made
 
 
-def _left_turned(node: Node) -> tuple[Node, Node]:
+def _left_transposed(node: Node) -> tuple[Node, Node]:
     """A transpose of a product's left operand, the depth last, and the product that reads it."""
     left, right = node.ins
     (contract, other), (batch, other_batch) = node.params["dimension_numbers"]
@@ -174,10 +174,10 @@ def _left_turned(node: Node) -> tuple[Node, Node]:
     shape = tuple([left.shape[a] for a in order])
     out = Val.of(ShapedArray(shape, left.dtype))
     rule = transpose_p.loops
-    turned = Node(
+    transposed = Node(
         transpose_p, {"permutation": order}, [left], [out], rule, node.effects, node.source
     )
-    out.node = turned
+    out.node = transposed
     lasts = tuple(range(len(order) - len(contract), len(order)))
     numbers = (lasts, other), (tuple(range(len(batch))), other_batch)
     params = {**node.params, "dimension_numbers": numbers}
@@ -186,7 +186,7 @@ def _left_turned(node: Node) -> tuple[Node, Node]:
     )
     for result in made.outs:
         result.node = made
-    return turned, made
+    return transposed, made
 
 
 def _with_windows(node: Node, group: Graph) -> Node | None:
@@ -271,8 +271,8 @@ def turn_results(graph: Graph) -> bool:
         if order[-1] != len(order) - 1:
             continue
         made = Node(
-            maker.primitive, {**maker.params, "turned": order}, maker.ins, node.outs, maker.rule,
-            maker.effects, maker.source,
+            maker.primitive, {**maker.params, "transposed": order}, maker.ins, node.outs,
+            maker.rule, maker.effects, maker.source,
         )  # fmt: skip
         if not _is_claimed(made):
             continue

@@ -3,7 +3,7 @@
 With c(k) the root of unity of order 2n to the power k², element k of a transform is c(k) times the
 convolution of x·c with the conjugate of c. Convolutions are products of transforms of a length that
 `fft_long` does, twice as large or more. `chirp` writes c and its conjugate, laid out for the
-convolution, once for all rows; `spread` writes x·c with zeros behind it, `product` multiplies
+convolution, once for all rows; `pad` writes x·c with zeros behind it, `product` multiplies
 spectra, `collect` what comes of it by c. Symbol `nj_chirp_<part>_<type>_<n>_<length>`, what the
 thread pool runs over blocks. For: `fft`. What would break it: squares that 64 bits do not hold.
 """
@@ -60,7 +60,7 @@ def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, r
     if real:
         own.start(("unfold", "fold")[inverse])
     symbols = {name: f"{PREFIX}{name}_{element}_{n}_{length}"
-               for name in ("chirp", "spread", "product", "collect")}  # fmt: skip
+               for name in ("chirp", "pad", "product", "collect")}  # fmt: skip
     libraries.start(*symbols.values())
     number = 2 * size_of(element)
     c_bytes, b_bytes = (-(-k * number // 64) * 64 for k in (n, length))
@@ -85,7 +85,7 @@ def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, r
             if real and inverse:
                 own.call(b, "fold", source, target, held, inverse)
                 source = target
-            run(b, "spread", length, [source, c], [line])
+            run(b, "pad", length, [source, c], [line])
             parts.transform(b, line, line, held, False)
             run(b, "product", length, [line, spectrum], [line])
             parts.transform(b, line, line, held, True)
@@ -155,7 +155,7 @@ class _Chirp(Part):
             conjugate = b.select(inside, re, zero), b.select(inside, b.neg(im), zero)
             self.store(g.outs[1], each.index, conjugate)
 
-    def spread(self) -> None:
+    def pad(self) -> None:
         """x·c, and zeros behind it."""
         g, b = self.g, self.g.b
         begin, stop = self.block(self.length)

@@ -60,7 +60,7 @@ def prefix_mask(b: Builder, count: Value | int, lanes: int) -> Value:
 
 
 def transpose_block(b: Builder, rows: Sequence[Value]) -> list[Value]:
-    """A square of lanes turned: value k of the result holds lane k of every row."""
+    """A square of lanes transposed: value k of the result holds lane k of every row."""
     rows = list(rows)
     n = len(rows)
     # Exchange off-diagonal blocks of width 1, 2, 4, …: each is an unpack or a 128-bit shuffle.

@@ -113,8 +113,9 @@ def prefetch(kernel: Kernel) -> Kernel:
 
 
 def _blocks_of_rows(kernel: Kernel, large: set[Buffer]) -> dict[tuple, int]:
-    """What blocks ask for: tiles what the next tile below reads, where they are turned, and rows
-    beside them a later row. Both read a kilobyte of a row, as long as prefetchers take to begin."""
+    """What blocks ask for: tiles what the next tile below reads, where they are transposed, and
+    rows beside them a later row. Both read a kilobyte of a row, as long as prefetchers take to
+    begin."""
     ahead: dict[tuple, int] = {}
     for piece in kernel.body:
         if not (isinstance(piece, For) and any(isinstance(s, Alloc) for s in piece.body)):

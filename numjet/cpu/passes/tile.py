@@ -1,4 +1,4 @@
-"""Walk transposed operands in tiles: reorder nests whose reads cross the grain of memory.
+"""Walk transposed operands in tiles: reorder nests that read with a large stride.
 
 Needs a verified kernel without annotations. Does: in a perfect nest that writes contiguously
 along loop j and reads something contiguously along another loop i, cuts i into strips and those

@@ -52,8 +52,8 @@ _LARGE, _BESIDE = 24 << 20, 4 << 20
 def crossing(
     i: LoopVar, j: LoopVar, around: int, body: Sequence[Stmt], lanes: int
 ) -> list[Load] | None:
-    """The operands that lie along i, where blocks of them should be turned first; `around` is how
-    often the loops around run."""
+    """The operands that lie along i, where blocks of them should be transposed first; `around`
+    is how often the loops around run."""
     results = [s for s in body if isinstance(s, Store)]
     size = max([s.buffer.dtype.itemsize for s in results])
     written = around * i.extent * j.extent * size
@@ -147,8 +147,10 @@ class _Blocks:
         u, t = LoopVar(self.j.name, lanes), LoopVar(self.i.name, lanes)
         down, right = Index.of(tile) * lanes + Index.of(t), Index.of(group) * lanes + Index.of(u)
         there = Rewriter(var={**by, self.i: first * lanes + down, self.j: column + right})
-        turned = [Store(self.blocks[_place(e)], (down, right), there.expr(e)) for e in self.across]
-        inner = For(t, lanes, tuple(turned), "tile", lanes)
+        transposed = [
+            Store(self.blocks[_place(e)], (down, right), there.expr(e)) for e in self.across
+        ]
+        inner = For(t, lanes, tuple(transposed), "tile", lanes)
         walk = For(tile, tiles, (For(u, lanes, (inner,), "vector", lanes=lanes),))
         return For(group, self.width, (walk,))
 
@@ -158,11 +160,11 @@ class _Blocks:
         row, v = LoopVar(self.i.name, self.height * lanes), LoopVar(self.j.name, self.width * lanes)
         i, j = Index.of(row), Index.of(v)
 
-        def turned(e: Load) -> Expr | None:
+        def transposed(e: Load) -> Expr | None:
             block = self.blocks.get(_place(e))
             return Load(block, (i, j)) if block else None
 
-        body = Rewriter(load=turned).block(self.body)
+        body = Rewriter(load=transposed).block(self.body)
         body = Rewriter(var={**by, self.i: first * lanes + i, self.j: column + j}).block(body)
         inner = For(v, v.extent, body, "vector")
         wide = default_lanes(inner, link.vector_bytes())

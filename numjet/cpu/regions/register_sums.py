@@ -2,7 +2,7 @@
 
 Few terms are written out, a shuffle or a load each (`Total`). Many run in a loop over the reduced
 axis that carries one partial result a register (`_Looped`): the operands lie in memory there, those
-that would be read across the grain in a transposed copy made before the loops. For:
+that would be read with a stride in a transposed copy made before the loops. For:
 `regions.small`. What would break it: an operand whose place in memory is not affine in the reduced
 index.
 """
@@ -265,9 +265,9 @@ class _Looped(Evaluation):
         if not step:
             return self.r.memory(cell, SPILLED_PARTS), places, each
         assert isinstance(cell, Memory)
-        turned = self.r.turned(cell, step)
-        rows = turned.shape[1]
-        return turned, [p % step * rows + p // step for p in places], each * rows
+        transposed = self.r.transposed(cell, step)
+        rows = transposed.shape[1]
+        return transposed, [p % step * rows + p // step for p in places], each * rows
 
     def load(self, x: Load) -> Value:
         if not self.changes(x):

@@ -294,18 +294,18 @@ class Registers:
                 place = memo[cell, "memory"] = self.spill(cell)
         return Memory(place, cell.shape, cell.dtype, cell.depth)
 
-    def turned(self, cell: Memory, step: int) -> Memory:
+    def transposed(self, cell: Memory, step: int) -> Memory:
         """A copy of an array in which elements that were `step` apart are neighbours, made before
         the loops in which the array stays the same."""
         memo = self.frames[cell.depth].memo
-        place = memo.get((cell, "turned", step))
+        place = memo.get((cell, "transposed", step))
         if place is None:
             b, rows = self.b, cell.size // step
             with self._before(cell.depth):
                 place = b.alloca("i8", cell.size * cell.dtype.itemsize)
                 counts = (b.const(rows, "i64"), b.const(step, "i64"))
                 b.call(self._turn(cell.element), "void", cell.pointer, place, *counts)
-            memo[cell, "turned", step] = place
+            memo[cell, "transposed", step] = place
         return Memory(place, (step, cell.size // step), cell.dtype, cell.depth)
 
     def _turn(self, element: str) -> str:

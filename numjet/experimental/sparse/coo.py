@@ -1,4 +1,4 @@
-"""COO: matrices by the row, the column and the value of each element; of `BCOO`'s kin the oldest.
+"""COO: matrices by the row, the column and the value of each element; the format before `BCOO`.
 
 Products and `todense` are primitives (`coo_matvec_p`, ...) that are composed of gathers and
 scatters. Elements out of bounds are padding.

@@ -1,4 +1,4 @@
-"""CSR and CSC: matrices by rows, and by columns; `BCSR` is their younger kin.
+"""CSR and CSC: matrices by rows, and by columns; `BCSR` is the newer format.
 
 `indptr` says where a row's elements (a column's) begin. Products and `todense` are primitives
 (`csr_matvec_p`, ...); what stands behind the last row is padding.

@@ -1,4 +1,4 @@
-"""`where`, `x.at[i].set(v)` and its kin on small concrete arrays.
+"""`where`, `x.at[i].set(v)` and such methods on small concrete arrays.
 
 Parts of the module of `code.operators`. What is not in a table, or not as the entry wants it, goes
 to the fallback.

@@ -55,11 +55,11 @@ def lu(build: Values, node: Node) -> list[Step] | None:
             _permutation(b, pivots, k, order, m)
 
         return each_matrix(build, node, whole, scratch.nbytes, cost)
-    turned = scratch.take(m * n, element.size)
+    transposed = scratch.take(m * n, element.size)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
         factors, pivots, order = outs
-        work = b.gep(work, turned)
+        work = b.gep(work, transposed)
         turn(b, element, ins[0], work, m, n)
         call(b, f"nj_lapack_{element.letter}getrf", m, n, work, m, pivots, b.alloca("i32"))
         turn(b, element, work, factors, n, m)
@@ -107,12 +107,12 @@ def solve(build: Values, node: Node) -> list[Step] | None:
     cost = n * n * (n + 2 * k) * element.reals**2
     if not element.complex and large.alone(x, n):
         return _solve_large(build, node, element, n, k, cost)
-    turned, columns = scratch.take(n * n, element.size), scratch.take(n * k, element.size)
+    transposed, columns = scratch.take(n * n, element.size), scratch.take(n * k, element.size)
     exchanges = scratch.take(n, 4)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        matrix, pivots = b.gep(work, turned), b.gep(work, exchanges)
+        matrix, pivots = b.gep(work, transposed), b.gep(work, exchanges)
         status = Status(b)
         turn(b, element, ins[0], matrix, n, n)
         call(b, f"nj_lapack_{element.letter}getrf", n, n, matrix, n, pivots, status.place)
@@ -164,15 +164,15 @@ def qr(build: Values, node: Node) -> list[Step] | None:
     across = m if params["full_matrices"] else k
     pivoting, wanted = params["pivoting"], params["compute_q"]
     scratch = Scratch()
-    turned = scratch.take(m * max(n, across), element.size)
+    transposed = scratch.take(m * max(n, across), element.size)
     taus = scratch.take(k, element.size)
-    room = max(n, across) * _BLOCK + 3 * n + 1
-    space = scratch.take(room, element.size)
+    lwork = max(n, across) * _BLOCK + 3 * n + 1
+    space = scratch.take(lwork, element.size)
     reals, places = scratch.take(2 * n, element.size), scratch.take(n, 4)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a, tau, rest = b.gep(work, turned), b.gep(work, taus), b.gep(work, space)
+        a, tau, rest = b.gep(work, transposed), b.gep(work, taus), b.gep(work, space)
         info = b.alloca("i32")
         upper = outs[wanted]
         turn(b, element, ins[0], a, m, n)
@@ -180,20 +180,20 @@ def qr(build: Values, node: Node) -> list[Step] | None:
             order = b.gep(work, places)
             fill(b, order, n, "i32", 0)
             extra = [b.gep(work, reals)] if element.complex else []
-            call(b, f"nj_lapack_{element.letter}geqp3", m, n, a, m, order, tau, rest, room,
+            call(b, f"nj_lapack_{element.letter}geqp3", m, n, a, m, order, tau, rest, lwork,
                  *extra, info)  # fmt: skip
             with b.loop(0, n) as each:
                 at = b.mul(each.index, 4)
                 b.store(b.sub(b.load(b.gep(order, at), "i32"), 1), b.gep(outs[wanted + 1], at))
         else:
-            call(b, f"nj_lapack_{element.letter}geqrf", m, n, a, m, tau, rest, room, info)
+            call(b, f"nj_lapack_{element.letter}geqrf", m, n, a, m, tau, rest, lwork, info)
         turn(b, element, a, upper, n, across, step=m, to=n)
         with b.loop(1, across) as row:
             line = b.gep(upper, b.mul(row.index, n * element.size))
             left = b.mul(b.min(row.index, n), element.reals)
             fill(b, line, left, element.real, 0.0)
         if wanted:
-            _reflect(b, element, m, across, k, a, tau, rest, room)
+            _reflect(b, element, m, across, k, a, tau, rest, lwork)
             turn(b, element, a, outs[0], across, m)
 
     cost = 2 * m * n * k * (1 + wanted) * element.reals**2
@@ -201,10 +201,10 @@ def qr(build: Values, node: Node) -> list[Step] | None:
 
 
 def _reflect(b: Builder, element: Element, m: int, n: int, k: int, a: Value, tau: Value,
-             space: Value, room: int) -> None:  # fmt: skip
+             space: Value, lwork: int) -> None:  # fmt: skip
     """The first n columns of the product of the k reflectors below the diagonal of `a`."""
     name = "ungqr" if element.complex else "orgqr"
-    call(b, f"nj_lapack_{element.letter}{name}", m, n, k, a, m, tau, space, room, b.alloca("i32"))
+    call(b, f"nj_lapack_{element.letter}{name}", m, n, k, a, m, tau, space, lwork, b.alloca("i32"))
 
 
 def householder_product(build: Values, node: Node) -> list[Step] | None:
@@ -215,15 +215,15 @@ def householder_product(build: Values, node: Node) -> list[Step] | None:
     if element is None or n > m:
         return None
     scratch = Scratch()
-    turned, room = scratch.take(m * n, element.size), n * _BLOCK
-    space = scratch.take(room, element.size)
+    transposed, lwork = scratch.take(m * n, element.size), n * _BLOCK
+    space = scratch.take(lwork, element.size)
     prepare(element)
     k = taus.shape[-1]
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a = b.gep(work, turned)
+        a = b.gep(work, transposed)
         turn(b, element, ins[0], a, m, n)
-        _reflect(b, element, m, n, k, a, ins[1], b.gep(work, space), room)
+        _reflect(b, element, m, n, k, a, ins[1], b.gep(work, space), lwork)
         turn(b, element, a, outs[0], n, m)
 
     return each_matrix(build, node, one, scratch.nbytes, 2 * m * n * k * element.reals**2)

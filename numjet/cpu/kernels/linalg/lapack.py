@@ -1,9 +1,9 @@
-"""What kernels that call LAPACK share: the calls, matrices turned, batches cut over the threads.
+"""What kernels that call LAPACK share: calls, transposed matrices, batches cut over the threads.
 
-LAPACK sees matrices column by column, so that a C-contiguous one is turned into scratch memory and
-its factors are turned back. A batch runs over the thread pool; each routine itself runs on one
-thread (`cpu.runtime.blas`). For: `cholesky`, `factors`, `spectral`. What would break it: a matrix
-of 2^31 rows, or a task that takes more scratch than its `Scratch` counted.
+LAPACK sees matrices column by column, so that a C-contiguous one is transposed into scratch memory
+and its factors are transposed back. A batch runs over the thread pool; each routine itself runs on
+one thread (`cpu.runtime.blas`). For: `cholesky`, `factors`, `spectral`. What would break it: a
+matrix of 2^31 rows, or a task that takes more scratch than its `Scratch` counted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """LU and Cholesky factors of one large matrix, and real systems, cut over the thread pool.
 
-LU: panels of PANEL columns are turned and factored by LAPACK; what is right of them is solved by
-BLAS, a share of the columns a task, and updated by the product library (`gemm`). Cholesky: LAPACK
-factors squares on the diagonal, the rows below are solved and updated by BLAS, some rows a task.
-For: `factors` and `linalg`. What would break it: a matrix that is not C-contiguous, or of one
+LU: panels of PANEL columns are transposed and factored by LAPACK; what is right of them is solved
+by BLAS, a share of the columns a task, and updated by the product library (`gemm`). Cholesky:
+LAPACK factors squares on the diagonal, the rows below are solved and updated by BLAS, some rows a
+task. For: `factors` and `linalg`. What would break it: a matrix that is not C-contiguous, or of one
 panel.
 """
 

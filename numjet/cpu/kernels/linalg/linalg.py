@@ -64,16 +64,16 @@ def triangular_solve(build: Values, node: Node) -> list[Step] | None:
     element = element_of(out.dtype)
     if element is None or not right.size or a.dtype != out.dtype or right.dtype != out.dtype:
         return None
-    left, lower, turned = (params[name] for name in ("left_side", "lower", "transpose_a"))
+    left, lower, transposed = (params[name] for name in ("left_side", "lower", "transpose_a"))
     conjugate = params["conjugate_a"] and element.complex
-    if conjugate and not turned:
+    if conjugate and not transposed:
         return None
     rows, columns = right.shape[-2:]
     n, size = a.shape[-1], out.dtype.itemsize
     sides = columns if left else rows
     if side_by_side.fits(out.dtype, math.prod(a.shape[:-2]), n, n, sides):
         return _small(build, node, n, sides)
-    how = ("C" if conjugate else "T") if turned else "N"
+    how = ("C" if conjugate else "T") if transposed else "N"
     words = ("R" if left else "L", "U" if lower else "L", how,
              "U" if params["unit_diagonal"] else "N")  # fmt: skip
 
@@ -106,10 +106,10 @@ def triangular_solve(build: Values, node: Node) -> list[Step] | None:
 
 def _small(build: Values, node: Node, n: int, sides: int) -> list[Step]:
     """Side by side. On the right, the system of the transposes: op(a)ᵀ xᵀ = bᵀ."""
-    left, lower, turned, unit = (
+    left, lower, transposed, unit = (
         node.params[name] for name in ("left_side", "lower", "transpose_a", "unit_diagonal")
     )
-    flipped = turned == left
+    flipped = transposed == left
     a = (1, n) if flipped else (n, 1)
     b = (sides, 1) if left else (1, n)
     return side_by_side.step(

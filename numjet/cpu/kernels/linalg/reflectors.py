@@ -33,14 +33,14 @@ def geqrf(build: Values, node: Node) -> list[Step] | None:
         return None
     m, n = x.shape[-2:]
     scratch = Scratch()
-    turned, room = scratch.take(m * n, element.size), n * _BLOCK
-    space = scratch.take(room, element.size)
+    transposed, lwork = scratch.take(m * n, element.size), n * _BLOCK
+    space = scratch.take(lwork, element.size)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a = b.gep(work, turned)
+        a = b.gep(work, transposed)
         turn(b, element, ins[0], a, m, n)
-        call(b, f"nj_lapack_{element.letter}geqrf", m, n, a, m, outs[1], b.gep(work, space), room,
+        call(b, f"nj_lapack_{element.letter}geqrf", m, n, a, m, outs[1], b.gep(work, space), lwork,
              b.alloca("i32"))  # fmt: skip
         turn(b, element, a, outs[0], n, m)
 
@@ -57,19 +57,19 @@ def ormqr(build: Values, node: Node) -> list[Step] | None:
     rows, columns = a.shape[-2:]
     k, left = taus.shape[-1], node.params["left"]
     name = "unmqr" if element.complex else "ormqr"
-    turned = ("C" if element.complex else "T") if node.params["transpose"] else "N"
+    transposed = ("C" if element.complex else "T") if node.params["transpose"] else "N"
     scratch = Scratch()
     factors, matrix = scratch.take(rows * columns, element.size), scratch.take(m * n, element.size)
-    room = (n if left else m) * _BLOCK + (_BLOCK + 1) * _BLOCK
-    space = scratch.take(room, element.size)
+    lwork = (n if left else m) * _BLOCK + (_BLOCK + 1) * _BLOCK
+    space = scratch.take(lwork, element.size)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
         reflectors, x = b.gep(work, factors), b.gep(work, matrix)
         turn(b, element, ins[0], reflectors, rows, columns)
         turn(b, element, ins[2], x, m, n)
-        call(b, f"nj_lapack_{element.letter}{name}", "L" if left else "R", turned, m, n, k,
-             reflectors, rows, ins[1], x, m, b.gep(work, space), room,
+        call(b, f"nj_lapack_{element.letter}{name}", "L" if left else "R", transposed, m, n, k,
+             reflectors, rows, ins[1], x, m, b.gep(work, space), lwork,
              b.alloca("i32"))  # fmt: skip
         turn(b, element, x, outs[0], n, m)
 
@@ -86,17 +86,17 @@ def tridiagonal(build: Values, node: Node) -> list[Step] | None:
     name = "hetrd" if element.complex else "sytrd"
     which = "L" if node.params["lower"] else "U"
     scratch = Scratch()
-    turned, room = scratch.take(n * n, element.size), n * _BLOCK
+    transposed, lwork = scratch.take(n * n, element.size), n * _BLOCK
     # OpenBLAS's `hemv` reads four numbers past its vector, which here are the factors.
     factors = scratch.take(n + 4, element.size)
-    space = scratch.take(room, element.size)
+    space = scratch.take(lwork, element.size)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a, taus = b.gep(work, turned), b.gep(work, factors)
+        a, taus = b.gep(work, transposed), b.gep(work, factors)
         turn(b, element, ins[0], a, n, n)
         call(b, f"nj_lapack_{element.letter}{name}", which, n, a, n, outs[1], outs[2], taus,
-             b.gep(work, space), room, b.alloca("i32"))  # fmt: skip
+             b.gep(work, space), lwork, b.alloca("i32"))  # fmt: skip
         copy(b, taus, outs[3], max(n - 1, 0) * element.size)
         turn(b, element, a, outs[0], n, n)
 

@@ -1,10 +1,11 @@
 """Small real matrices factored side by side, a matrix a lane: LU, systems, Cholesky, triangular.
 
-A group of matrices is turned so that element e of all of them is one vector. Each lane exchanges
-its own rows: those that some lane exchanges are blended. One symbol an operation and element type,
-`nj_side_<operation>_<type>`, serves all sizes: `entry(context, begin, end)` is what the thread
-pool runs, over groups. A group's last lanes repeat the last matrix, and write the same results.
-For: `factors` and `linalg`. What would break it: more elements than `SCRATCH` holds (`fits`).
+A group of matrices is transposed so that element e of all of them is one vector. Each lane
+exchanges its own rows: those that some lane exchanges are blended. One symbol an operation and
+element type, `nj_side_<operation>_<type>`, serves all sizes: `entry(context, begin, end)` is what
+the thread pool runs, over groups. A group's last lanes repeat the last matrix, and write the same
+results. For: `factors` and `linalg`. What would break it: more elements than `SCRATCH` holds
+(`fits`).
 """
 
 from __future__ import annotations

@@ -39,16 +39,16 @@ def eigh(build: Values, node: Node) -> list[Step] | None:
     vectors = params["compute_v"]
     start, stop = params["subset_by_index"] or (0, n)
     scratch = Scratch()
-    turned, values = scratch.take(n * n, element.size), scratch.take(n, real)
-    room = n * (_BLOCK + 2) + 1 + ((6 * n + 2 * n * n) if vectors else 0)
-    space = scratch.take(room, element.size)
+    transposed, values = scratch.take(n * n, element.size), scratch.take(n, real)
+    lwork = n * (_BLOCK + 2) + 1 + ((6 * n + 2 * n * n) if vectors else 0)
+    space = scratch.take(lwork, element.size)
     reals = 1 + 5 * n + 2 * n * n
     more, whole = scratch.take(reals if element.complex else 0, real), 3 + 5 * n
     integers = scratch.take(whole, 4)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a, w = b.gep(work, turned), b.gep(work, values)
+        a, w = b.gep(work, transposed), b.gep(work, values)
         status = Status(b)
         with b.if_(finite(b, ins[0], n * n * element.reals, element.real)):
             turn(b, element, ins[0], a, n, n)
@@ -56,7 +56,7 @@ def eigh(build: Values, node: Node) -> list[Step] | None:
             call(
                 b, f"nj_lapack_{element.letter}{'heevd' if element.complex else 'syevd'}",
                 "V" if vectors else "N", "L" if params["lower"] else "U", n, a, n, w,
-                b.gep(work, space), room, *extra, b.gep(work, integers), whole, status.place,
+                b.gep(work, space), lwork, *extra, b.gep(work, integers), whole, status.place,
             )  # fmt: skip
             copy(b, b.gep(w, start * real), outs[-1], (stop - start) * real)
             if vectors:
@@ -83,9 +83,9 @@ def svd(build: Values, node: Node) -> list[Step] | None:
     sides, full = params["compute_uv"], params["full_matrices"]
     left, right = (m, n) if full else (k, k)
     scratch = Scratch()
-    turned = scratch.take(m * n, element.size)
-    room = 4 * k * k + 7 * k + long + _BLOCK * (m + n)
-    space, integers = scratch.take(room, element.size), scratch.take(8 * k, 4)
+    transposed = scratch.take(m * n, element.size)
+    lwork = 4 * k * k + 7 * k + long + _BLOCK * (m + n)
+    space, integers = scratch.take(lwork, element.size), scratch.take(8 * k, 4)
     reals = k * max(5 * k + 7, 2 * long + 2 * k + 1) if element.complex else 0
     more = scratch.take(reals, real)
     us = scratch.take(m * left if sides else 0, element.size)
@@ -93,14 +93,14 @@ def svd(build: Values, node: Node) -> list[Step] | None:
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a, u, v = b.gep(work, turned), b.gep(work, us), b.gep(work, vs)
+        a, u, v = b.gep(work, transposed), b.gep(work, us), b.gep(work, vs)
         status = Status(b)
         with b.if_(finite(b, ins[0], m * n * element.reals, element.real)):
             turn(b, element, ins[0], a, m, n)
             extra = [b.gep(work, more)] if element.complex else []
             call(
                 b, f"nj_lapack_{element.letter}gesdd", ("A" if full else "S") if sides else "N",
-                m, n, a, m, outs[0], u, m, v, right if sides else 1, b.gep(work, space), room,
+                m, n, a, m, outs[0], u, m, v, right if sides else 1, b.gep(work, space), lwork,
                 *extra, b.gep(work, integers), status.place,
             )  # fmt: skip
             if sides:
@@ -124,14 +124,14 @@ def eig(build: Values, node: Node) -> list[Step] | None:
     n, real = x.shape[-1], size_of(element.real)
     wanted = [params[f"compute_{side}_eigenvectors"] for side in ("left", "right")]
     scratch = Scratch()
-    turned, room = scratch.take(n * n, element.size), n * (_BLOCK + 4)
-    space = scratch.take(room, element.size)
+    transposed, lwork = scratch.take(n * n, element.size), n * (_BLOCK + 4)
+    space = scratch.take(lwork, element.size)
     parts = scratch.take(2 * n, real)
     held = [scratch.take(n * n if want else 0, element.size) for want in wanted]
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a, w = b.gep(work, turned), b.gep(work, parts)
+        a, w = b.gep(work, transposed), b.gep(work, parts)
         vectors = [b.gep(work, at) for at in held]
         status = Status(b)
         with b.if_(finite(b, ins[0], n * n * element.reals, element.real)):
@@ -141,7 +141,7 @@ def eig(build: Values, node: Node) -> list[Step] | None:
             extra = [w] if element.complex else []
             call(
                 b, f"nj_lapack_{element.letter}geev", *letters, n, a, n, *values, vectors[0], n,
-                vectors[1], n, b.gep(work, space), room, *extra, status.place,
+                vectors[1], n, b.gep(work, space), lwork, *extra, status.place,
             )  # fmt: skip
             given = [v for v, want in zip(vectors, wanted, strict=True) if want]
             for v, out in zip(given, outs[1:], strict=True):
@@ -198,14 +198,14 @@ def schur(build: Values, node: Node) -> list[Step] | None:
     n, real = x.shape[-1], size_of(element.real)
     vectors = node.params["compute_schur_vectors"]
     scratch = Scratch()
-    turned, room = scratch.take(n * n, element.size), n * (_BLOCK + 3)
-    space, values = scratch.take(room, element.size), scratch.take(2 * n, element.size)
+    transposed, lwork = scratch.take(n * n, element.size), n * (_BLOCK + 3)
+    space, values = scratch.take(lwork, element.size), scratch.take(2 * n, element.size)
     extra, flags = scratch.take(n, real), scratch.take(n, 4)
     held = scratch.take(n * n if vectors else 0, element.size)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a, w, v = b.gep(work, turned), b.gep(work, values), b.gep(work, held)
+        a, w, v = b.gep(work, transposed), b.gep(work, values), b.gep(work, held)
         status = Status(b)
         with b.if_(finite(b, ins[0], n * n * element.reals, element.real)):
             turn(b, element, ins[0], a, n, n)
@@ -214,7 +214,7 @@ def schur(build: Values, node: Node) -> list[Step] | None:
             call(
                 b, f"nj_lapack_{element.letter}gees", "V" if vectors else "N", "N",
                 b.const(0, "ptr"), n, a, n, b.alloca("i32"), *parts, v, n, b.gep(work, space),
-                room, *more, b.gep(work, flags), status.place,
+                lwork, *more, b.gep(work, flags), status.place,
             )  # fmt: skip
             turn(b, element, a, outs[0], n, n)
             if vectors:
@@ -233,15 +233,15 @@ def hessenberg(build: Values, node: Node) -> list[Step] | None:
         return None
     n = x.shape[-1]
     scratch = Scratch()
-    turned, room = scratch.take(n * n, element.size), n * _BLOCK
-    space = scratch.take(room, element.size)
+    transposed, lwork = scratch.take(n * n, element.size), n * _BLOCK
+    space = scratch.take(lwork, element.size)
     prepare(element)
 
     def one(b: Builder, ins: list[Value], outs: list[Value], work: Value) -> None:
-        a = b.gep(work, turned)
+        a = b.gep(work, transposed)
         turn(b, element, ins[0], a, n, n)
         call(b, f"nj_lapack_{element.letter}gehrd", n, 1, n, a, n, outs[1], b.gep(work, space),
-             room, b.alloca("i32"))  # fmt: skip
+             lwork, b.alloca("i32"))  # fmt: skip
         turn(b, element, a, outs[0], n, n)
 
     return each_matrix(build, node, one, scratch.nbytes, 4 * n**3 * element.reals**2)

@@ -37,8 +37,8 @@ LARGE_MATRIX = 1 << 20
 _MOST_CALLS = 64
 # A left operand whose rows lie next to each other is read a line of the cache and, where each of
 # its depths is on another page, an address translation an element: so deep, so far apart and with
-# so many columns to multiply with, it is turned before.
-TURNED_DEPTH, TURNED_STEP, TURNED_COLUMNS = 256, 1024, 192
+# so many columns to multiply with, it is transposed before.
+TRANSPOSED_DEPTH, TRANSPOSED_STEP, TRANSPOSED_COLUMNS = 256, 1024, 192
 # Rows of a complex product that are worth a thread.
 _COMPLEX_ROWS = 16
 
@@ -72,7 +72,7 @@ def analyse(node: Node) -> Product | None:
     """The product of a node, or None where it has no row or no column.
 
     Beside those of dot_general a node may have the params `windows`, a `Window` or None for each
-    operand, and `turned`, the order of the product's axes in its result."""
+    operand, and `transposed`, the order of the product's axes in its result."""
     lhs, rhs = node.ins
     out = node.outs[0]
     element = ELEMENTS.get(out.dtype.name) or LETTERS.get(out.dtype.name)
@@ -81,14 +81,14 @@ def analyse(node: Node) -> Product | None:
     params = node.params
     return _analysed(
         element, out.dtype.itemsize, (lhs.shape, rhs.shape, out.shape),
-        params["dimension_numbers"], params.get("windows", (None, None)), params.get("turned"),
+        params["dimension_numbers"], params.get("windows", (None, None)), params.get("transposed"),
     )  # fmt: skip
 
 
 @remembered("forms of products", 256)
 def _analysed(
     element: str, size: int, shapes: tuple[tuple[int, ...], ...], numbers: tuple,
-    windows: tuple[Window | None, Window | None], turned: tuple[int, ...] | None,
+    windows: tuple[Window | None, Window | None], transposed: tuple[int, ...] | None,
 ) -> Product | None:  # fmt: skip
     (lc, rc), (lb, rb) = numbers
     left, right, _ = shapes
@@ -97,8 +97,8 @@ def _analysed(
         _, left, ls = windows[0]  # type: ignore[assignment]
     if windows[1] is not None:
         _, right, rs = windows[1]  # type: ignore[assignment]
-    if turned is not None:
-        os = [os[turned.index(a)] for a in range(len(os))]
+    if transposed is not None:
+        os = [os[transposed.index(a)] for a in range(len(os))]
     lf = [a for a in range(len(left)) if a not in lc and a not in lb]
     rf = [a for a in range(len(right)) if a not in rc and a not in rb]
     batch = merge(
@@ -118,7 +118,7 @@ def _analysed(
         return None
     # The innermost columns must be C's unit stride; among rows and depths the longest is best.
     n, bcs, ccs = columns.pop()
-    if ccs != size:  # a turned result whose last axes are of length 1
+    if ccs != size:  # a transposed result whose last axes are of length 1
         return None
     best = max(range(len(rows)), key=lambda i: rows[i][0])
     m, ars, crs = rows.pop(best)
@@ -179,17 +179,17 @@ def claims(node: Node) -> bool:
 
 
 def across(node: Node) -> bool:
-    """Whether a product that the library takes reads its left operand so far across the grain of
-    memory that it is better turned before."""
+    """Whether a product that the library takes reads its left operand with so large a stride
+    that it is better transposed before."""
     product = analyse(node)
     return (
         product is not None
         and product.element in ELEMENTS.values()
         and not product.depths
         and product.a[0] * 4 <= product.a[1]
-        and product.a[1] >= TURNED_STEP
-        and product.k >= TURNED_DEPTH
-        and product.n >= TURNED_COLUMNS
+        and product.a[1] >= TRANSPOSED_STEP
+        and product.k >= TRANSPOSED_DEPTH
+        and product.n >= TRANSPOSED_COLUMNS
         and product.m >= gemm.TILE_ROWS
     )
 
@@ -309,7 +309,7 @@ def widened(node: Node) -> list[Node] | None:
 
 
 def _blas(product: Product) -> tuple[tuple[str, int], tuple[str, int]] | None:
-    """How BLAS sees the operands, rows as columns: (turned or not, leading dimension) of a, b."""
+    """How BLAS sees the operands, rows as columns: (transposed, leading dimension) of a and b."""
     size = 8 if product.element == "c" else 16
     found = []
     for long, short in (product.a, product.b):

@@ -216,7 +216,7 @@ class _Leaf:
                 b.masked_store(x, b.gep(target, b.mul(at, self.size)), mask)
 
     def squares(self, rows: list[Value], group: int) -> list[Value]:
-        """The squares of each 128 bits turned."""
+        """The squares of each 128 bits transposed."""
         half = group // 2
         for _ in range(half):  # log2 of 2 or 4
             rows = [

@@ -1,8 +1,8 @@
-"""The packer of a turned B as machine code at once: what `products.gemm` would write as IR.
+"""The packer of a transposed B as machine code at once: what `products.gemm` would write as IR.
 
 For: `gemm`'s packer whose columns lie next to each other along K. Squares of eight by eight are
-turned in registers; what is written is what the IR writes, padding included (tests/cpu/x86). What
-would break it: a strip without columns.
+transposed in registers; what is written is what the IR writes, padding included (tests/cpu/x86).
+What would break it: a strip without columns.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def turned(left: tuple, right: tuple, contract: int) -> tuple[str, float]:
 
 
 def test_a_large_left_operand_is_turned_before() -> None:
-    """Read across the grain of memory it would take a line of the cache an element."""
+    """Read with a large stride it would take a line of the cache an element."""
     text, error = turned((513, 260), (513, 200), 0)
     assert "kernel" in text and "dot_general" in text and error < 1e-3
     for left, right, contract in (
