@@ -34,7 +34,6 @@ from numjet.core.dims import (
 )
 from numjet.core.jaxpr import (
     ClosedJaxpr as _ClosedJaxpr,
-    Jaxpr as _Jaxpr,
     Literal as _Literal,
     eval_jaxpr as _eval_jaxpr,
 )
@@ -44,7 +43,7 @@ from numjet.core.sharded import constraint_of as _constraint_of
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
 from numjet.transforms.concrete_sizes import concrete as _concrete
-from numjet.transforms.stage import StageTrace as _StageTrace, hoist_consts as _hoist_consts
+from numjet.transforms.stage import StageTrace as _StageTrace, with_jaxprs as _with_jaxprs
 from numjet.version import __version__ as _version
 
 minimum_supported_calling_convention_version = 9
@@ -349,21 +348,11 @@ def _written(trace: Any, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any])
             body, held = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
             outs = _written(trace, body, held, values[len(values) - len(body.invars) :])
         else:
-            params = {name: _param(value) for name, value in eqn.params.items()}
+            params = {name: _with_jaxprs(value, _inlined) for name, value in eqn.params.items()}
             found = trace.record(eqn.primitive, values, params)
             outs = found if eqn.primitive.multiple_results else [found]
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(v) for v in jaxpr.outvars]
-
-
-def _param(value: Any) -> Any:
-    if isinstance(value, _ClosedJaxpr):
-        return _inlined(value)
-    if isinstance(value, _Jaxpr):
-        return _hoist_consts(_inlined(_ClosedJaxpr(value, [])).jaxpr).jaxpr
-    if type(value) is tuple and any([isinstance(x, _ClosedJaxpr | _Jaxpr) for x in value]):
-        return tuple([_param(x) for x in value])
-    return value
 
 
 _PLAIN = {"builtins": {"getattr", "slice", "set", "frozenset", "complex", "dict", "tuple", "list"}}

@@ -27,7 +27,7 @@ from numjet.core.trace import set_trace
 from numjet.ops.reduce import reduce_and_p, reduce_or_p
 from numjet.ops.shape import reshape
 from numjet.transforms.batch import Axis
-from numjet.transforms.stage import StageTrace, hoist_consts, stage_expansion
+from numjet.transforms.stage import StageTrace, stage_expansion, with_jaxprs
 
 # What makes keys of words, and words of keys.
 _WORDS = ("random_wrap_words", "random_unwrap_words")
@@ -114,7 +114,7 @@ class Storage:
             avals = [v.aval for v in eqn.invars]
             results = [v.aval for v in eqn.outvars]
             if type(eqn.primitive.loops) is Region or "callback" in eqn.params:
-                params = {name: self._param(p) for name, p in eqn.params.items()}
+                params = {name: with_jaxprs(p, self.rewritten) for name, p in eqn.params.items()}
                 outs = self.record(trace, eqn, values, params)
             elif any([has_words(a) for a in (*avals, *results)]):
                 if type(eqn.primitive.loops) is Expand and eqn.primitive.name not in _WORDS:
@@ -129,16 +129,6 @@ class Storage:
             env.update(zip(eqn.outvars, outs, strict=True))
         trace.source = None
         return [read(v) for v in jaxpr.outvars]
-
-    def _param(self, value: Any) -> Any:
-        """A param with the functions in it rewritten."""
-        if isinstance(value, ClosedJaxpr):
-            return self.rewritten(value)
-        if isinstance(value, Jaxpr):
-            return hoist_consts(self.rewritten(ClosedJaxpr(value, [])).jaxpr).jaxpr
-        if type(value) is tuple and any([isinstance(x, ClosedJaxpr | Jaxpr) for x in value]):
-            return tuple([self._param(x) for x in value])
-        return value
 
     def _of_words(self, eqn: Any, values: list, avals: list, results: list) -> list:
         """An operation on keys, on their words."""

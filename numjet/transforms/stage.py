@@ -338,6 +338,17 @@ def hoist_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
     return found
 
 
+def with_jaxprs(value: Any, rewrite: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Any:
+    """A param of an equation with the jaxprs in it rewritten."""
+    if isinstance(value, ClosedJaxpr):
+        return rewrite(value)
+    if isinstance(value, Jaxpr):
+        return hoist_consts(rewrite(ClosedJaxpr(value, [])).jaxpr).jaxpr
+    if type(value) is tuple and any([isinstance(x, ClosedJaxpr | Jaxpr) for x in value]):
+        return tuple([with_jaxprs(x, rewrite) for x in value])
+    return value
+
+
 def closed_over(args: Sequence[Any], params: dict) -> tuple[Any, dict]:
     """Operands and params of an equation whose jaxprs hold no traced constants: these are operands.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from numjet.core.trace import set_trace
-from numjet.transforms.stage import StageTrace, hoist_consts
+from numjet.transforms.stage import StageTrace, with_jaxprs
 
 
 def expanded(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -46,23 +46,12 @@ def _run(trace: StageTrace, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[
             _check(eqn, inner)
             outs = _run(trace, inner.jaxpr, inner.consts, values)
         else:
-            params = {name: _param(value) for name, value in eqn.params.items()}
+            params = {name: with_jaxprs(value, expanded) for name, value in eqn.params.items()}
             found = trace.record(eqn.primitive, values, params)
             outs = found if eqn.primitive.multiple_results else [found]
         env.update(zip(eqn.outvars, outs, strict=True))
     trace.source = None
     return [read(v) for v in jaxpr.outvars]
-
-
-def _param(value: Any) -> Any:
-    """A param with the functions in it rewritten."""
-    if isinstance(value, ClosedJaxpr):
-        return expanded(value)
-    if isinstance(value, Jaxpr):
-        return hoist_consts(expanded(ClosedJaxpr(value, [])).jaxpr).jaxpr
-    if type(value) is tuple and any([isinstance(x, ClosedJaxpr | Jaxpr) for x in value]):
-        return tuple([_param(x) for x in value])
-    return value
 
 
 def _check(eqn: Any, inner: ClosedJaxpr) -> None:

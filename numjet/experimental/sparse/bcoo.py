@@ -258,19 +258,22 @@ def _flatten(m: BCOO) -> tuple[tuple, tuple]:
 
 
 def _of_children(static: tuple, children: Any) -> BCOO:
-    # Without the checks: transformations put other things than arrays into trees. Of a mapped array
-    # the leaves have an axis less (inside of vmap) or more (what it returns) than they had.
+    # Without the checks: transformations put other things than arrays into trees.
     made = object.__new__(BCOO)
     made.data, made.indices = children
     shape, batch, made.indices_sorted, made.unique_indices = static
-    found = getattr(made.indices, "ndim", batch + 2) - 2
-    extra = found - batch
-    if extra < 0:
-        shape = shape[-extra:]
-    elif extra > 0:
-        shape = (*made.indices.shape[:extra], *shape)
-    made.shape = shape
+    made.shape = mapped_shape(shape, batch, made.indices, 2)
     return made
+
+
+def mapped_shape(shape: tuple, batch: int, indices: Any, own: int) -> tuple:
+    """The shape of a matrix with `batch` batch axes when it was made a tree, whose leaves may have
+    an axis less (inside of vmap) or more (what it returns) now. own: the axes of `indices` that are
+    not of the batch."""
+    extra = getattr(indices, "ndim", batch + own) - own - batch
+    if extra < 0:
+        return shape[-extra:]
+    return (*indices.shape[:extra], *shape) if extra else shape
 
 
 tree.register_pytree_node(BCOO, _flatten, _of_children)

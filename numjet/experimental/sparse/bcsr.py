@@ -15,6 +15,7 @@ from numjet.experimental.sparse.bcoo import (
     JAXSparse,
     bcoo_fromdense,
     broadcast_batch,
+    mapped_shape,
     over_batch,
 )
 from numjet.experimental.sparse.layouts import (
@@ -170,14 +171,8 @@ class BCSR(JAXSparse):
 def _of_children(static: tuple, children: Any) -> BCSR:
     made = object.__new__(BCSR)
     made.data, made.indices, made.indptr = children
-    # As of BCOO: of a mapped matrix the leaves have an axis less, or more, than they had.
     shape, batch, made.indices_sorted, made.unique_indices = static
-    extra = getattr(made.indices, "ndim", batch + 1) - 1 - batch
-    if extra < 0:
-        shape = shape[-extra:]
-    elif extra > 0:
-        shape = (*made.indices.shape[:extra], *shape)
-    made.shape = shape
+    made.shape = mapped_shape(shape, batch, made.indices, 1)
     return made
 
 
