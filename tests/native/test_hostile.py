@@ -61,6 +61,13 @@ CALLS = {
     "value": "(setattr(x, '_value', '...'), nj.jit(lambda a: a * 2)(x))",
     "value of a compiled call": "(lambda f: (f(x), f(x), setattr(x, '_value', '...'), f(x)))"
     "(nj.jit(lambda a: a * 2))",
+    "deleted": "(x.delete(), x + 1.0)",
+    "deleted, index": "(x.delete(), x[0])",
+    "deleted, update": "(lambda at: (x.delete(), at.set(1.0)))(x.at[0])",
+    "deleted, function": "(x.delete(), jnp.tanh(x))",
+    "deleted, where": "(lambda c: (x.delete(), jnp.where(c, x, x)))(x > 0)",
+    "deleted, compiled call": "(lambda f: (f(x), f(x), f(x), x.delete(), f(x)))"
+    "(nj.jit(lambda a: a * 2))",
     "tracer": "nj.make_jaxpr(lambda t: object.__new__(type(t)) @ t)(x)",
     "owner": "nj.make_jaxpr(lambda t: (setattr(t, 'owner', 5), t @ t))(x)",
 }
@@ -77,7 +84,7 @@ for _ in range(12):
     x + 1.0, 1.0 + x, -x, x[0], x.at[0].set(1.0), jnp.tanh(x), jnp.where(x > 0, x, x)
 try:
     {CALLS[name]}
-except (AttributeError, TypeError, nj.errors.UnexpectedTracerError) as error:
+except (AttributeError, TypeError, RuntimeError, nj.errors.UnexpectedTracerError) as error:
     print("raised")
 """
     done = run(text)
