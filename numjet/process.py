@@ -86,9 +86,9 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     """The Arrays that exist, as far as Python's garbage collector knows of them, in no order;
     without those that were deleted or donated.
 
-    platform: None for all, or a platform's name; RuntimeError for one that is not there. Those that
-    only local variables of compiled code hold are not among them. For looking for what keeps
-    memory.
+    Returns a list. platform: None for all, or a platform's name; RuntimeError for one that is not
+    there. Those that only local variables of compiled code hold are not among them. For looking for
+    what keeps memory.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> x = jnp.arange(3)

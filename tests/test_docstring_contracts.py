@@ -1,10 +1,10 @@
-"""Docstrings say what is not obvious: derivatives, the source of a method, what differs from NumPy.
+"""Docstrings say what is not obvious: derivatives, sources, what comes back, what NumPy does else.
 
 The holes are found by calling each public function as its own example does
 (`test_docstring_promises`): its derivative with respect to each argument, there and where elements
-are equal; the operations that it is made of; NumPy's or SciPy's function of the same name beside
-it, its parameters and its results. What a docstring refers to in backticks counts as said, and so
-does what the docstring of `numjet.numpy` or `numjet.scipy` says of all functions.
+are equal; what comes back; the operations that it is made of; NumPy's or SciPy's function of the
+same name beside it, its parameters and its results. What a docstring refers to in backticks counts
+as said, and so does what the docstring of `numjet.numpy` or `numjet.scipy` says of all functions.
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 
 DERIVATIVE = r"(?i)derivative|gradient|differentiab|linear in|reverse mode"
 SOURCE = r"Sources?( of [^:]+)?:|DLMF \d|Euclid"
+# What comes back, by itself or as of another function.
+RESULT = (
+    r"\b[Rr]esults?\b|\b[Rr]eturns?\b|\b[Gg]ives?\b|come back|\bstays?\b|\b[Ww]hether\b"
+    r"|(as|like) (in|of|for|that of)? ?`|: [\[(]\w+, |(count as|become|as) (floats|ints)"
+    r"|whose shape|of (its|their|that|one) (shape|dtype)|[Aa]lias|an initializer|another name"
+    r"|an array of|default (float|integer)|\bdtype: |, as u?int\d+|zeros of the same dtype"
+    r"|to a uint8|A slice of"
+)
 # What these were compared with; others have other parameters.
 PEERS = ("2.4", "1.17")
 
@@ -178,6 +186,34 @@ def test_docstrings_say_what_a_derivative_is(namespace: str) -> None:
         zero = re.search(r"[Tt]he derivative is (zero|0)\b(?! in| where| beyond)", text)
         if zero and not all(" is zero" in x for x in found):
             holes.append(f"  {name} says that the derivative is zero: {'; '.join(found[:3])}")
+    assert not holes, f"{namespace}:\n" + "\n".join(holes)
+
+
+# ------------------------------------------------------------------ results
+def promoted(called: tuple[tuple, dict], out: Any) -> bool:
+    """Whether results have the dtype that the array arguments promote to."""
+    given = [x for x in nj.tree.leaves(called) if isinstance(x, nj.Array)]
+    kept = [x for x in given if not jnp.issubdtype(x.dtype, jnp.integer)] or given
+    dtypes = {jnp.result_type(*x).name for x in (given, kept) if x}
+    return all(x.dtype.name in dtypes for x in nj.tree.leaves(out) if isinstance(x, nj.Array))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_docstrings_say_what_comes_back(namespace: str) -> None:
+    holes = []
+    for _, name, function, called in functions(namespace):
+        text = (inspect.getdoc(function) or "").split(">>>")[0]
+        try:
+            out = function(*called[0], **called[1])
+        except Exception:  # it needs the context of the example
+            continue
+        if not any(isinstance(x, nj.Array) for x in nj.tree.leaves(out)):
+            continue
+        # The docstring of numjet.numpy says which dtype it is where that of a function does not.
+        usual = namespace.startswith("numjet.numpy") and promoted(called, out)
+        if not usual and not re.search(RESULT, text):
+            holes.append(f"  {name}: {out!r:.60}")
     assert not holes, f"{namespace}:\n" + "\n".join(holes)
 
 

@@ -96,8 +96,8 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
 
     shape: of the whole. sharding: its layout. arrays: in the order of the sharding's devices, each
     of the shape that the sharding says; where that is unreduced they are parts of a sum. dtype:
-    checked where it is given, needed where there are no arrays. Raises ValueError for another
-    number of arrays or another shape, TypeError for other dtypes.
+    checked where it is given, needed where there are no arrays. Result: the arrays' dtype. Raises
+    ValueError for another number of arrays or another shape, TypeError for other dtypes.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
@@ -162,8 +162,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
 
     local_data: the part of the whole that is this process's devices', or of one process alone all
     of it. global_shape: the shape of the whole, or None entries where it follows: the lengths of
-    the processes' parts add up along each axis that is cut over processes. Raises ValueError where
-    they do not fit.
+    the processes' parts add up along each axis that is cut over processes. Result: the whole's
+    shape, the parts' dtype. Raises ValueError where they do not fit.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -225,7 +225,8 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     """The pytrees `shards` stacked along a new leading axis, one on each device: input of `pmap`.
 
     shards: a sequence of pytrees of one structure and equal shapes. devices: as many Devices.
-    Raises ValueError for another number of shards and for shapes that differ.
+    Result: a pytree as of one shard, shapes (devices, ...), the dtypes that they promote to. Raises
+    ValueError for another number of shards and for shapes that differ.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.device_put_sharded([jnp.zeros(2)], nj.devices()[:1])
@@ -242,6 +243,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
     """A copy of the pytree `x` for each device, along a new leading axis: input of `pmap`.
 
+    x: a pytree of arrays or numbers. Result: the same pytree, shapes (devices, ...), their dtypes.
     devices: a sequence of Devices, at least one; slice i is on device i.
 
     >>> import numjet as nj

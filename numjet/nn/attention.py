@@ -205,8 +205,8 @@ def scaled_dot_general(
 ) -> Any:
     """`lax.dot_general`; quantization to scaled blocks is not available.
 
-    lhs, rhs, dimension_numbers, preferred_element_type: as there. configs, implementation: must be
-    None (NotImplementedError).
+    lhs, rhs, dimension_numbers, preferred_element_type: as there. Result: as there, too. configs,
+    implementation: must be None (NotImplementedError).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.scaled_dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ()))).shape

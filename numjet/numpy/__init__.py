@@ -17,7 +17,9 @@ of 64 bits become those of 32, with a warning where they were asked for; the def
 float32 and the default integer int32.
 
 Results are always new: arrays are immutable, and `out` raises NotImplementedError where it is an
-argument. `out_sharding` is a layout for them, a Sharding or a PartitionSpec of the current mesh, as
+argument. Where a docstring does not name another dtype, they have that which the array arguments
+promote to, and where it does not name another shape, that which these broadcast to. `out_sharding`
+is a layout for them, a Sharding or a PartitionSpec of the current mesh, as
 `lax.with_sharding_constraint` takes it. Nothing warns of overflow, division by zero or invalid
 values, as NumPy does: the results are infinities and NaN.
 

@@ -464,7 +464,8 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
     a1, a2: vectors or lists of coefficients, the highest power first, which promote.
     trim_leading_zeros: leave out leading zeros first, which NumPy does; needs known values
-    (TypeError). ValueError for what are no vectors.
+    (TypeError). Result: a vector of n1 + n2 - 1 coefficients; integers become floats. ValueError
+    for what are no vectors.
 
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
     Array([ 1.,  0., -4.], dtype=float32)

@@ -195,7 +195,8 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """(rows, columns) of the lower triangle of an n x m array.
 
-    n, m: integers, m by default n. k: the highest diagonal that belongs to it, 0 the main one.
+    n, m: integers, m by default n. Result: two vectors of the default integer. k: the highest
+    diagonal that belongs to it, 0 the main one.
 
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -207,7 +208,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """(rows, columns) of the upper triangle of an n x m array.
 
-    n, m: integers, m by default n. k: the lowest diagonal that belongs to it, 0 the main one.
+    n, m: integers, m by default n. Result: two vectors of the default integer. k: the lowest
+    diagonal that belongs to it, 0 the main one.
 
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -429,8 +431,9 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors shaped so that they index the grid of their combinations.
 
-    args: vectors of integers or booleans (whose True positions count), lists too. ValueError for
-    other ranks.
+    args: vectors of integers or booleans (whose True positions count), lists too. Result: a tuple
+    of arrays, each with its vector along an axis of its own; int32 for lists and booleans.
+    ValueError for other ranks.
 
     >>> jnp.arange(6).reshape(2, 3)[jnp.ix_([1], [0, 2])]
     Array([[3, 5]], dtype=int32)

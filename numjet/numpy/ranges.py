@@ -253,7 +253,8 @@ def geomspace(
     """`num` values from start to stop with a constant ratio.
 
     start, stop: not zero, of one sign; complex ones lie on a spiral. num, endpoint, dtype, axis: as
-    in `linspace`. The last value is exactly stop where both are scalars.
+    in `linspace`. Result: floats, or dtype, with the new axis of num values. The last value is
+    exactly stop where both are scalars.
 
     >>> jnp.geomspace(1, 100, 3).round(3)
     Array([  1.,  10., 100.], dtype=float32)

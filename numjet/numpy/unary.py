@@ -595,9 +595,9 @@ def sinc(x: Any, /) -> Any:
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 0.
 
-    x: real numbers of any shape; integers and booleans count as floats. ValueError for complex
-    numbers. `numjet.scipy.special.i0e` is scaled by exp(-|x|) and does not overflow. Computed by
-    `lax.bessel_i0e`.
+    x: real numbers of any shape; integers and booleans count as floats. Result: x's shape.
+    Derivative: `scipy.special.i1`. ValueError for complex numbers. `numjet.scipy.special.i0e` is
+    scaled by exp(-|x|) and does not overflow. Computed by `lax.bessel_i0e`.
 
     >>> jnp.i0(jnp.array([0.0, 1.0])).round(4)
     Array([1.    , 1.2661], dtype=float32)

@@ -48,9 +48,9 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
     operand: real floats. k: how many. reduction_dimension: the axis. The result is exact, so that
     any recall_target in (0, 1] is met, and of k elements and sorted whether they are aggregated or
-    not: reduction_input_size_override and aggregate_to_topk change nothing. indices are int32.
-    Derivative: that of taking the elements at these indices. Raises ValueError for k out of range
-    and other dtypes.
+    not: reduction_input_size_override and aggregate_to_topk change nothing. Result: operand's shape
+    with k elements along the axis; values have its dtype, indices are int32. Derivative: that of
+    taking the elements at these indices. Raises ValueError for k out of range and other dtypes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.approx_max_k(jnp.array([1.0, 3.0, 2.0]), 2)

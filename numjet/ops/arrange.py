@@ -101,7 +101,7 @@ optimization_barrier_p = Primitive(
 def optimization_barrier(operand: Any, /) -> Any:
     """operand (a pytree of arrays) unchanged; the compiler moves no computation across.
 
-    Derivative: the identity.
+    Result: the same pytree, shapes and dtypes. Derivative: the identity.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.optimization_barrier(jnp.array([1, 2]))
@@ -158,6 +158,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
     shape: a sequence of integers. fill_value: a number without dimensions; of an integer that does
     not fit the lowest bits count. dtype: by default that of fill_value. sharding: the layout.
+    Result: shape and dtype as said. Derivative: linear in fill_value, the sum over all elements.
     Raises TypeError for a value with dimensions (`numpy.full` broadcasts), a complex number where
     dtype is real, and negative sizes.
 
@@ -206,7 +207,8 @@ def full_like(
     """An array like x whose elements are all fill_value.
 
     x: an array or anything with shape and dtype. fill_value: a number without dimensions. dtype,
-    shape, sharding: by default those of x. Raises TypeError for a value with dimensions.
+    shape, sharding: by default those of x. Result: that shape and dtype. No derivative flows to x.
+    Raises TypeError for a value with dimensions.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.full_like(jnp.zeros(2), 7)
@@ -331,7 +333,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def broadcast_to_rank(x: Any, rank: int) -> Any:
     """x with leading axes of size 1 until there are `rank`, or as it is where it has as many.
 
-    x: an array. rank: an integer.
+    x: an array. rank: an integer. Result: x's dtype.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.broadcast_to_rank(jnp.array([1, 2]), 3).shape
@@ -347,8 +349,8 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
 
-    arr, like_arr: arrays; the dtype of the second does not matter. Raises ValueError for shapes
-    that do not fit.
+    arr, like_arr: arrays; the dtype of the second does not matter. Result: like_arr's shape and
+    arr's dtype. Raises ValueError for shapes that do not fit.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
@@ -367,8 +369,9 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     """operand with its axes in another order: output axis i is input axis permutation[i].
 
-    operand: an array. permutation: each axis once (TypeError for others). `numpy.transpose`
-    reverses the axes where none are given.
+    operand: an array. permutation: each axis once (TypeError for others). Result: operand's dtype.
+    Derivative: the cotangent with the axes put back. `numpy.transpose` reverses the axes where none
+    are given.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -382,8 +385,8 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     """operand with neighbouring axes made one.
 
     operand: an array. start_dimension: the first of the axes; stop_dimension: behind the last one,
-    by default all the rest; negative ones count from the end. Raises ValueError for a range out of
-    order.
+    by default all the rest; negative ones count from the end. Result: one axis in their place, of
+    the product of their sizes; operand's dtype. Raises ValueError for a range out of order.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.collapse(jnp.zeros((2, 3, 4)), 1, 3).shape
@@ -453,7 +456,8 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The rows of x along an axis, without it: a tuple of arrays.
 
-    x: an array. axis: an integer (ValueError out of range). The inverse of `stack`.
+    x: an array. axis: an integer (ValueError out of range). Result: as many as the axis is long,
+    each of x's other axes and dtype. The inverse of `stack`.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
@@ -483,8 +487,9 @@ def views(x: ArrayImpl, axis: int = 0) -> Iterator[ArrayImpl]:
 def tile(operand: Any, reps: Sequence[int]) -> Any:
     """operand repeated reps[i] times along axis i.
 
-    operand: an array. reps: an integer for each axis (TypeError for another number). Derivative:
-    the sum over the copies. `numpy.tile` adds axes.
+    operand: an array. reps: an integer for each axis (TypeError for another number). Result: shape
+    (reps[i] * n_i, ...), operand's dtype. Derivative: the sum over the copies. `numpy.tile` adds
+    axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.tile(jnp.array([1, 2]), (2,))

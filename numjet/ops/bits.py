@@ -87,8 +87,9 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """The same bits as another dtype.
 
     operand: an array. new_dtype: of the same width, or narrower (a new last axis holds the parts,
-    the low ones first), or wider (the last axis, which must have their number, goes). No derivative
-    flows. Raises ValueError where the widths do not fit, TypeError for booleans and complex.
+    the low ones first), or wider (the last axis, which must have their number, goes). Result:
+    new_dtype, and else operand's shape. No derivative flows. Raises ValueError where the widths do
+    not fit, TypeError for booleans and complex.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)

@@ -557,7 +557,9 @@ def conv_transpose(
     for each, of the forward convolution with use_consistent_padding. rhs_dilation: gaps in the
     kernel. transpose_kernel: reverse the kernel and exchange its features, so that this is the
     gradient of the forward convolution with the same kernel. precision, preferred_element_type: as
-    of `dot_general`. Linear in both operands. Raises ValueError for shapes that do not fit.
+    of `dot_general`. Result: axes as of lhs with o features, the operands' dtype unless
+    preferred_element_type is given. Linear in both operands. Raises ValueError for shapes that do
+    not fit.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "SAME").ravel()
@@ -697,7 +699,8 @@ def conv_general_dilated_local(
     lhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as of
     `conv_general_dilated`. rhs: its spatial axes are the output's positions, its input features
     those of lhs times the places of the window, features first. filter_shape: the window's sizes.
-    Raises TypeError where the positions differ.
+    Result: the shape of `conv_general_dilated` with that window, the operands' dtype. Linear in
+    both operands. Raises TypeError where the positions differ.
 
     >>> from numjet import lax, numpy as jnp
     >>> kernels = jnp.arange(6.0).reshape(1, 2, 3)

@@ -83,8 +83,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
     operand: a floating or complex array. exponent_bits, mantissa_bits: of the format. Halves round
     to even; what is too large becomes infinite, what is subnormal in that format becomes zero.
-    Derivative: 1, as if nothing was rounded. Raises TypeError for other dtypes, ValueError for bits
-    out of range.
+    Result: operand's shape and dtype. Derivative: 1, as if nothing was rounded. Raises TypeError
+    for other dtypes, ValueError for bits out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reduce_precision(jnp.float32(1.2345), 8, 3)

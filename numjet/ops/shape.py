@@ -161,9 +161,9 @@ squeeze_p = Primitive(
 def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     """array without some of its axes of size 1.
 
-    array: an array. dimensions: the axes to drop. Raises ValueError for an axis of another size
-    and for one that is named twice;
-    `numpy.squeeze` drops all of them where none is named.
+    array: an array. dimensions: the axes to drop. Result: the other axes in order, array's dtype.
+    Derivative: the cotangent reshaped. Raises ValueError for an axis of another size and for one
+    that is named twice; `numpy.squeeze` drops all of them where none is named.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.squeeze(jnp.zeros((1, 3, 1)), (0,)).shape
@@ -221,8 +221,8 @@ rev_p = Primitive(
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """operand with its order reversed along some axes.
 
-    operand: an array. dimensions: the axes, each once. Its own transpose. Raises TypeError for an
-    axis that is named twice or out of range.
+    operand: an array. dimensions: the axes, each once. Result: operand's shape and dtype. Its own
+    transpose. Raises TypeError for an axis that is named twice or out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.rev(jnp.array([1, 2, 3]), (0,))

@@ -151,9 +151,10 @@ def slice(
     """operand[start:limit:stride] along every axis.
 
     operand: an array. start_indices, limit_indices, strides (1 by default): Python integers for
-    each axis, not negative. Derivative: zeros with the cotangent in its places. Raises TypeError
-    where the box does not fit; Python's slices are cut off. Raises ValueError for another number of
-    indices than axes.
+    each axis, not negative. Result: ceil((limit - start) / stride) elements along each axis,
+    operand's dtype. Derivative: zeros with the cotangent in its places. Raises TypeError where the
+    box does not fit; Python's slices are cut off. Raises ValueError for another number of indices
+    than axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.slice(jnp.arange(6), (1,), (5,), (2,))
@@ -178,7 +179,9 @@ def slice_in_dim(
     """operand[start:limit:stride] along one axis.
 
     operand: an array. start_index, limit_index: Python integers or None; negative ones count from
-    the end. stride, axis: integers. Raises TypeError or ValueError for what is out of range.
+    the end. stride, axis: integers. Result: ceil((limit - start) / stride) elements along the axis,
+    else operand's shape, and its dtype. Derivative: as of `slice`. Raises TypeError or ValueError
+    for what is out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.slice_in_dim(jnp.arange(6), 1, -1, stride=2)
@@ -404,9 +407,10 @@ def dynamic_slice(
 
     operand: an array. start_indices: one integer scalar for each axis, or a vector of them;
     negative ones count from the end unless allow_negative_indices (a boolean, or one for each axis)
-    is False; a box that would reach out is moved inside. slice_sizes: Python integers. Derivative:
-    zeros with the cotangent in the box; none in the indices. Raises TypeError where the box is
-    larger than operand. Raises ValueError for another number of indices than axes.
+    is False; a box that would reach out is moved inside. slice_sizes: Python integers. Result:
+    shape slice_sizes, operand's dtype. Derivative: zeros with the cotangent in the box; none in the
+    indices. Raises TypeError where the box is larger than operand. Raises ValueError for another
+    number of indices than axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))
@@ -429,8 +433,9 @@ def dynamic_slice_in_dim(
 
     operand: an array. start_index: an integer scalar, moved so that the slice lies inside; negative
     ones count from the end unless allow_negative_indices is False. slice_size, axis: Python
-    integers. Raises TypeError where the slice is larger than the axis. Raises ValueError for an
-    axis out of range.
+    integers. Result: operand's dtype and shape but for the axis, of slice_size. Derivative: as of
+    `dynamic_slice`. Raises TypeError where the slice is larger than the axis. Raises ValueError for
+    an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
@@ -616,8 +621,9 @@ def dynamic_update_slice_in_dim(
 
     operand, update: arrays of one dtype and rank, equal in all other sizes. start_index: an integer
     scalar, moved so that the rows lie inside; negative ones count from the end unless
-    allow_negative_indices is False. axis: an integer. Raises TypeError for dtypes and sizes that do
-    not fit. Raises ValueError for an axis out of range.
+    allow_negative_indices is False. axis: an integer. Result: operand's shape and dtype. Linear in
+    operand and update. Raises TypeError for dtypes and sizes that do not fit. Raises ValueError for
+    an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.array([0, 0]), 3, 0)
@@ -639,8 +645,9 @@ def dynamic_update_index_in_dim(
 
     operand: an array. update: of the same dtype, a row with or without the axis. index: an integer
     scalar, moved inside where it would reach out; negative ones count from the end unless
-    allow_negative_indices is False. axis: an integer. Raises TypeError for dtypes and sizes that do
-    not fit. Raises ValueError for an axis out of range.
+    allow_negative_indices is False. axis: an integer. Result: operand's shape and dtype. Linear in
+    operand and update. Raises TypeError for dtypes and sizes that do not fit. Raises ValueError for
+    an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.dynamic_update_index_in_dim(jnp.arange(3), 9, 1, 0)

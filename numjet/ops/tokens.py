@@ -35,7 +35,7 @@ after_all_p = composed("after_all", _token, differentiable=False)
 
 
 def create_token(_: Any = None) -> Any:
-    """A token: something that `after_all` takes. It is an array without elements.
+    """A token: something that `after_all` takes. The result is an array of no booleans.
 
     >>> from numjet import lax
     >>> lax.create_token().shape
@@ -153,8 +153,8 @@ unstack_p = composed(
 def stage(x: Any, /) -> Any:
     """x, a number or an array, as an Array, or as a value of the function being traced.
 
-    Within a traced function a constant so becomes part of the program. Raises TypeError for other
-    objects.
+    Within a traced function a constant so becomes part of the program. Result: x's shape and dtype.
+    Raises TypeError for other objects.
 
     >>> from numjet import lax
     >>> lax.stage(1.5)

@@ -319,8 +319,8 @@ def key_dtype(impl_spec: Any = None) -> Any:
 def clone(key: Any) -> Any:
     """A copy of a key, for use where using it again is meant.
 
-    key: a PRNG key, or an array of them. The same words come out; with the flag `debug_key_reuse`
-    it counts as a new one.
+    key: a PRNG key, or an array of them. Result: key's shape and implementation. The same words
+    come out; with the flag `debug_key_reuse` it counts as a new one.
 
     >>> from numjet import random
     >>> bool(random.clone(random.key(0)) == random.key(0))

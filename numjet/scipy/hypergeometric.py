@@ -273,12 +273,12 @@ _gauss = jit(
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss's function: Σ (a)_k (b)_k / (c)_k x^k / k!, real, for x <= 1.
 
-    a, b, c, x: real floats that broadcast. Polynomials (a or b is 0, -1, ...) are there for every
-    x; otherwise it is infinite for x > 1, at x = 1 with c <= a + b, and where c is 0, -1, ...
-    Derivative: a b / c times the function at a + 1, b + 1, c + 1 in x; in the parameters too, but
-    there without reverse mode beyond first order. Raises ValueError for complex numbers. Source:
-    DLMF 15.2.1, 15.8.1; Pearson, Olver and Porter, Numerical methods for hypergeometric functions
-    (2017).
+    a, b, c, x: real floats that broadcast. Result: the broadcast shape, the promoted dtype.
+    Polynomials (a or b is 0, -1, ...) are there for every x; otherwise it is infinite for x > 1, at
+    x = 1 with c <= a + b, and where c is 0, -1, ... Derivative: a b / c times the function at a +
+    1, b + 1, c + 1 in x; in the parameters too, but there without reverse mode beyond first order.
+    Raises ValueError for complex numbers. Source: DLMF 15.2.1, 15.8.1; Pearson, Olver and Porter,
+    Numerical methods for hypergeometric functions (2017).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

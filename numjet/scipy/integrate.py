@@ -10,7 +10,9 @@ from numjet import numpy as jnp
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples `y` along `axis`, by the trapezoidal rule.
 
-    x: where the samples were taken; without it they are `dx` apart. Promotes to floats.
+    x: where the samples were taken; without it they are `dx` apart. y: numbers of any shape.
+    Result: y's shape without the axis, in the promoted floating dtype. Linear in y. Promotes to
+    floats.
 
     >>> print(trapezoid([1.0, 2.0, 3.0]))
     4.0

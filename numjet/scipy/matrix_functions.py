@@ -75,7 +75,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
     A: [..., n, n]; integers become floats. upper_triangular: whether A is, which saves work.
     max_squarings: NaN where the norm asks for more. Result: A's shape. Differentiable in both
-    modes. By scaling and squaring of a Padé approximant; Raises ValueError for matrices that are
+    modes. By scaling and squaring of a Padé approximant. Raises ValueError for matrices that are
     not square. Source: Higham, The scaling and squaring method for the matrix exponential revisited
     (2005).
 

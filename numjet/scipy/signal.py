@@ -177,8 +177,9 @@ def correlate(
 
     in1, in2: of one number of axes; integers as floats. mode: "full", all positions where the
     arrays meet; "same", as many as in1 has, from the middle; "valid", those where one array lies
-    within the other. method: "direct" ("auto" means it) or "fft". precision: of the products.
-    Raises ValueError for other words and for numbers of axes that differ.
+    within the other. Result: the promoted dtype. method: "direct" ("auto" means it) or "fft".
+    precision: of the products. Raises ValueError for other words and for numbers of axes that
+    differ.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import signal
@@ -214,8 +215,8 @@ def convolve2d(
 
     in1, in2: matrices (ValueError for others); integers as floats. mode: "full", all positions
     where the arrays meet; "same", as many as in1 has, from the middle; "valid", those where one
-    array lies within the other. boundary must be "fill", fillvalue 0 (NotImplementedError).
-    precision: of the products.
+    array lies within the other. Result: a matrix of the promoted dtype. boundary must be "fill",
+    fillvalue 0 (NotImplementedError). precision: of the products.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import signal

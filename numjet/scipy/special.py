@@ -164,8 +164,8 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma.
 
     n: integers, not negative (ValueError for floats); x: real floats that broadcast with them.
-    Derivative: polygamma(n + 1, x) in x. Raises TypeError for complex numbers. Source: DLMF
-    25.11.12, in `lax.polygamma`.
+    Result: the broadcast shape, x's dtype. Derivative: polygamma(n + 1, x) in x. Raises TypeError
+    for complex numbers. Source: DLMF 25.11.12, in `lax.polygamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

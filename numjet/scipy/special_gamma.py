@@ -255,8 +255,8 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803 - a 
 def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol (z)_m = Γ(z + m) / Γ(z); its limit where both are infinite.
 
-    z, m: real floats that broadcast. Differentiable in both. Raises TypeError for complex numbers.
-    Source: that of `betaln`.
+    z, m: real floats that broadcast. Result: the broadcast shape, the promoted dtype.
+    Differentiable in both. Raises TypeError for complex numbers. Source: that of `betaln`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -301,8 +301,8 @@ def zeta(x: Any, q: Any = None) -> Any:
     """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0, or Riemann's.
 
     x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
-    infinite at 1. Derivative: -x zeta(x + 1, q) in q; in x as well. Raises TypeError for complex
-    numbers. Source: DLMF 25.11.5, in `lax.zeta`.
+    infinite at 1. Result: the broadcast shape, the promoted dtype. Derivative: -x zeta(x + 1, q) in
+    q; in x as well. Raises TypeError for complex numbers. Source: DLMF 25.11.5, in `lax.zeta`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

@@ -109,8 +109,9 @@ def rankdata(
 
     a: a real array. method: what equal elements get of their ranks: the "average", "min" or "max",
     their places in order ("ordinal"), or the rank among different elements ("dense"). axis: an
-    integer, or None for all elements in one row. nan_policy: must be "propagate"
-    (NotImplementedError): rows with NaN are NaN. Raises ValueError for another method.
+    integer, or None for all elements in one row. Result: a's shape (a vector for axis None),
+    floats; the derivative is zero. nan_policy: must be "propagate" (NotImplementedError): rows with
+    NaN are NaN. Raises ValueError for another method.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
