@@ -31,7 +31,8 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
     parallelize,
     prefetch,  # after vectorize: vector loops announce
 )
-ANNOTATED_PASSES = LOOP_PASSES[3:]  # for kernels that were lowered with their vector loops
+# For kernels that were lowered with their vector loops.
+ANNOTATED_PASSES = LOOP_PASSES[LOOP_PASSES.index(vectorize) :]
 
 
 class _Known:
