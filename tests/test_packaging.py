@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import symtable
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,3 +19,30 @@ def test_the_lowest_versions_are_the_bounds() -> None:
     assert pinned.keys() == bounds.keys()
     for name, bound in bounds.items():
         assert re.fullmatch(rf"{re.escape(bound)}(\.0)*", pinned[name]), (name, bound)
+
+
+def _mixed_names(table: symtable.SymbolTable) -> Iterator[tuple[str, str]]:
+    """Function, name: what one comprehension binds and another of the function reads as global."""
+    inlined = []
+    waiting = list(table.get_children()) if table.get_type() == "function" else []
+    while waiting:
+        inner = waiting.pop()
+        if inner.get_name() in ("listcomp", "setcomp", "dictcomp"):
+            inlined.append(inner)
+            waiting += inner.get_children()
+    symbols = [symbol for inner in inlined for symbol in inner.get_symbols()]
+    bound = {s.get_name() for s in symbols if s.is_local() and not s.is_parameter()}
+    for symbol in symbols:
+        if symbol.is_global() and symbol.get_name() in bound:
+            yield table.get_name(), symbol.get_name()
+    for inner in table.get_children():
+        yield from _mixed_names(inner)
+
+
+def test_comprehensions_are_what_cpython_3_12_0_and_1_inline_rightly():
+    # These versions take the global for the other comprehension's variable: UnboundLocalError.
+    text = "def f(xs): return [type for type in xs], [type(x) for x in xs]"
+    assert list(_mixed_names(symtable.symtable(text, "f", "exec"))) == [("f", "type")]
+    found = [(path.name, *names) for path in (ROOT / "numjet").rglob("*.py")
+             for names in _mixed_names(symtable.symtable(path.read_text(), str(path), "exec"))]
+    assert not found

@@ -645,10 +645,10 @@ class Selector:
 def _widest(function: Function) -> int:
     """The length of the longest vectors of a function: 0, 1, 2 for 16, 32, 64 bytes."""
     blocks = function.blocks
-    types: set[Type | None] = {type for _, type in function.arguments}
+    types: set[Type | None] = {given for _, given in function.arguments}
     types |= {i.type for block in blocks for i in block.instructions}
     types |= {i.type for block in blocks for i in (*block.phis, block.term)}
-    found = max([type.length for type in types if type is not None], default=0)
+    found = max([each.length for each in types if each is not None], default=0)
     if found < 2 and [
         1 for block in blocks for i in block.instructions if type(i) is Call and "<" in i.arguments
     ]:
