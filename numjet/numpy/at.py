@@ -435,8 +435,9 @@ def write_plan(
             f"does not fit the indexed shape {result}."
         )
     clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
-    plan, outside = _bound(plan, clip)
-    if outside or 0 in result or not x.aval.size:
+    kept = isinstance(x, Tracer)  # what is outside is written as an equation, for checkify
+    plan, outside = _bound(plan, clip, kept)
+    if outside and not kept or 0 in result or not x.aval.size:
         return x
     if x.aval.shape != plan.shape:
         x = lax.reshape(x, plan.shape)
@@ -452,7 +453,7 @@ def write_plan(
         y = lax.reshape(y, plan._replace(slots=slots).result_shape())
     y, slots = _forward(y, slots, len(plan.block))
     steady = all(s == "block" or s.step == 1 for s in slots)
-    if not plan.arrays and steady:
+    if not plan.arrays and steady and not outside:
         out = _write_range(name, x, plan.ints, slots, y)
     else:
         out = _scatter(name, x, plan, slots, y, is_sorted, unique, mode, wrap)
@@ -467,18 +468,25 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     )
 
 
-def _bound(plan: Plan, clip: bool) -> tuple[Plan, bool]:
-    """Static positions counted from the front; whether one is outside (and nothing is written)."""
-    ints = {}
+def _bound(plan: Plan, clip: bool, kept: bool) -> tuple[Plan, bool]:
+    """Static positions counted from the front; whether one is outside (and nothing is written).
+
+    Outside, `clip` takes the nearest position, unless positions are `kept` as they are.
+    """
+    ints, outside = {}, False
     for axis, i in plan.ints.items():
         n = plan.shape[axis]
         i = i + n if i < 0 else i
         if not 0 <= i < n:
-            if not clip or not n:
+            if kept:
+                most = dtypes.iinfo(index_dtype(n)).max
+                i, outside = min(max(i, -1), most), True
+            elif not clip or not n:
                 return plan, True
-            i = min(max(i, 0), n - 1)
+            else:
+                i = min(max(i, 0), n - 1)
         ints[axis] = i
-    return plan._replace(ints=ints), False
+    return plan._replace(ints=ints), outside
 
 
 def _forward(y: Any, slots: list, width: int) -> tuple[Any, list]:
@@ -615,8 +623,9 @@ def _repeated_apply(x: Any, plan: Plan, func: Callable, mode: Any, wrap: bool) -
     own = x.aval.shape
     if own != plan.shape:
         x = lax.reshape(x, plan.shape)
-    plan, outside = _bound(plan, False)
-    if outside or 0 in plan.result_shape():
+    kept = isinstance(x, Tracer)
+    plan, outside = _bound(plan, False, kept)
+    if outside and not kept or 0 in plan.result_shape():
         return lax.reshape(x, own)
     slots = [s for s in plan.slots if s is not None]
     shape = plan._replace(slots=slots).result_shape()

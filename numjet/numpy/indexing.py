@@ -467,12 +467,14 @@ def take_plan(
     filling = mode is None and fill_value is not None or is_fill(mode)
     arrays = dict(plan.arrays)
     ints = dict(plan.ints)
-    if filling:
+    if filling or isinstance(x, Tracer):
         for axis, i in list(ints.items()):
             n = plan.shape[axis]
-            if not -n <= i < n:
-                outside = min(max(ints.pop(axis), -n - 1), n)
-                arrays[axis] = as_array(np.asarray(outside, index_dtype(n)))
+            if type(n) is not DimExpr and not -n <= i < n:
+                # As an array, which is seen to be outside: by filling, and by checkify.
+                dtype = index_dtype(n)
+                least, most = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
+                arrays[axis] = as_array(np.asarray(min(max(ints.pop(axis), least), most), dtype))
     dynamic = all(not a.aval.ndim for a in arrays.values())
     for axis in [k for k, n in enumerate(plan.shape) if n == 0 and (k in arrays or k in ints)]:
         sizes = plan.result_shape()

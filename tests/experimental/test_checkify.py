@@ -146,3 +146,26 @@ def test_bad_arguments():
         return lax.custom_linear_solve(twice, x, lambda matvec, b: b / 2, symmetric=True)
     with pytest.raises(NotImplementedError, match="a check inside of .* cannot be reported"):
         checkify.checkify(solved)(jnp.asarray(1.0))
+
+
+@pytest.mark.parametrize("read", [
+    lambda v: v[9], lambda v: v[jnp.array(9)], lambda v: v[-9], lambda v: v.reshape(2, 2)[0, 5],
+    lambda v: v.at[9].get(mode="clip"), lambda v: v.at[9].set(0.0, mode="clip"),
+    lambda v: v.at[9].set(0.0), lambda v: v.at[-9].add(1.0), lambda v: v.at[9].apply(jnp.sin),
+    lambda v: nj.jit(lambda u: u[jnp.array(4)])(v), lambda v: nj.grad(lambda u: u[7])(v),
+    lambda v: nj.vmap(lambda i: v[i])(jnp.arange(5)),
+    lambda v: lax.cond(v[0] >= 0, lambda u: u[7], lambda u: u[0], v),
+])  # fmt: skip
+def test_positions_that_are_known_are_checked_as_well(read):
+    error, _ = checkify.checkify(read, errors=checkify.index_checks)(jnp.arange(4.0))
+    assert "out-of-bounds indexing" in (error.get() or "")
+
+
+@pytest.mark.parametrize("read", [
+    lambda v: v[3], lambda v: v[-4], lambda v: v[1:9], lambda v: jnp.roll(v, 9),
+    lambda v: nj.vmap(lambda i: v[i])(jnp.arange(4)), lambda v: jnp.interp(v, v, v),
+    lambda v: jnp.median(v), lambda v: jnp.unique(v, size=9), lambda v: jnp.convolve(v, v),
+])  # fmt: skip
+def test_positions_within_are_not_reported(read):
+    error, _ = checkify.checkify(read, errors=checkify.index_checks)(jnp.arange(4.0))
+    assert error.get() is None

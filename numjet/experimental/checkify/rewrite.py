@@ -33,7 +33,6 @@ from numjet.experimental.checkify.sites import (
 )
 from numjet.numpy import any as jnp_any, argmax, asarray, isnan, logical_and, stack, take, where
 from numjet.ops.bodies import split
-from numjet.ops.indexing import GatherScatterMode
 from numjet.transforms.stage import stage_closed
 
 Categories = frozenset[type]
@@ -136,8 +135,6 @@ def _inner(eqn: Eqn) -> list[ClosedJaxpr] | None:
 # ------------------------------------------------------------------ limits of indices
 def _gather_limits(eqn: Eqn) -> tuple | None:
     params = eqn.params
-    if params["mode"] is GatherScatterMode.CLIP:
-        return None
     axes = params["dimension_numbers"].start_index_map
     shape = eqn.invars[0].aval.shape
     return axes, [shape[a] - params["slice_sizes"][a] for a in axes]
@@ -145,8 +142,6 @@ def _gather_limits(eqn: Eqn) -> tuple | None:
 
 def _scatter_limits(eqn: Eqn) -> tuple | None:
     params = eqn.params
-    if params["mode"] is GatherScatterMode.CLIP:
-        return None
     numbers, shape = params["dimension_numbers"], eqn.invars[0].aval.shape
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     kept = [axis for axis in range(len(shape)) if axis not in gone]
