@@ -296,8 +296,9 @@ def dtype_and_weak(x: Any) -> tuple[Any, bool]:
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype that arrays, scalars and dtypes promote to.
 
-    args: at least one (ValueError). return_weak_type_flag: the pair of it and whether the result is
-    weak, as Python numbers are. Differs from NumPy: floats win over integers of any width.
+    args: at least one (ValueError), of dtypes that arrays have (TypeError). return_weak_type_flag:
+    the pair of it and whether the result is weak, as Python numbers are. Differs from NumPy: floats
+    win over integers of any width.
 
     >>> from numjet import dtypes, numpy as jnp
     >>> dtypes.result_type(jnp.int32, 1.0), dtypes.result_type(jnp.int8, jnp.float16)
@@ -305,7 +306,14 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise ValueError("result_type: at least one array or dtype is required.")
-    found, weak = dtypes.promote(*[dtype_and_weak(x) for x in args])
+    pairs = [dtype_and_weak(x) for x in args]
+    for kind, _ in pairs:
+        if dtypes.kind(kind) in "SUOMm":
+            raise TypeError(
+                f"result_type: {kind} is not a valid dtype of arrays; they hold numbers, booleans "
+                "and keys."
+            )
+    found, weak = dtypes.promote(*pairs)
     found = dtypes.canonical(found)
     return (found, weak) if return_weak_type_flag else found
 

@@ -158,9 +158,9 @@ def sph_harm_y(
 ) -> Any:
     """The spherical harmonics of degrees n and orders m, |m| <= n.
 
-    n, m: integers; theta: polar angles in [0, π]; phi: azimuths; arrays that broadcast. n_max: the
-    largest degree, to which others are clipped; needed where n is traced. diff_n is refused
-    (NotImplementedError). Result: complex, the broadcast shape; 0 where |m| exceeds n. The
+    n, m: integers; theta: polar angles, of which |sin| counts, as in SciPy; phi: azimuths; arrays
+    that broadcast. n_max: the largest degree, to which others are clipped; needed where n is
+    traced. diff_n is refused (NotImplementedError). Result: complex, the broadcast shape; 0 where |m| exceeds n. The
     Condon-Shortley phase is included. Raises TypeError for n and m that are no integers. Source:
     DLMF 14.30.1, by `lpmn_values`. Differentiable in theta and phi.
 
@@ -187,7 +187,9 @@ def sph_harm_y(
     work = dtypes.float32 if theta.dtype.itemsize < 4 else theta.dtype
     theta, phi = jnp.asarray(theta, work), jnp.asarray(phi, work)
     size = jnp.abs(m)
-    value = _legendre(n, size, jnp.cos(theta), jnp.sin(theta), most)
+    height = jnp.sin(theta)
+    height = jnp.where(height < 0, -height, height)  # its derivative at 0 is that of the sine
+    value = _legendre(n, size, jnp.cos(theta), height, most)
     value = jnp.where((size > n) | (n < 0), 0, value)
     value = jnp.where((m < 0) & (size % 2 == 1), -value, value)
     angle = m * phi

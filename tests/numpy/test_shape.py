@@ -215,6 +215,9 @@ def test_values_and_dtypes():
     assert np.dtype(jnp.bfloat16) == jnp.zeros(1, jnp.bfloat16).dtype
     assert isinstance(jnp.int32(1), jnp.ndarray) and jnp.issubdtype(jnp.bfloat16, jnp.floating)
     assert jnp.result_type(jnp.int32(1), 1.0) == jnp.float32
+    for wrong in ("S1", object, "U", "datetime64[s]"):
+        with pytest.raises(TypeError, match="not a valid dtype"):
+            jnp.result_type(np.dtype(wrong), 1)
     assert jnp.promote_types("int32", "float16") == jnp.float16
     with pytest.warns(UserWarning, match="float64"):
         assert jnp.zeros(3, jnp.float64).dtype == jnp.float32

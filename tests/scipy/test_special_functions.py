@@ -157,7 +157,7 @@ def test_bessel(v: int) -> None:
 def test_spherical_harmonics() -> None:
     n = RNG.integers(0, 40, 80)
     m = np.trunc(RNG.uniform(-1, 1, 80) * (n + 1)).astype(int)
-    theta, phi = RNG.uniform(0, np.pi, 80), RNG.uniform(0, 2 * np.pi, 80)
+    theta, phi = RNG.uniform(-np.pi, 2 * np.pi, 80), RNG.uniform(0, 2 * np.pi, 80)
     want = scipy.special.sph_harm_y(n, m, theta, phi)
     with nj.enable_x64(True):
         np.testing.assert_allclose(special.sph_harm_y(n, m, theta, phi), want, atol=1e-12)
