@@ -15,6 +15,7 @@ import numpy as np
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax, random
+from numjet.core.memories import MemorySpace
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, io_callback
 from numjet.extend.random import threefry_2x32
@@ -24,6 +25,7 @@ from numjet.ops.fma import fma
 from numjet.ops.permute import permute_rows
 from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
 from numjet.ops.special_series import polynomial
+from numjet.ops.tokens import empty_p
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ add("rng_bit_generator", lambda k: lax.rng_bit_generator(k, (3, 3)),
 add("create_token", lambda x: (x, lax.create_token())[0], normal(2))
 add("after_all", lambda x: (lax.after_all(lax.create_token()), x)[1], normal(2))
 add("dce_sink", lambda x: (lax.dce_sink(x), x * 2.0)[1], normal(2), diff=0)
+_BLANK = {"memory_space": MemorySpace.Device, "weak_type": False}
+add("empty2", lambda x: x + empty_p.bind(dtype=x.dtype, **_BLANK), normal(2), diff=0)
 add("stage", lambda x: lax.stage_p.bind(jnp.asarray(x)), normal(2), diff=0)
 add("composite", lax.composite(lambda x, y: (jnp.sin(x) * y, y), "pair"), normal(3), normal(3),
     diff=(0, 1))  # fmt: skip

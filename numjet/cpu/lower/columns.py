@@ -14,7 +14,7 @@ import numpy as np
 
 from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index, LoopVar, clamp
-from numjet.cpu.loops.ir import Alloc, Buffer, For, Stmt
+from numjet.cpu.loops.ir import Alloc, Buffer, Expr, For, Stmt
 from numjet.cpu.lower import chunks as lower_chunks
 from numjet.cpu.lower.core import PARALLEL_WORK, Lowering, product, unflatten
 from numjet.cpu.lower.groups import Member
@@ -421,7 +421,7 @@ class _Running:
         # would write one in memory back by masked stores, which loads behind them wait for.
         body.extend(e.store(self.values, (at,), self.combine(self.together(values), held)))
 
-    def together(self, values: list[Any]) -> Any:
+    def together(self, values: list[Expr]) -> Expr:
         """The elements of some rows combined. Of most and least floats each step would look for
         NaN: three instructions an element, while one comparison answers for two elements."""
         e, op = self.columns.k.e, self.a.op
