@@ -160,9 +160,9 @@ def sph_harm_y(
 
     n, m: integers; theta: polar angles, of which |sin| counts, as in SciPy; phi: azimuths; arrays
     that broadcast. n_max: the largest degree, to which others are clipped; needed where n is
-    traced. diff_n is refused (NotImplementedError). Result: complex, the broadcast shape; 0 where |m| exceeds n. The
-    Condon-Shortley phase is included. Raises TypeError for n and m that are no integers. Source:
-    DLMF 14.30.1, by `lpmn_values`. Differentiable in theta and phi.
+    traced. diff_n is refused (NotImplementedError). Result: complex, the broadcast shape; 0 where
+    |m| exceeds n. The Condon-Shortley phase is included. Raises TypeError for n and m that are no
+    integers. Source: DLMF 14.30.1, by `lpmn_values`. Differentiable in theta and phi.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
