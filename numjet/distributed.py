@@ -8,12 +8,45 @@ programs.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from numjet.api.devices import _device
 from numjet.base import config
 from numjet.core.cluster import Cluster
+
+# What ends a process that waits in MPI_Init, which lets no thread of it run Python meanwhile: a
+# process of its own that is told by the end of its input that all have come, or that it is alone.
+_ENDS = """
+import os, signal, sys, threading
+process, seconds, who = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+told = threading.Thread(target=sys.stdin.read, daemon=True)
+told.start()
+told.join(seconds)
+if told.is_alive():
+    sys.stderr.write(
+        f"numjet: {who} waited {seconds:g} s in distributed.initialize() for the others: one of them "
+        "ended before it called initialize(), or was never started. initialization_timeout says "
+        "how long to wait.\\n")
+    sys.stderr.flush()
+    os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+os._exit(0)
+"""
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End this process with a sentence if the block takes longer."""
+    rank = os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK"))
+    who = f"process {os.getpid()}" if rank is None else f"rank {rank}"
+    command = [sys.executable, "-S", "-E", "-c", _ENDS, str(os.getpid()), str(seconds), who]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):
+        yield  # leaving closes its input, and waits for its end
 
 
 def initialize(
@@ -32,9 +65,10 @@ def initialize(
     """Join the other processes that `mpiexec` started. Call it before arrays or devices are used.
 
     num_processes, process_id: what MPI is expected to say. coordinator_address,
-    coordinator_bind_address, local_device_ids, cluster_detection_method, initialization_timeout,
-    heartbeat_timeout_seconds, shutdown_timeout_seconds, slice_index, partition_index: MPI has its
-    own, they are not used. Each process has the devices that NUMJET_NUM_CPU_DEVICES (config
+    coordinator_bind_address, local_device_ids, cluster_detection_method, heartbeat_timeout_seconds,
+    shutdown_timeout_seconds, slice_index, partition_index: MPI has its own, they are not used.
+    initialization_timeout: seconds after which a process that waits here for others, which ended
+    before they came, ends with a sentence. Each process has the devices that NUMJET_NUM_CPU_DEVICES (config
     num_cpu_devices, one by default) says. Raises RuntimeError where mpi4py cannot be loaded, where
     it was called before, and where MPI says otherwise.
 
@@ -45,7 +79,7 @@ def initialize(
     >>> from numjet import distributed
     >>> distributed.initialize()  # doctest: +SKIP
     """
-    del coordinator_address, local_device_ids, cluster_detection_method, initialization_timeout
+    del coordinator_address, local_device_ids, cluster_detection_method
     del heartbeat_timeout_seconds, shutdown_timeout_seconds, coordinator_bind_address
     del slice_index, partition_index
     if Cluster.transport is not None:
@@ -55,13 +89,20 @@ def initialize(
             "jax.distributed.initialize() must be called before any calls that use devices: those "
             "of arrays, devices() and meshes. Call numjet.distributed.initialize() first of all."
         )
-    try:
-        mpi = importlib.import_module("mpi4py.MPI")
-    except (ImportError, RuntimeError) as error:
-        raise RuntimeError(
-            f"distributed.initialize needs MPI, which is not there ({error}). Install it with "
-            "`pip install numjet[mpi]` and start the program with `mpiexec -n 4 python ...`."
-        ) from None
+    with _at_most(initialization_timeout):
+        try:
+            mpi = importlib.import_module("mpi4py.MPI")
+        except (ImportError, RuntimeError) as error:
+            raise RuntimeError(
+                f"distributed.initialize needs MPI, which is not there ({error}). Install it with "
+                "`pip install numjet[mpi]` and start the program with `mpiexec -n 4 python ...`."
+            ) from None
+        _join(mpi, num_processes, process_id)
+    importlib.import_module("numjet.cpu.runtime.watch").start(Cluster.transport)
+
+
+def _join(mpi: Any, num_processes: int | None, process_id: int | None) -> None:
+    """Meet the other processes: as many as expected, with as many devices each."""
     world = mpi.COMM_WORLD
     found = {"num_processes": world.Get_size(), "process_id": world.Get_rank()}
     for what, given in (("num_processes", num_processes), ("process_id", process_id)):
@@ -79,7 +120,6 @@ def initialize(
     transport = importlib.import_module("numjet.cpu.runtime.mpi").Transport(mpi, world)
     Cluster.join(transport)
     _device.cache_clear()
-    importlib.import_module("numjet.cpu.runtime.watch").start(transport)
 
 
 def shutdown() -> None:

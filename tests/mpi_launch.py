@@ -31,9 +31,9 @@ def mpiexec() -> str | None:
 
 
 def run(script: str, processes: int = 2, devices: int = 1, *, fails: bool = False,
-        timeout: float = 120, **environment: str) -> str:  # fmt: skip
+        timeout: float = 120, head: str = HEAD, **environment: str) -> str:  # fmt: skip
     """What the script, on `processes` processes with `devices` devices each, printed. fails: it is
-    expected to end with an error."""
+    expected to end with an error. head: what it begins with, by default `initialize`."""
     launcher = mpiexec()
     if launcher is None:
         pytest.skip("mpi4py and mpiexec are not there: pip install numjet[mpi]")
@@ -44,7 +44,7 @@ def run(script: str, processes: int = 2, devices: int = 1, *, fails: bool = Fals
     if not fails:  # what a process prints comes in one piece, at its end, and so in whole lines
         variables.pop("PYTHONUNBUFFERED", None)
     result = subprocess.run(
-        [launcher, "-n", str(processes), sys.executable, "-c", HEAD + script],
+        [launcher, "-n", str(processes), sys.executable, "-c", head + script],
         env=variables, capture_output=True, text=True, timeout=timeout,
     )  # fmt: skip
     output = result.stdout + result.stderr

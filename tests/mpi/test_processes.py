@@ -407,6 +407,17 @@ def test_a_rank_that_leaves_is_named_at_once(fault: str, checks: str, message: s
     assert re.search(message, out, re.S), out
 
 
+def test_a_rank_that_never_comes_is_not_waited_for() -> None:
+    out = run("""
+import os, sys
+if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "1":
+    sys.exit(0)
+import numjet as nj
+nj.distributed.initialize(initialization_timeout=1)
+""", 2, fails=True, timeout=60, head="")
+    assert re.search(r"rank 0 waited 1 s in distributed.initialize\(\) for the others", out), out
+
+
 SHUT = """
 if nj.process_index() == 1:
     sys.exit(0)
