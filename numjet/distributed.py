@@ -30,8 +30,8 @@ told.start()
 told.join(seconds)
 if told.is_alive():
     sys.stderr.write(
-        f"numjet: {who} waited {seconds:g} s in distributed.initialize() for the others: one of them "
-        "ended before it called initialize(), or was never started. initialization_timeout says "
+        f"numjet: {who} waited {seconds:g} s in distributed.initialize() for the others: one of "
+        "them ended before it called initialize(), or was never started. initialization_timeout says "
         "how long to wait.\\n")
     sys.stderr.flush()
     os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
@@ -68,9 +68,9 @@ def initialize(
     coordinator_bind_address, local_device_ids, cluster_detection_method, heartbeat_timeout_seconds,
     shutdown_timeout_seconds, slice_index, partition_index: MPI has its own, they are not used.
     initialization_timeout: seconds after which a process that waits here for others, which ended
-    before they came, ends with a sentence. Each process has the devices that NUMJET_NUM_CPU_DEVICES (config
-    num_cpu_devices, one by default) says. Raises RuntimeError where mpi4py cannot be loaded, where
-    it was called before, and where MPI says otherwise.
+    before they came, ends with a sentence. Each process has the devices that
+    NUMJET_NUM_CPU_DEVICES (config num_cpu_devices, one by default) says. Raises RuntimeError where
+    mpi4py cannot be loaded, where it was called before, and where MPI says otherwise.
 
     Flags of the environment: NUMJET_COLLECTIVE_TIMEOUT (seconds, 30; 0: none) after which a
     collective that others do not come to ends the program with a sentence that names them;
