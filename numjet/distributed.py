@@ -31,8 +31,8 @@ told.join(seconds)
 if told.is_alive():
     sys.stderr.write(
         f"numjet: {who} waited {seconds:g} s in distributed.initialize() for the others: one of "
-        "them ended before it called initialize(), or was never started. initialization_timeout says "
-        "how long to wait.\\n")
+        "them ended before it called initialize(), or was never started. initialization_timeout "
+        "says how long to wait.\\n")
     sys.stderr.flush()
     os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
 os._exit(0)
