@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -51,7 +50,6 @@ _NAMES = {"remat": "remat2", "round_even": "round", "scatter_mul": "scatter-mul"
 
 # Params whose value is told by its name.
 _RULES = ("jvp", "fwd", "bwd", "rule", "callback")
-_ADDRESS = re.compile("0x[0-9a-f]+")
 
 # Columns of a line before it is broken, as JAX breaks it.
 _WIDTH = 80
@@ -171,7 +169,7 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
         value = value.name
     elif isinstance(value, type) or (name in _RULES and hasattr(value, "__name__")):
         value = value.__name__
-    return f"{name}={_ADDRESS.sub('0xXXXXXXXXXXXX', str(value))}"
+    return f"{name}={value}"
 
 
 def _filled(dtype: Any) -> Any:
