@@ -644,14 +644,20 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     if dtypes.is_complex(x.aval.dtype):
         larger = lax.ge(lax.real(x), lax.real(y))
         high, low = select(larger, x, y), select(larger, y, x)
-        nats = constant(unit, x)
-        rest = lax.log1p(lax.exp(lax.mul(lax.sub(low, high), nats)))
-        out = lax.add(high, lax.div(rest, nats))
-        # The principal value: the imaginary part in (-pi, pi] (units of `unit` nats).
-        turn, angle = math.pi / unit, lax.imag(out)
-        principal = subtract(turn, remainder(subtract(turn, angle), 2 * turn))
-        turns = lax.stop_gradient(subtract(principal, angle))
-        return lax.add(out, lax.complex(zeros_like(turns), turns))
+        fall, scale = lax.sub(low, high), constant(unit, lax.real(x))
+        if unit != 1.0:
+            fall = lax.complex(lax.mul(lax.real(fall), scale), lax.mul(lax.imag(fall), scale))
+        rest, size, angle = lax.log1p(lax.exp(fall)), lax.real(high), lax.imag(high)
+        more, turn = lax.real(rest), lax.imag(rest)
+        if unit != 1.0:
+            more, turn, angle = lax.div(more, scale), lax.div(turn, scale), lax.mul(angle, scale)
+        # The principal value, the imaginary part in (-pi, pi] (units of `unit` nats), by the sine
+        # and the cosine, which lose no digits of many turns. It is 1 in derivatives.
+        once = lax.atan2(lax.sin(angle), lax.cos(angle))
+        total = lax.add(once if unit == 1.0 else lax.div(once, scale), turn)
+        half = math.pi / unit
+        principal = subtract(half, remainder(subtract(half, total), 2 * half))
+        return lax.complex(lax.add(size, more), principal)
     # A choice, not max and -|gap|: each branch is the function itself, so that derivatives of every
     # order are right where the arguments are equal.
     larger = lax.ge(x, y)

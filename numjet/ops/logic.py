@@ -15,7 +15,6 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.ops.families import (
     ANY,
-    FLOATING,
     INTEGRAL,
     INTEGRAL_OR_BOOL,
     ORDERED,
@@ -209,7 +208,7 @@ round_even_p = elementwise(
 )
 is_finite_p = elementwise(
     "is_finite",
-    accepts=FLOATING,
+    accepts=REAL_FLOATING,
     reference=np.isfinite,
     jvp=None,
     result=_boolean,

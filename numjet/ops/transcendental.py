@@ -51,9 +51,26 @@ def _one(x: Any) -> Any:
 exp_p = _unary("exp", np.exp, lambda t, out, x: mul(t, out))
 exp2_p = _unary("exp2", np.exp2, lambda t, out, x: mul(t, mul(out, constant_like(x, np.log(2)))))
 log_p = _unary("log", np.log, lambda t, out, x: div(t, x))
+
+
+def _log1p_reference(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # NumPy adds the 1 first, and loses what is small beside it.
+    a, b, out = x.real, x.imag, np.array(x)
+    out.real += 1
+    out = np.array(np.log(out))
+    near = np.maximum(np.abs(a), np.abs(b)) < 0.5
+    a, b = np.where(near, a, 0), np.where(near, b, 0)
+    out.real = np.where(near, np.log1p(a * (a + 2) + b * b) / 2, out.real)
+    return out
+
+
 log1p_p = _unary(
-    "log1p", np.log1p, lambda t, out, x: div(t, add(x, _one(x)))
+    "log1p", _log1p_reference, lambda t, out, x: div(t, add(x, _one(x)))
 )
+
+
 def _expm1_reference(x: np.ndarray) -> np.ndarray:
     out = np.expm1(x)
     if x.dtype.kind != "c":
@@ -125,7 +142,9 @@ cbrt_p = _unary(
 def _logistic_reference(x: np.ndarray) -> np.ndarray:
     one = x.dtype.type(1)
     if x.dtype.kind == "c":
-        return one / (one + np.exp(-x))
+        right = x.real >= 0
+        small = np.exp(np.where(right, -x, x))
+        return np.where(right, one, small) / (one + small)
     # exp of a negative number only, so that nothing overflows.
     z = np.exp(-np.abs(x))
     return np.where(x >= 0, one / (one + z), z / (one + z))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
-from numjet import jit, lax
+from numjet import jit, lax, numpy as jnp
 from numjet.api.autodiff import grad
 
 X = sample(3, 4)
@@ -104,3 +104,22 @@ def test_cube_roots_are_right_to_the_last_place():
         np.testing.assert_array_equal(root(cubes**3), cubes)
         np.testing.assert_array_equal(root(-(cubes**3)), -cubes)
     assert float(lax.cbrt(np.float32(27))) == 3
+
+
+def test_complex_functions_far_out():
+    """At infinities and beside zero, the same by both ways, without NaN where a limit is."""
+    parts = (0.0, 1e-10, -1e-10, 2.0, -2.0, 1e20, -1e20, 100.0, -100.0, np.inf, -np.inf)
+    z = np.array([complex(a, b) for a in parts for b in parts if np.isfinite(b)], "complex64")
+    for name in ("atanh", "atan", "tanh", "tan", "logistic", "log1p"):
+        function = getattr(lax, name)
+        eager, compiled = np.asarray(function(z)), np.asarray(jit(function)(z))
+        np.testing.assert_allclose(eager, compiled, rtol=2e-5, err_msg=name)
+        # The tangent of a real infinity has no limit.
+        assert name == "tan" or not np.isnan(eager).any(), name
+    far = lax.logistic(np.complex64([-100 + 2j, 1000 + 1j]))
+    np.testing.assert_allclose(far, [0, 1], atol=1e-38)
+    np.testing.assert_allclose(lax.log1p(np.complex64(1e-22 - 1e-22j)), 1e-22 - 1e-22j, rtol=1e-6)
+    turned = jnp.logaddexp(np.complex64(1e10j), 0)
+    np.testing.assert_allclose(turned, np.log(1 + np.exp(1e10j)), rtol=1e-5)
+    with pytest.raises(TypeError, match="is_finite does not accept dtype complex64"):
+        lax.is_finite(z)

@@ -188,8 +188,13 @@ def _cosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
 
 
 def _tanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    """tanh(a+bi) = (t(1+u²) + i·u(1-t²)) / (1+t²u²), t = tanh a, u = tan b; 1-t² = 1/cosh²a."""
-    t, u = e.call("tanh", x.re), e.call("tan", x.im)
+    """tanh(a+bi) = (t(1+u²) + i·u(1-t²)) / (1+t²u²), t = tanh a, u = tan b; 1-t² = 1/cosh²a.
+
+    At an infinite a the phase does not matter.
+    """
+    endless = e.eq(e.abs(x.re), math.inf)
+    t = e.call("tanh", x.re)
+    u = e.select(endless, e.const(0, t.dtype), e.call("tan", x.im))
     inverse = e.div(e.const(1, t.dtype), e.call("cosh", x.re))
     tu = e.mul(t, u)
     below = e.add(e.mul(tu, tu), 1.0)
@@ -277,13 +282,21 @@ def _acosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
 
 
 def _atanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    """re = log1p(4a / ((1-a)² + b²)) / 4, im = atan2(2b, (1-a)(1+a) - b²) / 2."""
+    """re = log1p(4a / ((1-a)² + b²)) / 4, im = atan2(2b, (1-a)(1+a) - b²) / 2.
+
+    Where squares overflow, re = a / (a² + b²), that of 1/x, and im = π/2 with the sign of b.
+    """
     a, b = x.re, x.im
     minus, plus = e.sub(1.0, a), e.add(a, 1.0)
     below = e.add(e.mul(minus, minus), e.mul(b, b))
     re = e.mul(e.call("log1p", e.div(e.mul(a, 4.0), below)), 0.25)
-    im = e.call("atan2", e.mul(b, 2.0), e.sub(e.mul(minus, plus), e.mul(b, b)))
-    return ComplexPair(re, e.mul(im, 0.5))
+    im = e.mul(e.call("atan2", e.mul(b, 2.0), e.sub(e.mul(minus, plus), e.mul(b, b))), 0.5)
+    longest = e.max(e.abs(a), e.abs(b))
+    far, endless = e.gt(longest, 1e17), e.eq(longest, math.inf)
+    zero = e.call("copysign", e.const(0, a.dtype), a)
+    at_far = e.select(endless, zero, _reciprocal(e, x).re)
+    quarter = e.call("copysign", e.const(math.pi / 2, a.dtype), b)
+    return ComplexPair(e.select(far, at_far, re), e.select(far, quarter, im))
 
 
 def _atan2(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
@@ -296,8 +309,12 @@ def _atan2(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
 
 
 def _logistic(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    minus = ComplexPair(e.neg(x.re), e.neg(x.im))
-    return _reciprocal(e, _add(e, _one(e, x), _exp(e, minus)))
+    """1 / (1 + exp(-x)) to the right of the imaginary axis, exp(x) / (exp(x) + 1) to its left."""
+    right = e.ge(x.re, 0)
+    turned = ComplexPair(e.neg(e.abs(x.re)), e.select(right, e.neg(x.im), x.im))
+    small, one = _exp(e, turned), _one(e, x)
+    above = ComplexPair(e.select(right, one.re, small.re), e.select(right, one.im, small.im))
+    return _div(e, above, _add(e, one, small))
 
 
 def _scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -328,7 +345,6 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "tan": _rotated(_tanh), "asin": _asin, "acos": _acos, "atan": _rotated(_atanh),
     "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "logistic": _logistic,
     "square": lambda e, x: _mul(e, x, x), "reciprocal": _reciprocal,
-    "is_finite": lambda e, x: e.and_(e.call("is_finite", x.re), e.call("is_finite", x.im)),
     "is_nan": lambda e, x: e.or_(e.ne(x.re, x.re), e.ne(x.im, x.im)),
 }  # fmt: skip
 
