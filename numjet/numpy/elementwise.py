@@ -668,7 +668,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
         rounded = lax.div(lax.round(lax.mul(wide, scale), nearest), scale)
     else:
         rounded = lax.mul(lax.round(lax.div(wide, scale), nearest), scale)
-    return cast(rounded, dtype, x.aval.weak_type)
+    # As JAX: an array that is scaled is of its dtype, a scalar remains weak.
+    return cast(rounded, dtype, x.aval.weak_type and not x.aval.shape)
 
 
 around = round

@@ -657,7 +657,8 @@ def _logaddexp(x: Any, y: Any, unit: float) -> Any:
         total = lax.add(once if unit == 1.0 else lax.div(once, scale), turn)
         half = math.pi / unit
         principal = subtract(half, remainder(subtract(half, total), 2 * half))
-        return lax.complex(lax.add(size, more), principal)
+        out = lax.complex(lax.add(size, more), principal)
+        return strong(out) if out.aval.shape else out
     # A choice, not max and -|gap|: each branch is the function itself, so that derivatives of every
     # order are right where the arguments are equal.
     larger = lax.ge(x, y)

@@ -240,6 +240,9 @@ DECOMPOSED = {  # of weak operands: which results are weak, as in JAX
         lambda: lax.custom_linear_solve(lambda v: 2 * v, 4.0, lambda matvec, b: b / 2), [True]),
     "associative_scan": (lambda: lax.associative_scan(jnp.add, WEAK[0.5]), [False]),
     "associative_scan of one": (lambda: lax.associative_scan(jnp.add, WEAK[0.5][:1]), [True]),
+    "round to tenths": (lambda: [jnp.round(WEAK[0.5], 1), jnp.round(0.55, 1)], [False, True]),
+    "complex logaddexp": (
+        lambda: [jnp.logaddexp(WEAK[1j], 0), jnp.logaddexp(1j, 0)], [False, True]),
     "vander": (lambda: jnp.vander(WEAK[0.5]), [False]),
     "trim_zeros": (lambda: jnp.trim_zeros(WEAK[0.5]), [True]),
     "place": (lambda: jnp.place(WEAK[0.5], WEAK[0.5] > 0, jnp.ones(1), inplace=False), [True]),
