@@ -84,7 +84,10 @@ def _cumulative(
             )
         axis = 0
     axis = canonical_axis(axis, x.aval.ndim, name)
-    out = operation(accumulating(name, x, dtype, True), axis=axis)
+    if dtype is not None and canonical_dtype(dtype, name) == dtypes.bool_:
+        out = operation(x, axis, dtype)
+    else:
+        out = operation(accumulating(name, x, dtype, True), axis=axis)
     if initial:
         shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1 :]
         out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)

@@ -550,6 +550,8 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
         result = inexact_dtype(x.aval.dtype)
     else:
         result = canonical_dtype(dtype, "mean")
+        if result == dtypes.bool_:
+            raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it with a number.")
     # 16-bit floats are added up in 32 bits.
     computed = result
     if dtypes.is_floating(result) and result.itemsize < 4:

@@ -142,6 +142,16 @@ def test_medians_of_nothing_keep_their_axes():
         assert out.shape == (3, 1) and np.isnan(out).all()
 
 
+def test_cumulative_sums_in_booleans():
+    """Whether any so far, and all so far."""
+    x = jnp.array([0.0, -1.5, 0.0])
+    some, every = jnp.cumulative_sum(x, dtype=bool), jnp.cumulative_prod(x + 1, dtype=bool)
+    np.testing.assert_array_equal(some, np.array([False, True, True]))
+    np.testing.assert_array_equal(every, np.array([True, True, True]))
+    with pytest.raises(TypeError, match="mean has no dtype bool"):
+        jnp.mean(x, dtype=bool)
+
+
 def test_cumulative_sums_of_small_integers_are_wide():
     x = np.array([100, 100, 100], np.int8)
     np.testing.assert_array_equal(jnp.cumulative_sum(x), np.cumsum(x, dtype=np.int32))
