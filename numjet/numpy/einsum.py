@@ -259,7 +259,8 @@ def _sum_out(labels: str, x: Any, kept: str) -> tuple[str, Any]:
     gone = tuple([i for i, c in enumerate(labels) if c not in kept])
     if not gone:
         return labels, x
-    return "".join([c for c in labels if c in kept]), sum_(x, gone, dtype=x.aval.dtype)
+    total = sum_(x, gone, dtype=x.aval.dtype)
+    return "".join([c for c in labels if c in kept]), cast(total, x.aval.dtype, x.aval.weak_type)
 
 
 def _contract(

@@ -546,12 +546,9 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
     refuse("mean", out=out)
     x = one_array("mean", a)
-    if dtype is None:
-        result = inexact_dtype(x.aval.dtype)
-    else:
-        result = canonical_dtype(dtype, "mean")
-        if result == dtypes.bool_:
-            raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it with a number.")
+    result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "mean")
+    if result == dtypes.bool_:
+        raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it instead.")
     # 16-bit floats are added up in 32 bits.
     computed = result
     if dtypes.is_floating(result) and result.itemsize < 4:

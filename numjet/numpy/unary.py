@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.api.custom import custom_jvp
 from numjet.api.shown import FLAG, FORMS, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -639,26 +640,34 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     return _logaddexp(x, y, math.log(2))
 
 
+@custom_jvp
+def _logaddexp_of_complex(x: Any, y: Any) -> Any:
+    """The principal value, its imaginary part in (-pi, pi], with all digits of large phases."""
+    larger = lax.ge(lax.real(x), lax.real(y))
+    high, low = select(larger, x, y), select(larger, y, x)
+    rest, angle = lax.log1p(lax.exp(lax.sub(low, high))), lax.imag(high)
+    total = lax.add(lax.atan2(lax.sin(angle), lax.cos(angle)), lax.imag(rest))
+    principal = subtract(math.pi, remainder(subtract(math.pi, total), 2 * math.pi))
+    out = lax.complex(lax.add(lax.real(high), lax.real(rest)), principal)
+    return strong(out) if out.aval.shape else out
+
+
+def _logaddexp_of_complex_jvp(primals: tuple, tangents: tuple) -> tuple:
+    out = _logaddexp_of_complex(*primals)       # each share of it is exp of the argument less it
+    shares = [lax.mul(t, lax.exp(lax.sub(x, out))) for x, t in zip(primals, tangents)]
+    return out, lax.add(*shares)
+
+
+_logaddexp_of_complex.defjvp(_logaddexp_of_complex_jvp)
+
+
 def _logaddexp(x: Any, y: Any, unit: float) -> Any:
     """In units of `unit` nats: max + log1p(exp(-|x - y|))."""
     if dtypes.is_complex(x.aval.dtype):
-        larger = lax.ge(lax.real(x), lax.real(y))
-        high, low = select(larger, x, y), select(larger, y, x)
-        fall, scale = lax.sub(low, high), constant(unit, lax.real(x))
-        if unit != 1.0:
-            fall = lax.complex(lax.mul(lax.real(fall), scale), lax.mul(lax.imag(fall), scale))
-        rest, size, angle = lax.log1p(lax.exp(fall)), lax.real(high), lax.imag(high)
-        more, turn = lax.real(rest), lax.imag(rest)
-        if unit != 1.0:
-            more, turn, angle = lax.div(more, scale), lax.div(turn, scale), lax.mul(angle, scale)
-        # The principal value, the imaginary part in (-pi, pi] (units of `unit` nats), by the sine
-        # and the cosine, which lose no digits of many turns. It is 1 in derivatives.
-        once = lax.atan2(lax.sin(angle), lax.cos(angle))
-        total = lax.add(once if unit == 1.0 else lax.div(once, scale), turn)
-        half = math.pi / unit
-        principal = subtract(half, remainder(subtract(half, total), 2 * half))
-        out = lax.complex(lax.add(size, more), principal)
-        return strong(out) if out.aval.shape else out
+        if unit == 1.0:
+            return _logaddexp_of_complex(x, y)
+        nats = constant(unit, x)
+        return lax.div(_logaddexp_of_complex(lax.mul(x, nats), lax.mul(y, nats)), nats)
     # A choice, not max and -|gap|: each branch is the function itself, so that derivatives of every
     # order are right where the arguments are equal.
     larger = lax.ge(x, y)

@@ -241,6 +241,11 @@ DECOMPOSED = {  # of weak operands: which results are weak, as in JAX
     "associative_scan": (lambda: lax.associative_scan(jnp.add, WEAK[0.5]), [False]),
     "associative_scan of one": (lambda: lax.associative_scan(jnp.add, WEAK[0.5][:1]), [True]),
     "round to tenths": (lambda: [jnp.round(WEAK[0.5], 1), jnp.round(0.55, 1)], [False, True]),
+    "diagonal": (lambda: jnp.diagonal(lax.full((2, 2), 0.5), 1), [True]),
+    "gradient of diagonal": (
+        lambda: nj.grad(lambda x: jnp.diagonal(x, 1).sum())(lax.full((2, 2), 0.5)), [False]),
+    "einsum of one": (lambda: jnp.einsum("ij->i", lax.full((2, 2), 0.5)), [True]),
+    "einsum of two": (lambda: jnp.einsum("i,i->", WEAK[0.5], WEAK[0.5]), [True]),
     "complex logaddexp": (
         lambda: [jnp.logaddexp(WEAK[1j], 0), jnp.logaddexp(1j, 0)], [False, True]),
     "vander": (lambda: jnp.vander(WEAK[0.5]), [False]),
