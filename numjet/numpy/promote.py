@@ -170,7 +170,7 @@ def promote_numeric(*xs: Any) -> list[Any]:
     """The arrays at their common dtype, booleans as int32."""
     dtype, weak = promoted(*xs)
     if dtype == dtypes.bool_:
-        dtype = dtypes.canonical(dtypes.int64)
+        dtype = dtypes.int32
     return [cast(x, dtype, weak) for x in xs]
 
 

@@ -359,3 +359,12 @@ def test_whether_numbers_are_real_is_known_of_their_dtype():
     real.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         jnp.isreal(real)
+
+
+def test_booleans_are_counted_in_int32():
+    """With 64 bits as well, as in JAX."""
+    with numjet.enable_x64():
+        b = jnp.array([True, False])
+        for f in (jnp.floor_divide, jnp.remainder, jnp.power, jnp.fmod):
+            assert f(b, jnp.array(True)).dtype == np.int32, f.__name__
+        assert jnp.square(b).dtype == jnp.divmod(b, b)[1].dtype == np.int32
