@@ -26,6 +26,8 @@ from numjet.api.symbolic_shapes import (
     symbolic_shape as symbolic_shape,
 )
 from numjet.base import tree as _tree
+from numjet.base.tree_registry import kind_of as _kind_of
+from numjet.base.treedef import PyTreeDef as _PyTreeDef
 from numjet.core.avals import ShapedArray as _ShapedArray
 from numjet.core.dims import (
     SymbolicScope as SymbolicScope,
@@ -42,6 +44,7 @@ from numjet.core.primitive import Primitive as _Primitive
 from numjet.core.sharded import constraint_of as _constraint_of
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
+from numjet.numpy.promote import strong as _strong
 from numjet.transforms.concrete_sizes import concrete as _concrete
 from numjet.transforms.stage import StageTrace as _StageTrace, with_jaxprs as _with_jaxprs
 from numjet.version import __version__ as _version
@@ -83,7 +86,7 @@ class Exported:
 
     fun_name; in_tree and in_avals of (args, kwargs); out_tree and out_avals; platforms: where it
     may be called; nr_devices: how many devices its arguments lay over. Sizes of avals may be
-    symbolic.
+    symbolic. `in_shardings_jax` and `out_shardings_jax` tell how arguments and results lie.
     """
 
     fun_name: str
@@ -97,6 +100,7 @@ class Exported:
     was_read: bool = False
     pullback: Exported | None = None  # of one that was read: what `vjp` gives
     nr_devices: int = 1
+    laid_out: tuple = ((), ())  # how arguments and results are: a _Layout each, or None
     calling_convention_version: int = maximum_supported_calling_convention_version
     _programs: dict = field(default_factory=dict)  # by the values of dimension variables
 
@@ -120,6 +124,29 @@ class Exported:
     def unordered_effects(self) -> tuple:
         """Empty: an exported function has no other effects."""
         return ()
+
+    def in_shardings_jax(self, mesh: Any) -> tuple:
+        """How each argument lies on `mesh`: a NamedSharding, or None where nothing was told.
+
+        mesh: one with the axes of the mesh that the function was exported for (ValueError), over
+        any devices.
+
+        >>> import numjet as nj
+        >>> from numjet import export, numpy as jnp
+        >>> mesh = nj.make_mesh((1,), ("a",))
+        >>> placed = nj.NamedSharding(mesh, nj.P("a"))
+        >>> exported = export.export(nj.jit(jnp.sin, in_shardings=placed))(jnp.ones(2))
+        >>> exported.in_shardings_jax(mesh)[0].spec
+        P('a',)
+        """
+        return tuple([told and told.on(mesh) for told in self.laid_out[0]])
+
+    def out_shardings_jax(self, mesh: Any) -> tuple:
+        """How each result lies on `mesh`: a NamedSharding, or None where nothing was told.
+
+        mesh: one with the axes of the mesh that the function was exported for (ValueError).
+        """
+        return tuple([told and told.on(mesh) for told in self.laid_out[1]])
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The exported function, on arguments of its structure, shapes and dtypes.
@@ -188,7 +215,9 @@ class Exported:
 
     def _program(self, values: dict) -> Callable:
         closed = _concrete(self.jaxpr, values) if values else self.jaxpr
-        run: Any = _jit(lambda *xs: _eval_jaxpr(closed.jaxpr, closed.consts, *xs))
+        run: Any = _jit(
+            lambda *xs: [_strong(y) for y in _eval_jaxpr(closed.jaxpr, closed.consts, *xs)]
+        )
         if self.was_read:  # the program has none of the rules that the function had
             plain, run = run, _custom_vjp(run)
             run.defvjp(
@@ -309,8 +338,24 @@ def _shapes(avals: Sequence[_ShapedArray]) -> list:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is _PyTreeDef and obj._kind is not None:
+            if obj._kind.form == "none":
+                return _tree.tree_structure, (None,)
+            return self._node(obj) if obj._kind.form not in _NODES_OF_PYTHON else NotImplemented
         # Where in the user's files an equation stands is left behind.
         return (_nothing, ()) if isinstance(obj, CodeType) else NotImplemented
+
+
+    def _node(self, structure: Any) -> Any:
+        cls, data = structure.node_data()
+        node = _stored_nodes.get(cls)
+        if node is None:
+            raise ValueError(
+                f"Cannot serialize PyTreeDef containing an unregistered type `{cls}`. Use "
+                "`export.register_pytree_node_serialization` or "
+                "`export.register_namedtuple_serialization`."
+            )
+        return _structure, (node.name, node.write(data), tuple(structure.children()))
 
 
 def _registered(name: str) -> _Primitive:
@@ -355,7 +400,10 @@ def _written(trace: Any, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any])
     return [read(v) for v in jaxpr.outvars]
 
 
-_PLAIN = {"builtins": {"getattr", "slice", "set", "frozenset", "complex", "dict", "tuple", "list"}}
+_PLAIN = {
+    "builtins": {"getattr", "slice", "set", "frozenset", "complex", "dict", "tuple", "list"},
+    "collections": {"OrderedDict", "defaultdict"},
+}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -369,6 +417,29 @@ class _Unpickler(pickle.Unpickler):
 
 
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How an array lies on any mesh of these axes."""
+
+    axes: tuple[tuple[str, int], ...]
+    spec: Any
+
+    def on(self, mesh: Any) -> _NamedSharding:
+        if tuple(mesh.shape.items()) != self.axes:
+            raise ValueError(
+                f"NamedSharding new mesh {mesh} does not match the mesh used for export, whose "
+                f"axes are {dict(self.axes)}. Make one with make_mesh."
+            )
+        return _NamedSharding(mesh, self.spec)
+
+
+def _laid_out(shardings: Sequence[Any]) -> tuple[_Layout | None, ...]:
+    return tuple([
+        _Layout(tuple(s.mesh.shape.items()), s.spec) if isinstance(s, _NamedSharding) else None
+        for s in shardings
+    ])  # fmt: skip
 
 
 def _devices_of(leaves: Sequence[Any], layouts: Sequence[Any]) -> int:
@@ -398,7 +469,8 @@ def export(
     >>> exported.call(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
-    if str(getattr(fun_jit, "__module__", "")).startswith("numjet.numpy"):
+    plain = not hasattr(fun_jit, "trace")
+    if plain and str(getattr(fun_jit, "__module__", "")).startswith("numjet.numpy"):
         fun_jit = _jit(fun_jit)  # many of JAX's are jitted
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise ValueError(
@@ -413,24 +485,23 @@ def export(
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         traced = fun_jit.trace(*args, **kwargs)
-        avals, in_tree = _tree.tree_flatten((args, kwargs))
-        closed = traced.jaxpr
-        if len(closed.in_avals) != len(avals):
-            raise NotImplementedError(
-                "export: static arguments are not supported. Bind them with functools.partial "
-                "before jit."
-            )
-        _, out_tree = _tree.tree_flatten(traced.out_info)
+        closed, in_tree = traced.jaxpr, traced.in_tree      # without static arguments
+        leaves = _tree.tree_leaves((args, kwargs))
+        if len(traced.layouts) != len(closed.in_avals):
+            raise NotImplementedError("export: functions of references are not exported.")
+        results, out_tree = _tree.tree_flatten(traced.out_info)
+        told = [getattr(x, "sharding", None) for x in results]
         made = Exported(
             getattr(fun_jit, "__name__", "<unnamed>"),
             in_tree,
             tuple([a.strong() for a in closed.in_avals]),
             out_tree,
-            tuple(closed.out_avals),
+            tuple([a.strong() for a in closed.out_avals]),
             tuple(platforms or ("cpu",)),
             tuple(disabled_checks),
             closed,
-            nr_devices=_devices_of(avals, [*traced.layouts, _constraint_of(closed)]),
+            nr_devices=_devices_of(leaves, [*traced.layouts, _constraint_of(closed)]),
+            laid_out=(_laid_out(traced.layouts), _laid_out(told)),
         )
         if any([_any_symbolic(a.shape) for a in made.in_avals]):
             made._programs["solver"] = _solver(made._where(), made.in_avals)
@@ -486,24 +557,71 @@ def is_symbolic_dim(p: Any) -> bool:
     return _is_symbolic(p)
 
 
+@dataclass(frozen=True)
+class _StoredNode:
+    """How structures with nodes of one class are written down."""
+
+    cls: type
+    name: str
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    build: Callable[[Any, Sequence[Any]], Any] | None
+
+
+_stored_nodes: dict[Any, _StoredNode] = {}  # by class and by name
+_NODES_OF_PYTHON = frozenset(("tuple", "list", "dict", "ordered_dict", "default_dict"))
+
+
+def _register(node: _StoredNode) -> type:
+    for key, what in ((node.cls, f"type `{node.cls}`"),
+                      (node.name, f"serialized_name `{node.name}`")):  # fmt: skip
+        if key in _stored_nodes:
+            known = _stored_nodes[key]
+            previous = f"for type `{known.cls}`" if key == node.name else (
+                f"with serialized_name `{known.name}`")
+            raise ValueError(
+                f"Duplicate serialization registration for {what}. Previous registration was "
+                f"{previous}. Register each type once, under a name of its own."
+            )
+    _stored_nodes[node.cls] = _stored_nodes[node.name] = node
+    return node.cls
+
+
+def _structure(name: str, data: Any, children: tuple) -> Any:
+    """The structure of a node that was written under `name`."""
+    node = _stored_nodes.get(name)
+    if node is None:
+        raise pickle.UnpicklingError(
+            f"nodes of {name!r} are not registered here. Call export."
+            "register_pytree_node_serialization or register_namedtuple_serialization first"
+        )
+    data = node.read(data)
+    if node.build is not None:
+        made = node.build(data, [_tree.tree_unflatten(c, [0] * c.num_leaves) for c in children])
+        return _tree.tree_structure(made)
+    return _PyTreeDef.from_node_data_and_children((node.cls, data), children)
+
+
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
-    """Not there: raises NotImplementedError. Named tuples are not stored; export a function of
-    tuples, lists and dicts.
+    """Lets `Exported.serialize` write structures with this class of named tuples.
 
-    nodetype, serialized_name: what JAX's takes.
+    nodetype: a class made by `collections.namedtuple` or `typing.NamedTuple`. serialized_name: what
+    it is called in the bytes, where they are read too. Result: nodetype. Raises ValueError for
+    other classes, and where the class or the name is registered already.
 
-    >>> from numjet import lax, export
+    >>> import collections
     >>> from numjet import export
-    >>> export.register_namedtuple_serialization(  # doctest: +IGNORE_EXCEPTION_DETAIL
-    ...     lax.ConvDimensionNumbers, serialized_name="conv")
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
+    >>> Moments = collections.namedtuple("Moments", "mean var")
+    >>> export.register_namedtuple_serialization(Moments, serialized_name="doc.Moments") is Moments
+    True
     """
-    raise NotImplementedError(
-        f"export.register_namedtuple_serialization: nodes of {nodetype.__name__} are not stored. "
-        "Export a function of tuples, lists and dicts."
-    )
+    if not (isinstance(nodetype, type) and issubclass(nodetype, tuple)
+            and hasattr(nodetype, "_fields")):  # fmt: skip
+        raise ValueError(
+            "Use `export.register_pytree_node_serialization` for types other than "
+            f"`collections.namedtuple`, got {nodetype}."
+        )
+    return _register(_StoredNode(nodetype, serialized_name, _nothing_of, _nothing_of, None))
 
 
 def register_pytree_node_serialization(
@@ -514,22 +632,44 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable,
     from_children: Callable | None = None,
 ) -> type:
-    """Not there: raises NotImplementedError. Nodes of the user's classes are not stored.
+    """Lets `Exported.serialize` write structures with nodes of this class.
 
-    nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children: what JAX's
-    takes.
+    nodetype: a class that is registered as a pytree node (ValueError otherwise, unless
+    from_children is given). serialized_name: what it is called in the bytes, where they are read
+    too. serialize_auxdata: of the node's static data, bytes; deserialize_auxdata: the reverse.
+    from_children: of the static data and the children, a node; by default what the class is
+    registered with. Result: nodetype. Raises ValueError where the class or the name is registered
+    already.
 
-    >>> from numjet import export
-    >>> export.register_pytree_node_serialization(  # doctest: +IGNORE_EXCEPTION_DETAIL
-    ...     list, serialized_name="l", serialize_auxdata=repr, deserialize_auxdata=eval)
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
+    >>> from numjet import export, tree_util
+    >>> @tree_util.register_pytree_node_class
+    ... class Scale:
+    ...     def __init__(self, by, unit):
+    ...         self.by, self.unit = by, unit
+    ...     def tree_flatten(self):
+    ...         return (self.by,), self.unit
+    ...     @classmethod
+    ...     def tree_unflatten(cls, unit, children):
+    ...         return cls(*children, unit)
+    >>> export.register_pytree_node_serialization(
+    ...     Scale, serialized_name="doc.Scale", serialize_auxdata=str.encode,
+    ...     deserialize_auxdata=bytes.decode) is Scale
+    True
     """
-    raise NotImplementedError(
-        f"export.register_pytree_node_serialization: nodes of {nodetype.__name__} are not stored. "
-        "Export a function of tuples, lists and dicts."
+    if from_children is None and _kind_of(nodetype) is None:
+        raise ValueError(
+            "If `from_children` is not present, you must call first "
+            f"`tree_util.register_pytree_node` for `{nodetype}`"
+        )
+    return _register(
+        _StoredNode(
+            nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children
+        )
     )
+
+
+def _nothing_of(data: Any) -> None:
+    """The static data of named tuples: there are none."""
 
 
 __all__ = [

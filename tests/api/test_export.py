@@ -1,5 +1,7 @@
 """Functions exported for given shapes: stored, read in another process, called, differentiated."""
 
+import collections
+
 import numpy as np
 import pytest
 from python_process import printed
@@ -139,3 +141,93 @@ def test_functions_of_numpy_need_no_jit() -> None:
     made = export.export(jnp.sin)(jnp.zeros(3))
     assert made.fun_name == "sin" and made.in_avals[0].shape == (3,)
     np.testing.assert_array_equal(made.call(jnp.zeros(3)), np.zeros(3))
+
+
+Moments = collections.namedtuple("Moments", "mean var")
+
+
+class Tagged:
+    """A node whose tag is static."""
+
+    def __init__(self, value, tag):
+        self.value, self.tag = value, tag
+
+
+nj.tree_util.register_pytree_node(
+    Tagged, lambda n: ((n.value,), n.tag), lambda tag, children: Tagged(*children, tag)
+)
+
+
+def test_nodes_of_the_users_classes() -> None:
+    function = nj.jit(lambda m, t: Tagged({"sum": m.mean + t.value, "none": None}, t.tag))
+    given = Moments(jnp.ones(2), 3.0), Tagged(2.0, "units")
+    made = export.export(function)(*given)
+    with pytest.raises(ValueError, match="unregistered type .*Moments"):
+        made.serialize()
+    named = export.register_namedtuple_serialization
+    assert named(Moments, serialized_name="tests.Moments") is Moments
+    with pytest.raises(ValueError, match="Duplicate serialization registration for type"):
+        named(Moments, serialized_name="tests.Other")
+    with pytest.raises(ValueError, match="for types other than"):
+        named(dict, serialized_name="tests.dict")
+    export.register_pytree_node_serialization(
+        Tagged,
+        serialized_name="tests.Tagged",
+        serialize_auxdata=str.encode,
+        deserialize_auxdata=bytes.decode,
+    )
+    stored = made.serialize(vjp_order=1)
+    again = export.deserialize(stored)
+    assert again.in_tree == made.in_tree and again.out_tree == made.out_tree
+    got = again.call(*given)
+    assert (got.value["sum"].tolist(), got.tag) == ([3, 3], "units")
+    with pytest.raises(ValueError, match="same pytree structure"):
+        again.call(given[0], Tagged(2.0, "others"))
+    unknown = bytes(stored).replace(b"tests.Tagged", b"tests.Nobody")
+    with pytest.raises(ValueError, match="'tests.Nobody' are not registered here"):
+        export.deserialize(bytearray(unknown))
+
+
+def test_a_node_may_be_built_from_its_children() -> None:
+    class Pair(collections.UserList):
+        pass
+
+    nj.tree_util.register_pytree_node(Pair, lambda p: (p.data, None), lambda _, xs: Pair(xs))
+    export.register_pytree_node_serialization(
+        Pair,
+        serialized_name="tests.Pair",
+        serialize_auxdata=lambda data: b"",
+        deserialize_auxdata=lambda data: None,
+        from_children=lambda data, children: Pair(children),
+    )
+    made = export.export(nj.jit(lambda p: p[0] - p[1]))(Pair([3.0, 1.0]))
+    assert export.deserialize(made.serialize()).call(Pair([5.0, 1.0])) == 4.0
+
+
+def test_static_arguments_are_bound() -> None:
+    by_place = nj.jit(lambda x, n: x * n, static_argnums=1)
+    by_name = nj.jit(lambda x, *, n: x * n, static_argnames="n")
+    for made in (export.export(by_place)(jnp.arange(3), 5),
+                 export.export(by_name)(jnp.arange(3), n=5)):  # fmt: skip
+        assert made.in_tree.num_leaves == 1
+        again = export.deserialize(made.serialize())
+        assert again.call(jnp.arange(3)).tolist() == [0, 5, 10]
+        with pytest.raises(ValueError, match="same pytree structure"):
+            made.call(jnp.arange(3), 5)
+
+
+def test_results_are_not_weak() -> None:
+    made = export.export(nj.jit(lambda x: x + 1))(2.0)
+    assert not made.out_avals[0].weak_type and not made.call(2.0).weak_type
+
+
+def test_how_arguments_and_results_lie() -> None:
+    mesh = nj.make_mesh((1,), ("a",))
+    cut = nj.NamedSharding(mesh, nj.P("a"))
+    function = nj.jit(lambda x, y: (x + 1, y), in_shardings=(cut, None), out_shardings=cut)
+    made = export.deserialize(export.export(function)(jnp.ones(4), jnp.ones(2)).serialize())
+    assert made.in_shardings_jax(mesh) == (cut, None)
+    assert made.out_shardings_jax(mesh) == (cut, cut)
+    with pytest.raises(ValueError, match="does not match the mesh used for export"):
+        made.in_shardings_jax(nj.make_mesh((1,), ("b",)))
+    assert export.export(nj.jit(jnp.sin))(1.0).in_shardings_jax(mesh) == (None,)
