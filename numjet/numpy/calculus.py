@@ -240,6 +240,7 @@ def interp(
     x0, x1 = getitem(xp, subtract(i, 1)), getitem(xp, i)
     f0, f1 = getitem(fp, subtract(i, 1)), getitem(fp, i)
     width = subtract(x1, x0)
+    f0, f1, _ = promote_dtypes(f0, f1, width)   # slopes of 16-bit values are as exact as points
     # Points closer than this count as one: the slope between them would not be finite.
     flat = less_equal(absolute(width), np.spacing(np.finfo(width.aval.dtype).eps))
     slope = divide(subtract(f1, f0), where(flat, 1, width))

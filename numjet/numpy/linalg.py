@@ -281,6 +281,11 @@ def _two_norm(x: Any, axes: tuple, keepdims: bool) -> Any:
     return lax.sqrt(sum_(_squares(x), axes, keepdims=keepdims))
 
 
+def _largest(sizes: Any, axes: Any, keepdims: bool = False) -> Any:
+    """The largest of what is not negative, 0 of nothing."""
+    return max_(sizes, axes, keepdims=keepdims, initial=None if sizes.aval.size else 0)
+
+
 def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise ValueError(f"Invalid order {ord!r} for vector norm.")
@@ -288,7 +293,7 @@ def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
         if ord == 2:
             return _two_norm(x, axes, keepdims)
         if ord == math.inf:
-            return max_(absolute(x), axes, keepdims=keepdims)
+            return _largest(absolute(x), axes, keepdims)
         if ord == -math.inf:
             return min_(absolute(x), axes, keepdims=keepdims)
         if ord == 0:
@@ -308,14 +313,13 @@ def _matrix_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
         return _two_norm(x, axes, keepdims)
     if ord == "nuc" or ord in (2, -2):
         s = svd(moveaxis(x, axes, (-2, -1)), full_matrices=False, compute_uv=False)
-        out = sum_(s, -1) if ord == "nuc" else max_(s, -1) if ord == 2 else min_(s, -1)
+        out = sum_(s, -1) if ord == "nuc" else _largest(s, -1) if ord == 2 else min_(s, -1)
         return expand_dims(out, axes) if keepdims else out
-    extreme = {1: max_, -1: min_, math.inf: max_, -math.inf: min_}.get(ord)
-    if extreme is None:
+    if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f"Invalid order {ord!r} for matrix norm.")
     summed, other = (row, column) if ord in (1, -1) else (column, row)
     sums = sum_(absolute(x), summed, keepdims=True)
-    out = extreme(sums, other, keepdims=True)
+    out = _largest(sums, other, True) if ord > 0 else min_(sums, other, keepdims=True)
     return out if keepdims else lax.squeeze(out, axes)
 
 
@@ -342,6 +346,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     Array([ 5., 13.], dtype=float32)
     """
     (x,) = promote_inexact(one_array("vector_norm", x))
+    ord = 2 if ord is None else ord
     return _vector_norm(x, canonical_axes(axis, x.aval.ndim, "vector_norm"), ord, keepdims)
 
 

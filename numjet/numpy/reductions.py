@@ -22,7 +22,7 @@ from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
 from numjet.numpy.fast import eager
-from numjet.numpy.logic import as_bool, greater, less, where
+from numjet.numpy.logic import as_bool, greater, less, not_equal, where
 from numjet.numpy.promote import (
     broadcast,
     canonical_axes,
@@ -348,8 +348,9 @@ def prod(
     Array([ 2, 12], dtype=int32)
     """
     refuse("prod", out=out)
-    if dtype is not None and canonical_dtype(dtype, "prod") == dtypes.bool_ and initial is None:
-        return all(a, axis, keepdims=keepdims, where=where)
+    if dtype is not None and canonical_dtype(dtype, "prod") == dtypes.bool_:
+        every = all(a, axis, keepdims=keepdims, where=where)
+        return every if initial is None else multiply(every, not_equal(initial, 0))
     return _prod.run(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 

@@ -529,7 +529,7 @@ def histogramdd(
     counts = lax.full((total,), 0, w.aval.dtype).at[where(outside, total, flat)].add(w, mode="drop")
     counts = reshape(counts, tuple(shape))
     if density:
-        counts = divide(counts, sum_(counts))
+        counts = cast(divide(counts, sum_(counts)), points.aval.dtype)
         for i, e in enumerate(edges):
             widths = subtract(getitem(e, slice(1, None)), getitem(e, slice(None, -1)))
             lanes = [1] * d

@@ -581,16 +581,16 @@ def sinc(x: Any, /) -> Any:
     Array([1.    , 0.6366], dtype=float32)
     """
     x = _weak_of_numbers(promote_inexact(one_array("sinc", x))[0])
-    zero = lax.eq(x, zeros_like(x))
-    scaled = lax.mul(x, constant(math.pi, x))
-    safe = select(zero, broadcast_like(constant(1, x), x), scaled)
-    # Near 0 the Taylor series carries the derivatives: 1 - t**2 / 6 + t**4 / 120.
-    square = lax.square(scaled)
-    series = lax.sub(
-        constant(1, x),
-        lax.mul(square, lax.sub(constant(1 / 6, x), lax.mul(square, constant(1 / 120, x)))),
-    )
-    return select(zero, series, lax.div(lax.sin(safe), safe))
+    if x.aval.dtype.itemsize == 2:
+        return cast(sinc(cast(x, dtypes.float32)), x.aval.dtype, x.aval.weak_type)
+    scaled, one = lax.mul(x, constant(math.pi, x)), broadcast_like(constant(1, x), x)
+    near = lax.lt(lax.abs(scaled), constant(0.2, lax.abs(scaled)))
+    square, series = lax.square(select(near, scaled, zeros_like(scaled))), one
+    for n in (12, 10, 8, 6, 4, 2):
+        part = lax.mul(square, constant(1 / (n * (n + 1)), x))
+        series = lax.sub(one, lax.mul(series, part))
+    safe = select(near, one, scaled)
+    return select(near, series, lax.div(lax.sin(safe), safe))
 
 
 def i0(x: Any) -> Any:

@@ -368,3 +368,26 @@ def test_booleans_are_counted_in_int32():
         for f in (jnp.floor_divide, jnp.remainder, jnp.power, jnp.fmod):
             assert f(b, jnp.array(True)).dtype == np.int32, f.__name__
         assert jnp.square(b).dtype == jnp.divmod(b, b)[1].dtype == np.int32
+
+
+def test_sinc_has_all_digits_beside_zero_and_in_16_bits():
+    x = np.array([-100.0, 300.0, 1e-4, 0.0, 2.5, 0.06, 0.07], np.float32)
+    wide = np.pi * x.astype(float)
+    with np.errstate(all="ignore"):
+        exact = np.where(np.abs(wide) < 1e-3, -np.pi * wide / 3,
+                         np.pi * (np.cos(wide) / wide - np.sin(wide) / wide**2))  # fmt: skip
+    for dtype, digits in (("float32", 1e-4), ("float16", 2e-3), ("bfloat16", 2e-2)):
+        got = numjet.vmap(numjet.grad(jnp.sinc))(jnp.array(x, dtype))
+        np.testing.assert_allclose(got.astype("float32")[:6], exact[:6], rtol=digits)
+    np.testing.assert_allclose(jnp.sinc(x), np.sinc(x.astype(float)), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(jnp.sinc(jnp.complex64(1e-40 + 1e-3j)), np.sinc(1e-3j), rtol=1e-6)
+    third = numjet.grad(numjet.grad(numjet.grad(numjet.grad(jnp.sinc))))(1e-3)
+    np.testing.assert_allclose(third, np.pi**4 / 5, rtol=1e-4)
+
+
+def test_slopes_of_16_bit_values_are_as_exact_as_the_points():
+    xp = jnp.array([-2.4679, 1.8967, 3.089])
+    fp = jnp.array([-4.78125, -0.2734375, 1.828125], "bfloat16")
+    got = jnp.interp(jnp.array([-0.03799, 2.0]), xp, fp)
+    want = np.interp([-0.03799, 2.0], np.asarray(xp, float), np.asarray(fp, float))
+    np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -333,3 +333,17 @@ def test_cholesky_where_there_is_none(n, dtype):
             assert not found[-1][~triangle].any()
             if len(found) > 1:
                 np.testing.assert_array_equal(found[0], good / 2)
+
+
+def test_norms_of_nothing():
+    """0, where a greatest or a sum is taken; a least of nothing has no value."""
+    wide, tall = jnp.zeros((2, 0)), jnp.zeros((0, 2))
+    for ord in (None, 1, 2, np.inf):
+        np.testing.assert_array_equal(jnp.linalg.norm(wide, ord, axis=-1), [0, 0])
+        for matrix in (wide, tall):
+            assert jnp.linalg.matrix_norm(matrix, ord=ord) == 0
+        assert jnp.linalg.vector_norm(wide[0], ord=ord) == 0
+    for ord in (-1, -2, -np.inf):
+        with pytest.raises(ValueError):
+            jnp.linalg.matrix_norm(wide, ord=ord)
+            jnp.linalg.matrix_norm(tall, ord=ord)

@@ -148,6 +148,7 @@ def test_cumulative_sums_in_booleans():
     some, every = jnp.cumulative_sum(x, dtype=bool), jnp.cumulative_prod(x + 1, dtype=bool)
     np.testing.assert_array_equal(some, np.array([False, True, True]))
     np.testing.assert_array_equal(every, np.array([True, True, True]))
+    assert jnp.prod(x + 5, dtype=bool, initial=2.5) and not jnp.prod(x + 5, dtype=bool, initial=0)
     with pytest.raises(TypeError, match="mean has no dtype bool"):
         jnp.mean(x, dtype=bool)
 
