@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from numjet.base.record import record
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.nn.normalization import logsumexp, softmax
@@ -225,18 +227,33 @@ def scaled_dot_general(
     )
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
-    """Not there: raises NotImplementedError. It describes quantization of a GPU library.
+@record(frozen=True, eq=False)
+class BlockScaleConfig:
+    """How the operands of `scaled_dot_general` are cut into blocks that share a scale."""
 
-    mode, global_scale: what JAX's takes.
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any = None
+    infer_only: bool = False
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """The description of a quantization, for `scaled_dot_general` of GPU libraries.
+
+    mode: "mxfp8", blocks of 32 in float8_e4m3fn, or "nvfp4", blocks of 16 in float4_e2m1fn
+    (ValueError for others). global_scale: what the latter are multiplied by, 1 by default. Nothing
+    here is quantized: `scaled_dot_general` raises NotImplementedError where it is given one.
 
     >>> from numjet import nn
-    >>> nn.get_scaled_dot_general_config("mxfp8")  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
+    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
+    32
     """
-    raise NotImplementedError(
-        f"get_scaled_dot_general_config({mode!r}): block-scaled quantization "
-        "is not supported. Use lax.dot_general."
-    )
+    if mode == "mxfp8":
+        return BlockScaleConfig(mode, 32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu)
+    if mode == "nvfp4":
+        scale = lax.full((1,), 1.0, dtypes.float32) if global_scale is None else global_scale
+        return BlockScaleConfig(mode, 16, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, scale)
+    raise ValueError(f"Unsupported mode: {mode}. Give 'mxfp8' or 'nvfp4'.")
+

@@ -267,3 +267,13 @@ def test_squareplus_of_booleans_is_single():
 def test_one_hot_warns_of_floats() -> None:
     with pytest.warns(DeprecationWarning, match="one_hot input should be integer-typed; got dtype"):
         nn.one_hot(1.0, 3)
+
+
+def test_block_scales_are_described_and_refused() -> None:
+    config = nn.get_scaled_dot_general_config("nvfp4")
+    assert (config.block_size, config.global_scale.tolist()) == (16, [1.0])
+    with pytest.raises(ValueError, match="Unsupported mode: int3"):
+        nn.get_scaled_dot_general_config("int3")
+    with pytest.raises(NotImplementedError, match="block-scaled quantization is not supported"):
+        nn.scaled_dot_general(jnp.ones((2, 4, 64)), jnp.ones((2, 3, 64)),
+                              (((2,), (2,)), ((0,), (0,))), configs=[config] * 3)  # fmt: skip
