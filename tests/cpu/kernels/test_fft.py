@@ -11,7 +11,7 @@ import scipy.fft
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.cpu.kernels import fft_chirp, fft_long
+from numjet.cpu.kernels import fft, fft_chirp, fft_long
 
 
 def draw(shape: tuple, dtype: str) -> np.ndarray:
@@ -233,3 +233,17 @@ def test_derivatives_and_loops() -> None:
         lambda x: nj.lax.fori_loop(0, 3, lambda i, x: jnp.fft.irfft(jnp.fft.rfft(x), n=32), x)
     )
     np.testing.assert_allclose(there_and_back(x), x, atol=1e-5)
+
+
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize("n", [6, 32, 60])
+def test_rows_that_no_cache_holds(
+    n: int, complex_: str, real: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are copied to scratch memory and back, but for the last where lanes are left."""
+    monkeypatch.setattr(fft, "_FAR", 0)
+    for count in (32, 37):
+        check(jnp.fft.fft, np.fft.fft, draw((count, n), complex_))
+        check(jnp.fft.ifft, np.fft.ifft, draw((count, n), complex_))
+        check(jnp.fft.rfft, np.fft.rfft, draw((count, n), real))
+        check(jnp.fft.irfft, np.fft.irfft, draw((count, n // 2 + 1), complex_))
