@@ -54,7 +54,7 @@ _ndarray = np.ndarray
 def numpy_function(reference: Callable, dtype: Any) -> Callable:
     """What `reference` calls for operands of `dtype`, without its detours for other types."""
     plain = getattr(reference, "plain", None)
-    if plain is None and dtypes.is_inexact(dtype):
+    if plain is None and dtypes.is_floating(dtype):
         plain = getattr(reference, "of_floats", None)
     return plain if plain is not None and dtype.itemsize > 2 else reference
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
-from numjet import lax
+import numjet as nj
+from numjet import lax, numpy as jnp
 
 C = sample(3, 2, dtype=np.complex64)
 X, Y = sample(3, 2), sample(3, 2, seed=1)
@@ -22,6 +23,17 @@ CASES = {
 
 
 test_against_jax, test_laws = checks_of(CASES)
+
+
+def test_quotients_of_numbers_below_the_normal_ones() -> None:
+    x, y = np.complex64(1e-40 + 2e-40j), np.complex64(3e-40 - 1e-40j)
+    want = complex(x) / complex(y)
+    for found in (lax.div(x, y), lax.div(lax.full((3,), x), lax.full((3,), y))):
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+    matrix = np.array([[x, y], [y, x * 3]])
+    eager, compiled = jnp.linalg.slogdet(matrix), nj.jit(jnp.linalg.slogdet)(matrix)
+    np.testing.assert_allclose(eager.sign, compiled.sign, rtol=1e-4)
+    np.testing.assert_allclose(eager.logabsdet, compiled.logabsdet, rtol=1e-4)
 
 
 def test_messages() -> None:
