@@ -32,14 +32,12 @@ class Optimizer(NamedTuple):
     params_fn: Callable
 
 
-class OptimizerState:
+class OptimizerState(NamedTuple):
     """The states of all leaves: their parts, the structure of the parameters, and of each state."""
 
-    def __init__(self, packed_state: Any, tree_def: Any, subtree_defs: Any) -> None:
-        self.packed_state, self.tree_def, self.subtree_defs = packed_state, tree_def, subtree_defs
-
-    def __iter__(self) -> Any:
-        return iter((self.packed_state, self.tree_def, self.subtree_defs))
+    packed_state: Any
+    tree_def: Any
+    subtree_defs: Any
 
 
 tree_util.register_pytree_node(

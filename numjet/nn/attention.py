@@ -46,7 +46,7 @@ def dot_product_attention(
     implementation: None or 'xla'; 'cudnn' raises NotImplementedError, others ValueError.
     return_residual: the logarithm of the softmax's denominator [batch, T, N] as well. Result:
     query's shape. Softmax and sums are computed in float32. Raises ValueError for shapes that do
-    not fit. Source: Vaswani and others, Attention is all you need (2017). Differentiable in query,
+    not fit and for several dtypes. Source: Vaswani and others, Attention is all you need (2017). Differentiable in query,
     key, value and bias.
 
     >>> from numjet import nn, numpy as jnp
@@ -63,6 +63,11 @@ def dot_product_attention(
             "available. Leave it out."
         )
     query, key, value = as_arrays("dot_product_attention", query, key, value)
+    if len({x.aval.dtype for x in (query, key, value)}) > 1:
+        raise ValueError(
+            "dot_product_attention: query, key and value must have one dtype, got "
+            f"{query.aval}, {key.aval}, {value.aval}."
+        )
     single = query.aval.ndim == 3
     if single:
         query, key, value = (expand_dims(x, 0) for x in (query, key, value))

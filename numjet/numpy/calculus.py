@@ -546,8 +546,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The coefficients of the m-th integral of a polynomial.
 
     p: a vector of coefficients, the highest power first; integers count as floats. m: a Python
-    integer, not negative (ValueError). k: the constants of the integrals, one or m (ValueError); 0
-    by default. IndexError for scalars, TypeError for more than one axis.
+    integer, not negative (ValueError). k: the constants of the integrals, one or m (ValueError), no
+    list (TypeError); 0 by default. IndexError for scalars, TypeError for more than one axis.
 
     >>> jnp.polyint(jnp.array([2, 2]), k=7)
     Array([1., 2., 7.], dtype=float32)
@@ -556,6 +556,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyint: the order of integral must be positive.")
+    k = None if k is None else one_array("polyint", k)
     if k is not None and np.shape(k) not in ((), (1,), (m,)):
         raise ValueError(
             "polyint: k must be a scalar or a rank-1 array of length 1 or m, got shape "
@@ -564,7 +565,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     constants = (
         lax.full((m,), 0, p.aval.dtype)
         if k is None
-        else broadcast(reshape(cast(array(k), p.aval.dtype), (-1,)), (m,))
+        else broadcast(reshape(cast(k, p.aval.dtype), (-1,)), (m,))
     )
     for i in range(m):
         # The constant is joined first and divided by 1: what is joined after a division was made

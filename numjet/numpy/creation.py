@@ -169,7 +169,7 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
             hasattr(x, "__array__")
             or hasattr(x, "__jax_array__")
             or hasattr(x, "__numjet_array__")
-            or isinstance(x, (bytes, memoryview))
+            or isinstance(x, (bytes, bytearray, memoryview))
         )
     ):
         return _from_sequence(list(x) if not isinstance(x, (str, dict)) else x, dtype)
@@ -515,8 +515,8 @@ def full(
 ) -> Any:
     """An array of `shape` filled with `fill_value`.
 
-    shape: an integer or a tuple of them. fill_value: a number, or an array that broadcasts to the
-    shape (ValueError). dtype: by default that of `fill_value`, which becomes it as by `astype`, of
+    shape: an integer or a tuple of them. fill_value: a number, or an array (no list: TypeError)
+    that broadcasts to the shape (ValueError). dtype: by default that of `fill_value`, which becomes it as by `astype`, of
     an integer that does not fit the lowest bits. device, out_sharding: where it is placed.
 
     >>> jnp.full((2, 2), jnp.array([1, 2]))
@@ -530,6 +530,8 @@ def full(
     ):
         value = wrapped(fill_value, dtype)
         value = value if dtype is None else cast(value, dtype)
+    elif isinstance(fill_value, (list, tuple)):
+        raise TypeError(not_an_array("full", fill_value, 1))
     else:
         value = _convert(fill_value, dtype, False)
     if join_shapes("full", [shape, value.aval.shape]) != shape:

@@ -431,16 +431,15 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors shaped so that they index the grid of their combinations.
 
-    args: vectors of integers or booleans (whose True positions count), lists too. Result: a tuple
-    of arrays, each with its vector along an axis of its own; int32 for lists and booleans.
+    args: vectors of integers or booleans (whose True positions count); no lists (TypeError).
+    Result: a tuple of arrays, each with its vector along an axis of its own; int32 for booleans.
     ValueError for other ranks.
 
-    >>> jnp.arange(6).reshape(2, 3)[jnp.ix_([1], [0, 2])]
+    >>> jnp.arange(6).reshape(2, 3)[jnp.ix_(jnp.array([1]), jnp.array([0, 2]))]
     Array([[3, 5]], dtype=int32)
     """
     out = []
-    for i, a in enumerate(args):
-        x = array(a) if isinstance(a, (list, tuple)) else one_array("ix_", a)
+    for i, x in enumerate(as_arrays("ix_", *args)):
         if x.aval.ndim != 1:
             raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got {x.aval}.")
         if x.aval.dtype == dtypes.bool_:

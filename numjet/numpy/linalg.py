@@ -394,8 +394,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     Array(17, dtype=int32)
     """
     xs = as_arrays("multi_dot", *arrays)
-    if not xs:
-        raise ValueError("multi_dot: needs at least one array.")
+    if len(xs) < 2:
+        raise ValueError(f"multi_dot: needs at least two arrays, got {len(xs)}.")
     first, last = xs[0].aval.ndim == 1, xs[-1].aval.ndim == 1
     xs[0] = reshape(xs[0], (1, -1)) if first else xs[0]
     xs[-1] = reshape(xs[-1], (-1, 1)) if last else xs[-1]

@@ -410,59 +410,71 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 # ------------------------------------------------------------------ windows
+def _points(name: str, M: Any) -> int:
+    """How many points a window has."""
+    if (count := int(M)) < 0:
+        raise TypeError(f"{name}: the number of points must not be negative, got {count}.")
+    return count
+
+
 def bartlett(M: int) -> Any:
     """Bartlett's window: a triangle that is 0 at both ends.
 
-    M: how many points, a Python integer. Returns a vector of the default float.
+    M: how many points, a Python integer, not negative (TypeError). Returns a vector of the default
+    float.
 
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return array(np.bartlett(M), float_dtype())
+    return array(np.bartlett(_points("bartlett", M)), float_dtype())
 
 
 def blackman(M: int) -> Any:
     """Blackman's window: 0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t) for t from 0 to 1.
 
-    M: how many points, a Python integer. Returns a vector of the default float.
+    M: how many points, a Python integer, not negative (TypeError). Returns a vector of the default
+    float.
 
     >>> jnp.blackman(5)[1:4]
     Array([0.34, 1.  , 0.34], dtype=float32)
     """
-    return array(np.blackman(M), float_dtype())
+    return array(np.blackman(_points("blackman", M)), float_dtype())
 
 
 def hamming(M: int) -> Any:
     """Hamming's window: 0.54 - 0.46 cos(2 pi t) for t from 0 to 1.
 
-    M: how many points, a Python integer. Returns a vector of the default float.
+    M: how many points, a Python integer, not negative (TypeError). Returns a vector of the default
+    float.
 
     >>> jnp.hamming(5)
     Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
     """
-    return array(np.hamming(M), float_dtype())
+    return array(np.hamming(_points("hamming", M)), float_dtype())
 
 
 def hanning(M: int) -> Any:
     """Hann's window: 0.5 - 0.5 cos(2 pi t) for t from 0 to 1.
 
-    M: how many points, a Python integer. Returns a vector of the default float.
+    M: how many points, a Python integer, not negative (TypeError). Returns a vector of the default
+    float.
 
     >>> jnp.hanning(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return array(np.hanning(M), float_dtype())
+    return array(np.hanning(_points("hanning", M)), float_dtype())
 
 
 def kaiser(M: int, beta: Any) -> Any:
     """Kaiser's window: I0(beta sqrt(1 - t²)) / I0(beta) for t from -1 to 1.
 
-    M: how many points, a Python integer. beta: the shape, a scalar; may be traced, and the window
+    M: how many points, as in `hamming`. beta: the shape, a scalar; may be traced, and the window
     is differentiable in it. Returns a vector of the default float.
 
     >>> jnp.kaiser(3, 2.0).round(3)
     Array([0.439, 1.   , 0.439], dtype=float32)
     """
+    M = _points("kaiser", M)
     if not isinstance(beta, Tracer):
         return array(np.kaiser(M, float(beta)), float_dtype())
     # exp(-|z|) I0(z) does not overflow, and the factors are put back together.

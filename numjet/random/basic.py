@@ -647,8 +647,8 @@ def categorical(
     to. axis: the categories. shape: of the result; ends with logits' shape without the axis, which
     it is by default. replace: False draws distinct indices, along the leading axes of the shape.
     mode: as of `gumbel`. out_sharding: the layout of the result. Result: int32. No derivative flows
-    to logits. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
-    shapes that do not fit or more samples than categories without replacement. Source: the
+    to logits. Raises TypeError for what is no key, ValueError for several keys (use `vmap`), for other
+    dtypes, for shapes that do not fit or more samples than categories without replacement. Source: the
     Gumbel-max trick.
 
     >>> from numjet import random, numpy as jnp
@@ -657,7 +657,7 @@ def categorical(
     """
     key, logits = single_key(key, "categorical"), as_array(logits)
     if not dtypes.is_floating(logits.dtype):
-        logits = convert(logits, dtypes.canonical(float))
+        raise ValueError(f"random.categorical: logits must be floats, got {logits.dtype}.")
     axis = _axis("categorical", axis, logits.ndim)
     batch = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     shape = batch if shape is None else shape_of(shape)

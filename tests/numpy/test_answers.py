@@ -42,6 +42,12 @@ REFUSED = [
     (lambda: jnp.matvec(X, jnp.ones(2)), ValueError, "inconsistent size for core dimension"),
     (lambda: jnp.vecmat(V, X), ValueError, "inconsistent size for core dimension"),
     (lambda: jnp.linalg.multi_dot([X, X]), ValueError, "must match first dimension"),
+    (lambda: jnp.linalg.multi_dot([X]), ValueError, "at least two arrays"),
+    (lambda: jnp.polyint(V, 2, k=[1, 2]), TypeError, "requires ndarray or scalar"),
+    (lambda: jnp.ix_([1], V), TypeError, "requires ndarray or scalar"),
+    (lambda: jnp.full((2,), [1, 2]), TypeError, "requires ndarray or scalar"),
+    (lambda: jnp.hamming(-1), TypeError, "must not be negative"),
+    (lambda: nj.random.categorical(nj.random.key(0), V > 1), ValueError, "must be floats"),
     (lambda: jnp.fft.fft(X, axis=(0, 1)), ValueError, "does not support multiple axes"),
     (lambda: lax.full((-1,), 3), TypeError, "nonnegative"),
     (lambda: lax.iota(jnp.int32, -1), TypeError, "nonnegative"),
@@ -53,6 +59,13 @@ REFUSED = [
         lambda: nn.dot_product_attention(*[jnp.ones((1, 2, 1, 4))] * 3, implementation="other"),
         ValueError,
         "Unsupported implementation option",
+    ),
+    (
+        lambda: nn.dot_product_attention(
+            jnp.ones((1, 2, 4), jnp.float16), *[jnp.ones((1, 2, 4))] * 2
+        ),
+        ValueError,
+        "must have one dtype",
     ),
     (
         lambda: nj.vmap(lambda x: lax.all_gather(x, "i", tiled=True), axis_name="i")(V),
@@ -95,6 +108,16 @@ def test_powers_carried_by_loops():
 
     assert not grad(run)(2.0).weak_type
     np.testing.assert_allclose(grad(run)(2.0), 1.5**3 * 2.0 ** (1.5**3 - 1), rtol=1e-5)
+
+
+def test_windows_of_fractional_sizes_have_the_whole_part_of_points():
+    for window in (jnp.bartlett, jnp.blackman, jnp.hamming, jnp.hanning):
+        np.testing.assert_array_equal(window(3.7), window(3))
+    np.testing.assert_array_equal(jnp.kaiser(3.7, 2.0), jnp.kaiser(3, 2.0))
+
+
+def test_bytes_that_can_change_are_bytes():
+    assert jnp.array(bytearray(b"ab")).dtype == jnp.uint8
 
 
 def test_fmax_and_fmin_choose_one():
