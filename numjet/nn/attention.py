@@ -46,8 +46,8 @@ def dot_product_attention(
     implementation: None or 'xla'; 'cudnn' raises NotImplementedError, others ValueError.
     return_residual: the logarithm of the softmax's denominator [batch, T, N] as well. Result:
     query's shape. Softmax and sums are computed in float32. Raises ValueError for shapes that do
-    not fit and for several dtypes. Source: Vaswani and others, Attention is all you need (2017). Differentiable in query,
-    key, value and bias.
+    not fit and for several dtypes. Source: Vaswani and others, Attention is all you need (2017).
+    Differentiable in query, key, value and bias.
 
     >>> from numjet import nn, numpy as jnp
     >>> x = jnp.ones((2, 1, 4))

@@ -516,8 +516,9 @@ def full(
     """An array of `shape` filled with `fill_value`.
 
     shape: an integer or a tuple of them. fill_value: a number, or an array (no list: TypeError)
-    that broadcasts to the shape (ValueError). dtype: by default that of `fill_value`, which becomes it as by `astype`, of
-    an integer that does not fit the lowest bits. device, out_sharding: where it is placed.
+    that broadcasts to the shape (ValueError). dtype: by default that of `fill_value`, which becomes
+    it as by `astype`, of an integer that does not fit the lowest bits. device, out_sharding: where
+    it is placed.
 
     >>> jnp.full((2, 2), jnp.array([1, 2]))
     Array([[1, 2],

@@ -647,9 +647,9 @@ def categorical(
     to. axis: the categories. shape: of the result; ends with logits' shape without the axis, which
     it is by default. replace: False draws distinct indices, along the leading axes of the shape.
     mode: as of `gumbel`. out_sharding: the layout of the result. Result: int32. No derivative flows
-    to logits. Raises TypeError for what is no key, ValueError for several keys (use `vmap`), for other
-    dtypes, for shapes that do not fit or more samples than categories without replacement. Source: the
-    Gumbel-max trick.
+    to logits. Raises TypeError for what is no key, ValueError for several keys (use `vmap`), for
+    other dtypes, for shapes that do not fit or more samples than categories without replacement.
+    Source: the Gumbel-max trick.
 
     >>> from numjet import random, numpy as jnp
     >>> random.categorical(random.key(0), jnp.zeros(3), shape=(5,))

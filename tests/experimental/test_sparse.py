@@ -292,6 +292,31 @@ def test_gathers_are_those_of_the_dense_array(n_batch, n_dense):
             sparse.bcoo_gather(m, starts + 9, numbers, sizes)
 
 
+@pytest.mark.parametrize(("n_batch", "n_dense"), [(0, 0), (1, 0), (0, 1)])
+def test_indices_that_are_arrays(n_batch, n_dense) -> None:
+    x = rng.integers(-1, 2, (3, 4, 5)).astype(np.float32)
+    m = BCOO.fromdense(x, n_batch=n_batch, n_dense=n_dense)
+    i, j, mask = np.array([2, -1]), np.array([[0], [2]]), np.array([True, False, True])
+    everything = slice(None)
+    for item in [(i,), (everything, i), (i, i), (i, 1), (j, i), (i, everything, i), (mask,),
+                 (None, i), (slice(1, 3), j, i), (0, everything, i), (..., i)]:
+        ours = m[tuple([jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in item])]
+        np.testing.assert_array_equal(ours.todense(), x[item], err_msg=str(item))
+    np.testing.assert_array_equal(m[jnp.array([9])].todense(), x[2:])
+    np.testing.assert_array_equal(nj.jit(lambda m, k: m[k].todense())(m, 1), x[1])
+
+
+def test_axes_out_of_bounds() -> None:
+    for call, error in [(lambda: M.sum(2), ValueError), (lambda: M.transpose((0, 2)), TypeError),
+                        (lambda: sparse.bcoo_concatenate([M, M], dimension=2), TypeError),
+                        (lambda: sparse.bcoo_rev(M, (2,)), TypeError),
+                        (lambda: sparse.bcoo_squeeze(M, dimensions=(2,)), ValueError)]:
+        with pytest.raises(error, match="out of bounds for 2 axes"):
+            call()
+    empty = sparse.empty((2, 3, 4), n_batch=1, nse=2)
+    assert empty.indices.shape == (2, 2, 2) and not empty.todense().any()
+
+
 def test_solvers_take_sparse_matrices() -> None:
     dense = np.diag(np.arange(1.0, 4)).astype(np.float32)
     dense[0, 1] = dense[1, 0] = 0.5

@@ -30,7 +30,7 @@ def empty(
     """An array of zeros, of which none is kept (`nse` of them, if given).
 
     shape, dtype: the array's. index_dtype: of the indices. sparse_format: bcoo, bcsr, coo, csr or
-    csc. kwds: nse.
+    csc. kwds: nse, and of bcoo n_batch and n_dense, how many axes are batch and dense ones.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -38,13 +38,18 @@ def empty(
     >>> sparse.empty((2, 3))
     BCOO(float32[2, 3], nse=0)
     """
-    nse = kwds.pop("nse", 0)
-    if kwds:
-        raise NotImplementedError(f"sparse.empty: unknown arguments {sorted(kwds)}.")
-    sizes = np.asarray(shape, index_dtype)
-    indices = jnp.broadcast_to(sizes, (nse, len(sizes)))
-    return _format(BCOO((jnp.zeros(nse, dtype), indices), shape=shape, indices_sorted=True,
-                        unique_indices=True), sparse_format)  # fmt: skip
+    nse, batch, dense = [kwds.pop(name, 0) for name in ("nse", "n_batch", "n_dense")]
+    if kwds or sparse_format != "bcoo" and (batch or dense):
+        raise NotImplementedError(
+            f"sparse.empty: unknown arguments {sorted([*kwds, 'n_batch', 'n_dense'])}."
+        )
+    shape = tuple(shape)
+    lead, behind = shape[:batch], shape[len(shape) - dense :]
+    sizes = np.asarray(shape[batch : len(shape) - dense], index_dtype)
+    indices = jnp.broadcast_to(sizes, (*lead, nse, len(sizes)))
+    data = jnp.zeros((*lead, nse, *behind), dtype)
+    return _format(BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True),
+                   sparse_format)  # fmt: skip
 
 
 def eye(

@@ -26,6 +26,13 @@ class SparseEfficiencyWarning(UserWarning):
 
 
 # ------------------------------------------------------------------ parts
+def axis_of(name: str, axis: Any, ndim: int, error: type[Exception] = ValueError) -> int:
+    """An axis counted from the front; `error` where there is no such axis."""
+    if not -ndim <= operator.index(axis) < ndim:
+        raise error(f"{name}: axis {axis} is out of bounds for {ndim} axes.")
+    return operator.index(axis) % ndim
+
+
 def sparse_sizes(mat: BCOO) -> tuple[int, ...]:
     """The sizes of the sparse axes."""
     return mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
@@ -201,9 +208,9 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     >>> sparse.bcoo_transpose(m, permutation=(1, 0))
     BCOO(float32[2, 2], nse=2)
     """
-    order = [operator.index(a) % mat.ndim for a in permutation]
+    order = [axis_of("bcoo_transpose", a, mat.ndim, TypeError) for a in permutation]
     if sorted(order) != list(range(mat.ndim)):
-        raise ValueError(f"bcoo_transpose: {tuple(permutation)} is no order of {mat.ndim} axes.")
+        raise TypeError(f"bcoo_transpose: {tuple(permutation)} is no order of {mat.ndim} axes.")
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
     shape = [mat.shape[a] for a in order]
     kinds = [(a >= batch) + (a >= last) for a in order]
@@ -293,7 +300,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     >>> sparse.bcoo_squeeze(m[:1], dimensions=(0,))
     BCOO(float32[2], nse=2)
     """
-    gone = {operator.index(a) % arr.ndim for a in dimensions}
+    gone = {axis_of("bcoo_squeeze", a, arr.ndim) for a in dimensions}
     if any(arr.shape[a] != 1 for a in gone):
         raise ValueError(f"bcoo_squeeze: axes {tuple(dimensions)} of {arr.shape} are not all 1.")
     batch, last = arr.n_batch, arr.n_batch + arr.n_sparse
@@ -375,12 +382,13 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """
     if not operands:
         raise ValueError("bcoo_concatenate: operands must not be empty.")
-    operands, axis = list(operands), operator.index(dimension) % operands[0].ndim
+    operands = list(operands)
+    axis = axis_of("bcoo_concatenate", dimension, operands[0].ndim, TypeError)
     total = sum(m.shape[axis] for m in operands)
     shape = [total if a == axis else n for a, n in enumerate(operands[0].shape)]
     for m in operands:
         if [n for a, n in enumerate(m.shape) if a != axis] != shape[:axis] + shape[axis + 1 :]:
-            raise ValueError(
+            raise TypeError(
                 f"bcoo_concatenate: shapes {[m.shape for m in operands]} differ beside axis {axis}."
             )
     layouts = {(m.n_batch, m.n_dense) for m in operands}
@@ -512,7 +520,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     >>> print(sparse.bcoo_rev(m, (0,)).todense()[0])
     [0. 1.]
     """
-    turned = {operator.index(a) % operand.ndim for a in dimensions}
+    turned = {axis_of("bcoo_rev", a, operand.ndim, TypeError) for a in dimensions}
     batch, last = operand.n_batch, operand.n_batch + operand.n_sparse
     data, indices = operand.data, operand.indices
     leading = [a for a in turned if a < batch]
@@ -528,14 +536,19 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     return BCOO((data, lax.rev(indices, leading)), shape=operand.shape)
 
 
-def getitem(mat: BCOO, item: Any) -> Any:
-    """mat[item] for integers, slices, None and Ellipsis."""
+def each_axis(mat: BCOO, item: Any) -> list:
+    """What `item` says of each axis in turn, and the Nones between."""
     items = list(item) if isinstance(item, tuple) else [item]
     named = sum(i is not None and i is not Ellipsis for i in items)
-    if Ellipsis in [i for i in items if i is Ellipsis]:
-        at = next(k for k, i in enumerate(items) if i is Ellipsis)
-        items[at : at + 1] = [slice(None)] * (mat.ndim - named)
-    items += [slice(None)] * (mat.ndim - sum(i is not None for i in items))
+    at = [k for k, i in enumerate(items) if i is Ellipsis]
+    if at:
+        items[at[0] : at[0] + 1] = [slice(None)] * (mat.ndim - named)
+    return items + [slice(None)] * (mat.ndim - sum(i is not None for i in items))
+
+
+def part(mat: BCOO, item: Any) -> Any:
+    """mat[item] for integers, slices, None and Ellipsis."""
+    items = each_axis(mat, item)
     starts, limits, strides, turned, gone, sizes, dims = [], [], [], [], [], [], []
     axis = 0
     for i in items:

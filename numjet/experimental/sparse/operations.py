@@ -25,16 +25,18 @@ from numjet.experimental.sparse.bcoo import (
     over_batch,
 )
 from numjet.experimental.sparse.layouts import (
+    axis_of,
     bcoo_dynamic_slice,
     bcoo_sort_indices,
     bcoo_squeeze,
     bcoo_transpose,
     bcoo_update_layout,
+    each_axis,
     flat,
-    getitem,
     inside,
     kept,
     no_sharding,
+    part,
     place,
     relaid,
     reshape,
@@ -65,7 +67,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     >>> print(sparse.bcoo_reduce_sum(m, axes=(0,)).todense())
     [1. 1.]
     """
-    gone = {operator.index(a) % mat.ndim for a in axes}
+    gone = {axis_of("bcoo_reduce_sum", a, mat.ndim) for a in axes}
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = kept(*broadcast_batch(mat), inside(mat), sparse_sizes(mat))
     dense = tuple([a - last + batch + 1 for a in gone if a >= last])
@@ -466,6 +468,36 @@ def bcoo_gather(
     if order == list(range(found.ndim)):
         return found
     return bcoo_transpose(found, permutation=order)
+
+
+def getitem(mat: BCOO, item: Any) -> Any:
+    """mat[item]; arrays of integers or booleans pick as in NumPy, those of integers that are out of
+    bounds the nearest places."""
+    chosen: list[Any] = []
+    for i in each_axis(mat, item):
+        if isinstance(i, Array | np.ndarray) and i.dtype == bool:
+            chosen += jnp.nonzero(i)
+        else:
+            chosen.append(i)
+    if not any(isinstance(i, Array | np.ndarray) and (i.ndim or isinstance(i, Tracer))
+               for i in chosen):  # fmt: skip
+        return part(mat, item)
+    picked = [k for k, i in enumerate(chosen) if i is not None and not isinstance(i, slice)]
+    operand = part(mat, tuple([slice(None) if k in picked else i for k, i in enumerate(chosen)]))
+    places = []
+    for k in picked:
+        i, n = jnp.asarray(chosen[k]), operand.shape[k]
+        if not jnp.issubdtype(i.dtype, jnp.integer):
+            raise TypeError(f"BCOO: an index must be integers or booleans, got {i.aval}.")
+        places.append(jnp.where(i < 0, i + n, i))
+    starts = jnp.stack(jnp.broadcast_arrays(*places), -1)
+    # The axes of the places stand where the first one picked, or in front where slices lie between.
+    first = picked[0] if picked[-1] - picked[0] == len(picked) - 1 else 0
+    rest = operand.ndim - len(picked)
+    offsets = [a if a < first else a + starts.ndim - 1 for a in range(rest)]
+    numbers = lax.GatherDimensionNumbers(tuple(offsets), tuple(picked), tuple(picked))
+    sizes = [1 if a in picked else n for a, n in enumerate(operand.shape)]
+    return bcoo_gather(operand, starts, numbers, sizes, mode="clip")
 
 
 OPERATIONS.update({
