@@ -17,13 +17,13 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import broadcast_in_dim, convert
-from numjet.ops.arithmetic import add, div, max, mul, sub
+from numjet.core.structural import broadcast_in_dim
+from numjet.ops.arithmetic import add, div, max, max_p, min_p, mul, sub
 from numjet.ops.complex_ops import real
 from numjet.ops.families import REAL_FLOATING, constant_like, refusal
 from numjet.ops.logic import eq, lt
-from numjet.ops.shape import broadcasted_iota, canonical_axis, pad, select_n
-from numjet.ops.sort import take_along
+from numjet.ops.scan_functions import associative_scan
+from numjet.ops.shape import canonical_axis, pad, select_n
 from numjet.ops.transcendental import exp, log
 
 
@@ -115,22 +115,24 @@ def _shift(x: Any, step: int, axis: int, reverse: bool, fill: float) -> Any:
 cumprod_p = _cumulative("cumprod", np.multiply, _cumprod_jvp)
 
 
-def _extreme_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    """The tangent of the last element that set the record: where x equals the running extreme, take
-    its tangent, and carry it on; found by the position of the last such element."""
-    shape = x.aval.shape
-    here = broadcasted_iota(np.int32, shape, axis)
-    if reverse:
-        here = sub(constant_like(here, shape[axis] - 1), here)
-    set_here = mul(convert(eq(x, out), dtypes.int32), here)
-    source = cummax(set_here, axis, reverse)
-    if reverse:
-        source = sub(constant_like(source, shape[axis] - 1), source)
-    return take_along(t, source, axis)
+def _extreme_jvp(extreme: Primitive) -> Callable:
+    def tangent(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+        """The tangent of the element that is the extreme, of halves that are equal their mean: by
+        pairs, as `associative_scan` combines them."""
+
+        rule = extreme.jvp
+        assert rule is not None
+
+        def combine(a: tuple, b: tuple) -> tuple:
+            return rule((a[0], b[0]), (a[1], b[1]))
+
+        return associative_scan(combine, (x, t), reverse, axis)[1]
+
+    return tangent
 
 
-cummax_p = _cumulative("cummax", np.maximum, _extreme_jvp)
-cummin_p = _cumulative("cummin", np.minimum, _extreme_jvp)
+cummax_p = _cumulative("cummax", np.maximum, _extreme_jvp(max_p))
+cummin_p = _cumulative("cummin", np.minimum, _extreme_jvp(min_p))
 
 
 def _logsumexp_jvp(t: Any, out: Any, x: Any, *, axis: int, reverse: bool) -> Any:

@@ -48,3 +48,12 @@ def test_messages() -> None:
         lax.cumsum(X, 2)
     with pytest.raises(TypeError, match="cumlogsumexp does not accept dtype int32.*floating"):
         lax.cumlogsumexp(X.astype("int32"))
+
+
+def test_running_extremes_share_the_derivative_of_equal_elements() -> None:
+    """By pairs, as JAX does: at 7 equal ones each of the first 4 has a sixteenth."""
+    for function in (lax.cummax, lax.cummin):
+        by = grad(lambda v: function(v)[6])(np.ones(7, np.float32))
+        np.testing.assert_array_equal(by, [0.0625] * 4 + [0.125] * 2 + [0.5])
+        by = grad(lambda v: function(v, reverse=True)[0])(np.ones(5, np.float32))
+        np.testing.assert_array_equal(by, [0.5] + [0.125] * 4)
