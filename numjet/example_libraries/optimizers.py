@@ -70,7 +70,7 @@ def optimizer(opt_maker: Callable) -> Callable[..., Optimizer]:
         def pack(states: list, structure: Any) -> OptimizerState:
             flat = [tree_util.tree_flatten(state) for state in states]
             return OptimizerState(
-                tuple([tuple(leaves) for leaves, _ in flat]), structure, tuple([d for _, d in flat])
+                tuple([leaves for leaves, _ in flat]), structure, tuple([d for _, d in flat])
             )
 
         def unpack(state: OptimizerState) -> list:
@@ -508,7 +508,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
         raise TypeError("pack_optimizer_state: every leaf must be a JoinPoint.")
     flat = [tree_util.tree_flatten(point.subtree) for point in points]
     return OptimizerState(
-        tuple([tuple(leaves) for leaves, _ in flat]), structure, tuple([d for _, d in flat])
+        tuple([leaves for leaves, _ in flat]), structure, tuple([d for _, d in flat])
     )
 
 

@@ -60,6 +60,8 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         count = rank if s is None else len(s)
         axes = tuple(range(rank - count, rank))
     axes = canonical_axes(tuple(axes), rank, name)
+    if name.endswith("2") and len(axes) != 2:
+        raise ValueError(f"{name}: only supports 2 axes, got {axes}. Use {name[:-1]}n.")
     if not axes:
         return cast(x, dtypes.complex_of(x.aval.dtype)) if kind in ("FFT", "IFFT") else x
     if x.aval.dtype.itemsize < 4:

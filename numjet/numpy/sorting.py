@@ -123,9 +123,9 @@ def argsort(
 
     a: an array of any dtype; NaN comes last, complex numbers are ordered by real part, then
     imaginary part. axis: an integer, or None for the flattened array. stable: equal elements keep
-    their order, as they do by default (in NumPy they need not). descending: falling. dtype: of the
-    result, by default the default integer. TypeError for `kind` and `order`. ValueError for an axis
-    out of range.
+    their order, as they do by default (in NumPy they need not); otherwise falling ones are in the
+    opposite order. descending: falling. dtype: of the result, by default the default integer.
+    TypeError for `kind` and `order`. ValueError for an axis out of range.
 
     >>> jnp.argsort(jnp.array([3, 1, 2, 1]))
     Array([1, 3, 2, 0], dtype=int32)
@@ -133,7 +133,7 @@ def argsort(
     x, axis = _checked("argsort", a, axis, kind, order)
     dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
     index = lax.broadcasted_iota(dtype, x.aval.shape, axis)
-    if descending:
+    if descending and stable:
         # Reversed before and after, so that equal elements keep their order.
         x, index = flip(x, axis), flip(index, axis)
     _, out = lax.sort_key_val(x, index, dimension=axis, is_stable=stable)

@@ -57,3 +57,11 @@ def test_packing_and_wrong_structures():
         optimizers.piecewise_constant([1, 2], [0.1])
     with pytest.raises(TypeError):
         optimizers.make_schedule(jnp.ones(2))
+
+
+def test_a_state_is_a_named_tuple_of_lists() -> None:
+    state = optimizers.momentum(0.1, 0.9).init_fn({"w": jnp.ones(2)})
+    (leaves,), structure, (inner,) = state
+    assert type(leaves) is list and len(leaves) == 2 and inner.num_leaves == 2
+    assert str(structure) == "PyTreeDef({'w': *})"
+    assert repr(state).startswith("OptimizerState(packed_state=([Array([1., 1.], dtype=float32), ")

@@ -49,6 +49,7 @@ REFUSED = [
     (lambda: jnp.hamming(-1), TypeError, "must not be negative"),
     (lambda: nj.random.categorical(nj.random.key(0), V > 1), ValueError, "must be floats"),
     (lambda: jnp.fft.fft(X, axis=(0, 1)), ValueError, "does not support multiple axes"),
+    (lambda: jnp.fft.rfft2(X, axes=(0,)), ValueError, "only supports 2 axes"),
     (lambda: lax.full((-1,), 3), TypeError, "nonnegative"),
     (lambda: lax.iota(jnp.int32, -1), TypeError, "nonnegative"),
     (lambda: lax.broadcast(V, (-1,)), TypeError, "nonnegative"),
@@ -114,6 +115,14 @@ def test_windows_of_fractional_sizes_have_the_whole_part_of_points():
     for window in (jnp.bartlett, jnp.blackman, jnp.hamming, jnp.hanning):
         np.testing.assert_array_equal(window(3.7), window(3))
     np.testing.assert_array_equal(jnp.kaiser(3.7, 2.0), jnp.kaiser(3, 2.0))
+
+
+def test_unstable_falling_positions_are_rising_ones_backwards():
+    n = jnp.array([3, 1, 2, 3, 1])
+    np.testing.assert_array_equal(jnp.argsort(n, descending=True), [0, 3, 2, 1, 4])
+    np.testing.assert_array_equal(
+        jnp.argsort(n, descending=True, stable=False), [3, 0, 2, 4, 1]
+    )
 
 
 def test_bytes_that_can_change_are_bytes():
