@@ -174,7 +174,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if old == dtypes.bool_:
         x, old = cast(x, dtypes.uint8), dtypes.uint8
     if new == dtypes.bool_:
-        return logic.not_equal(lax.bitcast_convert_type(x, dtypes.uint8), 0)
+        return logic.not_equal(_view(x, dtypes.uint8), 0)
     if dtypes.is_complex(old):
         parts = lax.concatenate(
             [sh.expand_dims(lax.real(x), -1), sh.expand_dims(lax.imag(x), -1)], x.aval.ndim

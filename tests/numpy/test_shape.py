@@ -444,6 +444,8 @@ def test_functions_of_nothing_and_of_small_integers():
     assert jnp.unpackbits(jnp.zeros((0, 2), jnp.uint8), axis=1).shape == (0, 16)
     assert jnp.zeros((0, 5)).view(jnp.uint8).shape == (0, 20)
     assert jnp.zeros((0, 8), jnp.uint8).view(jnp.float32).shape == (0, 2)
+    x = jnp.array([[1.0, 0.0], [0.0, 2.0]])
+    np.testing.assert_array_equal(x.view(bool), np.asarray(x).view(np.uint8) != 0)
 
 
 def test_convolutions_of_all_lengths():
