@@ -14,7 +14,7 @@ from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
 from numjet.numpy.elementwise import absolute, add, divide, multiply, negative, sign, subtract
-from numjet.numpy.factorizations import lapack_matrices
+from numjet.numpy.factorizations import lapack_matrices, matrices
 from numjet.numpy.index_tricks import diagonal as _diagonal, trace as _trace
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import bitwise_and, equal, less, logical_and, logical_or, not_equal, where
@@ -76,13 +76,13 @@ def det(a: Any) -> Any:
 
     a: (..., n, n) of floats or complex; integers count as floats. Of n up to 3 by cofactors, else
     by elimination. The derivative, the matrix of cofactors, is that of singular matrices too.
-    ValueError for matrices that are not square, TypeError for 16-bit floats. Computed by
-    `lax.linalg.lu`.
+    ValueError for matrices that are not square, TypeError for 16-bit floats by elimination, which
+    is by `lax.linalg.lu`.
 
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    x = lapack_matrices("det", a, True)
+    x = matrices("det", a, True)
     n = x.aval.shape[-1]
 
     def at(i: int, j: int) -> Any:
@@ -108,7 +108,7 @@ def det(a: Any) -> Any:
             term = multiply(multiply(at(0, i), at(1, j)), at(2, k))
             total = term if total is None else (add if s > 0 else subtract)(total, term)
         return total
-    return _det_by_factors(x)
+    return _det_by_factors(lapack_matrices("det", x, True))
 
 
 @custom_jvp

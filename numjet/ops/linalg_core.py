@@ -23,6 +23,7 @@ from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import (
     add_tangents,
     broadcast_in_dim,
+    convert,
     moveaxis,
     transpose,
     zeros,
@@ -409,12 +410,12 @@ def triangular_solve(
     """The x with op(a) x = b, or x op(a) = b, for triangular a.
 
     a: [..., n, n], of which only the triangle named by `lower` is read, floats or complex numbers
-    of 32 or 64 bits each (UnsupportedDtypeError for others). b: [..., n, k] with left_side, else
-    [..., k, n], of a's dtype and leading axes, or a vector (one axis less than a). transpose_a,
-    conjugate_a: what op does. unit_diagonal: the diagonal counts as ones. Result: b's shape;
-    infinite or NaN for a singular a. Differentiable in both. Raises TypeError for shapes that do
-    not fit. Raises ValueError for shapes that do not fit. Source: substitution, Golub and Van Loan,
-    Matrix Computations, section 3.1; BLAS's trsm.
+    of 32 or 64 bits each (UnsupportedDtypeError for others), or floats of 16, which are solved in
+    32. b: [..., n, k] with left_side, else [..., k, n], of a's dtype and leading axes, or a vector
+    (one axis less than a). transpose_a, conjugate_a: what op does. unit_diagonal: the diagonal
+    counts as ones. Result: b's shape; infinite or NaN for a singular a. Differentiable in both.
+    Raises TypeError or ValueError for shapes that do not fit. Source: substitution, Golub and Van
+    Loan, Matrix Computations, section 3.1; BLAS's trsm.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -427,6 +428,10 @@ def triangular_solve(
     vector = b.ndim == a.ndim - 1
     if vector:
         b = expand_dims(b, (b.ndim,) if left_side else (b.ndim - 1,))
+    dtype, short = b.dtype, (dtypes.float16, dtypes.bfloat16)
+    narrow = a.dtype == dtype and dtype in short
+    if narrow:
+        a, b = convert(a, dtypes.float32), convert(b, dtypes.float32)
     x = triangular_solve_p.bind(
         a,
         b,
@@ -436,6 +441,7 @@ def triangular_solve(
         conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype),
         unit_diagonal=bool(unit_diagonal),
     )
+    x = convert(x, dtype) if narrow else x
     if vector:
         x = reshape(x, (*x.shape[:-2], x.shape[-2] if left_side else x.shape[-1]))
     return x

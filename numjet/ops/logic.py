@@ -373,8 +373,8 @@ def round(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Any:
 def is_finite(x: Any) -> Any:
     """Whether x is neither infinite nor NaN.
 
-    x: a floating or complex array of any shape. Result: booleans of its shape. No derivative flows.
-    Raises TypeError for other dtypes.
+    x: a real floating array of any shape. Result: booleans of its shape. No derivative flows.
+    Raises TypeError for other dtypes; `numpy.isfinite` takes all.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))

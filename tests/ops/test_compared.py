@@ -245,8 +245,19 @@ def test_signals_whatever_is_said_of_ranks():
     np.testing.assert_allclose(got, x, atol=1e-5)
 
 
-def test_multi_dot_of_one():
-    assert jnp.linalg.multi_dot([X]).tolist() == X.tolist()
+def test_triangular_solves_and_small_determinants_of_16_bits():
+    for dtype in (jnp.float16, jnp.bfloat16):
+        a, b = jnp.array([[3, 0], [1, 2]], dtype), jnp.ones(2, dtype)
+        x = lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+        assert x.dtype == dtype
+        np.testing.assert_allclose(x.astype(float), [1 / 3, 1 / 3], rtol=2e-3)
+        assert jnp.linalg.det(a) == 6 and jnp.linalg.det(a).dtype == dtype
+
+
+def test_finiteness_of_complex_numbers_is_asked_of_numpy():
+    with pytest.raises(TypeError, match="is_finite does not accept dtype complex64"):
+        lax.is_finite(jnp.array([1j]))
+    assert jnp.isfinite(jnp.array([1j, np.inf * 1j])).tolist() == [True, False]
 
 
 def test_real_transforms_of_complex_numbers():
