@@ -129,6 +129,23 @@ def test_errors_pass_through_vmap_and_are_thrown():
         nj.jit(lambda x: checkify.check_error(checkify.checkify(f)(x)[0]))(jnp.asarray(-1.0))
 
 
+def test_of_a_batch_the_kind_that_stands_first_in_the_program_is_thrown():
+    def f(x, i):
+        checkify.check(i >= 0, "negative: {i}", i=i)
+        return x[i]
+
+    checked = checkify.checkify(f, errors=checkify.all_checks)
+    for indices, told in (([-1, 2, 9], "negative: -1"), ([-1, -2, 9], "negative: -2"),
+                          ([9, -1, 2], "negative: -1"), ([7, 9, 1], "index 9 is out of bounds"),
+                          ([[-1, 9], [7, 2]], "negative: -1"), ([[1, 9], [7, 2]], "index 7 is")):
+        mapped, shape = checked, np.shape(indices)
+        for _ in shape:
+            mapped = nj.vmap(mapped)
+        err, _ = mapped(jnp.ones((*shape, 5)), jnp.asarray(indices))
+        with pytest.raises(checkify.JaxRuntimeError, match=told):
+            err.throw()
+
+
 def test_bad_arguments():
     for pred in (1, "yes", jnp.ones(2, bool)):
         with pytest.raises(TypeError, match="check takes a scalar pred as argument, got"):

@@ -30,6 +30,7 @@ from numjet.experimental.checkify.sites import (
     last_failing,
 )
 from numjet.lax import dynamic_index_in_dim
+from numjet.numpy import isin, minimum, where
 from numjet.ops.bodies import name_of
 from numjet.transforms.stage import stage
 
@@ -161,13 +162,31 @@ def check_error(error: Error) -> None:
     if not error._sites:
         return
     code, payloads = error._code, [x for payload in error._payloads for x in payload]
-    while aval_of(code).ndim:
-        at = last_failing((code != 0).reshape(code.shape[0], -1).any(1))
+    batch = aval_of(code).shape
+    if batch:
+        code, *payloads = [x.reshape(-1, *x.shape[len(batch) :]) for x in (code, *payloads)]
+        at = _example_to_tell(code, error._sites)
         code, *payloads = [
             dynamic_index_in_dim(x, at, 0, keepdims=False) for x in (code, *payloads)
         ]
     message = ErrorMessage(error._sites)
     check_p.bind(as_array(code) != 0, code, *payloads, message=message, debug=False)
+
+
+def _example_to_tell(codes: Any, sites: tuple[Site, ...]) -> Any:
+    """Which example of a batch is told of, given their codes: of each kind of error the last; of
+    the kinds the one that stands first in the program."""
+    kinds: dict[tuple, list[int]] = {}
+    for number, site in enumerate(sites, 1):
+        kinds.setdefault((site.category, site.avals), []).append(number)
+    first, chosen = len(sites) + 1, as_array(np.int32(0))
+    for numbers in kinds.values():
+        bad = isin(codes, np.asarray(numbers, np.int32))
+        at = last_failing(bad)
+        number = where(bad.any(), codes[at], len(sites) + 1)
+        chosen = where(number < first, at, chosen)
+        first = minimum(number, first)
+    return chosen
 
 
 def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
