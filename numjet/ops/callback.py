@@ -116,7 +116,7 @@ def _batch_looped(primitive: Primitive, axis: Axis, args: tuple, dims: tuple, pa
 
 # ------------------------------------------------------------------ pure_callback
 def _pure_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-    method = params["vmap_method"]
+    method = "sequential" if axis.of_devices else params["vmap_method"]
     if method is None:
         raise NotImplementedError(
             "vmap is only supported for the pure_callback primitive when vmap_method is one of "
@@ -165,7 +165,7 @@ pure_callback_p = Primitive(
 # ------------------------------------------------------------------ io_callback and debug_callback
 def _unordered_batch(primitive_of: Callable[[], Primitive], what: str, remedy: str) -> Callable:
     def batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-        if params["ordered"] and what == "IO":
+        if params["ordered"] and what == "IO" and not axis.of_devices:
             raise ValueError(
                 f"Cannot `vmap` ordered {what} callback: examples have no order among each other. "
                 f"Pass {remedy}."

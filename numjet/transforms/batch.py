@@ -51,6 +51,11 @@ class Axis:
         self.trace: Any = None
         self.placed = placed
 
+    @property
+    def of_devices(self) -> bool:
+        """Whether the members are the devices of a `shard_map`."""
+        return self.name is not None and self.spmd == self.name
+
     def over(self, aval: ShapedArray, at: int = 0) -> ShapedArray:
         """The aval of a batch of values of this aval, whose axis is at `at`."""
         new = aval.update(shape=(*aval.shape[:at], self.size, *aval.shape[at:]))

@@ -342,3 +342,27 @@ def test_ordered_prints_of_mapped_values_keep_their_order(capsys):
 
 def test_what_a_callback_without_results_returns_is_dropped():
     assert nj.pure_callback(lambda x: x + 1, None, 1.0) is None
+
+
+@pytest.mark.parametrize("method", [None, "sequential", "expand_dims", "broadcast_all"])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_each_device_of_a_shard_map_calls_with_its_own_part(method, ordered, eight_devices):
+    spec, shapes = nj.P("d"), []
+    mesh = nj.make_mesh((2,), ("d",))
+
+    def double(x):
+        shapes.append(x.shape)
+        return np.asarray(x) * 2
+
+    def pure(x):
+        like = nj.ShapeDtypeStruct(x.shape, x.dtype)
+        return nj.pure_callback(double, like, x, vmap_method=method)
+
+    def impure(x):
+        return io_callback(double, nj.ShapeDtypeStruct(x.shape, x.dtype), x, ordered=ordered)
+
+    for local in (pure, impure):
+        for run in both(nj.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec)):
+            shapes.clear()
+            np.testing.assert_array_equal(run(jnp.arange(6.0)), 2 * np.arange(6))
+            assert shapes == [(3,), (3,)]
