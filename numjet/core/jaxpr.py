@@ -253,13 +253,32 @@ def join_effects(eqns: Iterable[Eqn]) -> frozenset:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run `jaxpr` by binding each equation under the current trace."""
+    return _eval_eqns(jaxpr, consts, args, None)
+
+
+def eval_at_own_lines(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], trace: Any) -> Any:
+    """`eval_jaxpr` under `trace`, where what is recorded of an equation has the line of that
+    equation, not of who calls this."""
+    staging = trace.staging
+    if staging is None:
+        return eval_jaxpr(jaxpr, consts, *args)
+    line = staging.source
+    try:
+        return _eval_eqns(jaxpr, consts, args, staging)
+    finally:
+        staging.source = line
+
+
+def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], staging: Any) -> list[Any]:
     if Placed.active and not is_lenient():
         with lenient():  # its equations were checked when they were written down
-            return eval_jaxpr(jaxpr, consts, *args)
+            return _eval_eqns(jaxpr, consts, args, staging)
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
+        if staging is not None:
+            staging.source = eqn.source
         entered = getattr(eqn.source, "entered", None)
         if entered is not None:  # a line with the names of scopes (`core.names`)
             with entered():

@@ -12,7 +12,7 @@ from typing import Any
 from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.avals import Placed, ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_at_own_lines
 from numjet.core.names import named as named_line
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate, placed_like
@@ -186,7 +186,9 @@ def jvp_jaxpr(
             next(given) if nz else Zero(a.tangent()) for nz, a in zip(nonzero, avals, strict=True)
         ]
         outs, out_tangents, _ = jvp_call(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
+            lambda *xs: eval_at_own_lines(closed.jaxpr, closed.consts, xs, current_trace()),
+            primals,
+            tangents,
         )
         nonzero_out.extend(
             type(t) is not Zero or f for t, f in zip(out_tangents, force, strict=True)

@@ -14,7 +14,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
-from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_at_own_lines
 from numjet.core.lowering import Host
 from numjet.core.names import current_names, named, transformation
 from numjet.core.primitive import Primitive
@@ -242,7 +242,7 @@ def partial_eval_jaxpr(
             else:
                 ins.append(next(given))
         with set_trace(trace):
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
+            outs = eval_at_own_lines(closed.jaxpr, closed.consts, ins, trace)
         is_unknown = [trace.is_unknown(x) or f for x, f in zip(outs, force, strict=True)]
         unknown_outs = [
             x.jaxpr_var if trace.is_unknown(x) else x

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from numjet.base import config
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
-from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_at_own_lines, eval_jaxpr
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
 from numjet.core.structural import linear_jvp
@@ -48,7 +48,9 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         with set_trace(trace.parent):
             known_args = partition(args, unknown)[0]
             if config.jax_form():  # as JAX writes it
-                known_outs = eval_jaxpr(known_jaxpr.jaxpr, known_jaxpr.consts, *known_args)
+                known_outs = eval_at_own_lines(
+                    known_jaxpr.jaxpr, known_jaxpr.consts, known_args, trace.parent
+                )
             else:
                 known_outs = remat_p.bind(*known_args, **{**params, "jaxpr": known_jaxpr})
     n_known = len(closed.jaxpr.outvars) - sum(unknown_out)

@@ -33,3 +33,16 @@ def test_arguments_come_first(capsys: pytest.CaptureFixture) -> None:
         "f32[3] output of cos", "f32[3] named 'first'", "f32[2] output of cos",
     ]  # fmt: skip
     assert lines[3].endswith("(layer)") and lines[4].endswith("(network)")
+
+
+def test_what_checkpoint_saves_is_told_with_its_own_line(capsys: pytest.CaptureFixture) -> None:
+    keep = nj.checkpoint_policies.dots_with_no_batch_dims_saveable
+    for f, ends in (
+        (nj.checkpoint(network, policy=keep), ["(layer)", "(layer)"]),
+        (lambda w1, w2, x: nj.checkpoint(layer)(w2, nj.checkpoint(layer)(w1, x)), ["(layer)"]),
+        (nj.checkpoint(network, policy=nj.checkpoint_policies.save_only_these_names("first")),
+         ["(network)"]),
+    ):  # fmt: skip
+        print_saved_residuals(f, *ARGUMENTS)
+        lines = capsys.readouterr().out.splitlines()[3:]
+        assert [line.split()[-1] for line in lines] == ends
