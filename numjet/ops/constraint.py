@@ -14,7 +14,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
-from numjet.core.structural import linear_jvp
+from numjet.core.structural import broadcast_batch, linear_jvp, moveaxis
 from numjet.transforms.batch import Axis
 
 
@@ -43,6 +43,17 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, sharding: Any = None) -> tup
         placed = x.aval.placed
         sharding = sharding.batched(dim, axis.spmd if placed is None else placed.spec[dim] or ())
     return sharding_constraint_p.bind(x, sharding=sharding), dim
+
+
+def spread(x: Any, dim: int | None, axis: Axis) -> Any:
+    """`x` with a mapped axis first: if it has none, repeated for each member, and laid out as
+    values that have this axis are."""
+    if dim is not None:
+        return moveaxis(x, dim, 0)
+    wide = broadcast_batch(x, axis.size)
+    if axis.placed is None:
+        return wide
+    return sharding_constraint_p.bind(wide, sharding=axis.over(x.aval).placed)
 
 
 sharding_constraint_p = Primitive(

@@ -29,6 +29,7 @@ from numjet.core.structural import (
     zeros,
 )
 from numjet.ops.arithmetic import add, clamp
+from numjet.ops.constraint import spread
 from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -554,7 +555,7 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
 
 def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     x, update, *starts = args
-    x, update = to_front(x, dims[0], axis.size), to_front(update, dims[1], axis.size)
+    x, update = spread(x, dims[0], axis), spread(update, dims[1], axis)
     if all(d is None for d in dims[2:]):
         zero = full((), 0, dtypes.int32)
         return dynamic_update_slice_p.bind(x, update, zero, *starts), 0

@@ -38,11 +38,12 @@ from numjet.ops.bodies import (
     stage_tree,
     strengthen,
 )
+from numjet.ops.constraint import spread
 from numjet.ops.logic import lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
 from numjet.ops.shape import select_n
-from numjet.transforms.batch import Axis, BatchTrace, batch_jaxpr, mapped_to_front, to_front
+from numjet.transforms.batch import Axis, BatchTrace, batch_jaxpr, mapped_to_front
 from numjet.transforms.calls import partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
@@ -134,7 +135,7 @@ def _batch(
     m_carry, (body, cond, m_pred), _ = fixed_point(step, m_carry)
     c_consts, b_consts, carry = split(mapped_to_front(args, dims), cond_nconsts, body_nconsts)
     carry = [
-        x if d is not None or not m else to_front(x, None, axis.size)
+        x if d is not None or not m else spread(x, None, axis)
         for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)
     ]
     if m_pred:

@@ -345,6 +345,20 @@ def _by_key(avals: Avals, outs: Avals, params: dict) -> Rule:
     return Rule(ins, [dims + [()] * (o.ndim - len(dims)) for o in outs], f.sizes)
 
 
+def _of_words(avals: Avals, outs: Avals, params: dict) -> Rule:
+    """Keys made of words, which stand behind the places of the keys."""
+    f = Factors()
+    dims = f.of(outs[0].shape)
+    return Rule([dims + [()] * (a.ndim - len(dims)) for a in avals], [dims], f.sizes)
+
+
+def _flagged(avals: Avals, outs: Avals, params: dict) -> Rule:
+    """Flags of the leading axes, and what they are of."""
+    f = Factors()
+    dims = f.of(outs[0].shape)
+    return Rule([dims[: a.ndim] for a in avals], [dims], f.sizes)
+
+
 def _whole(avals: Avals, outs: Avals, params: dict) -> Rule:
     """One element: nothing to cut, nothing to gather."""
     return Rule([[() for _ in a.shape] for a in avals], [[() for _ in a.shape] for a in outs], {})
@@ -397,12 +411,17 @@ _FAMILIES: dict[str, Family] = {
     ),
     **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _window),
     **dict.fromkeys(
-        ("zeta", "zeta_grad_x", "polygamma", "igamma_grad_a", "random_gamma_grad", "igamma",
-         "igammac", "regularized_incomplete_beta", "betainc_grad_a", "betainc_grad_b", "bessel_i0e",
-         "bessel_i1e", "mulhi", "eq_to", "le_to", "lt_to"),
+        ("zeta", "zeta_grad_x", "polygamma", "igamma_grad_a", "random_gamma", "random_gamma_grad",
+         "igamma", "igammac", "regularized_incomplete_beta", "betainc_grad_a", "betainc_grad_b",
+         "bessel_i0e", "bessel_i1e", "mulhi", "eq_to", "le_to", "lt_to"),
         elementwise,
     ),
-    **dict.fromkeys(("random_bits", "random_split", "random_fold_in"), _by_key),
+    **dict.fromkeys(
+        ("random_bits", "random_split", "random_fold_in", "random_unwrap", "random_unwrap_words"),
+        _by_key,
+    ),
+    **dict.fromkeys(("random_wrap", "random_wrap_words"), _of_words),
+    "chosen": _flagged,
     "create_token": _whole,
     "after_all": _whole,
 }

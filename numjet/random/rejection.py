@@ -21,6 +21,7 @@ from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, full, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.arrange import broadcast_shapes
+from numjet.ops.constraint import sharding_constraint_p
 from numjet.ops.families import align_batched
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, gt, le, lt, ne
 from numjet.ops.reduce import reduce_max
@@ -83,10 +84,12 @@ def _gamma(keys: Any, alpha: Any, *, log_space: bool) -> Any:
 
 
 def _gamma_together(keys: Any, alpha: Any, *, log_space: bool) -> Any:
-    dtype, shape = alpha.aval.dtype, alpha.aval.shape
+    dtype, shape, placed = alpha.aval.dtype, alpha.aval.shape, keys.aval.placed
 
     def const(value: float) -> Any:
-        return full(shape, value, dtype)
+        found = full(shape, value, dtype)
+        # The values that loops start with lie as the keys that they draw with.
+        return found if placed is None else sharding_constraint_p.bind(found, sharding=placed)
 
     one, third = const(1), const(1 / 3)
     large = ge(alpha, one)

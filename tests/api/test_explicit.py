@@ -448,3 +448,36 @@ def test_shapes_of_results_have_the_shardings_asked_for() -> None:
 def test_pmap_of_more_examples_than_devices() -> None:
     with pytest.raises(IndivisibleError, match="size 9, but there are only 8 devices"):
         nj.pmap(lambda x: x)(np.ones((9, 2)))
+
+
+# What a stranger maps over keys and values that lie over an axis, with values that do not.
+MAPPED = {
+    "key_data": lambda k, x: nj.random.key_data(k),
+    "wrap_key_data": lambda k, x: nj.random.wrap_key_data(nj.random.key_data(k)),
+    "gamma": lambda k, x: nj.vmap(lambda k: nj.random.gamma(k, 2.0))(k),
+    "cond": lambda k, x: nj.vmap(lambda v: lax.cond(v > 3, jnp.sin, jnp.cos, v))(x),
+    "cond of a row": lambda k, x: nj.vmap(
+        lambda v: lax.cond(v > 3, lambda a: jnp.ones(3), lambda a: jnp.zeros(3) + a, v))(x),
+    "at set": lambda k, x: nj.vmap(lambda v: jnp.zeros(4).at[1].set(v))(x),
+    "update": lambda k, x: nj.vmap(
+        lambda v: lax.dynamic_update_slice(jnp.zeros(4), v[None], (1,)))(x),
+    "while": lambda k, x: nj.vmap(lambda v: lax.while_loop(
+        lambda c: c[0] < 30, lambda c: (c[0] + v + 1, c[1] + 1), (0.0, 0)))(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_mapped_operations_lie_over_the_axis_that_is_mapped(name, eight_devices):
+    keys, x = nj.random.split(nj.random.key(0), 8), jnp.arange(8.0)
+    mesh = nj.make_mesh((4,), ("x",), (nj.sharding.AxisType.Explicit,))
+    with nj.set_mesh(mesh):
+        placed = [nj.device_put(v, nj.P("x")) for v in (keys, x)]
+        found = [run(*placed) for run in (MAPPED[name], nj.jit(MAPPED[name]))]
+    for want, *got in zip(*map(nj.tree.leaves, (MAPPED[name](keys, x), *found)), strict=True):
+        for one in got:
+            assert nj.typeof(one).sharding.spec[0] == "x"
+            if nj.dtypes.issubdtype(one.dtype, nj.dtypes.prng_key):
+                one = nj.random.key_data(one)
+            if nj.dtypes.issubdtype(want.dtype, nj.dtypes.prng_key):
+                want = nj.random.key_data(want)
+            np.testing.assert_allclose(one, want, rtol=1e-6)
