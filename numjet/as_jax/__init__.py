@@ -8,9 +8,9 @@ needs no line at all, and `python -m numjet.as_jax install`, which puts a small 
 into the active environment.
 
 Importing this package puts a finder before all others (finder.py) and reads JAX's environment
-variables (environment.py). It refuses, with RuntimeError, when the real JAX has been imported
-before. What would break it: modules of ours under JAX's names (namespaces.py) that move, private
-names of libraries that are not in the table (private.py).
+variables, again where `jax` is imported (environment.py). It refuses, with RuntimeError, when the
+real JAX has been imported before. What would break it: modules of ours under JAX's names
+(namespaces.py) that move, private names of libraries that are not in the table (private.py).
 """
 
 from numjet.as_jax import environment, finder

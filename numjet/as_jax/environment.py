@@ -1,6 +1,8 @@
-"""JAX's environment variables, read when the alias is switched on.
+"""JAX's environment variables.
 
-`JAX_ENABLE_X64=1` and the others of that form set the flag of the same name;
+`JAX_ENABLE_X64=1` and the others of that form set the flag of the same name; they are read when the
+alias is switched on and, since programs set them before they import JAX, again when `jax` is
+imported: then those that changed.
 `XLA_FLAGS=--xla_force_host_platform_device_count=8` asks for that many virtual devices, and
 `XLA_PYTHON_CLIENT_PREALLOCATE`, `XLA_CLIENT_MEM_FRACTION` (or `XLA_PYTHON_CLIENT_MEM_FRACTION`) and
 `XLA_PYTHON_CLIENT_ALLOCATOR` say how a GPU's memory is taken; these are read when devices are first
@@ -16,12 +18,29 @@ import re
 from numjet.api import devices
 from numjet.base import config
 
+# The variables that were read, with what they said.
+_read: dict[str, str] = {}
+
 
 def read() -> None:
-    """Set the flags that JAX's environment variables name."""
-    if any(name.startswith("JAX_") for name in os.environ):
-        _read_flags()
+    """Set the flags that JAX's environment variables name, and arrange for what is read later."""
+    read_flags()
     devices.before_first_use.append(_read_late)
+
+
+def read_flags() -> None:
+    """Set the flags whose variables are new, or say something else than when they were read."""
+    if not any(name.startswith("JAX_") for name in os.environ):
+        return
+    from numjet.base import jax_flags
+
+    for name, default in jax_flags.DEFAULTS.items():
+        raw = os.environ.get(name.upper())
+        if raw is None or f"NUMJET_{name.removeprefix('jax_').upper()}" in os.environ:
+            continue
+        if _read.get(name) != raw:
+            config.config.update(name, jax_flags.parse(name, raw, default))
+            _read[name] = raw
 
 
 # The flags of variables about a GPU's memory. The second name of a flag is the older one.
@@ -46,13 +65,3 @@ def _read_late() -> None:
     )
     if found and "NUMJET_NUM_CPU_DEVICES" not in os.environ:
         config.num_cpu_devices.set(int(found.group(1)))
-
-
-def _read_flags() -> None:
-    from numjet.base import jax_flags
-
-    for name, default in jax_flags.DEFAULTS.items():
-        raw = os.environ.get(name.upper())
-        if raw is None or f"NUMJET_{name.removeprefix('jax_').upper()}" in os.environ:
-            continue
-        config.config.update(name, jax_flags.parse(name, raw, default))

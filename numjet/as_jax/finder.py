@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from numjet.as_jax import namespaces, private
+from numjet.as_jax import environment, namespaces, private
 from numjet.core.array import Array
 from numjet.core.trace import Tracer
 
@@ -137,6 +137,8 @@ class Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
+        if name == "jax":
+            environment.read_flags()
         source = namespaces.source(name)
         scope = _dictionary(module)
         scope["_numjet_rows"] = {**namespaces.names(name), **private.names(name)}
@@ -211,15 +213,15 @@ def activate() -> None:
         for name in list(sys.modules) if name.partition(".")[0] in ("jax", "jaxlib")
     }  # fmt: skip
     for name in ("jax", "jaxlib"):
-        _stay_lazy(before.get(name), importlib.import_module(name))
+        if name in before:
+            _stay_lazy(before[name], importlib.import_module(name))
     _name_classes()
 
 
-def _stay_lazy(stub: ModuleType | None, alias: ModuleType) -> None:
+def _stay_lazy(stub: ModuleType, alias: ModuleType) -> None:
     """Let a module that a LazyLoader of importlib loads stay in its place, as that demands, and
     take its attributes from `alias`."""
-    spec = _dictionary(stub).get("__spec__") if stub is not None else None
-    if stub is None or getattr(spec, "loader_state", None) is None:
+    if getattr(_dictionary(stub).get("__spec__"), "loader_state", None) is None:
         return
     shown = {k: v for k, v in _dictionary(alias).items() if not k.startswith(("__", "_numjet"))}
     _dictionary(stub).update(

@@ -175,6 +175,26 @@ def test_variables_about_the_memory_of_gpus():
     assert seen["flags"] == [True, 0.5, "platform", "1"]
 
 
+def test_variables_that_a_program_sets_before_it_imports_jax():
+    seen = report("""
+        import os
+        import numjet.as_jax, numjet
+        os.environ.update(JAX_ENABLE_X64="1", JAX_DEBUG_NANS="1", JAX_NUM_CPU_DEVICES="3",
+                          JAX_DISABLE_JIT="1")
+        numjet.config.update("debug_infs", False)
+        import jax
+        c = jax.config
+        out["read"] = [str(jax.numpy.arange(2).dtype), c.jax_debug_nans, jax.device_count(),
+                       c.jax_disable_jit]
+        out["kept"] = c.jax_debug_infs
+        c.update("jax_enable_x64", False)
+        import jax.numpy
+        out["after"] = c.jax_enable_x64
+    """, JAX_DEBUG_INFS="1")
+    assert seen["read"] == ["int64", True, 3, True]
+    assert seen["kept"] is False and seen["after"] is False
+
+
 def test_environment_variables_that_make_no_sense_are_refused():
     done = run("-c", "import numjet.as_jax", JAX_ENABLE_X64="perhaps")
     assert "ValueError: jax_enable_x64='perhaps': expected 1 or 0." in done.stderr
