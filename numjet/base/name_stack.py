@@ -55,6 +55,14 @@ class NameStack:
     def __hash__(self) -> int:
         return hash(self.stack)
 
+    def __repr__(self) -> str:
+        kinds = [type(name) is Transform for name in self.stack] if self.scoped else []
+        shown = [
+            f"{'Transform' if other else 'Scope'}(name={str(name)!r})"
+            for name, other in zip(self.stack, kinds)
+        ]
+        return f"NameStack(stack=({', '.join(shown)}{',' * (len(shown) == 1)}))"
+
     def __str__(self) -> str:
         parts: list[str] = []
         around: list[str] = []

@@ -7,6 +7,7 @@ else lives here.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,13 @@ import numpy as np
 from numjet.base.slots import read_only
 from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
+
+
+class DLDeviceType(enum.IntEnum):
+    """DLPack's numbers of the kinds of devices that arrays here lie on."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
 
 
 class Array:
@@ -171,7 +179,8 @@ class ArrayImpl(Array):
         return value.__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._value.__dlpack_device__()
+        kind, number = self._value.__dlpack_device__()
+        return DLDeviceType(kind), number
 
     def __bool__(self) -> bool:
         if type(self.aval.dtype) is dtypes.KeyDType:

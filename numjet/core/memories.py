@@ -81,8 +81,24 @@ class Memory:
     def __hash__(self) -> int:
         return hash((self.kind, self._device.id))
 
+    def _number(self) -> int:
+        """Its number among the memories of all devices."""
+        kinds = self._device.memory_kinds
+        return len(kinds) * self._device.id + kinds.index(self.kind)
+
+    def __str__(self) -> str:
+        if self.platform != "cpu":
+            return repr(self)
+        name = {"device": "CpuDeviceMemory", "pinned_host": "PinnedHostMemory"}.get(
+            self.kind, "UnpinnedHostMemorySpace"
+        )
+        return f"{name}(id={self._number()}, process_index={self.process_index}, client=cpu)"
+
     def __repr__(self) -> str:
-        return f"Memory(kind={self.kind!r}, device={self._device})"
+        if self.platform != "cpu":
+            return f"Memory(kind={self.kind!r}, device={self._device})"
+        name = "CPU_DEVICE" if self.kind == "device" else self.kind.upper()
+        return f"{name}_{self._number()}"
 
 
 def memory(device: Any, kind: str) -> Memory:

@@ -452,7 +452,7 @@ def scan(
     # What the body hands on as it came is what was given.
     carries = closed.jaxpr.invars[len(consts) : len(consts) + n_carry]
     for i, (x, v) in enumerate(zip(tree.tree_leaves(init), carries, strict=True)):
-        if closed.jaxpr.outvars[i] is v:
+        if closed.jaxpr.outvars[i] is v and carry_avals[i].dtype == init_leaves[i].aval.dtype:
             outs[i] = x
     stacked = outs[n_carry + n_refs :]
     return tree.tree_unflatten(parts[0], outs[:n_carry]), tree.tree_unflatten(parts[1], stacked)

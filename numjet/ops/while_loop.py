@@ -393,9 +393,16 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         for x, o in zip(outs, carried)
     ]
     given = tree.tree_leaves(init_val)
-    carries = body.jaxpr.invars[len(body_consts) :]
-    handed_on = zip(given, outs, carries, body.jaxpr.outvars, strict=bool(not use.written))
-    return tree.tree_unflatten(treedef, [x if v is w else out for x, out, v, w in handed_on])
+    # What the body hands on as it came, and the condition does not read, is what was given.
+    carries = zip(leaves, avals, body.jaxpr.invars[len(body_consts) :], body.jaxpr.outvars)
+    kept = [i for i, (x, a, v, w) in enumerate(carries) if v is w and x.aval.dtype == a.dtype]
+    if kept:
+        read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars} | {*cond.jaxpr.outvars}
+        given = tree.tree_leaves(init_val)
+        for i in kept:
+            if cond.jaxpr.invars[len(cond_consts) + i] not in read:
+                outs[i] = given[i]
+    return tree.tree_unflatten(treedef, outs)
 
 
 def fori_loop(

@@ -203,3 +203,23 @@ def test_none_is_the_default_float():
 
 def test_stop_gradient_of_an_array_is_that_array():
     assert lax.stop_gradient(x3) is x3
+
+
+def test_representations_of_memories_and_of_stacks_of_names():
+    device = nj.devices()[0]
+    assert [repr(m) for m in device.addressable_memories()][0] == "CPU_DEVICE_0"
+    assert str(device.default_memory()) == "CpuDeviceMemory(id=0, process_index=0, client=cpu)"
+    assert repr(x3.__dlpack_device__()) == "(<DLDeviceType.kDLCPU: 1>, 0)"
+
+    def named(x):
+        with nj.named_scope("foo"):
+            return jnp.sin(x)
+
+    stacks = [
+        repr(nj.make_jaxpr(f)(x3).eqns[0].source_info.name_stack)
+        for f in (jnp.sin, nj.vmap(named))
+    ]
+    assert stacks == [
+        "NameStack(stack=())",
+        "NameStack(stack=(Transform(name='vmap'), Scope(name='foo')))",
+    ]

@@ -146,6 +146,14 @@ def test_of_a_batch_the_kind_that_stands_first_in_the_program_is_thrown():
             err.throw()
 
 
+def test_numbers_are_handed_over_as_they_are():
+    seen = []
+    checkify.checkify(lambda *args: seen.extend(map(type, args)))(1.0, np.ones(2), {"a": 1})
+    assert seen == [float, np.ndarray, dict]
+    with pytest.raises(ZeroDivisionError):
+        checkify.checkify(lambda x: 1 / x, errors=checkify.div_checks)(0.0)
+
+
 def test_bad_arguments():
     for pred in (1, "yes", jnp.ones(2, bool)):
         with pytest.raises(TypeError, match="check takes a scalar pred as argument, got"):

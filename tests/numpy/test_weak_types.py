@@ -159,6 +159,18 @@ def test_weak_types_of_running_sums_and_sets():
         assert lax.scan(lambda c, x: (c, 2.0), 1.0, ONES)[1].weak_type
 
 
+def test_carries_that_take_another_dtype_are_not_what_was_given():
+    """A weak 0 that the body hands on as float32 comes back as that."""
+    for out in (
+        lax.scan(lambda c, x: (jnp.float32(c), c), 0, ONES)[0],
+        lax.fori_loop(0, 3, lambda i, c: jnp.float32(c), 0),
+        lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.float32(c[1])), (0, 0))[1],
+    ):
+        assert out.dtype == "float32" and not out.weak_type
+    assert isinstance(lax.while_loop(lambda c: c < 3, lambda c: c, 5), nj.Array)
+    assert lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, 7))[1] == 7
+
+
 def test_dtypes_of_places_and_polygons():
     with nj.enable_x64(True):
         assert jnp.argpartition(jnp.array([2.0, 1.0]), 0).dtype == "int32"

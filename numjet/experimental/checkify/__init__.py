@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import tree
-from numjet.core.array import Array, as_array, is_arraylike
+from numjet.core.array import Array, as_array
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.checkify import rewrite
 from numjet.experimental.checkify.sites import (
@@ -194,7 +194,7 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
 
     errors: which checks to make: `user_checks`, `nan_checks`, `div_checks`, `index_checks`,
     `float_checks`, `automatic_checks`, `all_checks`, or a union of these sets. The first error in
-    the order of the program is kept. Leaves of the arguments that are no arrays are handed to `f`
+    the order of the program is kept. Leaves of the arguments that are no Arrays, such as numbers, are handed to `f`
     as they are. Inside of functions with rules of their own (`custom_jvp`, `custom_vjp`) checks are
     of the function, not of its rules. An index that is known while tracing is not checked. Raises
     NotImplementedError for a `check` in a function that is passed to a solver (`custom_root`,
@@ -213,8 +213,8 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         leaves, structure = tree.tree_flatten((args, kwargs))
-        traced = [is_arraylike(x) for x in leaves]
-        given = [as_array(x) for x, t in zip(leaves, traced, strict=True) if t]
+        traced = [isinstance(x, Array) for x in leaves]
+        given = [x for x, t in zip(leaves, traced, strict=True) if t]
         out_tree = []
 
         def flat(*values: Any) -> list[Any]:
