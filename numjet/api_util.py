@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numjet.base import tree
-from numjet.core.debug_info import DebugInfo
+from numjet.core.debug_info import DebugInfo, place_of
 from numjet.extend.linear_util import (
     WrappedFun,
     transformation2,
@@ -238,16 +238,8 @@ def debug_info(
     ('x',)
     """
     names = _argument_names(signature, fun, args, kwargs, static_argnums, static_argnames)
-    place = sourceinfo if sourceinfo is not None else _place(fun)
+    place = sourceinfo if sourceinfo is not None else place_of(fun)
     return DebugInfo(traced_for, place, names, result_paths_thunk)
-
-
-def _place(fun: Callable) -> str:
-    inner = inspect.unwrap(fun) if callable(fun) else fun
-    inner = getattr(inner, "func", inner)  # of functools.partial
-    name = getattr(inner, "__name__", type(inner).__name__)
-    code = getattr(inner, "__code__", None)
-    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
 def _argument_names(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from numjet.api.custom import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,
@@ -22,6 +20,7 @@ from numjet.core import dtypes
 from numjet.core.primitive import Zero as _Zero
 from numjet.core.structural import instantiate as _instantiate, zeros as _zeros
 from numjet.core.trace import aval_of as _aval_of
+from numjet.core.typed_numbers import no_tangents as _no_tangents
 from numjet.extend.primitive import Primitive as _Primitive
 from numjet.interpreters import ad as _ad, batching as _batching, mlir as _mlir
 from numjet.transforms.batch import to_front as _to_front
@@ -49,7 +48,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         if symbolic_zeros:
             return SymbolicZero(aval)
         if aval.dtype == dtypes.float0:
-            return np.zeros(aval.shape, aval.dtype)
+            return _no_tangents(aval.shape)
         return _zeros(aval)
 
     return _tree.tree_map(zero, val)

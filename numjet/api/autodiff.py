@@ -39,6 +39,7 @@ from numjet.core.refs import RefUse, hold
 from numjet.core.remote import traced_with
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
+from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import tape_to_jaxpr
@@ -180,7 +181,7 @@ class _LinearMap:
 def _dense_tangent(t: Any) -> Any:
     """A tangent as an array; float0 as a NumPy array."""
     if t.aval.dtype == dtypes.float0:
-        return np.zeros(t.aval.shape, dtypes.float0)
+        return no_tangents(t.aval.shape)
     return instantiate(t)
 
 

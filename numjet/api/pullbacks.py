@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from numjet.api.flat import Flat, array_leaves, as_given, check_callable, leaf_name
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
@@ -24,6 +22,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import convert, instantiate, placed_like
 from numjet.core.trace import aval_of
+from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.linearize import Linearized, live_tape, tape_to_jaxpr
 from numjet.transforms.transpose import backward_pass
@@ -259,7 +258,7 @@ def pull(result: Linearized, leaves: Sequence[Any], n_out: int, cts: Sequence[An
 def _dense(aval: ShapedArray, ct: Any) -> Any:
     """A cotangent as an array, weakly typed where what made it is; float0 as a NumPy array."""
     if ct.aval.dtype == dtypes.float0:
-        return np.zeros(ct.aval.shape, dtypes.float0)
+        return no_tangents(ct.aval.shape)
     if type(ct) is Zero:
         zeros = convert(instantiate(ct), aval.dtype, aval.weak_type)
         return zeros if aval.placed is None else placed_like(zeros, aval.cotangent())
@@ -351,9 +350,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
             )
         cts = []
         for i, (want, ct) in enumerate(zip(closed.out_avals, leaves, strict=True)):
-            if want.shape != ct.aval.shape or (
-                want.dtype != ct.aval.dtype and not ct.aval.weak_type
-            ):
+            if want.shape != ct.aval.shape or want.dtype != ct.aval.dtype:
                 raise TypeError(
                     "linear_transpose: cotangent type does not match function output: the "
                     f"cotangent{leaf_name(out_tree, i)} must be {want.str_short()}, got "

@@ -24,7 +24,9 @@ from numjet.api.stage_info import (
     execute,
 )
 from numjet.base import tree
+from numjet.base.tree import keystr, leaf_path
 from numjet.core.array import Array, as_array
+from numjet.core.debug_info import DebugInfo, place_of
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.core.refs import RefUse
 from numjet.core.shared import Shared
@@ -94,12 +96,20 @@ class Traced(Described):
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The jaxpr, closed."""
-        jaxpr, n = self._entry.closed.jaxpr, len(self._entry.consts)
-        if not n:
-            return self._entry.closed
-        return ClosedJaxpr(
-            jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), self._entry.consts
-        )
+        closed, n = self._entry.closed, len(self._entry.consts)
+        if n:
+            ins = closed.jaxpr.invars
+            jaxpr = closed.jaxpr.replace(constvars=ins[:n], invars=ins[n:])
+            closed = ClosedJaxpr(jaxpr, self._entry.consts)
+        if type(closed.jaxpr.debug) in (str, type(None)):
+            closed.jaxpr.debug = self._debug_info
+        return closed
+
+    def _debug_info(self) -> DebugInfo:
+        out_tree = self._entry.out_tree
+        paths = [f"result{keystr(leaf_path(out_tree, i))}" for i in range(out_tree.num_leaves)]
+        names = tuple(self._fun._arg_names(self.in_tree))
+        return DebugInfo("jit", place_of(self._fun._fun), names, tuple(paths))
 
     @property
     def out_info(self) -> Any:

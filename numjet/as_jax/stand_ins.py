@@ -24,6 +24,7 @@ from numjet.core.typed_numbers import (
     TypedComplex as TypedComplex,
     TypedFloat as TypedFloat,
     TypedInt as TypedInt,
+    TypedNdArray as TypedNdArray,
 )
 from numjet.interpreters import batching
 from numjet.lax import dot_general, ragged_dot
@@ -329,10 +330,6 @@ registry = Registry()
 # ------------------------------------------------------------------ kinds of values
 class ExtendedDType:
     """Base of dtypes that libraries declare. No array has one: asking for it is a TypeError."""
-
-
-class TypedNdArray(np.ndarray):
-    """A NumPy array that remembers whether its dtype was asked for. None are made here."""
 
 
 def reconstruct_array(fun: Callable, args: tuple, state: tuple, aval_state: dict) -> Array:

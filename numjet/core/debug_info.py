@@ -8,6 +8,7 @@ depends on it.
 from __future__ import annotations
 
 import contextlib
+import inspect
 from typing import Any, NamedTuple
 
 from numjet.base.name_stack import NameStack
@@ -64,6 +65,15 @@ class DebugInfo(NamedTuple):
         known = self.resolve_result_paths().result_paths
         fits = known is not None and len(known) == expected_count
         return tuple(known) if fits else ("",) * expected_count
+
+
+def place_of(fun: Any) -> str:
+    """A function's name and where it was written."""
+    inner = inspect.unwrap(fun) if callable(fun) else fun
+    inner = getattr(inner, "func", inner)  # of functools.partial
+    name = getattr(inner, "__name__", type(inner).__name__)
+    code = getattr(inner, "__code__", None)
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
 NO_NAMES = NameStack()

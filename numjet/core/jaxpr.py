@@ -135,7 +135,8 @@ class Jaxpr:
         self.constvars, self.invars = list(constvars), list(invars)
         self.eqns, self.outvars = list(eqns), list(outvars)
         self.effects = join_effects(self.eqns) if effects is None else effects
-        self.debug = debug  # the function's name, or all that is known of it
+        # The function's name, or all that is known of it, or a function that tells it.
+        self.debug = debug
         self.cache: dict = {}  # derived jaxprs (jvp, batched, ...), kept as long as this one lives
 
     @property
@@ -150,6 +151,8 @@ class Jaxpr:
     def debug_info(self) -> Any:
         """What is known of the function it was traced from: a `DebugInfo`."""
         kind, known = _told().DebugInfo, self.debug
+        if callable(known):
+            known = self.debug = known()
         return known if isinstance(known, kind) else kind("", known or "", None, None)
 
     @property

@@ -1,8 +1,8 @@
 """Python numbers with a dtype: what transformations give for a number that a function returns as it
-was given.
+was given. And the zeros of dtype float0 that they give for integers.
 
-For `api.flat` and, under JAX's names, for libraries. What would break it: arithmetic that keeps the
-dtype; results are plain numbers.
+For `api.flat`, the derivatives' public functions and, under JAX's names, for libraries. What would
+break it: arithmetic that keeps the dtype; results are plain numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
+from numjet.core import dtypes
 
 
 class _Typed:
@@ -62,3 +64,16 @@ def typed(x: Any, dtype: Any) -> Any:
     """A Python number with the dtype; booleans and what has one already as they are."""
     made = _KINDS.get(type(x))
     return x if made is None else made(x, dtype)
+
+
+class TypedNdArray(np.ndarray):
+    """A NumPy array that transformations give: of dtype float0, here."""
+
+    def __repr__(self) -> str:
+        values = np.array2string(self.view(np.ndarray), separator=", ")
+        return f"{type(self).__name__}({values}, dtype={self.dtype.name})"
+
+
+def no_tangents(shape: tuple[int, ...]) -> np.ndarray:
+    """The tangents, or cotangents, of integers: an array of dtype float0."""
+    return np.zeros(shape, dtypes.float0).view(TypedNdArray)

@@ -472,7 +472,8 @@ def _length(xs: Any, length: int | None) -> int:
     for path, leaf in tree.tree_flatten_with_path(xs)[0]:
         shape = leaf.shape if hasattr(leaf, "shape") else ()
         if not shape:
-            raise ValueError(
+            # As JAX: an IndexError for what has a shape, which its first entry is asked of.
+            raise (IndexError if hasattr(leaf, "shape") else ValueError)(
                 f"scan got value with no leading axis to scan over: xs{tree.keystr(path)} has "
                 f"shape {shape}."
             )

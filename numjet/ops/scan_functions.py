@@ -25,8 +25,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
     """f of each row of `xs`, one after the other, the results stacked.
 
     f: a function of one pytree. xs: a pytree of arrays of one leading size. batch_size: take that
-    many rows at once, vectorized. Differentiable in both modes. Raises ValueError where sizes
-    differ. Python's `map` gives an iterator; `vmap` takes all rows at once.
+    many rows at once, vectorized; 0 and None: one. Differentiable in both modes. Raises ValueError
+    where sizes differ. Python's `map` gives an iterator; `vmap` takes all rows at once.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.map(lambda x: x * x, jnp.arange(4))
@@ -34,7 +34,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
     """
     if not callable(f):
         raise TypeError(f"map: the first argument must be a function, got {f!r}.")
-    if batch_size is None:
+    if batch_size is None or batch_size == 0:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, treedef = tree.tree_flatten(xs)
     rows = [as_array(x) for x in leaves]

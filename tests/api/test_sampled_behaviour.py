@@ -223,3 +223,18 @@ def test_representations_of_memories_and_of_stacks_of_names():
         "NameStack(stack=())",
         "NameStack(stack=(Transform(name='vmap'), Scope(name='foo')))",
     ]
+
+
+def test_what_is_told_of_tangents_of_integers_and_of_jaxprs():
+    zero = nj.grad(lambda n: n * 2.0, allow_int=True)(3)
+    assert repr(zero) == "TypedNdArray((b'',), dtype=void)" and zero.dtype == dtypes.float0
+    assert isinstance(zero, np.ndarray)
+    info = nj.make_jaxpr(lambda a, b: {"q": a + b["x"]})(1.0, {"x": 2}).jaxpr.debug_info
+    assert (info.func_name, info.traced_for) == ("<lambda>", "jit")
+    assert (info.arg_names, info.result_paths) == (("a", "b['x']"), ("result['q']",))
+    for ct in (2, 2j, np.int32(2)):
+        with pytest.raises(TypeError, match="cotangent type does not match function output"):
+            nj.linear_transpose(lambda a: a * 3.0, 1.0)(ct)
+    with pytest.raises(IndexError, match="no leading axis"):
+        lax.scan(lambda c, x: (c, x), 0.0, jnp.float32(3))
+    assert lax.map(lax.neg, x3, batch_size=0).tolist() == [-3, -1, -2]

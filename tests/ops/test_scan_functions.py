@@ -86,4 +86,4 @@ def test_messages() -> None:
     with pytest.raises(TypeError, match="fn must return the structure it takes"):
         lax.associative_scan(lambda a, b: (a, b), sample(4))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
-        lax.map(lax.neg, sample(4), batch_size=0)
+        lax.map(lax.neg, sample(4), batch_size=-1)

@@ -194,11 +194,11 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
 
     errors: which checks to make: `user_checks`, `nan_checks`, `div_checks`, `index_checks`,
     `float_checks`, `automatic_checks`, `all_checks`, or a union of these sets. The first error in
-    the order of the program is kept. Leaves of the arguments that are no Arrays, such as numbers, are handed to `f`
-    as they are. Inside of functions with rules of their own (`custom_jvp`, `custom_vjp`) checks are
-    of the function, not of its rules. An index that is known while tracing is not checked. Raises
-    NotImplementedError for a `check` in a function that is passed to a solver (`custom_root`,
-    `custom_linear_solve`) or to `shard_map`.
+    the order of the program is kept. Leaves of the arguments that are no Arrays, such as numbers,
+    are handed to `f` as they are. Inside of functions with rules of their own (`custom_jvp`,
+    `custom_vjp`) checks are of the function, not of its rules. An index that is known while tracing
+    is not checked. Raises NotImplementedError for a `check` in a function that is passed to a
+    solver (`custom_root`, `custom_linear_solve`) or to `shard_map`.
 
     >>> import numjet.numpy as jnp
     >>> from numjet.experimental import checkify
