@@ -30,7 +30,8 @@ _STATIC = frozenset(
     "axis axis1 axis2 axes keepdims dtype n k N M m ord offset decimals num endpoint retstep size "
     "length side method mode indexing num_classes full_matrices compute_uv hermitian increasing "
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
-    "assume_unique invert equal_nan density ndim deg assume_sorted".split()
+    "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
+    "indices_are_sorted".split()
 )
 
 # By module: public functions and the names of their calls.
@@ -128,9 +129,18 @@ def form(name: str) -> Callable[[Callable], Callable]:
 
     def enter(function: Callable) -> Callable:
         FORMS[name] = function
+        _BY_NAME[name] = Shown(function, name)
         return function
 
     return enter
+
+
+_BY_NAME: dict[str, Shown] = {}
+
+
+def as_call(name: str, *args: Any, **kwargs: Any) -> Any:
+    """The call of a form's name as an equation, for functions that ask `wanted` themselves."""
+    return _BY_NAME[name].call(args, kwargs)
 
 
 def shown(function: Callable, name: str = "", whole: bool = False) -> Callable:

@@ -56,6 +56,7 @@ from numjet.core.array import Array as ndarray
 from numjet.numpy import (
     fft,
     jax_forms as _jax_forms,
+    jax_forms_shapes as _jax_forms_shapes,
     linalg,
     operators as _operators,
     scalar_types as _scalar_types,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.shown import FLAG, Shown, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -626,6 +626,8 @@ def rint(x: Any, /) -> Any:
     >>> jnp.rint(jnp.array([0.5, 1.5, 2.2]))
     Array([0., 2., 2.], dtype=float32)
     """
+    if FLAG.uses and wanted():
+        return as_call("rint", x)
     x = one_array("rint", x)
     x = x if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
     if dtypes.is_complex(x.aval.dtype):
@@ -649,6 +651,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     x = one_array("round", a)
     decimals = int(decimals) if isinstance(decimals, Array) else operator.index(decimals)
     dtype = x.aval.dtype
+    if FLAG.uses and wanted() and (decimals >= 0 or dtypes.is_floating(dtype)):
+        return as_call("round", x, decimals)
     if not dtypes.is_inexact(dtype):
         if decimals < 0:
             raise NotImplementedError(

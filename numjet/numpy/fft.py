@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.large import wrap_public
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.dims import DimExpr, index_of, is_symbolic
 from numjet.core.trace import Tracer
@@ -90,13 +91,17 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     for i, (axis, n) in enumerate(zip(axes, sizes)):
         last = i == len(axes) - 1
         x = _sized(x, axis, n // 2 + 1 if kind == "IRFFT" and last else n)
-    if kind != "RFFT" and not dtypes.is_complex(x.aval.dtype):
+    looked_at = FLAG.uses and wanted() and len(sizes) <= 3
+    if kind != "RFFT" and not dtypes.is_complex(x.aval.dtype) and not looked_at:
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     tail = tuple(range(rank - len(axes), rank))
     if axes != tail:
         x = moveaxis(x, axes, tail)
     # At most three axes go into one transform; the rest are done one by one before (or after).
-    out = _in_parts(x, kind, sizes)
+    if looked_at:
+        out = _shown_fft.call((x,), {"kind": kind, "lengths": tuple(sizes)})
+    else:
+        out = _in_parts(x, kind, sizes)
     if norm not in (None, "backward"):
         total: Any = math.prod(sizes)
         total = total * 1.0 if type(total) is DimExpr else float(total)
@@ -107,6 +112,16 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         }[norm]
         out = multiply(out, scale)
     return out if axes == tail else moveaxis(out, tail, axes)
+
+
+def _fft(x: Any, *, kind: str, lengths: tuple[int, ...]) -> Any:
+    """One transform, of what is complex for it."""
+    if kind != "RFFT" and not dtypes.is_complex(x.aval.dtype):
+        x = cast(x, dtypes.complex_of(x.aval.dtype))
+    return _fft_op(x, kind, lengths)
+
+
+_shown_fft = Shown(_fft, "fft")
 
 
 def _in_parts(x: Any, kind: str, sizes: Sequence[int]) -> Any:

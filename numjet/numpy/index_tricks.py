@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, as_call, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -56,6 +57,8 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = one_array("diagonal", a)
     if x.aval.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got {x.aval}.")
+    if FLAG.uses and wanted() and x.aval.ndim == 2 and (axis1, axis2) == (0, 1):
+        return as_call("diagonal", x, offset)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     n, m = x.aval.shape[-2:]
     offset = index_of(offset)
@@ -81,6 +84,8 @@ def diag(v: Any, k: int = 0) -> Any:
     (Array([[1, 0],
            [0, 2]], dtype=int32), Array([1, 4], dtype=int32))
     """
+    if FLAG.uses and wanted():
+        return as_call("_diag", v, k)
     x = one_array("diag", v)
     if x.aval.ndim == 2:
         return diagonal(x, k)
@@ -146,6 +151,8 @@ def trace(
             f"requires an array of at least two dimensions, got {x.aval}."
         )
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
+    if FLAG.uses and wanted() and (axis1, axis2, x.aval.ndim) == (0, 1, 2):
+        return as_call("trace", x, offset, dtype=dtype)
     if type(offset) is int:
         return sum_(strided_diagonal(x, offset, axis1, axis2), -1, dtype)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
@@ -397,11 +404,11 @@ def meshgrid(
     shape = [0] * len(vectors)
     for v, axis in zip(vectors, order):
         shape[axis] = v.aval.shape[0]
-    out = []
-    for v, axis in zip(vectors, order):
+    out = {}
+    for axis, v in sorted(zip(order, vectors), key=lambda pair: pair[0]):
         own = tuple([n if i == axis else 1 for i, n in enumerate(shape)])
-        out.append(reshape(v, own) if sparse else lax.broadcast_in_dim(v, tuple(shape), (axis,)))
-    return tuple(out)
+        out[axis] = reshape(v, own) if sparse else lax.broadcast_in_dim(v, tuple(shape), (axis,))
+    return tuple([out[axis] for axis in order])
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:

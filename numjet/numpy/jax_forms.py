@@ -15,8 +15,11 @@ from numjet.core import dtypes
 from numjet.core.structural import broadcast_in_dim, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import constant, floor_divide, prepared, remainder, zeros_like
+from numjet.numpy.indexing import get
 from numjet.numpy.logic import where
-from numjet.numpy.promote import one_array, promote_inexact, promote_numeric
+from numjet.numpy.promote import canonical_axis, one_array, promote_inexact, promote_numeric
+from numjet.numpy.shape import ravel
+from numjet.numpy.take import take
 
 _run_floor_divide, _run_remainder = floor_divide, remainder
 
@@ -25,12 +28,24 @@ _run_floor_divide, _run_remainder = floor_divide, remainder
 def floor_divide_in_jax(x1: Any, x2: Any, /) -> Any:
     x, y = prepared("floor_divide", promote_numeric, x1, x2)
     kind = dtypes.kind(x.aval.dtype)
+    if kind == "f":
+        return _divided_floats(x, y)[0]
     if kind != "i":
         return _run_floor_divide(x, y)
     quotient = lax.div(x, y)
     differ = lax.ne(lax.sign(x), lax.sign(y))
     down = lax.bitwise_and(differ, lax.ne(lax.rem(x, y), zeros_like(x)))
     return where(down, lax.sub(quotient, constant(1, x)), quotient)
+
+
+def _divided_floats(x: Any, y: Any) -> tuple[Any, Any]:
+    """The quotient, whole, and the remainder."""
+    rest, zero = lax.rem(x, y), constant(0, x)
+    quotient = lax.div(where(lax.eq(y, zero), x, lax.sub(x, rest)), y)
+    down = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.sign(y), lax.sign(rest)))
+    rest = lax.select_n(down, rest, lax.add(rest, y))
+    quotient = lax.select_n(down, quotient, lax.sub(quotient, constant(1, x)))
+    return lax.round(quotient, 0), rest
 
 
 @form("remainder")
@@ -53,7 +68,30 @@ _shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "r
 @form("divmod")
 def divmod_in_jax(x1: Any, x2: Any, /) -> Any:
     x, y = prepared("divmod", promote_numeric, x1, x2)
+    if dtypes.kind(x.aval.dtype) == "f":
+        return _divided_floats(x, y)
     return tuple([each.call((x, y), {}) for each in _shown])
+
+
+@form("_take")
+def take_in_jax(
+    a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = None,
+    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
+) -> Any:  # fmt: skip
+    x, index = one_array("take", a), one_array("take", indices)
+    if out is not None or mode not in (None, "fill") or dtypes.kind(index.aval.dtype) not in "iu":
+        return take(x, index, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "take")
+    if dtypes.kind(index.aval.dtype) == "i":
+        below = lax.lt(index, constant(0, index))
+        index = where(below, lax.add(index, constant(x.aval.shape[axis], index)), index)
+    return get(
+        x, (slice(None),) * axis + (index,), mode="fill", fill_value=fill_value,
+        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=False,
+    )  # fmt: skip
 
 
 def _lower(shape: tuple[int, ...], k: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, wanted
+from numjet.api.shown import FLAG, as_call, wanted
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.dims import DimExpr, largest, smallest
 from numjet.numpy import lax_names as lax
@@ -247,6 +247,9 @@ def column_stack(tup: Any) -> Any:
         return _joined(tup, 2, int(tup.ndim == 1), 1, None)
     parts = []
     for x in _sequence("column_stack", tup):
+        if x.aval.ndim < 2 and FLAG.uses and wanted():
+            parts.append(as_call("atleast_2d", x).T)
+            continue
         parts.append(reshaped(x, (x.aval.size, 1)) if x.aval.ndim < 2 else x)
     return concatenate(parts, 1)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -75,6 +76,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
             raise ValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {option!r}.")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError(f"pad: index can't contain negative values, got widths {widths}.")
+    number = kwargs.get("constant_values", 0)
+    if mode == "constant" and type(number) in (int, float) and FLAG.uses and wanted():
+        return as_call("_pad", x, number, widths=widths)
     if mode in ("constant", "empty"):
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
     if (

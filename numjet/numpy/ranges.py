@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, as_call, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
@@ -188,11 +189,15 @@ def linspace(
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     dtypes.check_elements(num, "linspace")
     start, stop = one_array("linspace", start), one_array("linspace", stop)
-    wanted = canonical_dtype(dtype, "linspace")
+    asked = canonical_dtype(dtype, "linspace")
     computed = inexact_dtype(promoted(start, stop)[0])
-    if wanted is None:
-        wanted = computed
-    computed = inexact_dtype(dtypes.promote((computed, False), (wanted, False))[0])
+    if asked is None:
+        asked = computed
+    if FLAG.uses and wanted() and num > 1 and axis == 0 and not retstep and device is None and (
+        asked == computed == np.float32
+    ):
+        return as_call("_linspace", start, stop, num, endpoint, dtype=computed)
+    computed = inexact_dtype(dtypes.promote((computed, False), (asked, False))[0])
     start, stop = cast(start, computed), cast(stop, computed)
     shape = join_shapes("linspace", [start.aval.shape, stop.aval.shape])
     start, stop = broadcast(start, shape), broadcast(stop, shape)
@@ -219,9 +224,9 @@ def linspace(
         )
     if axis:
         out = structural.moveaxis(out, 0, canonical_axis(axis, out.aval.ndim, "linspace"))
-    if dtypes.is_integer(wanted) and not dtypes.is_integer(computed):
+    if dtypes.is_integer(asked) and not dtypes.is_integer(computed):
         out = lax.floor(out)
-    out = placed(cast(out, wanted), device)
+    out = placed(cast(out, asked), device)
     return (out, step) if retstep else out
 
 

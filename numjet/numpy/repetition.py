@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, wanted
+from numjet.api.shown import FLAG, as_call, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
@@ -206,6 +206,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         axes = axes * len(shifts)
     if len(axes) != len(shifts):
         raise ValueError(f"roll: shift {shift} and axis {axis} must have one entry for each other.")
+    if FLAG.uses and wanted() and not any([isinstance(n, Tracer | DimExpr) for n in shifts]):
+        return as_call("_roll_static", x, tuple(map(int, shifts)), tuple(axes))
     for amount, i in zip(shifts, axes):
         n = x.aval.shape[i]
         if not n:

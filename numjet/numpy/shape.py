@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, as_call, wanted
 from numjet.base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from numjet.core import structural
 from numjet.core.array import Array, ArrayImpl
@@ -268,6 +269,8 @@ def atleast_1d(*arys: Any) -> Any:
     >>> jnp.atleast_1d(3.0).shape
     (1,)
     """
+    if FLAG.uses and wanted():
+        return as_call("atleast_1d", *arys)
     out = [reshaped(x, (1,)) if not x.aval.ndim else x for x in as_arrays("atleast_1d", *arys)]
     return out[0] if len(out) == 1 else out
 
@@ -280,6 +283,8 @@ def atleast_2d(*arys: Any) -> Any:
     >>> jnp.atleast_2d(jnp.arange(3)).shape
     (1, 3)
     """
+    if FLAG.uses and wanted():
+        return as_call("atleast_2d", *arys)
     out = [
         reshaped(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
         for x in as_arrays("atleast_2d", *arys)
@@ -296,6 +301,8 @@ def atleast_3d(*arys: Any) -> Any:
     >>> jnp.atleast_3d(jnp.arange(3)).shape
     (1, 3, 1)
     """
+    if FLAG.uses and wanted():
+        return as_call("atleast_3d", *arys)
     out = []
     for x in as_arrays("atleast_3d", *arys):
         own = x.aval.shape

@@ -278,7 +278,10 @@ def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
     dtype = index.aval.dtype
     if dtypes.is_integer(dtype) and negative and dtypes.kind(dtype) == "i":
         end = full((), smallest(size, dtypes.iinfo(dtype).max), dtype)
-        index = select_n(lt(index, full((), 0, dtype)), index, add(index, end))
+        below = lt(index, full((), 0, dtype))
+        # Two numbers of different weak types are made alike, which jaxprs show.
+        own = convert(index, dtype) if config.jax_form() else index
+        index = select_n(below, index, add(own, end))
     return index if not index.aval.weak_type else convert(index, dtype)
 
 

@@ -15,12 +15,14 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.jit import jit
+from numjet.api.shown import FLAG, Shown, shown, wanted
 from numjet.base.errors import AxisError, TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.dims import DimExpr
 from numjet.core.memo import Memo
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
+from numjet.numpy.take import take
 from numjet.ops import arithmetic as ar
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.bits import bitcast_convert_type
@@ -38,7 +40,7 @@ from numjet.ops.logic import (
     shift_right_logical,
 )
 from numjet.ops.reduce import argmax, reduce_or
-from numjet.ops.shape import expand_dims, iota, reshape, select_n
+from numjet.ops.shape import expand_dims, iota, reshape, reshape_p, select_n
 from numjet.ops.slicing import index_in_dim, slice_in_dim
 from numjet.ops.sort import sort, top_k
 from numjet.ops.special import erf, erf_inv
@@ -191,7 +193,19 @@ _compiled_uniform = jit(_uniform, static_argnames=("shape", "dtype", "fused"))
 
 def unit(key: Any, shape: tuple[int, ...], dtype: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
     """`uniform_of` between Python numbers."""
+    if FLAG.uses and wanted():
+        return shown_uniform.call((key, shape, dtype, float_bound(low), float_bound(high)), {})
     return uniform_of(key, shape, dtype, scalar(low, dtype), scalar(high, dtype))
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to a shape; where jaxprs are looked at with axes of size 1 in front, as JAX."""
+    if not (FLAG.uses and wanted()):
+        return broadcast_to(x, shape)
+    more = len(shape) - x.ndim
+    if not x.ndim or not more:
+        return x
+    return broadcast_in_dim(x, (1,) * more + x.shape, tuple(range(more, len(shape))))
 
 
 def uniform(
@@ -223,6 +237,14 @@ def uniform(
         return reshape(uniform_of(single_key(key, "uniform"), shape, dtype, *inner), low.shape)
     result_shape("uniform", shape, low, high)
     return uniform_of(single_key(key, "uniform"), shape, dtype, low, high)
+
+
+shown_uniform = Shown(uniform, "_uniform")
+
+
+def float_bound(x: Any) -> Any:
+    """A bound as `_uniform` is handed it: NumPy's numbers are strongly typed."""
+    return as_array(x) if isinstance(x, np.generic) else float(x)
 
 
 # ------------------------------------------------------------------ randint
@@ -485,6 +507,16 @@ def _axis(name: str, axis: int, ndim: int) -> int:
     return axis % ndim
 
 
+def _taken(x: Any, order: Any, axis: int, distinct: bool = False) -> Any:
+    if FLAG.uses and wanted():
+        return _shown_take.call((x, order), {"axis": axis, "unique_indices": distinct})
+    return take_rows(x, order, axis)
+
+
+_shown_take = Shown(take, "_take")
+_shown_shuffle, _shown_randint = shown(_shuffled, "_shuffle"), shown(randint, "_randint")
+
+
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Any:
@@ -504,11 +536,11 @@ def permutation(
     if not x.ndim:
         if not dtypes.is_integer(x.dtype):
             raise TypeError("random.permutation: x must be an integer or at least 1-dimensional.")
-        return _shuffled(key, iota(x.dtype, int(x)), 0)
+        return _shown_shuffle(key, iota(x.dtype, int(x)), 0)
     axis = _axis("permutation", axis, x.ndim)
     if independent or x.ndim == 1:
-        return _shuffled(key, x, axis)
-    return take_rows(x, _shuffled(key, iota(dtypes.int32, x.shape[axis]), 0), axis)
+        return _shown_shuffle(key, x, axis)
+    return _taken(x, _shown_shuffle(key, iota(dtypes.int32, x.shape[axis]), 0), axis, True)
 
 
 def choice(
@@ -556,7 +588,9 @@ def choice(
             return reshape(
                 taken, (*a.shape[:axis], *shape, *a.shape[axis + 1 :]) if a.ndim else shape
             )
-        order = randint(key, shape, 0, n)
+        order = _shown_randint(key, shape, 0, n)
+        if not a.ndim and FLAG.uses and wanted():
+            order = reshape_p.bind(order, new_sizes=shape, dimensions=None)
     else:
         p = as_array(p)
         p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
@@ -575,7 +609,7 @@ def choice(
         else:
             order = top_k(ar.add(gumbel_of(key, (n,), p.dtype, mode), log(p)), count)[1]
             order = reshape(order, shape)
-    return take_rows(a, order, axis) if a.ndim else convert(order, index_dtype)
+    return _taken(a, order, axis) if a.ndim else convert(order, index_dtype)
 
 
 def _positions(rising: Any, values: Any) -> Any:
@@ -601,12 +635,17 @@ def gumbel_of(key: Any, shape: tuple, dtype: Any, mode: str | None) -> Any:
         raise ValueError(f"random.gumbel: mode must be 'low' or 'high', got {mode!r}.")
     tiny = _finfo(dtype).tiny
     if mode == "low":
+        if FLAG.uses and wanted():
+            return _shown_gumbel.call((key, shape, dtype), {})
         return ar.neg(log(ar.neg(log(unit(key, shape, dtype, tiny, 1)))))
     both = unit(key, (2, *shape), dtype)
     high, low = (index_in_dim(both, i, 0, keepdims=False) for i in (0, 1))
     fine = ar.add(ar.add(high, ar.mul(scalar(_finfo(dtype).eps, dtype), low)), scalar(tiny, dtype))
     x = select_n(ge(high, scalar(0.5, dtype)), fine, high)
     return ar.neg(log(ar.neg(log1p(ar.neg(x)))))
+
+
+_shown_gumbel = Shown(gumbel_of, "_gumbel")
 
 
 def gumbel(
@@ -672,7 +711,7 @@ def categorical(
         own = list(shape[len(prefix) :])
         own.insert(axis, logits.shape[axis])
         full = (*prefix, *own)
-        noisy = ar.add(gumbel_of(key, full, dtype, mode), broadcast_to(logits, full))
+        noisy = ar.add(gumbel_of(key, full, dtype, mode), spread(logits, full))
         return argmax(noisy, axis + len(prefix), dtypes.canonical(int))
     noisy = ar.add(logits, gumbel_of(key, logits.shape, dtype, mode))
     k = math.prod(prefix)

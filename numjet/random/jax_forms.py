@@ -14,10 +14,17 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
+from numjet.numpy.elementwise import clip
 from numjet.ops import arithmetic as ar
-from numjet.ops.special import erf_inv
-from numjet.random.basic import float_dtype, normal, unit_floats
-from numjet.random.keys import shape_of, single_key
+from numjet.ops.arrange import stop_gradient
+from numjet.ops.logic import bitwise_and, gt, le, lt
+from numjet.ops.shape import select_n
+from numjet.ops.special import erf, erf_inv
+from numjet.ops.transcendental import log
+from numjet.random import basic
+from numjet.random.basic import float_dtype, normal, spread, unit_floats
+from numjet.random.keys import shape_of, single_key, split_two
+from numjet.random.streams import random_bits
 
 
 @form("_uniform")
@@ -49,7 +56,7 @@ def _real(key: Any, shape: Any, dtype: Any) -> Any:
     return ar.mul(scalar(np.sqrt(2), dtype), erf_inv(drawn))
 
 
-_uniform, _normal_real = Shown(uniform_in_jax, "_uniform"), Shown(_real, "_normal_real")
+_uniform, _normal_real = basic.shown_uniform, Shown(_real, "_normal_real")
 
 
 @form("_normal")
@@ -58,3 +65,85 @@ def normal_in_jax(key: Any, shape: Any, dtype: Any, out_sharding: Any = None) ->
     if dtypes.is_complex(dtype):
         return normal(key, shape, dtype)
     return _normal_real.call((single_key(key, "normal"), shape_of(shape), dtype), {})
+
+
+@form("_bernoulli")
+def bernoulli_in_jax(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", out_sharding: Any = None
+) -> Any:
+    p = as_array(p)
+    if mode != "low" or not dtypes.is_floating(p.dtype):
+        return basic.bernoulli(key, p, shape, mode)
+    shape = basic.result_shape("bernoulli", shape, p)
+    return lt(basic.unit(single_key(key, "bernoulli"), shape, p.dtype), spread(p, shape))
+
+
+_bernoulli = Shown(bernoulli_in_jax, "_bernoulli")
+
+
+@form("_rademacher")
+def rademacher_in_jax(
+    key: Any, shape: Any = (), dtype: Any = None, out_sharding: Any = None
+) -> Any:
+    drawn = _bernoulli.call((single_key(key, "rademacher"), 0.5, shape_of(shape)), {})
+    signs = convert(drawn, dtypes.canonical(int if dtype is None else dtype))
+    two, one = scalar(2, signs.dtype), scalar(1, signs.dtype)
+    return ar.sub(ar.mul(two, signs), one)
+
+
+@form("_gumbel")
+def gumbel_in_jax(
+    key: Any, shape: Any = (), dtype: Any = None, mode: Any = None, out_sharding: Any = None
+) -> Any:
+    dtype, shape = float_dtype("gumbel", dtype), shape_of(shape)
+    if mode not in (None, "low"):
+        return basic.gumbel(key, shape, dtype, mode)
+    bounds = {"minval": scalar(dtypes.finfo(dtype).tiny, dtype), "maxval": 1.0}
+    drawn = _uniform.call((single_key(key, "gumbel"), shape, dtype), bounds)
+    return ar.neg(log(ar.neg(log(drawn))))
+
+
+@form("_truncated_normal")
+def truncated_normal_in_jax(
+    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, out_sharding: Any = None
+) -> Any:
+    dtype = float_dtype("truncated_normal", dtype)
+    lower, upper = [convert(as_array(x), dtype) for x in (lower, upper)]
+    shape = basic.result_shape("truncated_normal", shape, lower, upper)
+    root = scalar(np.sqrt(2), dtype)
+    bounds = [erf(ar.div(x, root)) for x in (lower, upper)]
+    drawn = _uniform.call((single_key(key, "truncated_normal"), shape, dtype, *bounds), {})
+    out = ar.mul(root, erf_inv(drawn))
+    least, most = [
+        ar.nextafter(stop_gradient(x), scalar(end, dtype))
+        for x, end in ((lower, np.inf), (upper, -np.inf))
+    ]
+    return clip(out, least, most)
+
+
+@form("_randint")
+def randint_in_jax(
+    key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, out_sharding: Any = None
+) -> Any:
+    shape, dtype = shape_of(shape), dtypes.canonical(int if dtype is None else dtype)
+    bounds = [as_array(x) for x in (minval, maxval)]
+    if dtype != np.int32 or any([x.dtype != np.int32 for x in bounds]):
+        return basic.randint(key, shape, minval, maxval, dtype)
+    basic.result_shape("randint", shape, *bounds)
+    ends = -(2**31), 2**31 - 1
+    least, most = [scalar(end, dtype) for end in ends]
+    beyond = gt(bounds[1], clip(most, least, most))
+    inner = [convert(clip(x, *ends), dtype) for x in bounds]
+    low, high = [_of_rank(x, len(shape)) for x in inner]
+    first, second = split_two(single_key(key, "randint"))
+    upper = random_bits(first, bit_width=32, shape=shape)
+    lower = random_bits(second, bit_width=32, shape=shape)
+    unsigned = np.dtype(np.uint32)
+    span = convert(ar.sub(high, low), unsigned)
+    empty = le(high, low)
+    span = select_n(empty, span, _of_rank(scalar(1, unsigned), len(shape)))
+    span = select_n(bitwise_and(beyond, gt(high, low)), span, ar.add(span, scalar(1, unsigned)))
+    half = ar.rem(scalar(1 << 16, unsigned), span)
+    factor = ar.rem(ar.mul(half, half), span)
+    offset = ar.add(ar.mul(ar.rem(upper, span), factor), ar.rem(lower, span))
+    return ar.add(low, convert(ar.rem(offset, span), dtype))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.large import as_program, drawn
+from numjet.api.shown import FLAG, wanted
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
@@ -210,6 +211,8 @@ def split_two(typed: Any) -> tuple[Any, Any]:
 def split_many(typed: Any, num: int) -> list[Any]:
     """The keys of `split(key, num)`, one by one."""
     keys = random_split(typed, shape=(num,))
+    if FLAG.uses and wanted():
+        return list(keys)
     return [index_in_dim(keys, i, 0, keepdims=False) for i in range(num)]
 
 

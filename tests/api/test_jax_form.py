@@ -144,6 +144,50 @@ jax.vmap(lambda x, y: lax.scan(lambda c, a: (c + a, c), 0.0, y)[0] * x, (0, None
 lambda k: jax.random.uniform(k, (2, 3)) | k
 lambda k: jax.random.normal(k) | k
 jax.vmap(lambda k: jax.random.normal(k, (3,))) | jax.random.split(k)
+lambda x: jnp.take(x, jnp.array([0, 1])) | x
+lambda x: jnp.round(x, 2) | x
+lambda x: x.round() | i
+lambda x: jnp.rint(x) | x
+lambda x: jnp.hstack([x, x]) | x
+lambda x: jnp.vstack([x, x]) | x
+lambda x: jnp.dstack([x, x]) | x
+lambda x: jnp.column_stack([x, x]) | x
+lambda x: jnp.atleast_1d(x) | f
+lambda x: jnp.roll(x, 1) | x
+lambda x: jnp.roll(x, -1, axis=1) | m
+lambda x: jnp.roll(x, (1, 2), axis=(0, 1)) | m
+lambda x: jnp.linspace(0, x, 3) | f
+lambda x: jnp.linspace(x, 2 * x, 4) | x
+lambda x: jnp.linspace(0.0, x, 5, endpoint=False) | f
+lambda x: jnp.trace(x) | m
+lambda x: jnp.diag(x) | x
+lambda x: jnp.diag(x, 1) | x
+lambda x: jnp.diag(x, -1) | m
+lambda x: jnp.diagonal(x, 1) | m
+lambda x: jnp.pad(x, ((1, 0), (0, 2)), constant_values=5) | m
+lambda x: jnp.kron(x, x) | x
+lambda x: x // 2 | x
+lambda x: divmod(x, 2) | x
+lambda x: jnp.isclose(x, x, equal_nan=True) | x
+lambda x: jnp.meshgrid(x, x) | x
+lambda x: jnp.cross(x[:3], x[1:]) | x
+lambda x: jnp.fft.fft(x).real | x
+lambda x: jnp.fft.rfft2(x).real | m
+lambda x, i: lax.dynamic_slice(x, (i,), (2,)) | x, 1
+lambda x, i: lax.dynamic_update_slice(x, jnp.zeros(1), (i,)) | x, 1
+lambda k: jax.random.bernoulli(k, 0.3, (4,)) | k
+lambda k, p: jax.random.bernoulli(k, p, (2, 4)) | k, x / 9
+lambda k: jax.random.exponential(k, (3,)) | k
+lambda k: jax.random.gumbel(k) | k
+lambda k: jax.random.laplace(k, (3,)) | k
+lambda k: jax.random.categorical(k, x, shape=(4,)) | k
+lambda k: jax.random.rademacher(k, (3,)) | k
+lambda k: jax.random.truncated_normal(k, -2.0, 2.0, (3,)) | k
+lambda k: jax.random.randint(k, (2,), 0, 5) | k
+lambda k: jax.random.permutation(k, x) | k
+lambda k: jax.random.permutation(k, m) | k
+lambda k: jax.random.choice(k, x, (2,)) | k
+lambda k: jax.random.choice(k, 5, (3,), replace=False) | k
 lambda *x: jnp.concatenate(x) | *[x] * 30
 lambda *x: jax.checkpoint(lambda *y: [z * 2 for z in y])(*x) | *[x] * 12
 """

@@ -1,0 +1,241 @@
+"""Functions that move and make elements in the operations that JAX makes them of, as
+`numpy.jax_forms` has the others: for who looks at jaxprs (`api.shown`).
+
+What runs has fewer operations. Each takes the arguments that its function hands to `as_call`.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numjet.api.shown import Shown, form
+from numjet.core import dtypes
+from numjet.core.primitive import REGISTRY
+from numjet.core.structural import broadcast_in_dim, convert, scalar
+from numjet.numpy import lax_names as lax
+from numjet.numpy.elementwise import NEAREST_EVEN, constant, rint, round
+from numjet.numpy.functional import allclose
+from numjet.numpy.indexing import getitem
+from numjet.numpy.logic import where
+from numjet.numpy.products import cross, kron
+from numjet.numpy.promote import as_arrays, cast, float_dtype, one_array
+from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.unary import isclose
+
+_INT = np.dtype(np.int32)
+
+
+@form("round")
+def round_in_jax(a: Any, decimals: int = 0) -> Any:
+    x = one_array("round", a)
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        return lax.complex(round(lax.real(x), decimals), round(lax.imag(x), decimals))
+    if not dtypes.is_floating(dtype):
+        return x
+    if not decimals:
+        return lax.round(x, NEAREST_EVEN)
+    wide = cast(x, np.float32) if dtype.itemsize < 4 else x
+    scale = constant(10.0**decimals, wide)
+    rounded = lax.div(lax.round(lax.mul(wide, scale), NEAREST_EVEN), scale)
+    return cast(rounded, dtype, x.aval.weak_type)
+
+
+@form("rint")
+def rint_in_jax(x: Any) -> Any:
+    x = one_array("rint", x)
+    x = x if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
+    return lax.round(x, NEAREST_EVEN)
+
+
+# ------------------------------------------------------------------ axes
+def _placed(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return x if x.aval.shape == shape else broadcast_in_dim(x, shape, axes)
+
+
+@form("atleast_1d")
+def atleast_1d_in_jax(*arys: Any) -> Any:
+    out = [_placed(x, x.aval.shape or (1,), ()) for x in as_arrays("atleast_1d", *arys)]
+    return out[0] if len(out) == 1 else out
+
+
+@form("atleast_2d")
+def atleast_2d_in_jax(*arys: Any) -> Any:
+    out = []
+    for x in as_arrays("atleast_2d", *arys):
+        more = max(2 - x.aval.ndim, 0)
+        out.append(_placed(x, (1,) * more + x.aval.shape, tuple(range(more, more + x.aval.ndim))))
+    return out[0] if len(out) == 1 else out
+
+
+@form("atleast_3d")
+def atleast_3d_in_jax(*arys: Any) -> Any:
+    out = []
+    for x in as_arrays("atleast_3d", *arys):
+        own = x.aval.shape
+        shape, axes = {0: ((1, 1, 1), ()), 1: ((1, *own, 1), (1,)), 2: ((*own, 1), (0, 1))}.get(
+            len(own), (own, ())
+        )
+        out.append(_placed(x, shape, axes))
+    return out[0] if len(out) == 1 else out
+
+
+@form("_roll_static")
+def roll_in_jax(x: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+    for amount, i in zip(shift, axis, strict=True):
+        n = x.aval.shape[i]
+        k = amount % n if n else 0
+        if not k:
+            continue
+        shape = x.aval.shape
+        parts = []
+        for start, stop in ((n - k, n), (0, n - k)):
+            begin, end = [0] * len(shape), list(shape)
+            begin[i], end[i] = start, stop
+            params = {"start_indices": tuple(begin), "limit_indices": tuple(end)}
+            parts.append(REGISTRY["slice"].bind(x, **params, strides=(1,) * len(shape)))
+        x = lax.concatenate(parts, i)
+    return x
+
+
+# ------------------------------------------------------------------ diagonals
+def _on_diagonal(shape: tuple[int, int], offset: int) -> Any:
+    rows, columns = [lax.broadcasted_iota(_INT, shape, i) for i in (0, 1)]
+    return lax.eq(lax.add(rows, scalar(offset, _INT)), columns)
+
+
+@form("diagonal")
+def diagonal_in_jax(x: Any, offset: int = 0) -> Any:
+    """Of a matrix."""
+    n, m = x.aval.shape
+    count = max(0, min(n + min(offset, 0), m - max(offset, 0)))
+    near, far = [lax.iota(_INT, count) for _ in range(2)]
+    if offset:
+        far = lax.add(scalar(abs(offset), _INT), far)
+    return getitem(x, (far, near) if offset < 0 else (near, far))
+
+
+_diagonal = Shown(diagonal_in_jax, "diagonal")
+
+
+@form("_diag")
+def diag_in_jax(v: Any, k: int = 0) -> Any:
+    x = one_array("diag", v)
+    if x.aval.ndim == 2:
+        return _diagonal.call((x, k), {})
+    if x.aval.ndim != 1:
+        raise ValueError(f"diag input must be 1d or 2d, got {x.aval}.")
+    zero = scalar(0, x.aval.dtype)
+    x = REGISTRY["pad"].bind(x, zero, padding_config=((max(-k, 0), max(k, 0), 0),))
+    n = x.aval.shape[0]
+    on = _on_diagonal((n, n), k)
+    return where(on, broadcast_in_dim(x, (n, 1), (0,)), constant(0, x))
+
+
+@form("trace")
+def trace_in_jax(x: Any, offset: Any = 0, *, dtype: Any = None) -> Any:
+    """Of a matrix."""
+    kept = where(
+        _on_diagonal(x.aval.shape, offset), x, lax.full(x.aval.shape, 0, x.aval.dtype)
+    )
+    return sum_(kept, (-2, -1), dtype)
+
+
+# ------------------------------------------------------------------ ranges and padding
+@form("_linspace")
+def linspace_in_jax(start: Any, stop: Any, num: int, endpoint: bool, *, dtype: Any) -> Any:
+    low, high = [convert(x, dtype) for x in as_arrays("linspace", start, stop)]
+    shape = np.broadcast_shapes(low.aval.shape, high.aval.shape)
+    low, high = [x if x.aval.shape == shape else _placed(x, shape, ()) for x in (low, high)]
+    gaps = num - endpoint
+    over = scalar(gaps, dtype)
+    lax.div(lax.sub(high, low), over)  # the step, which only retstep=True returns
+    at = lax.iota(dtype, gaps if endpoint else num)
+    rank = len(shape)
+    if rank:
+        at = lax.reshape(at, (at.aval.shape[0], *[1] * rank))
+    at = lax.div(at, over)
+    whole = (1, *shape)
+    out = lax.add(
+        lax.mul(lax.reshape(low, whole), lax.sub(scalar(1, dtype), at)),
+        lax.mul(lax.reshape(high, whole), at),
+    )
+    if not endpoint:
+        return out
+    return lax.concatenate([out, broadcast_in_dim(high, whole, tuple(range(1, rank + 1)))], 0)
+
+
+@form("_pad")
+def pad_in_jax(x: Any, constant_values: Any, *, widths: tuple) -> Any:
+    fill = convert(one_array("pad", constant_values), x.aval.dtype)
+    config = tuple([(np.int64(low), np.int64(high), 0) for low, high in widths])
+    return REGISTRY["pad"].bind(x, fill, padding_config=config)
+
+
+# ------------------------------------------------------------------ products and comparisons
+@form("kron")
+def kron_in_jax(a: Any, b: Any) -> Any:
+    x, y = as_arrays("kron", a, b)
+    if x.aval.dtype != y.aval.dtype or x.aval.ndim != y.aval.ndim:
+        return kron(a, b)
+    rank = x.aval.ndim
+    wide = [n for size in x.aval.shape for n in (size, 1)]
+    other = [n for size in y.aval.shape for n in (1, size)]
+    x = broadcast_in_dim(x, tuple(wide), tuple(range(0, 2 * rank, 2)))
+    y = broadcast_in_dim(y, tuple(other), tuple(range(1, 2 * rank, 2)))
+    sizes = [math.prod(pair) for pair in zip(wide[::2], other[1::2], strict=True)]
+    return lax.reshape(lax.mul(x, y), tuple(sizes))
+
+
+@form("cross")
+def cross_in_jax(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+) -> Any:
+    x, y = as_arrays("cross", a, b)
+    if not x.aval.shape == y.aval.shape == (3,) or x.aval.dtype != y.aval.dtype:
+        return cross(a, b, axisa, axisb, axisc, axis)
+    x0, x1, x2, y0, y1, y2 = [getitem(v, (i,)) for v in (x, y) for i in range(3)]
+    pairs = ((x1, y2, x2, y1), (x2, y0, x0, y2), (x0, y1, x1, y0))
+    parts = [lax.sub(lax.mul(p, q), lax.mul(r, s)) for p, q, r, s in pairs]
+    return lax.concatenate([broadcast_in_dim(p, (1,), ()) for p in parts], 0)
+
+
+def _plain_pair(x: Any, y: Any) -> bool:
+    """Whether two arrays of one shape and floating dtype."""
+    same = x.aval.dtype == y.aval.dtype and x.aval.shape == y.aval.shape
+    return same and dtypes.is_floating(x.aval.dtype)
+
+
+@form("isclose")
+def isclose_in_jax(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    x, y = as_arrays("isclose", a, b)
+    if not _plain_pair(x, y):
+        return isclose(a, b, rtol, atol, equal_nan)
+    relative, absolute = [convert(one_array("isclose", t), x.aval.dtype) for t in (rtol, atol)]
+    neither = lax.bitwise_and(lax.ne(x, x), lax.ne(y, y))
+    finite = lax.is_finite(y)
+    apart = lax.abs(lax.sub(x, y))
+    near = lax.le(apart, lax.add(absolute, lax.mul(relative, lax.abs(y))))
+    same = lax.eq(x, y)
+    out = lax.bitwise_or(same, lax.bitwise_and(finite, near))
+    return lax.bitwise_or(out, neither) if equal_nan else out
+
+
+_isclose = Shown(isclose_in_jax, "isclose")
+
+
+@form("allclose")
+def allclose_in_jax(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    x, y = as_arrays("allclose", a, b)
+    if not _plain_pair(x, y):
+        return allclose(a, b, rtol, atol, equal_nan)
+    near = _isclose.call((x, y, rtol, atol, equal_nan), {})
+    return lax.reduce_and(near, tuple(range(near.aval.ndim)))
