@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from numjet.core import dtypes, hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.primitive import REGISTRY
+from numjet.core.structural import MappedAxes
 
 # What JAX writes of equations beside what ours hold, where it is always the same.
 _ALWAYS: dict[str, dict[str, Any]] = {
@@ -47,6 +48,34 @@ _NEVER = {
 _ROUNDINGS = {"round": 0, "round_even": 1}
 _NAMES = {"remat": "remat2", "round_even": "round", "scatter_mul": "scatter-mul",
           "scatter_min": "scatter-min", "scatter_max": "scatter-max"}  # fmt: skip
+
+# Reductions over the examples of a map, by the collectives that they are in JAX.
+_MAPPED = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
+
+
+def _gathered(eqn: Eqn) -> dict[str, Any]:
+    p = eqn.params
+    return {
+        "all_gather_dimension": p["axis"], "axis_index_groups": None,
+        "axis_name": (p["axis_name"],), "axis_size": p["size"], "tiled": False,
+    }  # fmt: skip
+
+
+def _scattered(eqn: Eqn) -> dict[str, Any]:
+    axis = eqn.params["axis"]
+    return {
+        "axis_index_groups": None, "axis_name": (eqn.params["axis_name"],),
+        "axis_size": eqn.invars[0].aval.shape[axis], "scatter_dimension": axis, "tiled": False,
+    }  # fmt: skip
+
+
+# What JAX writes of collectives, by our equations.
+_COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
+    "all_gather": _gathered,
+    "reduce_scatter": _scattered,
+    "all_to_all": lambda eqn: {**eqn.params, "axis_index_groups": None, "tiled": False},
+    "ppermute": lambda eqn: {**eqn.params, "axis_name": (eqn.params["axis_name"],)},
+}
 
 # Params whose value is told by its name.
 _RULES = ("jvp", "fwd", "bwd", "rule", "callback")
@@ -211,6 +240,12 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
     elif kind.startswith("scatter"):
         shown.update(update_consts=(), update_jaxpr=_update(kind, eqn))
+    elif kind in _COLLECTIVES:
+        shown = _COLLECTIVES[kind](eqn)
+    elif type(shown.get("axes")) is MappedAxes:
+        shown["axis_index_groups"] = None
+        shown.pop("out_sharding", None)
+        kind = _MAPPED[kind]
     elif kind in _ROUNDINGS:
         shown["rounding_method"] = _ROUNDINGS[kind]
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:

@@ -64,6 +64,15 @@ class Met:
     """Whether any equation has such operands."""
 
     stretched = False
+    # Primitives with equations that only who looks at jaxprs sees -> what compilers take instead
+    # (the equation itself where it is plain).
+    plain: dict[Primitive, Callable] = {}
+
+    @classmethod
+    def shown(cls, primitive: Primitive, plain: Callable) -> None:
+        """An equation of `primitive` was made that `plain` has to rewrite."""
+        cls.stretched = True
+        cls.plain[primitive] = plain
 
 
 _LOWERINGS = (low.Pointwise, low.Reduce, low.Kernel, low.Region, low.Expand, low.Host)

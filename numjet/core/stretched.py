@@ -56,6 +56,7 @@ def _equation(eqn: Eqn) -> list[Eqn]:
                 x = whole
             operands.append(x)
         return [*made, eqn.replace(invars=operands)] if made else [eqn]
+    eqn = Met.plain[eqn.primitive](eqn) if eqn.primitive in Met.plain else eqn
     if not any([_plain(inner) is not inner for inner in subjaxprs(eqn.params)]):
         return [eqn]
     params = {name: written_out_param(value) for name, value in eqn.params.items()}

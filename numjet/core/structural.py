@@ -358,6 +358,19 @@ def numpy_axes(axes: tuple) -> tuple:
     return tuple(map(np.int64, axes)) if config.jax_form() else axes
 
 
+class MappedAxes(tuple):
+    """The axis of the examples in a reduction that was a collective, which printed equations tell.
+    Equal to no other tuple, so that nothing remembers one for the other."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is MappedAxes and tuple.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return hash(("mapped", *self))
+
+
 def batch_reduction(primitive_of: Callable[[], Primitive]) -> Callable:
     """The batch rule of a reduction with params["axes"]."""
 

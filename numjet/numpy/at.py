@@ -377,11 +377,14 @@ def update(
             # Combined as x + y would be, then cut.
             wider = cast(x, wide), index, cast(y, wide)
             return cast(update(name, *wider, is_sorted, unique, mode, wrap), x.aval.dtype, weak)
-    x, y = cast(x, x.aval.dtype, weak), cast(y, x.aval.dtype, weak)
+    x = cast(x, x.aval.dtype, weak)
+    if not (FLAG.uses and wanted()):  # else once the indices are there, as JAX does
+        y = cast(y, x.aval.dtype, weak)
     if dynamic_slices.among(index):
         index = dynamic_slices.positions(index, x.aval.shape)
     masked = _mask_only(x, index)
     if masked is not None and not y.aval.ndim:
+        y = cast(y, x.aval.dtype, weak)
         new = y if name == "set" else _COMBINE[name](x, y)
         return where(masked, broadcast(new, x.aval.shape), x)
     plan = parse(index if wrap else unwrapped(index, PAST), x.aval.shape)
@@ -447,7 +450,7 @@ def write_plan(
         unmoved = is_sorted or all(not a.aval.ndim for a in plan.arrays.values())
         unique = unique or unmoved
         return _scatter(name, x, plan, plan.slots, y, unmoved, unique, mode, wrap, result)
-    y = broadcast(y, result)
+    y = broadcast(cast(y, x.aval.dtype, x.aval.weak_type), result)
     slots = [s for s in plan.slots if s is not None]
     if len(slots) != len(plan.slots):
         y = lax.reshape(y, plan._replace(slots=slots).result_shape())
@@ -611,7 +614,7 @@ def _scatter(
     """One scatter; shape: what `y` is repeated to, once the indices are there."""
     indices, numbers = scatter_layout(x, plan, slots, wrap)
     unique = unique or not plan.arrays
-    y = y if shape is None else broadcast(y, shape)
+    y = y if shape is None else broadcast(cast(y, x.aval.dtype, x.aval.weak_type), shape)
     if name == "multiply" and dtypes.is_bool(x.aval.dtype):
         raise TypeError("at[].multiply: booleans have no product; use .min (and).")
     return getattr(lax, _SCATTER[name])(

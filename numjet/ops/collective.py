@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster, Ranks
 from numjet.core.lowering import Host
-from numjet.core.primitive import NO_EFFECTS, Primitive, Zero
+from numjet.core.primitive import NO_EFFECTS, REGISTRY, Primitive, Zero
 from numjet.core.shared import Shared
 from numjet.core.structural import (
+    MappedAxes,
     broadcast_batch,
     convert,
     linear_jvp,
@@ -132,7 +133,10 @@ def _all_reduce(
         if axis.name not in axes:
             return primitive.bind(x, axes=axes), dim
         rest = tuple([a for a in axes if a != axis.name])
-        x = repeated(x, axis.size) if dim is None else within(x, (dim,))
+        if dim is not None and config.jax_form():  # told by its name where it is shown
+            x = REGISTRY[within.__name__].bind(x, axes=MappedAxes((dim,)))
+        else:
+            x = repeated(x, axis.size) if dim is None else within(x, (dim,))
         return (primitive.bind(x, axes=rest) if rest else x), None
 
     primitive = Primitive(

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.core.structural import numpy_axes
+
 
 class GatherScatterMode(enum.Enum):
     """What happens to indices that reach outside the operand.
@@ -105,7 +107,8 @@ def as_tuples(numbers: Any) -> Any:
 def mapped(numbers: Any, indices_too: bool) -> Any:
     """The numbers where the operand (and the updates) have a mapped axis in front: one of the
     window, or, where the indices have it too, a batching one."""
-    window, gone, index_map, own, shared = [tuple([a + 1 for a in axes]) for axes in numbers]
+    moved = [numpy_axes(tuple([a + 1 for a in axes])) for axes in numbers]
+    window, gone, index_map, own, shared = moved
     if indices_too:
         return type(numbers)(window, gone, index_map, (0, *own), (0, *shared))
     return type(numbers)((0, *window), gone, index_map, own, numbers[-1])

@@ -384,7 +384,7 @@ def scan(
     f runs. reverse: from the end. unroll stands in the equation and is left to the compiler. f is
     traced once and compiled to a loop. Differentiable in both modes; reverse mode keeps what f's
     derivative needs of each step. Raises TypeError when the carry changes type, ValueError when
-    sizes differ or unroll is negative.
+    sizes differ or unroll is negative, IndexError for xs without axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> total, partial = lax.scan(lambda c, x: (c + x, c + x), 0.0, jnp.array([1.0, 2.0, 3.0]))
@@ -435,18 +435,15 @@ def scan(
         closed = permute(
             closed, [*ins[0], *ins[1], *ins[3], *ins[2]], [*last[0], *last[2], *last[1]]
         )
-    outs = scan_p.bind(
-        *consts,
-        *convert_all(init_leaves, carry_avals),
-        *use.values(),
-        *xs_leaves,
-        jaxpr=closed,
-        length=n,
-        reverse=bool(reverse),
-        num_consts=len(consts),
-        num_carry=n_carry + n_refs,
-        unroll=rounds,
-    )
+    given = convert_all(init_leaves, carry_avals)
+    params = {"length": n, "reverse": bool(reverse), "unroll": rounds}
+    if config.jax_form() and not n_refs:
+        outs = _without_unchanged(closed, consts, given, xs_leaves, params)
+    else:
+        outs = scan_p.bind(
+            *consts, *given, *use.values(), *xs_leaves, jaxpr=closed, num_consts=len(consts),
+            num_carry=n_carry + n_refs, **params,
+        )  # fmt: skip
     for ref, value in zip(use.written, outs[n_carry : n_carry + n_refs], strict=True):
         ref.put(value)
     # What the body hands on as it came is what was given.
@@ -456,6 +453,32 @@ def scan(
             outs[i] = x
     stacked = outs[n_carry + n_refs :]
     return tree.tree_unflatten(parts[0], outs[:n_carry]), tree.tree_unflatten(parts[1], stacked)
+
+
+def _without_unchanged(
+    closed: ClosedJaxpr, consts: list, carry: list, xs: list, params: dict
+) -> list:
+    """The results of a scan as JAX writes it: what the body hands on as it came is no carry but one
+    of its constants, and rows that are returned as they came are the rows that were given."""
+    outvars = closed.jaxpr.outvars
+    ins = split(closed.jaxpr.invars, len(consts), len(carry))
+    places = split(range(len(closed.invars)), len(consts), len(carry))
+    still = [v is w for v, w in zip(ins[1], outvars, strict=False)]
+    row_of = dict(zip(ins[2], xs, strict=True))
+    new = [n for n, v in enumerate(outvars) if n >= len(carry) or not still[n]]
+    new = [n for n in new if n < len(carry) or outvars[n] not in row_of]
+    fixed, moving = [[n for n, s in enumerate(still) if s is kind] for kind in (True, False)]
+    order = [*[places[1][n] for n in fixed], *places[0], *[places[1][n] for n in moving]]
+    found = scan_p.bind(
+        *[carry[n] for n in fixed], *consts, *[carry[n] for n in moving], *xs,
+        jaxpr=permute(closed, [*order, *places[2]], new), num_consts=len(fixed) + len(consts),
+        num_carry=len(moving), **params,
+    )  # fmt: skip
+    made = dict(zip(new, found, strict=True))
+    return [
+        made[n] if n in made else carry[n] if n < len(carry) else row_of[v]
+        for n, v in enumerate(outvars)
+    ]
 
 
 def _row(aval: ShapedArray) -> ShapedArray:

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.base import tree
+from numjet.base import config, tree
+from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.hooks import Remote
 from numjet.core.remote import platform_of
-from numjet.core.structural import convert
+from numjet.core.structural import convert, scalar
+from numjet.core.trace import current_trace
+from numjet.ops.arithmetic import add
 from numjet.ops.bodies import flattened, name_of
 from numjet.ops.scan import scan
-from numjet.ops.shape import canonical_axis, concatenate, reshape, rev
-from numjet.ops.slicing import slice_in_dim
+from numjet.ops.shape import canonical_axis, concatenate, pad_p, reshape, rev
+from numjet.ops.slicing import slice_in_dim, slice_p
 from numjet.transforms.batch import Axis, all_to_front, batch_call
 
 
@@ -26,7 +29,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
 
     f: a function of one pytree. xs: a pytree of arrays of one leading size. batch_size: take that
     many rows at once, vectorized; 0 and None: one. Differentiable in both modes. Raises ValueError
-    where sizes differ. Python's `map` gives an iterator; `vmap` takes all rows at once.
+    where sizes differ, IndexError for a row without axes. Python's `map` gives an iterator; `vmap`
+    takes all rows at once.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.map(lambda x: x * x, jnp.arange(4))
@@ -135,6 +139,9 @@ def _running(combine: Callable, xs: list[Any], axis: int) -> list[Any]:
     def take(values: list[Any], start: int, stop: int | None, step: int = 1) -> list[Any]:
         return [slice_in_dim(x, start, stop, step, axis) for x in values]
 
+    numbers = all([dtypes.kind(x.aval.dtype) in "iufc" for x in xs])
+    if numbers and config.jax_form() and not current_trace().at_once:
+        return _running_in_jax(combine, xs, axis)
     # Pairs are combined and scanned, which gives the odd places; one more combination the even.
     pairs = combine(take(xs, 0, n - n % 2, 2), take(xs, 1, n, 2))
     odd = _running(combine, pairs, axis)
@@ -145,6 +152,45 @@ def _running(combine: Callable, xs: list[Any], axis: int) -> list[Any]:
     later = combine(before, take(xs, 2, n, 2))
     even = [concatenate(pair, axis) for pair in zip(first, later, strict=True)]
     return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _running_in_jax(combine: Callable, xs: list[Any], axis: int) -> list[Any]:
+    """The same in the operations that JAX makes it of, which `make_jaxpr` shows."""
+    n = xs[0].aval.shape[axis]
+    if n < 2:
+        return xs
+
+    def take(values: list[Any], start: int, stop: int, step: int = 1) -> list[Any]:
+        return [_sliced(x, start, stop, step, axis) for x in values]
+
+    odd = _running_in_jax(combine, combine(take(xs, 0, n - 1, 2), take(xs, 1, n, 2)), axis)
+    before = odd if n % 2 else take(odd, 0, n // 2 - 1)
+    even = combine(before, take(xs, 2, n, 2))
+    even = [
+        concatenate([_sliced(x, 0, 1, 1, axis), later], axis)
+        for x, later in zip(xs, even, strict=True)
+    ]
+    return [_interleaved_in_jax(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _sliced(x: Any, start: int, stop: int, step: int, axis: int) -> Any:
+    shape = x.aval.shape
+    begin, end, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    begin[axis], end[axis], strides[axis] = start, stop, step
+    return slice_p.bind(
+        x, start_indices=tuple(begin), limit_indices=tuple(end), strides=tuple(strides)
+    )
+
+
+def _interleaved_in_jax(a: Any, b: Any, axis: int) -> Any:
+    zero = scalar(0, a.aval.dtype)
+    more = a.aval.shape[axis] - b.aval.shape[axis]
+    wide = []
+    for x, ends in ((a, (0, 1 - more, 1)), (b, (1, more, 1))):
+        config_ = [(0, 0, 0)] * x.aval.ndim
+        config_[axis] = ends
+        wide.append(pad_p.bind(x, zero, padding_config=tuple(config_)))
+    return add(*wide)
 
 
 def _interleaved(a: Any, b: Any, axis: int) -> Any:

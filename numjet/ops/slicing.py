@@ -20,6 +20,7 @@ from numjet.core.dims import DimExpr, index_of, largest, smallest
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import (
+    broadcast_in_dim,
     convert,
     full,
     instantiate,
@@ -365,11 +366,17 @@ def _stacked(
     axes of `shape`."""
     dtype = index_dtype(*shape)
     columns = [narrow_index(to_front(s, d, size), dtype) for s, d in zip(starts, dims, strict=True)]
-    return concatenate([reshape(c, (size, 1)) for c in columns], 1)
+    if config.jax_form():
+        columns = [broadcast_in_dim(c, (size, 1), (0,)) for c in columns]
+    else:
+        columns = [reshape(c, (size, 1)) for c in columns]
+    return concatenate(columns, 1)
 
 
 def _dynamic_slice_batch(axis: Any, args: tuple, dims: tuple, *, slice_sizes: tuple) -> tuple:
     x, *starts = args
+    if config.jax_form() and dims[0] is not None and starts:
+        return _gathered(axis, x, dims[0], starts, dims[1:], slice_sizes)
     if all(d is None for d in dims[1:]):
         dim = dims[0]
         zero = full((), 0, dtypes.int32)
@@ -386,6 +393,26 @@ def _dynamic_slice_batch(axis: Any, args: tuple, dims: tuple, *, slice_sizes: tu
     return gather(
         moveaxis(x, dims[0], 0), indices, numbers, (min(1, axis.size), *slice_sizes), mode="clip"
     ), 0
+
+
+def _gathered(
+    axis: Any, x: Any, dim: int, starts: Sequence[Any], dims: Sequence, slice_sizes: tuple
+) -> tuple:
+    """Slices of mapped arrays as JAX has them, which `make_jaxpr` shows: each example has one."""
+    window = numpy_axes(tuple(range(1, len(slice_sizes) + 1)))
+    shape = [n for k, n in enumerate(x.aval.shape) if k != dim]
+    if any(d is not None for d in dims):
+        indices = _stacked(starts, dims, axis.size, shape)
+        numbers = GatherDimensionNumbers(window, (), window, (0,), (0,))
+        sizes = (min(1, axis.size), *slice_sizes)
+    else:
+        indices = concatenate([broadcast_in_dim(s, (1,), ()) for s in starts], 0)
+        numbers = GatherDimensionNumbers((0, *window), (), window)
+        sizes = (axis.size, *slice_sizes)
+    return REGISTRY["gather"].bind(
+        moveaxis(x, dim, 0), indices, dimension_numbers=numbers, slice_sizes=sizes,
+        mode=GatherScatterMode.CLIP, unique_indices=True, indices_are_sorted=True, fill_value=None,
+    ), 0  # fmt: skip
 
 
 dynamic_slice_p = Primitive(
@@ -558,25 +585,30 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
 
 def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     x, update, *starts = args
-    x, update = spread(x, dims[0], axis), spread(update, dims[1], axis)
+    x, looked_at = spread(x, dims[0], axis), config.jax_form()
+    if looked_at and any([d is not None for d in dims[2:]]):
+        indices = _stacked(starts, dims[2:], axis.size, x.aval.shape[1:])
+    update = spread(update, dims[1], axis)
     if all(d is None for d in dims[2:]):
         zero = full((), 0, dtypes.int32)
         return dynamic_update_slice_p.bind(x, update, zero, *starts), 0
     ndim = len(starts)
-    window = tuple(range(1, ndim + 1))
+    window = numpy_axes(tuple(range(1, ndim + 1)))
     limits = [n - k for n, k in zip(x.aval.shape[1:], update.aval.shape[1:], strict=True)]
     dtype = index_dtype(*x.aval.shape[1:])
-    inside = [
-        clamp(0, narrow_index(s, dtype), limit) for s, limit in zip(starts, limits, strict=True)
-    ]
-    indices = _stacked(inside, dims[2:], axis.size, x.aval.shape[1:])
+    if not looked_at:
+        inside = [
+            clamp(0, narrow_index(s, dtype), limit)
+            for s, limit in zip(starts, limits, strict=True)
+        ]
+        indices = _stacked(inside, dims[2:], axis.size, x.aval.shape[1:])
     numbers = ScatterDimensionNumbers(window, (), window, (0,), (0,))
     return REGISTRY["scatter"].bind(
         x,
         indices,
         update,
         dimension_numbers=numbers,
-        indices_are_sorted=False,
+        indices_are_sorted=looked_at,
         unique_indices=True,
         mode=GatherScatterMode.CLIP,
     ), 0

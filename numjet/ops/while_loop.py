@@ -18,9 +18,9 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.evaluate import run_compiled
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, eval_jaxpr
 from numjet.core.lowering import Region
-from numjet.core.primitive import Primitive, Zero
+from numjet.core.primitive import REGISTRY, Met, Primitive, Zero
 from numjet.core.refs import RefUse
 from numjet.core.remote import traced_with
 from numjet.core.shared import Flow
@@ -48,18 +48,21 @@ from numjet.transforms.calls import partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr, prune_loop
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.varying import along, grown
 
 
 def _abstract(
-    *avals: ShapedArray, cond_nconsts: int, body_nconsts: int, cond_jaxpr: ClosedJaxpr, **_: Any
-) -> list[ShapedArray]:
-    if cond_jaxpr.out_avals[0].shape:
+    *avals: ShapedArray, cond_nconsts: int, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+) -> list[ShapedArray]:  # fmt: skip
+    if cond_jaxpr.out_avals[0].shape and not config.jax_equations.value:
         raise TypeError(
             "while: a loop with a predicate for each example came back from a trace without "
             "`bind`. Write while_p.bind(*args, **params)."
         )
+    if config.jax_form():  # weak or not as the body's results are
+        return body_jaxpr.out_avals
     return list(avals[cond_nconsts + body_nconsts :])
 
 
@@ -144,7 +147,7 @@ def _batch(
             "vmap-of-while",
             "Examples stop at different steps, and finished ones would call it again; use lax.map.",
         )
-        bind = while_p.bind if reaches_users_trace() else bind_mapped_while
+        bind = while_p.bind if reaches_users_trace() or _is_looked_at() else bind_mapped_while
         outs = bind(
             *c_consts,
             *b_consts,
@@ -173,6 +176,33 @@ def reaches_users_trace() -> bool:
     while isinstance(trace, BatchTrace):
         trace = trace.parent
     return type(trace).process is Trace.process
+
+
+def _is_looked_at() -> bool:
+    """Whether `make_jaxpr` is the next trace but for maps: it shows a mapped loop as it is."""
+    trace: Any = current_trace()
+    while isinstance(trace, BatchTrace):
+        trace = trace.parent
+    return bool(config.jax_equations.value) and type(trace) is StageTrace
+
+
+def _stage(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    if params["cond_jaxpr"].out_avals[0].shape:
+        if not config.jax_equations.value:
+            return bind_mapped_while(*args, **params)
+        Met.shown(while_p, _plain)
+    return trace.record(while_p, args, params)
+
+
+def _plain(eqn: Eqn) -> Eqn:
+    """A mapped loop as a call of what runs."""
+    if not eqn.params["cond_jaxpr"].out_avals[0].shape:
+        return eqn
+    run = lambda *args: bind_mapped_while(*args, **eqn.params)  # noqa: E731
+    with config.jax_equations(False):
+        jaxpr, consts = stage(run, [x.aval for x in eqn.invars], "while")
+    params = {"jaxpr": ClosedJaxpr(jaxpr, consts), "name": "while"}
+    return eqn.replace(primitive=REGISTRY["jit"], params=params)
 
 
 def bind_mapped_while(*args: Any, **params: Any) -> list:
@@ -304,6 +334,7 @@ while_p = Primitive(
     jvp=_jvp,
     batch=_batch,
     partial_eval=_partial_eval,
+    stage=_stage,
     prune=_prune,
     transpose=_transpose,
     loops=Region("while"),
@@ -375,16 +406,20 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         leaf = pred and tree.treedef_is_leaf(cond_tree)
         got = f"output type(s) {pred[0].str_short()}" if leaf else f"pytree {cond_tree}"
         raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
-    outs = while_p.bind(
-        *cond_consts,
-        *body_consts,
-        *convert_all(leaves, avals),
-        *use.values(),
-        cond_jaxpr=cond,
-        body_jaxpr=body,
-        cond_nconsts=len(cond_consts),
-        body_nconsts=len(body_consts),
-    )
+    given = convert_all(leaves, avals)
+    # What the body hands on as it came, and the condition does not read, is what was given.
+    carries = zip(leaves, body.jaxpr.invars[len(body_consts) :], body.jaxpr.outvars)
+    kept = [i for i, (_, v, w) in enumerate(carries) if v is w]
+    if kept:
+        read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars} | {*cond.jaxpr.outvars}
+        kept = [i for i in kept if cond.jaxpr.invars[len(cond_consts) + i] not in read]
+    if kept and config.jax_form() and not use.written:
+        outs = _with_constants(kept, cond, cond_consts, body, body_consts, given)
+    else:
+        outs = while_p.bind(
+            *cond_consts, *body_consts, *given, *use.values(), cond_jaxpr=cond, body_jaxpr=body,
+            cond_nconsts=len(cond_consts), body_nconsts=len(body_consts),
+        )  # fmt: skip
     for ref, value in zip(use.written, outs[len(leaves) :], strict=True):
         ref.put(value)
     # Weakly typed where the body's result is.
@@ -392,17 +427,30 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         convert(x, o.dtype, o.weak_type) if x.aval.dtype == o.dtype else x
         for x, o in zip(outs, carried)
     ]
-    given = tree.tree_leaves(init_val)
-    # What the body hands on as it came, and the condition does not read, is what was given.
-    carries = zip(leaves, avals, body.jaxpr.invars[len(body_consts) :], body.jaxpr.outvars)
-    kept = [i for i, (x, a, v, w) in enumerate(carries) if v is w and x.aval.dtype == a.dtype]
     if kept:
-        read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars} | {*cond.jaxpr.outvars}
-        given = tree.tree_leaves(init_val)
-        for i in kept:
-            if cond.jaxpr.invars[len(cond_consts) + i] not in read:
-                outs[i] = given[i]
+        for i, x in enumerate(tree.tree_leaves(init_val)):
+            if i in kept and leaves[i].aval.dtype == avals[i].dtype:
+                outs[i] = x
     return tree.tree_unflatten(treedef, outs)
+
+
+def _with_constants(
+    kept: list[int], cond: ClosedJaxpr, cond_consts: list, body: ClosedJaxpr, body_consts: list,
+    carry: list,
+) -> list:  # fmt: skip
+    """The results of a loop as JAX writes it: what is handed on is no carry but a constant."""
+    moving = [i for i in range(len(carry)) if i not in kept]
+    n, m = len(cond_consts), len(body_consts)
+    order = [*[m + i for i in kept], *range(m), *[m + i for i in moving]]
+    found = while_p.bind(
+        *cond_consts, *[carry[i] for i in kept], *body_consts, *[carry[i] for i in moving],
+        cond_jaxpr=permute(cond, [*range(n), *[n + i for i in moving]]),
+        body_jaxpr=permute(body, order, moving), cond_nconsts=n, body_nconsts=len(kept) + m,
+    )  # fmt: skip
+    outs = list(carry)
+    for i, x in zip(moving, found, strict=True):
+        outs[i] = x
+    return outs
 
 
 def fori_loop(

@@ -188,6 +188,33 @@ lambda k: jax.random.permutation(k, x) | k
 lambda k: jax.random.permutation(k, m) | k
 lambda k: jax.random.choice(k, x, (2,)) | k
 lambda k: jax.random.choice(k, 5, (3,), replace=False) | k
+jax.vmap(lambda a: lax.while_loop(lambda c: c < 5, lambda c: c + 1, a)) | x
+jax.vmap(lambda a: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + a, -c[1]), (a, 1.))) | x
+jax.vmap(jax.vmap(lambda a: lax.while_loop(lambda c: c < 5, lambda c: c + 1, a))) | m
+jax.vmap(lambda a: lax.fori_loop(0, a, lambda j, c: c + j, 0)) | i
+lambda a: lax.associative_scan(jnp.add, a) | x
+lambda a: lax.associative_scan(jnp.multiply, a, axis=1, reverse=True) | m
+lambda a: lax.associative_scan(lambda p, q: (p[0] * q[0], p[1] + q[1]), (a, a)) | x
+jax.vmap(lambda a, i: a[i], (None, 0)) | x, i
+jax.vmap(lambda a, i: a[i]) | m, i
+jax.vmap(lambda a, i: a[i], (0, None)) | m, 1
+jax.vmap(lambda a, i: a.at[i].set(0.0)) | m, i
+jax.vmap(lambda a, i: a.at[i].add(1.0), (None, 0)) | x, i
+jax.vmap(lambda a, i: lax.dynamic_slice(a, (i,), (2,))) | m, i
+jax.vmap(lambda a, i: lax.dynamic_update_slice(a, jnp.zeros(1), (i,))) | m, i
+jax.vmap(lambda a: a[jnp.array([0, 1])]) | m
+jax.vmap(lambda a: a / lax.psum(a, "i"), axis_name="i") | x
+jax.vmap(lambda a: a - lax.pmean(a, "i") + lax.pmax(a, "i"), axis_name="i") | x
+lambda a: lax.scan(lambda c, t: ((c[0] + t, c[1]), c[1]), (0.0, 1.0), a) | x
+lambda a: lax.scan(lambda c, t: (c + t, t), 0.0, a) | x
+lambda a: lax.scan(lambda c, t: (c, t), 0.0, a, reverse=True) | x
+lambda a: lax.scan(lambda c, t: ((c[0] + t * a[0], c[1], c[2]), c[1] * c[2]), (0., a, a), a) | x
+lambda a: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, a)) | x
+lambda a: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1], c[2] * a), (0., a, a)) | x
+lambda a, n: lax.fori_loop(0, n, lambda j, c: c + a[j], 0.0) | x, 2
+lambda a: lax.fori_loop(0, 3, lambda j, c: c.at[j].set(j), a) | x
+lambda a: lax.cond(a[0] > 0, lambda q: q[0], lambda q: 0.0, a) | x
+jax.grad(lambda a: lax.scan(lambda c, t: ((c[0] * c[1] + t, c[1]), None), (0.0, a), x)[0][0]) | f
 lambda *x: jnp.concatenate(x) | *[x] * 30
 lambda *x: jax.checkpoint(lambda *y: [z * 2 for z in y])(*x) | *[x] * 12
 """
@@ -236,14 +263,15 @@ def test_they_mean_the_functions(text):
     def again(*xs):
         return eval_jaxpr(closed.jaxpr, closed.consts, *xs)
 
-    want = nj.tree.leaves(function(*args))
+    want = [jnp.asarray(x) for x in nj.tree.leaves(function(*args))]
     for got in (again(*flat), nj.jit(again)(*flat)):
         for x, y in zip(got, want, strict=True):
             if nj.dtypes.issubdtype(y.dtype, nj.dtypes.prng_key):
                 x, y = random.key_data(x), random.key_data(y)
             np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-5)
     at = [n for n, x in enumerate(flat) if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
-    if at and jnp.issubdtype(want[0].dtype, jnp.floating):
+    reversible = "while" not in str(closed)
+    if at and jnp.issubdtype(want[0].dtype, jnp.floating) and reversible:
         total = lambda f: lambda x: jnp.sum(f(*[*flat[: at[0]], x, *flat[at[0] + 1 :]])[0])  # noqa: E731
         whole = lambda *xs: nj.tree.leaves(  # noqa: E731
             function(*nj.tree.unflatten(nj.tree.structure(args), xs))
