@@ -17,6 +17,7 @@ from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive
 from numjet.core.shared import ManualAxisType, Shared
 from numjet.core.trace import aval_of
+from numjet.ops.collective import pvary_p
 from numjet.transforms.batch import AxisEffect, batch_call
 from numjet.transforms.calls import call_transpose
 from numjet.transforms.jvp import jvp_call
@@ -96,14 +97,49 @@ def _typed(jaxpr: Jaxpr, varying: Sequence[Names]) -> Jaxpr:
             for own, flag in zip(outs, found, strict=True):
                 if flag:
                     own.add(name)
+        if eqn.primitive.name == "pvary" and eqn.params["axis_name"] in flags[0]:
+            known[eqn.outvars[0]] = known[eqn.invars[0]]  # a gathered value: see below
+            continue
+        if eqn.primitive.name == "all_gather":  # of which JAX does not say that all have the same
+            outs[0].add(eqn.params["axis_name"])
         results = [frozenset(own) for own in outs]
+        operands = [x if type(x) is Literal else known[x][0] for x in eqn.invars]
+        for i, names in enumerate(_wanted(eqn, flags)):
+            if not names <= flags[i]:
+                operands[i], made = _varied(operands[i], flags[i], names)
+                eqns.append(made)
         eqns.append(eqn.replace(
-            invars=[x if type(x) is Literal else known[x][0] for x in eqn.invars],
+            invars=operands,
             outvars=[variable(v, names) for v, names in zip(eqn.outvars, results, strict=True)],
             params=_inner(eqn, flags, results),
         ))  # fmt: skip
     outvars = [x if type(x) is Literal else known[x][0] for x in jaxpr.outvars]
     return jaxpr.replace(invars=invars, eqns=eqns, outvars=outvars)
+
+
+# Whose operands vary over the same axes, in JAX, beside elementwise operations.
+_TOGETHER = frozenset(
+    "add_any clamp concatenate conv_general_dilated dot_general dynamic_slice dynamic_update_slice "
+    "gather pad scatter scatter_add scatter_max scatter_min scatter_mul select_n".split()
+)
+_OF_VARYING = frozenset(("all_gather", "all_to_all", "ppermute", "reduce_scatter"))
+
+
+def _wanted(eqn: Eqn, flags: list[Names]) -> list[Names]:
+    """Over which axes each operand of the equation that JAX shows varies."""
+    kind = eqn.primitive
+    if len(flags) > 1 and (kind.elementwise or kind.name in _TOGETHER):
+        return [frozenset().union(*flags)] * len(flags)
+    if kind.name in _OF_VARYING:
+        return [flags[0] | {eqn.params["axis_name"]}]
+    return flags
+
+
+def _varied(x: Any, have: Names, want: Names) -> tuple[Var, Eqn]:
+    """An operand that varies over more axes, and the equation that says so."""
+    out = Var(x.aval.update_manual_axis_type(ManualAxisType(varying=want)))
+    names = tuple([name for name, _ in Shared.axes.get() if name in want - have])
+    return out, Eqn([x], [out], pvary_p, {"axis_name": names})
 
 
 def _inner(eqn: Eqn, flags: list[Names], results: list[Names]) -> dict:

@@ -53,6 +53,10 @@ _NAMES = {"remat": "remat2", "round_even": "round", "scatter_mul": "scatter-mul"
 _MAPPED = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
 
 
+def _axes(given: Any) -> tuple:
+    return given if type(given) is tuple else (given,)
+
+
 def _gathered(eqn: Eqn) -> dict[str, Any]:
     p = eqn.params
     return {
@@ -74,6 +78,7 @@ _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "all_gather": _gathered,
     "reduce_scatter": _scattered,
     "all_to_all": lambda eqn: {**eqn.params, "axis_index_groups": None, "tiled": False},
+    "pvary": lambda eqn: {"axes": _axes(eqn.params["axis_name"])},
     "ppermute": lambda eqn: {**eqn.params, "axis_name": (eqn.params["axis_name"],)},
 }
 
@@ -246,6 +251,10 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         shown["axis_index_groups"] = None
         shown.pop("out_sharding", None)
         kind = _MAPPED[kind]
+    elif kind == "psum" and not eqn.invars[0].aval.manual_axis_type.varying.isdisjoint(
+        eqn.params["axes"]
+    ):
+        kind, shown = "psum_invariant", {"axes": eqn.params["axes"]}
     elif kind in _ROUNDINGS:
         shown["rounding_method"] = _ROUNDINGS[kind]
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:

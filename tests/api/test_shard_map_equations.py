@@ -1,5 +1,5 @@
-"""`make_jaxpr` shows `shard_map` as one equation, whose jaxpr says along which axes values vary.
-Compared with JAX 0.10.2, which writes casts to varying values down as well."""
+"""`make_jaxpr` shows `shard_map` as one equation, whose jaxpr says along which axes values vary, as
+JAX 0.10.2 writes it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ def test_the_equation_is_printed() -> None:
       check_vma=True
       in_specs=(P('x', 'y'), P('y', None))
       jaxpr={ lambda ; e:f32[2,2]{V:(x,y)} f:f32[2,8]{V:y}. let
-          g:f32[2,8]{V:(x,y)} = dot_general[
+          g:f32[2,8]{V:(x,y)} = pvary[axes=('x',)] f
+          h:f32[2,8]{V:(x,y)} = dot_general[
             dimension_numbers=(([1], [0]), ([], []))
             preferred_element_type=float32
-          ] e f
-          h:f32[2,8]{V:x} = psum[axes=('y',) axis_index_groups=None] g
-          i:f32[2,2]{V:(x,y)} = mul 2.0:f32[] e
-        in (h, i) }
+          ] e g
+          i:f32[2,8]{V:x} = psum_invariant[axes=('y',)] h
+          j:f32[]{V:(x,y)} = pvary[axes=('x', 'y')] 2.0:f32[]
+          k:f32[2,2]{V:(x,y)} = mul j e
+        in (i, k) }
       mesh=Mesh('x': 2, 'y': 4, axis_types=(Auto, Auto))
       newly_manual_axes=AXES
       out_specs=(P('x', None), P('x', 'y'))
