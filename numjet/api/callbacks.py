@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.flat import array_leaves, check_callable, name_of
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
@@ -75,6 +75,8 @@ def _flat_callback(what: str, fun: Callable, in_tree: Any, out_tree: Any) -> Cal
             )
         return outs
 
+    if config.jax_form():
+        flat.told = f"_FlatCallback(callback_func={fun}, in_tree={in_tree})"  # type: ignore[attr-defined]
     return flat
 
 
@@ -211,6 +213,8 @@ def debug_callback(
             _run("debug.callback", callback, inner_args, inner_kwargs)
         return []
 
+    if config.jax_form():
+        flat.told = getattr(callback, "told", None)  # type: ignore[attr-defined]
     # Called at once it is a plain call, whose exceptions are the caller's.
     direct = current_trace() is EVAL
     debug_callback_p.bind(*arrays, callback=flat, result_avals=(), ordered=bool(ordered))
@@ -293,6 +297,16 @@ def debug_print(
         text = fmt.format(*values, **named)
         _LOG.info(text) if _use_logging else print(text)
 
+    if config.jax_form():
+        leaves, in_tree = tree.tree_flatten((args, kwargs))
+        numbers = Array | np.ndarray | np.generic | int | float | complex
+        still = [(i, x) for i, x in enumerate(leaves) if not isinstance(x, numbers)]
+        fields = any([name is not None for _, name, _, _ in string.Formatter().parse(fmt)])
+        show.told = {  # type: ignore[attr-defined]
+            "fmt": fmt, "has_placeholders": fields, "in_tree": in_tree, "logging_record": None,
+            "np_printoptions": tuple(np.get_printoptions().items()), "ordered": bool(ordered),
+            "partitioned": bool(partitioned), "static_args": tuple(still),
+        }  # fmt: skip
     debug_callback(show, *args, ordered=ordered, partitioned=partitioned, **kwargs)
 
 

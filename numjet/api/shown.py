@@ -24,6 +24,8 @@ from numjet.core.trace import current_trace
 FLAG = config.jax_equations
 # By the name of a call: the function that is traced for it, where it is not the one that runs.
 FORMS: dict[str, Callable] = {}
+# By the name of a call: what is done with its arguments before.
+PREPARED: dict[str, Callable[[tuple], tuple]] = {}
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 # Parameters that are no operands, even where they are numbers.
 _STATIC = frozenset(
@@ -100,6 +102,9 @@ class Shown:
 
     def call(self, args: tuple, kwargs: dict) -> Any:
         """The call as an equation."""
+        prepare = PREPARED.get(self.named.__name__)
+        if prepare is not None:
+            args = prepare(args)
         if self.whole:
             given = inspect.signature(self.function).bind(*args, **kwargs)
             given.apply_defaults()

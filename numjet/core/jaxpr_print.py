@@ -245,6 +245,14 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
     elif kind.startswith("scatter"):
         shown.update(update_consts=(), update_jaxpr=_update(kind, eqn))
+    elif kind.endswith("_callback"):
+        known = getattr(eqn.params["callback"], "told", None)
+        if kind == "debug_callback":
+            kind, shown = ("debug_callback", shown) if known is None else ("debug_print", known)
+        else:
+            shown.update(callback=known or shown["callback"], sharding=None)
+            if kind == "pure_callback":
+                shown["vmap_method"] = eqn.params.get("vmap_method")
     elif kind in _COLLECTIVES:
         shown = _COLLECTIVES[kind](eqn)
     elif type(shown.get("axes")) is MappedAxes:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, wanted
 from numjet.core import structural
 from numjet.core.memo import remembered
 from numjet.numpy import lax_names as lax
@@ -288,7 +289,7 @@ def _contract(
         (tuple([first.index(c) for c in summed]), tuple([second.index(c) for c in summed])),
         (tuple([first.index(c) for c in batch]), tuple([second.index(c) for c in batch])),
     )
-    if own and not summed:
+    if own and not summed and not (FLAG.uses and wanted()):
         return _product(first, x, second, y, output)
     if own:
         made = contract(x, y, numbers, precision, preferred)

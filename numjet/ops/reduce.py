@@ -7,6 +7,7 @@ the tangent of an extreme is the mean of the tied elements'.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from numjet.core.structural import (
     batch_reduction,
     broadcast_in_dim,
     convert,
+    full,
     reduce_sum,
     reduce_sum_p,
     reduced_shape,
@@ -40,15 +42,17 @@ from numjet.ops.families import (
 )  # fmt: skip
 from numjet.ops.fold import fold
 from numjet.ops.logic import eq
-from numjet.ops.shape import canonical_axis, cut, pad, reshape
+from numjet.ops.shape import canonical_axis, cut, pad, reshape, squeeze
+from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage
 
 Axes = Sequence[int]
 
 
 def _reduction(
-    name: str, op: str, accepts: str, reference: Callable, jvp: Callable | None
-) -> Primitive:
+    name: str, op: str, accepts: str, reference: Callable, jvp: Callable | None,
+    in_jax: Callable | None = None,
+) -> Primitive:  # fmt: skip
     primitive: Primitive
 
     def abstract(x: ShapedArray, *, axes: tuple) -> ShapedArray:
@@ -58,6 +62,9 @@ def _reduction(
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, weak)
 
     def forward(primals: tuple, tangents: tuple, *, axes: tuple) -> tuple:
+        if in_jax is not None and config.jax_form() and type(tangents[0]) is not Zero:
+            made = jvp_call(lambda x: [in_jax(x, axes)], primals, tangents)
+            return made[0][0], made[1][0]
         out = primitive.bind(*primals, axes=axes)
         if type(tangents[0]) is Zero:
             return out, Zero(out.aval.tangent())
@@ -151,12 +158,36 @@ def _halves(x: Any, n: int) -> tuple[Any, Any]:
     return cut(x, zero, [*shape[:-1], n]), cut(x, middle, list(shape))
 
 
+def _product_in_jax(x: Any, axes: tuple) -> Any:
+    """A product whose derivative `make_jaxpr` shows, by halves along the first axis."""
+    shape = x.aval.shape
+    rest = tuple([i for i in range(len(shape)) if i not in axes])
+    count = math.prod([shape[i] for i in axes])
+    x = reshape(transpose(x, (*axes, *rest)), (count, *[shape[i] for i in rest]))
+    one, still = full((), 1, x.aval.dtype), [0] * len(rest)
+    if not count:
+        return reduce_prod_p.bind(x, axes=(0,))
+    while (n := x.aval.shape[0]) > 1:
+        half, parts = (n + 1) // 2, []
+        for start, stop in ((0, half), (half, n)):
+            parts.append(REGISTRY["slice"].bind(
+                x, start_indices=(start, *still), limit_indices=(stop, *x.aval.shape[1:]),
+                strides=(1,) * (1 + len(rest)),
+            ))  # fmt: skip
+        if n % 2:
+            config_ = ((0, 1, 0), *[(0, 0, 0)] * len(rest))
+            parts[1] = REGISTRY["pad"].bind(parts[1], one, padding_config=config_)
+        x = mul(*parts)
+    return squeeze(x, (0,))
+
+
 reduce_prod_p = _reduction(
     "reduce_prod",
     "mul",
     NUMERIC,
     lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype),
     _prod_jvp,
+    in_jax=_product_in_jax,
 )
 reduce_and_p = _reduction(
     "reduce_and", "and", INTEGRAL_OR_BOOL, lambda x, axes: np.bitwise_and.reduce(x, axis=axes), None

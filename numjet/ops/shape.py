@@ -21,7 +21,14 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of, largest
 from numjet.core.lowering import Pointwise, elementwise_loops
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
-from numjet.core.structural import instantiate, linear_jvp, moveaxis, reduce_sum, zeros
+from numjet.core.structural import (
+    instantiate,
+    linear_jvp,
+    moveaxis,
+    numpy_axes,
+    reduce_sum,
+    zeros,
+)
 from numjet.ops.complex_ops import neg
 from numjet.ops.families import NUMERIC, align_batched, refusal
 from numjet.transforms.batch import all_to_front, to_front
@@ -448,7 +455,9 @@ def _pad_jvp(primals: tuple, tangents: tuple, *, padding_config: tuple) -> tuple
 
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> list:
     ct_x = ct_value = None
-    if type(x) is Linear:
+    if type(x) is Linear and config.jax_form():
+        ct_x = _unpadded_in_jax(ct, x.aval.shape, padding_config)
+    elif type(x) is Linear:
         # Take the outer padding off, then the interior one.
         trimmed = pad(
             ct,
@@ -463,6 +472,17 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
             mine = _pad_transpose(ct, Linear(x.aval), value.aval, padding_config=padding_config)[0]
         ct_value = structural.add_any(total, neg(reduce_sum(mine, tuple(range(mine.aval.ndim)))))
     return [ct_x, ct_value]
+
+
+def _unpadded_in_jax(ct: Any, shape: tuple[int, ...], padding_config: tuple) -> Any:
+    """The same in JAX's two operations, which `make_jaxpr` shows."""
+    config_ = tuple([numpy_axes((-low, -high, 0)) for low, high, _ in padding_config])
+    zero = zeros(ShapedArray((), ct.aval.dtype))
+    trimmed = REGISTRY["pad"].bind(ct, zero, padding_config=config_)
+    return REGISTRY["slice"].bind(
+        trimmed, start_indices=numpy_axes((0,) * len(shape)), limit_indices=trimmed.aval.shape,
+        strides=numpy_axes(tuple([i + 1 for _, _, i in padding_config])),
+    )  # fmt: skip
 
 
 def strided(x: Any, strides: tuple[int, ...]) -> Any:

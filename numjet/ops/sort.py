@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -105,7 +106,8 @@ def _jvp(
     if all(type(t) is Zero for t in tangents):
         outs = sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
         return outs, [Zero(x.aval.tangent()) for x in outs]
-    place = broadcasted_iota(dtypes.int32, primals[0].aval.shape, dimension)
+    numbers = np.dtype(np.uint32) if config.jax_form() else dtypes.int32
+    place = broadcasted_iota(numbers, primals[0].aval.shape, dimension)
     *outs, order = sort_p.bind(
         *primals, place, dimension=dimension, is_stable=is_stable, num_keys=num_keys
     )

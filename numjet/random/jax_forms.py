@@ -5,13 +5,14 @@ What runs has fewer operations. Each takes the arguments of the function whose c
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import Shown, form
+from numjet.api.shown import CALLS, PREPARED, Shown, form
 from numjet.core import dtypes
-from numjet.core.array import as_array
+from numjet.core.array import Array, as_array
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy.elementwise import clip
@@ -147,3 +148,14 @@ def randint_in_jax(
     factor = ar.rem(ar.mul(half, half), span)
     offset = ar.add(ar.mul(ar.rem(upper, span), factor), ar.rem(lower, span))
     return ar.add(low, convert(ar.rem(offset, span), dtype))
+
+
+def _with_typed_key(name: str, args: tuple) -> tuple:
+    """The arguments of a draw with a typed key: raw ones are wrapped before the call, as in JAX."""
+    if args and isinstance(args[0], Array) and not dtypes.is_key(args[0].dtype):
+        return single_key(args[0], name), *args[1:]
+    return args
+
+
+for _name, _call in CALLS["numjet.random"].items():
+    PREPARED[_call] = functools.partial(_with_typed_key, _name)

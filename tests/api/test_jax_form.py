@@ -215,6 +215,18 @@ lambda a, n: lax.fori_loop(0, n, lambda j, c: c + a[j], 0.0) | x, 2
 lambda a: lax.fori_loop(0, 3, lambda j, c: c.at[j].set(j), a) | x
 lambda a: lax.cond(a[0] > 0, lambda q: q[0], lambda q: 0.0, a) | x
 jax.grad(lambda a: lax.scan(lambda c, t: ((c[0] * c[1] + t, c[1]), None), (0.0, a), x)[0][0]) | f
+jax.grad(lambda a: jnp.prod(a)) | x
+jax.grad(lambda a: jnp.prod(a[:3])) | x
+jax.grad(lambda a: jnp.prod(a)) | m[:, :3]
+lambda a: jax.jvp(jnp.prod, (a,), (a,)) | x
+jax.grad(lambda a: jnp.sort(a)[0]) | x
+jax.grad(lambda a: jnp.trace(a)) | m
+jax.grad(lambda a: jnp.roll(a, 1)[0]) | x
+jax.grad(lambda a: jnp.linspace(0, a, 3).sum()) | f
+lambda a: jnp.einsum("i,j->ij", a, a) | x
+lambda k: jax.random.normal(k, (2,)) | jax.random.PRNGKey(1)
+lambda k: jax.random.randint(k, (2,), 0, 3) | jax.random.PRNGKey(1)
+lambda k: [jax.random.bernoulli(q) for q in jax.random.split(k)] | jax.random.PRNGKey(1)
 lambda *x: jnp.concatenate(x) | *[x] * 30
 lambda *x: jax.checkpoint(lambda *y: [z * 2 for z in y])(*x) | *[x] * 12
 """

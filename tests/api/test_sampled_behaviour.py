@@ -238,3 +238,14 @@ def test_what_is_told_of_tangents_of_integers_and_of_jaxprs():
     with pytest.raises(IndexError, match="no leading axis"):
         lax.scan(lambda c, x: (c, x), 0.0, jnp.float32(3))
     assert lax.map(lax.neg, x3, batch_size=0).tolist() == [-3, -1, -2]
+
+
+def test_jaxprs_of_callbacks_tell_what_is_called():
+    text = str(nj.make_jaxpr(lambda a: nj.debug.print("a {} {x:.2f}", a, x=a.sum()))(x3))
+    assert "debug_print[\n      fmt=a {} {x:.2f}\n      has_placeholders=True\n" in text
+    assert "      in_tree=PyTreeDef(((*,), {'x': *}))\n      logging_record=None\n" in text
+    assert "ordered=False\n      partitioned=False\n      static_args=()\n    ] a b" in text
+    text = str(nj.make_jaxpr(lambda a: nj.pure_callback(np.sin, a, a))(x3))
+    tree = "in_tree=PyTreeDef(((*,), {})))"
+    assert f"callback=_FlatCallback(callback_func=<ufunc 'sin'>, {tree}\n" in text
+    assert "sharding=None\n      vmap_method=None\n    ] a" in text
