@@ -33,7 +33,7 @@ _STATIC = frozenset(
     "length side method mode indexing num_classes full_matrices compute_uv hermitian increasing "
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
-    "indices_are_sorted".split()
+    "allow_negative_indices indices_are_sorted".split()
 )
 
 # By module: public functions and the names of their calls.

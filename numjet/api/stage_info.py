@@ -158,6 +158,8 @@ class Placed(Described):
         """Where each result is."""
         count, layouts = len(self._traced._entry.out_avals), self._traced.layouts
         over = next((s for s in layouts if s is not None), None)
+        wanted = _wanted(self._traced)
+        over = over or next((s for s in wanted or () if hasattr(s, "mesh")), None)
         if over is None:
             over = constraint_of(self._traced._entry.closed)
         several = len(self._traced.place or ()) > 1
@@ -168,7 +170,7 @@ class Placed(Described):
                 None if s is None else s.layout(a.ndim)
                 for s, a in zip(layouts, closed.in_avals[n:], strict=True)
             ]
-            found = Remote.propagated(closed, over, ins, _wanted(self._traced) or [None] * count)
+            found = Remote.propagated(closed, over, ins, wanted or [None] * count)
         return tree.tree_unflatten(self.out_tree, list(found))
 
     @property

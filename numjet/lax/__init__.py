@@ -15,6 +15,7 @@ from numjet.api.implicit import (
 )
 from numjet.api.large import wrap_public as _wrap_public
 from numjet.api.reshard import with_sharding_constraint as with_sharding_constraint
+from numjet.api.shown import shown as _shown
 from numjet.core.structural import (
     broadcast_in_dim_p,
     convert_element_type_p,
@@ -462,6 +463,8 @@ _wrap_public(
      "rem round select shift_left shift_right_arithmetic shift_right_logical sort sort_key_val "
      "zeta").split(),
 )  # fmt: skip
+dynamic_index_in_dim = _shown(dynamic_index_in_dim)
+dynamic_index_in_dim.__module__ = __name__  # where pickle finds it
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",

@@ -476,6 +476,8 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     Array([[2, 4],
            [1, 3]], dtype=int32)
     """
+    if FLAG.uses and wanted():
+        return as_call("rot90", m, k, axes=tuple(axes))
     x = one_array("rot90", m)
     first, second = canonical_axes(axes, x.aval.ndim, "rot90")
     k = k % 4

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, wanted
 from numjet.base.errors import AxisError, ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -19,6 +20,7 @@ from numjet.numpy.creation import array
 from numjet.numpy.cumulative import cumsum
 from numjet.numpy.elementwise import add, clip, remainder, subtract
 from numjet.numpy.indexing import get, getitem, normalized
+from numjet.numpy.joining import stack
 from numjet.numpy.logic import as_bool, equal, less, where
 from numjet.numpy.promote import (
     as_arrays,
@@ -397,6 +399,13 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ValueError("select: condlist must be non-empty.")
     out, *choices = promote_dtypes(*as_arrays("select", default, *choicelist))
     conditions = as_arrays("select", *condlist)
+    shapes = {x.aval.shape for x in conditions}
+    if FLAG.uses and wanted() and len(shapes) == 1:
+        shape = join_shapes("select", [*shapes, *[x.aval.shape for x in (out, *choices)]])
+        if shape in shapes:
+            none = lax.full(shape, False, dtypes.bool_)
+            first = lax.argmax(stack([none, *conditions]), 0, dtypes.int32)
+            return lax.select_n(first, *[broadcast(x, shape) for x in (out, *choices)])
     for condition, choice in list(zip(conditions, choices))[::-1]:
         out = where(condition, choice, out)
     return out

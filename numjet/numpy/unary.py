@@ -201,6 +201,10 @@ def _scaled_log(name: str, base: float) -> Callable:
     def logarithm(x: Any, /) -> Any:
         (x,) = promote_inexact(one_array(name, x))
         value = lax.log(x)
+        if FLAG.uses and wanted() and dtypes.is_floating(x.aval.dtype):  # as JAX has them
+            if base == 2:
+                return lax.div(value, lax.log(constant(2, x)))
+            return lax.mul(value, constant(1 / math.log(base), x))
         if dtypes.is_complex(x.aval.dtype):      # part by part: infinities stay what they are
             real, imag = lax.real(value), lax.imag(value)
             unit = constant(math.log(base), real)

@@ -143,6 +143,7 @@ def _segments(name: str, scatter: Callable, reduction: Callable, neutral: Callab
     if not count:
         return full((0, *rest), 0, data.dtype)
     mode = GatherScatterMode.from_any(mode)
+    out = full((count, *rest), neutral(data.dtype), data.dtype) if bucket_size is None else None
     start = expand_dims(ids, (ids.aval.ndim,))
     cells: tuple[int, ...] = (count,)
     if bucket_size is not None:
@@ -154,10 +155,11 @@ def _segments(name: str, scatter: Callable, reduction: Callable, neutral: Callab
         bucket = as_array((rows_before // index_of(bucket_size)).astype(ids.dtype))
         start = concatenate([bucket, start], 1)
         cells = (-(-length // bucket_size), count)
+        out = full((*cells, *rest), neutral(data.dtype), data.dtype)
     lead = ids.aval.ndim
     numbers = ScatterDimensionNumbers(tuple(range(lead, lead + len(rest))),
                                       tuple(range(len(cells))), tuple(range(len(cells))))
-    out = scatter(full((*cells, *rest), neutral(data.dtype), data.dtype), start, data, numbers,
-                  indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode)
+    out = scatter(out, start, data, numbers, indices_are_sorted=indices_are_sorted,
+                  unique_indices=unique_indices, mode=mode)
     return reduction(out, (0,)) if bucket_size is not None else out
 

@@ -35,7 +35,15 @@ from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from numjet.ops.logic import lt
-from numjet.ops.shape import canonical_axis, concatenate, pad, pad_p, reshape, select_n
+from numjet.ops.shape import (
+    canonical_axis,
+    concatenate,
+    pad,
+    pad_p,
+    reshape,
+    select_n,
+    squeeze,
+)
 from numjet.transforms.batch import to_front
 
 
@@ -225,6 +233,8 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def _drop(x: Any, axis: int) -> Any:
+    if config.jax_form():
+        return squeeze(x, (axis,))
     shape = x.aval.shape
     return reshape(x, shape[:axis] + shape[axis + 1 :])
 
@@ -477,9 +487,8 @@ def dynamic_slice_in_dim(
     starts: list[Any] = [0] * x.aval.ndim
     sizes = list(x.aval.shape)
     starts[axis], sizes[axis] = start_index, slice_size
-    return dynamic_slice(
-        x, _alike(starts, axis), sizes, allow_negative_indices=allow_negative_indices
-    )
+    starts = starts if config.jax_form() else _alike(starts, axis)
+    return dynamic_slice(x, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_index_in_dim(

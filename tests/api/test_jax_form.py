@@ -224,6 +224,14 @@ jax.grad(lambda a: jnp.trace(a)) | m
 jax.grad(lambda a: jnp.roll(a, 1)[0]) | x
 jax.grad(lambda a: jnp.linspace(0, a, 3).sum()) | f
 lambda a: jnp.einsum("i,j->ij", a, a) | x
+lambda a: jnp.log2(a) + jnp.log10(a) | x
+lambda a: jnp.rot90(a, 3) | m
+lambda a: jnp.median(a) | x
+lambda a: jnp.quantile(a, 0.25) | x
+lambda a: jnp.select([a > 1, a > 2], [a, -a]) | x
+lambda a: jnp.select([a > 1], [1.0], 2.0) | x
+lambda a: jax.ops.segment_sum(a, jnp.array([0, 0, 1, 1]), 2) | x
+lambda a, i: lax.dynamic_index_in_dim(a, i, 1, keepdims=False) | m, 1
 lambda k: jax.random.normal(k, (2,)) | jax.random.PRNGKey(1)
 lambda k: jax.random.randint(k, (2,), 0, 3) | jax.random.PRNGKey(1)
 lambda k: [jax.random.bernoulli(q) for q in jax.random.split(k)] | jax.random.PRNGKey(1)

@@ -209,6 +209,13 @@ def test_cotangents_of_shard_map_lie_as_its_arguments_are_cut() -> None:
     assert nj.jit(f).lower(*args).compile().output_shardings == NamedSharding(m, P("x"))
 
 
+def test_programs_lowered_for_shapes_say_where_results_are_asked_for():
+    over = NamedSharding(nj.make_mesh((8,), ("x",)), P("x"))
+    shape = nj.ShapeDtypeStruct((8, 4), "float32")
+    one = nj.jit(lambda a: a, out_shardings=over).lower(shape).compile()
+    assert one.output_shardings == over
+
+
 def test_transformed_jitted_functions_lay_results_out_as_the_function_does() -> None:
     m = mesh()
     rows = NamedSharding(m, P("x"))
