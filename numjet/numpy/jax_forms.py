@@ -27,10 +27,9 @@ _run_floor_divide, _run_remainder = floor_divide, remainder
 @form("floor_divide")
 def floor_divide_in_jax(x1: Any, x2: Any, /) -> Any:
     x, y = prepared("floor_divide", promote_numeric, x1, x2)
-    kind = dtypes.kind(x.aval.dtype)
-    if kind == "f":
+    if dtypes.is_floating(x.aval.dtype):
         return _divided_floats(x, y)[0]
-    if kind != "i":
+    if dtypes.kind(x.aval.dtype) != "i":
         return _run_floor_divide(x, y)
     quotient = lax.div(x, y)
     differ = lax.ne(lax.sign(x), lax.sign(y))
@@ -52,7 +51,7 @@ def _divided_floats(x: Any, y: Any) -> tuple[Any, Any]:
 def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
     x, y = prepared("remainder", promote_numeric, x1, x2)
     kind, zero = dtypes.kind(x.aval.dtype), zeros_like(x)
-    if kind not in "iuf":
+    if kind not in "iu" and not dtypes.is_floating(x.aval.dtype):
         return _run_remainder(x, y)
     if kind in "iu":
         y = where(lax.eq(y, zero), constant(1, y), y)
@@ -68,7 +67,7 @@ _shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "r
 @form("divmod")
 def divmod_in_jax(x1: Any, x2: Any, /) -> Any:
     x, y = prepared("divmod", promote_numeric, x1, x2)
-    if dtypes.kind(x.aval.dtype) == "f":
+    if dtypes.is_floating(x.aval.dtype):
         return _divided_floats(x, y)
     return tuple([each.call((x, y), {}) for each in _shown])
 

@@ -168,6 +168,8 @@ lambda x: jnp.pad(x, ((1, 0), (0, 2)), constant_values=5) | m
 lambda x: jnp.kron(x, x) | x
 lambda x: x // 2 | x
 lambda x: divmod(x, 2) | x
+lambda a: (a + 1) // (a[:1] + 1) | m
+lambda a: (a + 1) % (a[:1] + 1) | m
 lambda x: jnp.isclose(x, x, equal_nan=True) | x
 lambda x: jnp.meshgrid(x, x) | x
 lambda x: jnp.cross(x[:3], x[1:]) | x
