@@ -130,7 +130,7 @@ def test_memories_of_a_device() -> None:
     assert len({device.memory("device"), device.default_memory()}) == 1
     memory = device.memory("unpinned_host")
     assert (memory.platform, memory.process_index) == ("cpu", 0)
-    assert memory.addressable_by_devices() == [device] and "unpinned_host" in repr(memory)
+    assert memory.addressable_by_devices() == [device] and "UNPINNED_HOST" in repr(memory)
     with pytest.raises(RuntimeError, match="pinned_host, unpinned_host. Got memory kind: disk"):
         device.memory("disk")
 
