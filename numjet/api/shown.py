@@ -148,8 +148,11 @@ def as_call(name: str, *args: Any, **kwargs: Any) -> Any:
     return _BY_NAME[name].call(args, kwargs)
 
 
-def shown(function: Callable, name: str = "", whole: bool = False) -> Callable:
-    """`function`, a call of this name (its own unless given) where `make_jaxpr` traces."""
+def shown(
+    function: Callable, name: str = "", whole: bool = False, module: str = ""
+) -> Callable:
+    """`function`, a call of this name (its own unless given) where `make_jaxpr` traces. module:
+    where pickle finds it, if not where it was written."""
     made = Shown(function, name or function.__name__, whole)
 
     @functools.wraps(function)
@@ -158,4 +161,5 @@ def shown(function: Callable, name: str = "", whole: bool = False) -> Callable:
             return made.call(args, kwargs)
         return function(*args, **kwargs)
 
+    either.__module__ = module or function.__module__
     return either

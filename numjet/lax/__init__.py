@@ -463,8 +463,7 @@ _wrap_public(
      "rem round select shift_left shift_right_arithmetic shift_right_logical sort sort_key_val "
      "zeta").split(),
 )  # fmt: skip
-dynamic_index_in_dim = _shown(dynamic_index_in_dim)
-dynamic_index_in_dim.__module__ = __name__  # where pickle finds it
+dynamic_index_in_dim = _shown(dynamic_index_in_dim, module=__name__)
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",

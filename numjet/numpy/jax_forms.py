@@ -5,6 +5,7 @@ of the function whose calls it shows.
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,14 @@ def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
 
 
 _shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "remainder")]
+
+
+@form("_of_natural_log")
+def scaled_log_in_jax(value: Any, base: float) -> Any:
+    """A logarithm to another base of the natural one."""
+    if base == 2:
+        return lax.div(value, lax.log(constant(2, value)))
+    return lax.mul(value, constant(1 / math.log(base), value))
 
 
 @form("divmod")

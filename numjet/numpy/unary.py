@@ -199,17 +199,13 @@ cbrt = _float("cbrt", """The cube root, which negative numbers have too.
 
 def _scaled_log(name: str, base: float) -> Callable:
     def logarithm(x: Any, /) -> Any:
-        (x,) = promote_inexact(one_array(name, x))
-        value = lax.log(x)
-        if FLAG.uses and wanted() and dtypes.is_floating(x.aval.dtype):  # as JAX has them
-            if base == 2:
-                return lax.div(value, lax.log(constant(2, x)))
-            return lax.mul(value, constant(1 / math.log(base), x))
-        if dtypes.is_complex(x.aval.dtype):      # part by part: infinities stay what they are
-            real, imag = lax.real(value), lax.imag(value)
-            unit = constant(math.log(base), real)
-            return strong(lax.complex(lax.div(real, unit), lax.div(imag, unit)))
-        return strong(lax.div(value, constant(math.log(base), x)))
+        value = lax.log(*promote_inexact(one_array(name, x)))
+        if FLAG.uses and wanted() and dtypes.is_floating(value.aval.dtype):
+            return FORMS["_of_natural_log"](value, base)
+        if dtypes.is_complex(value.aval.dtype):  # part by part: infinities stay what they are
+            unit = constant(math.log(base), real := lax.real(value))
+            return strong(lax.complex(lax.div(real, unit), lax.div(lax.imag(value), unit)))
+        return strong(lax.div(value, constant(math.log(base), value)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
     logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}    -inf at 0, NaN below for real
