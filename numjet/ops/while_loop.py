@@ -411,7 +411,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     carries = zip(leaves, body.jaxpr.invars[len(body_consts) :], body.jaxpr.outvars)
     kept = [i for i, (_, v, w) in enumerate(carries) if v is w]
     if kept:
-        read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars} | {*cond.jaxpr.outvars}
+        read = cond.jaxpr.cache.get("read")
+        if read is None:
+            read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars} | {*cond.jaxpr.outvars}
+            cond.jaxpr.cache["read"] = read
         kept = [i for i in kept if cond.jaxpr.invars[len(cond_consts) + i] not in read]
     if kept and config.jax_form() and not use.written:
         outs = _with_constants(kept, cond, cond_consts, body, body_consts, given)
