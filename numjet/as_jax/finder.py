@@ -27,6 +27,8 @@ from numjet.core.trace import Tracer
 JAX_VERSION = "0.10.2"
 
 
+# Modules of ours whose classes still say so.
+_UNSHOWN = set(namespaces.SHOWN)
 # The dictionary of a module as it is.
 _dictionary = vars(ModuleType)["__dict__"].__get__
 
@@ -147,8 +149,7 @@ class Loader:
         if scope["_numjet_source"] is not None:
             scope["__doc__"] = scope["_numjet_source"].__doc__
         scope["__file__"] = getattr(scope["_numjet_source"], "__file__", None) or __file__
-        for shown in namespaces.SHOWN.get(name, ()):
-            getattr(scope["_numjet_source"], shown).__module__ = name
+        _show_classes()
         if name in ("jax", "jaxlib", "jax.version", "jaxlib.version"):
             scope["__version__"] = JAX_VERSION
             scope["__version_info__"] = tuple(int(part) for part in JAX_VERSION.split("."))
@@ -229,6 +230,16 @@ def _stay_lazy(stub: ModuleType, alias: ModuleType) -> None:
         __doc__=alias.__doc__, __file__=alias.__file__,
     )  # fmt: skip
     sys.modules[alias.__name__] = stub
+
+
+def _show_classes() -> None:
+    """Give the classes of namespaces.SHOWN JAX's modules, where ours are loaded."""
+    for ours in [name for name in _UNSHOWN if name in sys.modules]:
+        rows = [(module, n) for module, names in namespaces.SHOWN[ours] for n in names.split()]
+        if all([hasattr(sys.modules[ours], n) for _, n in rows]):  # else it is being loaded
+            _UNSHOWN.remove(ours)
+            for module, n in rows:
+                getattr(sys.modules[ours], n).__module__ = module
 
 
 def _name_classes() -> None:

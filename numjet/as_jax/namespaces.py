@@ -67,8 +67,61 @@ NAMES: dict[str, dict[str, str]] = {
 }
 # Modules of JAX whose name an internal package of ours has.
 MODULES = {"jax.core": "numjet.extend.jax_core"}
-# Classes whose module libraries print: it is the public one there.
-SHOWN: dict[str, tuple[str, ...]] = {"jax.dtypes": ("extended", "prng_key")}
+# Classes that say JAX's module, as programs print it and pickle writes it: by our module, JAX's
+# with their names there.
+SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
+    "numjet.api.mesh": (("jax._src.mesh", "AxisType"),),
+    "numjet.api.placements": (("jax.sharding", "SingleDeviceSharding"),),
+    "numjet.api.shape_struct": (("jax", "ShapeDtypeStruct"),),
+    "numjet.api.sharding": (("jax.sharding", "NamedSharding"), ("jax", "P")),
+    "numjet.base.errors": (
+        ("jax.dtypes", "TypePromotionError"),
+        (
+            "jax.errors",
+            "ConcretizationTypeError InconclusiveDimensionOperation JAXIndexError JAXTypeError "
+            "JaxRuntimeError JaxprTypeError KeyReuseError NonConcreteBooleanIndexError "
+            "TracerArrayConversionError TracerBoolConversionError TracerIntegerConversionError "
+            "UnexpectedTracerError",
+        ),
+    ),
+    "numjet.base.tree_registry": (("jax.tree_util", "Partial"),),
+    "numjet.core.avals": (("jax._src.core", "AbstractValue ShapedArray"),),
+    "numjet.core.shared": (("jax._src.core", "ManualAxisType"),),
+    "numjet.core.trace": (("jax._src.core", "Trace"),),
+    "numjet.dtypes": (("jax.dtypes", "extended prng_key"),),
+    "numjet.example_libraries.optimizers": (
+        ("jax.example_libraries.optimizers", "JoinPoint Optimizer OptimizerState"),
+    ),
+    "numjet.experimental.checkify": (("jax._src.checkify", "Error"),),
+    "numjet.experimental.multihost_utils": (
+        ("jax.experimental.multihost_utils", "ProcessFailureError"),
+    ),
+    "numjet.experimental.sparse.bcoo": (("jax.experimental.sparse.bcoo", "BCOO"),),
+    "numjet.experimental.sparse.bcsr": (("jax.experimental.sparse.bcsr", "BCSR"),),
+    "numjet.experimental.sparse.coo": (("jax.experimental.sparse.coo", "COO"),),
+    "numjet.experimental.sparse.csr": (("jax.experimental.sparse.csr", "CSC CSR"),),
+    "numjet.experimental.sparse.layouts": (
+        ("jax.experimental.sparse.util", "SparseEfficiencyError SparseEfficiencyWarning"),
+    ),
+    "numjet.extend.primitive": (("jax._src.core", "Primitive"),),
+    "numjet.numpy": (
+        (
+            "jax.numpy",
+            "bfloat16 bool complex128 complex64 float16 float32 float4_e2m1fn float64 "
+            "float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
+            "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu int1 int16 int2 int32 int4 "
+            "int64 int8 ufunc uint1 uint16 uint2 uint32 uint4 uint64 uint8",
+        ),
+    ),
+    "numjet.ops.conv_numbers": (("jax._src.lax.convolution", "ConvDimensionNumbers"),),
+    "numjet.ops.dot": (("jax._src.lax.lax", "Precision"),),
+    "numjet.ops.indexing": (
+        (
+            "jax._src.lax.slicing",
+            "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers",
+        ),
+    ),
+}
 # Names of the front door that JAX's does not have.
 HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL, "jax.lax.linalg": frozenset({"solve"})}
 

@@ -93,6 +93,32 @@ def test_classes_that_libraries_print_have_jaxs_modules(seen):
     assert seen["shown"] == ["<class 'jax.dtypes.prng_key'>", "<class 'jax.dtypes.extended'>"]
 
 
+def test_classes_are_found_where_they_say_they_are():
+    """As pickle looks for them."""
+    out = report("""
+        import importlib
+        import pickle
+        import numjet.as_jax
+        from numjet.as_jax.namespaces import SHOWN
+        for ours, rows in SHOWN.items():
+            importlib.import_module(ours)
+        import jax, jax.numpy as jnp
+        for module in ("example_libraries.optimizers", "experimental.checkify", "export"):
+            importlib.import_module("jax." + module)
+        wrong = [
+            (ours, name)
+            for ours, rows in SHOWN.items() for module, names in rows for name in names.split()
+            for kind in [getattr(importlib.import_module(module), name)]
+            if kind is not getattr(importlib.import_module(ours), name) or kind.__module__ != module
+        ]
+        struct = jax.ShapeDtypeStruct((2,), jnp.float32)
+        assert pickle.loads(pickle.dumps(struct)) == struct
+        out = {"wrong": wrong, "shown": [repr(jnp.float32), repr(jax.errors.JAXTypeError)]}
+    """)
+    assert out["wrong"] == []
+    assert out["shown"] == ["<class 'jax.numpy.float32'>", "<class 'jax.errors.JAXTypeError'>"]
+
+
 def test_arrays_tell_whose_they_are_by_the_module_of_their_class():
     seen = report("""
         import numjet.as_jax
