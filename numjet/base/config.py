@@ -141,7 +141,7 @@ class Flag:
             raise ValueError(
                 f"config flag {self.name!r} takes one of {self.choices}, got {value!r}."
             )
-        if value is not None and self.kind in (bool, int) and not isinstance(value, int):
+        if value is not None and self.kind is int and not isinstance(value, int):
             raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
         if value is not None and self.name in _LEAST and value < _LEAST[self.name]:
             raise ValueError(

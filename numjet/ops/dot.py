@@ -44,7 +44,8 @@ class Precision(enum.Enum):
     def __repr__(self) -> str:
         return f"Precision.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self.name
 
     @classmethod
     def _missing_(cls, value: Any) -> Precision | None:
