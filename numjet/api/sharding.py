@@ -24,7 +24,7 @@ from numjet.api.devices import (
     kind_of,
 )
 from numjet.api.mesh import AbstractMesh, Mesh, get_abstract_mesh, set_for_arrays
-from numjet.base.errors import AxisError, DuplicateSpecError, IndivisibleError
+from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Remote
 from numjet.core.memo import remembered
@@ -319,7 +319,7 @@ class NamedSharding(Sharding):
 
     def _parts(self, shape: Sequence[int]) -> list[int]:
         if len(self.spec) > len(shape):
-            raise AxisError(
+            raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
                 f"was applied to a value of rank {len(shape)}."
             )

@@ -74,26 +74,6 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(msg)
 
 
-class AxisError(ValueError, IndexError):
-    """An axis that the array does not have. Both of the errors by which programs know it."""
-
-
-class BroadcastError(TypeError, ValueError):
-    """Shapes that do not broadcast. Both of the errors by which programs know it."""
-
-
-class KeyPromotionError(TypeError, ValueError):
-    """PRNG keys met numbers. Both of the errors by which programs know it."""
-
-
-class MatrixError(TypeError, ValueError):
-    """An array that holds no (square) matrices. Both of the errors by which programs know it."""
-
-
-class UnsupportedDtypeError(TypeError, NotImplementedError):
-    """A dtype for which the operation has no form. Both of the errors by which programs know it."""
-
-
 class KeyReuseError(JAXTypeError):
     """A PRNG key was used twice, with the flag `debug_key_reuse`."""
 

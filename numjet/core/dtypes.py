@@ -397,7 +397,7 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
     if any(type(d) is KeyDType for d in dtypes):
         if all(d is dtypes[0] for d in dtypes):
             return dtypes[0], False
-        raise errors.KeyPromotionError(
+        raise ValueError(
             f"PRNG keys do not promote with other dtypes: got {dtypes}; a key's is not a valid "
             "dtype for JAX type promotion. Take random.key_data(key) for the bits."
         )

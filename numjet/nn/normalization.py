@@ -30,12 +30,12 @@ from numjet.numpy.logic import equal, not_equal, where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
-    canonical_axes,
     canonical_dtype,
     cast,
     join_shapes,
     one_array,
     promote_inexact,
+    reduced_axes,
 )
 from numjet.numpy.reductions import max as max_, mean as mean_, sum as sum_
 from numjet.numpy.shape import expand_dims
@@ -150,7 +150,7 @@ def logsumexp(
     if where is not None:
         shape = join_shapes("logsumexp", [x.aval.shape, one_array("logsumexp", where).aval.shape])
         x = _where(broadcast(one_array("logsumexp", where), shape), broadcast(x, shape), -np.inf)
-    axes = canonical_axes(axis, x.aval.ndim, "logsumexp")
+    axes = reduced_axes(axis, x.aval.ndim, "logsumexp")
     if FLAG.uses and wanted() and not dtypes.is_complex(x.aval.dtype):
         return logsumexp_in_jax(x, axes, b, keepdims, return_sign)
     real = lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
@@ -189,7 +189,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     (x,) = promote_inexact(one_array("logmeanexp", x))
     total = logsumexp(x, axis, keepdims=keepdims, where=where)
     if where is None:
-        axes = canonical_axes(axis, x.aval.ndim, "logmeanexp")
+        axes = reduced_axes(axis, x.aval.ndim, "logmeanexp")
         count = math.prod([x.aval.shape[i] for i in axes])
         return subtract(total, math.log(count) if count else -math.inf)
     count = sum_(broadcast(one_array("logmeanexp", where), x.aval.shape), axis, keepdims=keepdims)
@@ -211,7 +211,7 @@ def standardize(
     x: a real floating array. axis: an integer, several, or None for all. mean, variance: those to
     use instead of x's own. epsilon: what is added to the variance. where: booleans; elements
     without do not count. algorithm: 'fast' takes the variance as E[x²] - E[x]², 'stable' as E[(x -
-    E[x])²] (ValueError for others). Result: x's shape.
+    E[x])²] (ValueError for others). Result: x's shape. IndexError for an axis out of range.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.standardize(jnp.array([1.0, 3.0])).round(4)

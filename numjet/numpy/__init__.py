@@ -5,9 +5,9 @@ holds for all functions; their docstrings say what is particular.
 
 Arguments. An array argument is an Array, one of NumPy's, a traced value, or a Python number; a list
 raises TypeError, but where sequences are named. Shapes broadcast as NumPy's do, from the last axis
-on; BroadcastError (a TypeError and a ValueError) is raised where they cannot. An axis may be
-negative; AxisError (a ValueError and an IndexError) where there is none. What shapes depend on must
-be known while tracing: ConcretizationTypeError, where a docstring does not name another.
+on; TypeError or ValueError, as in JAX, where they cannot. An axis may be negative; ValueError where
+there is none, and in some functions IndexError, as in JAX. What shapes depend on must be known
+while tracing: ConcretizationTypeError, where a docstring does not name another.
 
 Dtypes. Arguments promote to one dtype: booleans < integers < floats < complex numbers, and within
 a kind the wider one; int32 and float16 are float16, where NumPy has float64. Python's numbers are

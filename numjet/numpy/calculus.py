@@ -50,6 +50,7 @@ from numjet.numpy.promote import (
     canonical_axis,
     cast,
     int_dtype,
+    join_shapes,
     one_array,
     promote_dtypes,
     promote_inexact,
@@ -188,6 +189,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             raise ValueError("trapezoid: y must have at least one axis.")
         k = canonical_axis(axis, n)
         pairs = add(_section(y, k, 1, None), _section(y, k, None, -1))
+        dx = one_array("trapezoid", dx)
+        join_shapes("trapezoid", [dx.aval.shape, pairs.aval.shape], TypeError)
         return multiply(0.5, sum_(multiply(dx, pairs), k))
     else:
         y, x = promote_inexact(*as_arrays("trapezoid", y, x))
@@ -264,7 +267,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
 
     p: real numbers, such as angles. discont: steps of less than this stay, where it is larger than
     half a period. period: 2 pi by default. ValueError for complex numbers. Integers and booleans
-    count as floats. NumPy makes booleans integers.
+    count as floats. NumPy makes booleans integers. IndexError for an axis out of range.
 
     >>> jnp.unwrap(jnp.array([0, 3, 5, 1]), period=6)
     Array([0, 3, 5, 7], dtype=int32)
@@ -274,6 +277,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if x.aval.dtype == dtypes.bool_:
         (x,) = promote_inexact(x)
+    axis = canonical_axis(axis, x.aval.ndim, "unwrap", IndexError)
     x, whole = promote_dtypes(x, one_array("unwrap", period))
     if dtypes.is_integer(x.aval.dtype):
         half = floor_divide(whole, 2)

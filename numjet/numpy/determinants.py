@@ -76,8 +76,8 @@ def det(a: Any) -> Any:
 
     a: (..., n, n) of floats or complex; integers count as floats. Of n up to 3 by cofactors, else
     by elimination. The derivative, the matrix of cofactors, is that of singular matrices too.
-    ValueError for matrices that are not square, TypeError for 16-bit floats by elimination, which
-    is by `lax.linalg.lu`.
+    ValueError for matrices that are not square, NotImplementedError for 16-bit floats by
+    elimination, which is by `lax.linalg.lu`.
 
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
@@ -176,7 +176,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
     a: (..., n, n) of floats or complex; integers count as floats. A singular matrix gives 0 and
     -inf. method: 'lu' or 'qr' (ValueError for others), which has no effect. ValueError for matrices
-    that are not square, TypeError for 16-bit floats. Computed by `lax.linalg.lu`.
+    that are not square, NotImplementedError for 16-bit floats. Computed by `lax.linalg.lu`.
 
     >>> sign, log = jnp.linalg.slogdet(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     >>> sign, jnp.exp(log).round(3)

@@ -35,7 +35,6 @@ from numjet.numpy.fast import (
     quiet_leave,
 )
 from numjet.numpy.promote import (
-    as_arrays,
     cast,
     float_dtype,
     one_array,
@@ -46,6 +45,7 @@ from numjet.numpy.promote import (
     promoted,
     refuse,
     strong,
+    unmixed,
 )
 
 
@@ -77,7 +77,7 @@ def unary(
 
 def prepared(name: str, promote: Callable, x: Any, y: Any) -> list[Any]:
     """Two arguments as arrays of one dtype and compatible shapes."""
-    return promote_shapes(name, *promote(*as_arrays(name, x, y)))
+    return promote_shapes(name, *promote(*unmixed(name, x, y)))
 
 
 def binary(
@@ -498,7 +498,7 @@ def power(x1: Any, x2: Any, /) -> Any:
                 _powers[x1.aval, x2] = out.aval
             return out
         return _static_power(one_array("power", x1), x2)
-    x, y = as_arrays("power", x1, x2)
+    x, y = unmixed("power", x1, x2)
     if type(y) is ArrayImpl and not y.aval.shape and not dtypes.is_inexact(y.aval.dtype):
         if dtypes.is_integer(y.aval.dtype) or type(x2) is bool:
             return _static_power(x, int(y))  # whose dtype does not count, as in JAX
@@ -521,6 +521,7 @@ pow = power
 
 
 def _static_power(x: Any, exponent: int) -> Any:
+    dtypes.refuse_keys("power", x.aval.dtype)
     if x.aval.dtype == dtypes.bool_:
         (x,) = promote_numeric(x)
     if exponent < 0 and dtypes.is_integer(x.aval.dtype):
@@ -629,6 +630,7 @@ def rint(x: Any, /) -> Any:
     if FLAG.uses and wanted():
         return as_call("rint", x)
     x = one_array("rint", x)
+    dtypes.refuse_keys("rint", x.aval.dtype)
     x = x if dtypes.is_inexact(x.aval.dtype) else cast(x, float_dtype())
     if dtypes.is_complex(x.aval.dtype):
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
@@ -649,6 +651,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """
     refuse("round", out=out)
     x = one_array("round", a)
+    dtypes.refuse_keys("round", x.aval.dtype)
     decimals = int(decimals) if isinstance(decimals, Array) else operator.index(decimals)
     dtype = x.aval.dtype
     if FLAG.uses and wanted() and (decimals >= 0 or dtypes.is_floating(dtype)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numjet.base.errors import MatrixError, UnsupportedDtypeError
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute, multiply, sign
@@ -47,24 +46,38 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
-def matrices(name: str, a: Any, square: bool = False) -> Any:
-    """`a` as (square) matrices of an inexact dtype."""
+def matrices(
+    name: str,
+    a: Any,
+    square: bool = False,
+    flat: type[Exception] = ValueError,
+    oblong: type[Exception] = ValueError,
+) -> Any:
+    """`a` as (square) matrices of an inexact dtype; `flat` is raised where it has less than two
+    axes, `oblong` for matrices that are not square."""
     (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
         rank = "" if x.aval.ndim >= 2 else "The argument must have rank at least 2. "
         wanted = "(..., n, n), square matrices" if square else "(..., m, n), matrices"
-        raise MatrixError(
+        error = flat if x.aval.ndim < 2 else oblong
+        raise error(
             f"Argument to {name} must have shape {wanted} in the last two axes, got "
             f"{x.aval}. {rank}Reshape it."
         )
     return x
 
 
-def lapack_matrices(name: str, a: Any, square: bool = False) -> Any:
-    """Matrices of a dtype that LAPACK knows."""
-    x = matrices(name, a, square)
+def lapack_matrices(
+    name: str,
+    a: Any,
+    square: bool = False,
+    flat: type[Exception] = ValueError,
+    oblong: type[Exception] = ValueError,
+) -> Any:
+    """`matrices` of a dtype that LAPACK knows."""
+    x = matrices(name, a, square, flat, oblong)
     if x.aval.dtype.itemsize < 4:
-        raise UnsupportedDtypeError(
+        raise NotImplementedError(
             f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
         )
     return x
@@ -81,14 +94,14 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     a: (..., n, n) of floats or complex; integers count as floats. upper: give the adjoint, upper
     triangular. symmetrize_input: use (a + adjoint(a)) / 2, which makes derivatives symmetric; else
     the lower triangle alone is read. NaN where a matrix is not positive definite (NumPy raises
-    LinAlgError). ValueError for matrices that are not square, TypeError for 16-bit floats. Computed
-    by `lax.linalg.cholesky`.
+    LinAlgError). TypeError for matrices that are not square, NotImplementedError for 16-bit floats.
+    Computed by `lax.linalg.cholesky`.
 
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    x = lapack_matrices("cholesky", a, True)
+    x = lapack_matrices("cholesky", a, True, TypeError, TypeError)
     if upper:
         # Of what is not symmetrized the lower triangle is read here too.
         return adjoint(core.cholesky(x, symmetrize_input=symmetrize_input))
@@ -110,7 +123,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     Array([[5. , 2.2],
            [0. , 0.4]], dtype=float32)
     """
-    x = lapack_matrices("qr", a)
+    x = lapack_matrices("qr", a, flat=TypeError)
     if mode == "raw":
         factors, taus = geqrf(x)
         return QRResult(matrix_transpose(factors), taus)
@@ -133,13 +146,14 @@ def svd(
     U is m x m and Vh n x n; else both have min(m, n) singular vectors. compute_uv: False gives S
     alone. hermitian: `a` is, and `eigh` is used. The derivative of U and Vh is infinite or NaN
     where singular values are equal, and NotImplementedError is raised for that of full matrices
-    that are not square. ValueError for vectors, TypeError for 16-bit floats, NotImplementedError
-    for `subset_by_index`, which NumPy does not have. Computed by `lax.linalg.svd`.
+    that are not square. TypeError for vectors, NotImplementedError for 16-bit floats,
+    NotImplementedError for `subset_by_index`, which NumPy does not have. Computed by
+    `lax.linalg.svd`.
 
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float32)
     """
-    x = lapack_matrices("svd", a)
+    x = lapack_matrices("svd", a, flat=TypeError)
     if subset_by_index is not None:
         raise NotImplementedError("svd: subset_by_index is not supported. Slice the results.")
     if hermitian:
@@ -189,13 +203,13 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     a: (..., n, n) of floats or complex; integers count as floats. symmetrize_input: use (a +
     adjoint(a)) / 2; else only the triangle that `UPLO` names is read, 'L' (also None) or 'U'
     (ValueError for others). Derivatives of eigenvectors are NaN where eigenvalues are equal.
-    ValueError for matrices that are not square, TypeError for 16-bit floats. Computed by
+    TypeError for matrices that are not square, NotImplementedError for 16-bit floats. Computed by
     `lax.linalg.eigh`.
 
     >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round(3)
     Array([1., 3.], dtype=float32)
     """
-    x = lapack_matrices("eigh", a, True)
+    x = lapack_matrices("eigh", a, True, TypeError, TypeError)
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"eigh: UPLO must be None, 'L' or 'U', got {UPLO!r}.")
     v, w = core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
@@ -210,7 +224,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3)
     Array([1., 3.], dtype=float32)
     """
-    x = lapack_matrices("eigvalsh", a, True)
+    x = lapack_matrices("eigvalsh", a, True, TypeError, TypeError)
     return core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)[1]
 
 
@@ -221,13 +235,13 @@ def eig(a: Any) -> EigResult:
     a: (..., n, n) of floats or complex; integers count as floats. The results are always complex
     (NumPy's are real where they can be), in no order. There is no derivative (NotImplementedError):
     use `eigvals`, or `eigh` for hermitian matrices. ValueError for matrices that are not square,
-    TypeError for 16-bit floats. Computed by `lax.linalg.eig`.
+    NotImplementedError for 16-bit floats. Computed by `lax.linalg.eig`.
 
     >>> w, v = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
     >>> w
     Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
-    w, v = core.eig(lapack_matrices("eig", a, True), compute_left_eigenvectors=False)
+    w, v = core.eig(lapack_matrices("eig", a, True, TypeError), compute_left_eigenvectors=False)
     return EigResult(w, v)
 
 
@@ -235,14 +249,14 @@ def eigvals(a: Any) -> Any:
     """The eigenvalues of square matrices, complex, in no order.
 
     a: (..., n, n) of floats or complex; integers count as floats. Differentiable where they are
-    distinct. ValueError for matrices that are not square, TypeError for 16-bit floats. Computed by
-    `lax.linalg.eig`. NumPy gives real ones where all are.
+    distinct. ValueError for matrices that are not square, NotImplementedError for 16-bit floats.
+    Computed by `lax.linalg.eig`. NumPy gives real ones where all are.
 
     >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
     Array([ 1., -1.], dtype=float32)
     """
     return core.eig(
-        lapack_matrices("eigvals", a, True),
+        lapack_matrices("eigvals", a, True, TypeError),
         compute_left_eigenvectors=False,
         compute_right_eigenvectors=False,
     )[0]

@@ -298,7 +298,7 @@ def _broadcasts_large(x: ShapedArray, y: ShapedArray) -> bool:
     if x.size * y.size < LARGE or x.shape == y.shape:
         return False
     try:
-        return math.prod(join_shapes("", (x.shape, y.shape))) >= LARGE
+        return math.prod(join_shapes("", (x.shape, y.shape), TypeError)) >= LARGE
     except TypeError:  # the complete way tells
         return False
 
@@ -499,7 +499,7 @@ def _of_float_pair(
             out = _of_floats(record, left, right)
             return None if out is None else (out, {})
         try:
-            shape = join_shapes("", (left.shape, right.shape))
+            shape = join_shapes("", (left.shape, right.shape), TypeError)
         except TypeError:
             return None
         out = _of_floats(record, left.update(shape=shape), right.update(shape=shape))

@@ -60,7 +60,8 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
     if axes is None:
         count = rank if s is None else len(s)
         axes = tuple(range(rank - count, rank))
-    axes = canonical_axes(tuple(axes), rank, name)
+    error = IndexError if name in ("hfft", "ihfft") else ValueError
+    axes = canonical_axes(tuple(axes), rank, name, error)
     if name.endswith("2") and len(axes) != 2:
         raise ValueError(f"{name}: only supports 2 axes, got {axes}. Use {name[:-1]}n.")
     if not axes:
@@ -158,7 +159,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     """The discrete Fourier transform: element k is the sum of a[j] exp(-2 pi i j k / n).
 
     a: numbers, of one axis or more. n: to how many elements `axis` is cut or filled with zeros, by
-    default its length. axis: an integer (AxisError). norm: 'backward' (also None) divides the
+    default its length. axis: an integer (ValueError). norm: 'backward' (also None) divides the
     inverse by n, 'forward' the transform, 'ortho' both by sqrt(n). Returns a's shape, with n along
     the axis, as complex64, of 64-bit numbers as complex128; integers and 16-bit floats are
     transformed in 32 bits. Linear in a. ValueError for other norms and n < 1. Computed by
@@ -210,7 +211,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     """The transform, real, of a signal that is hermitian, of which half is given.
 
     a: numbers. n: how many the result has, by default 2 (m - 1) for m of them. axis, norm: as in
-    `fft`. Returns floats as `irfft` does. Linear in a.
+    `fft`. Returns floats as `irfft` does. Linear in a. IndexError for an axis out of range.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
@@ -223,6 +224,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     """The inverse of `hfft`: half of the hermitian signal whose transform is real.
 
     a: real numbers (TypeError). n, axis, norm: as in `fft`. Returns complex numbers as `rfft` does.
+    IndexError for an axis out of range.
 
     >>> jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])).real
     Array([1., 2., 3.], dtype=float32)
@@ -387,7 +389,8 @@ def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> A
 def fftshift(x: Any, axes: Any = None) -> Any:
     """The elements along `axes` turned so that the frequency 0 is in the middle.
 
-    x: an array of any dtype. axes: an integer, a tuple, or None for all.
+    x: an array of any dtype. axes: an integer, a tuple, or None for all. IndexError for an axis out
+    of range.
 
     >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
     Array([-2, -1,  0,  1], dtype=int32)
@@ -398,7 +401,8 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """The inverse of `fftshift`: the frequency 0 comes first.
 
-    x: an array of any dtype. axes: an integer, a tuple, or None for all.
+    x: an array of any dtype. axes: an integer, a tuple, or None for all. IndexError for an axis out
+    of range.
 
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
     Array([ 0,  1, -2, -1], dtype=int32)
@@ -412,7 +416,7 @@ def _shifted(name: str, x: Any, axes: Any, direction: int) -> Any:
         axes = tuple(range(x.aval.ndim))
     elif isinstance(axes, int):
         axes = (axes,)
-    axes = tuple([canonical_axis(i, x.aval.ndim, name) for i in axes])
+    axes = tuple([canonical_axis(i, x.aval.ndim, name, IndexError) for i in axes])
     return roll(x, [direction * (x.aval.shape[i] // 2) for i in axes], axes)
 
 

@@ -38,8 +38,8 @@ def signbit(x: Any, /) -> Any:
     """
     x = strong(one_array("signbit", x))
     dtype = x.aval.dtype
-    if dtypes.is_complex(dtype):
-        raise ValueError("signbit is not well-defined for complex numbers.")
+    if dtypes.is_complex(dtype) or dtypes.is_key(dtype):
+        raise ValueError(f"signbit is not well defined for {dtype}.")
     if not dtypes.is_inexact(dtype):
         if dtypes.kind(dtype) == "i":
             return lax.lt(x, zeros_like(x))
@@ -69,7 +69,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 * 2**x2, without overflow on the way.
 
     x1: real numbers; integers and booleans count as floats. x2: integers (ValueError for others),
-    broadcast against x1.
+    broadcast against x1. TypeError or ValueError for shapes that do not broadcast.
 
     >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([4, -1]))
     Array([8. , 1.5], dtype=float32)

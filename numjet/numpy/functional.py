@@ -40,7 +40,8 @@ from numjet.numpy.unary import isclose, isnan
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Whether all elements are close: |a - b| <= atol + rtol * |b|. A boolean Array.
 
-    a, b, rtol, atol, equal_nan: as in `isclose`.
+    a, b, rtol, atol, equal_nan: as in `isclose`. TypeError or ValueError for shapes that do not
+    broadcast.
 
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.000001]))
     Array(True, dtype=bool)
@@ -82,7 +83,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     x, y = (_sequence_too("array_equiv", a) for a in (a1, a2))
     try:
         shape = join_shapes("array_equiv", [x.aval.shape, y.aval.shape])
-    except TypeError:
+    except ValueError:
         return scalar(False, dtypes.bool_)
     return all_(equal(broadcast(x, shape), broadcast(y, shape)))
 
@@ -155,7 +156,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     """`func1d` of each vector of `arr` along `axis`; what it gives takes the axis's place.
 
     func1d: called as func1d(vector, *args, **kwargs), once for all of them, under `vmap` (NumPy
-    calls it for each). axis: an integer (AxisError).
+    calls it for each). axis: an integer (ValueError).
 
     >>> jnp.apply_along_axis(jnp.cumsum, 1, jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -343,7 +344,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
     a: integers or booleans (TypeError). axis: an integer, or None for the flattened array; the last
     byte is filled with zeros. bitorder: 'big' has the first element highest, 'little' lowest
-    (ValueError for others).
+    (ValueError for others). IndexError for an axis out of range.
 
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -356,7 +357,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     _check_order(bitorder)
     if axis is None:
         x, axis = ravel(x), 0
-    axis = canonical_axis(axis, x.aval.ndim, "packbits")
+    axis = canonical_axis(axis, x.aval.ndim, "packbits", IndexError)
     small = type(x) is ArrayImpl and x.aval.size < LARGE
     if small and x.aval.dtype.kind in "iub" and eager():
         order: Any = bitorder
@@ -381,7 +382,8 @@ def unpackbits(
 
     a: uint8 (TypeError). axis: an integer, or None for the flattened array. count: how many bits to
     give, more being zeros; by default all. bitorder: 'big' gives the highest bit first, 'little'
-    the lowest (ValueError for others). NumPy also counts negative numbers from the end.
+    the lowest (ValueError for others). NumPy also counts negative numbers from the end. IndexError
+    for an axis out of range.
 
     >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
     Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
@@ -392,7 +394,7 @@ def unpackbits(
     _check_order(bitorder)
     if axis is None:
         x, axis = ravel(x), 0
-    x = moveaxis(x, axis, -1)
+    x = moveaxis(x, canonical_axis(axis, x.aval.ndim, "unpackbits", IndexError), -1)
     shifts = np.arange(8, dtype=np.uint8)
     shifts = array(shifts[::-1].copy() if bitorder == "big" else shifts)
     wide = (*x.aval.shape, 8)

@@ -316,7 +316,7 @@ def _cut(place: Any, n: Any) -> Any:
 
 def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[Any]:
     x = one_array(name, ary)
-    axis = canonical_axis(axis, x.aval.ndim, name)
+    axis = canonical_axis(axis, x.aval.ndim, name, IndexError)
     n = x.aval.shape[axis]
     if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", False):
         cuts = [
@@ -353,7 +353,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """The parts of `ary` along `axis`, a list.
 
     ary: an array of any dtype. indices_or_sections: a number of equal parts (ValueError where they
-    are not; see `array_split`), or the positions to cut at.
+    are not; see `array_split`), or the positions to cut at. IndexError for an axis out of range.
 
     >>> jnp.split(jnp.arange(5), [1, 4])
     [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32), Array([4], dtype=int32)]
@@ -365,7 +365,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """The parts of `ary` along `axis`, a list; the first ones may be longer by one.
 
     ary: an array of any dtype. indices_or_sections: a number of parts, or the positions to cut at.
-    ValueError for an axis out of range.
+    IndexError for an axis out of range.
 
     >>> jnp.array_split(jnp.arange(5), 2)
     [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
@@ -376,7 +376,8 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """The parts of `ary` along axis 0: `split` there.
 
-    indices_or_sections: a number of equal parts, or the positions to cut at.
+    indices_or_sections: a number of equal parts, or the positions to cut at. IndexError for an axis
+    out of range.
 
     >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
     [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
@@ -388,7 +389,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """The parts of `ary` along axis 1, of vectors along axis 0.
 
     indices_or_sections: a number of equal parts, or the positions to cut at. ValueError for axes
-    that are not there.
+    that are not there. IndexError for an axis out of range.
 
     >>> jnp.hsplit(jnp.array([[1, 2, 3]]), [1])
     [Array([[1]], dtype=int32), Array([[2, 3]], dtype=int32)]
@@ -399,7 +400,8 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     """The parts of `ary` along axis 2: `split` there.
 
-    indices_or_sections: a number of equal parts, or the positions to cut at.
+    indices_or_sections: a number of equal parts, or the positions to cut at. IndexError for an axis
+    out of range.
 
     >>> [part.shape for part in jnp.dsplit(jnp.zeros((2, 2, 6)), 2)]
     [(2, 2, 3), (2, 2, 3)]

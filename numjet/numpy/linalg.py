@@ -52,6 +52,7 @@ from numjet.numpy.promote import (
     join_shapes,
     one_array,
     promote_inexact,
+    reduced_axes,
     strong,
 )
 from numjet.numpy.ranges import eye
@@ -67,8 +68,8 @@ def solve(a: Any, b: Any) -> Any:
 
     a: (..., n, n); b: (n,), or (..., n, k) with the right-hand sides in columns. They promote,
     integers count as floats; leading axes broadcast. A singular `a` gives infinities or NaN (NumPy
-    raises LinAlgError). ValueError for shapes that do not fit, TypeError for 16-bit floats.
-    Computed by `lax.linalg.solve`.
+    raises LinAlgError). ValueError for shapes that do not fit, NotImplementedError for 16-bit
+    floats. Computed by `lax.linalg.solve`.
 
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
     Array([2., 3.], dtype=float32)
@@ -96,7 +97,7 @@ def inv(a: Any) -> Any:
 
     a: (..., n, n) of floats or complex; integers count as floats. A singular matrix gives
     infinities or NaN (NumPy raises LinAlgError). ValueError for matrices that are not square,
-    TypeError for 16-bit floats. Computed by `lax.linalg.solve`.
+    NotImplementedError for 16-bit floats. Computed by `lax.linalg.solve`.
 
     >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
@@ -121,15 +122,15 @@ def lstsq(
     as floats. rcond: singular values below this part of the largest count as 0; by default the
     rounding error times max(m, n), for negative ones the rounding error alone. numpy_resid: give no
     residuals where m <= n or the rank is below n, as NumPy does; needs known values. By singular
-    values. ValueError for shapes that do not fit, TypeError for 16-bit floats. Computed by
-    `lax.linalg.svd`. Where the rank is not full the derivative may be NaN.
+    values. ValueError for shapes that do not fit, NotImplementedError for 16-bit floats. Computed
+    by `lax.linalg.svd`. Where the rank is not full the derivative may be NaN.
 
     >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
     Array([1., 2.], dtype=float32)
     """
     a, b = promote_inexact(*as_arrays("lstsq", a, b))
-    a, b = lapack_matrices("lstsq", a), strong(b)
+    a, b = lapack_matrices("lstsq", a, flat=TypeError), strong(b)
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2) or a.aval.shape[0] != b.aval.shape[0]:
         raise ValueError(
             f"lstsq: a must be one matrix and b fit its rows, got {a.aval} and {b.aval}."
@@ -168,8 +169,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
     a: (..., m, n) of floats or complex; integers count as floats. Returns (..., n, m). rtol (also
     rcond): singular values up to this part of the largest count as 0; by default 10 max(m, n) times
-    the rounding error. hermitian: `a` is, and `eigh` is used. TypeError for 16-bit floats. Computed
-    by `lax.linalg.svd`.
+    the rounding error. hermitian: `a` is, and `eigh` is used. NotImplementedError for 16-bit
+    floats. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]]))
     Array([[0.5, 0. ],
@@ -222,8 +223,8 @@ def cond(x: Any, p: Any = None) -> Any:
 
     x: (..., m, n) of floats or complex, square for norms by the inverse. p: the order of the norm
     as in `norm`; None and 2 give the largest by the smallest singular value, -2 the reverse.
-    Infinite for singular matrices. ValueError for vectors, TypeError for 16-bit floats. IndexError
-    for a matrix without elements, by singular values. Computed by `lax.linalg.svd`.
+    Infinite for singular matrices. ValueError for vectors, NotImplementedError for 16-bit floats.
+    IndexError for a matrix without elements, by singular values. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
@@ -327,7 +328,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norm of the matrices in the last two axes.
 
     x: (..., m, n). ord: 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, as in `norm` (ValueError).
-    keepdims: the two axes stay with size 1. AxisError for vectors.
+    keepdims: the two axes stay with size 1. ValueError for vectors.
 
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array(5., dtype=float32)
@@ -347,7 +348,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """
     (x,) = promote_inexact(one_array("vector_norm", x))
     ord = 2 if ord is None else ord
-    return _vector_norm(x, canonical_axes(axis, x.aval.ndim, "vector_norm"), ord, keepdims)
+    return _vector_norm(x, reduced_axes(axis, x.aval.ndim, "vector_norm"), ord, keepdims)
 
 
 # ------------------------------------------------------------------ products
@@ -523,14 +524,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross product of vectors of three components.
 
     x1, x2: numbers with 3 components along `axis` (ValueError), which promote; the other axes
-    broadcast.
+    broadcast. IndexError for an axis out of range.
 
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
     x, y = as_arrays("cross", x1, x2)
     for v in (x, y):
-        if v.aval.shape[canonical_axis(axis, v.aval.ndim, "cross")] != 3:
+        if v.aval.shape[canonical_axis(axis, v.aval.ndim, "cross", IndexError)] != 3:
             raise ValueError(f"cross: vectors must have 3 components, got {v.aval}.")
     return products.cross(x, y, axis=axis)
 

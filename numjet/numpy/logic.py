@@ -66,7 +66,7 @@ equal = _comparison("equal", """Whether x == y, element by element.
 
     x, y: arrays or numbers of any dtype, PRNG keys included, broadcast to one shape; they are
     compared in their common dtype. Returns booleans. NaN equals nothing, itself included.
-    ValueError for shapes that do not broadcast.
+    TypeError or ValueError for shapes that do not broadcast.
 
     >>> jnp.equal(jnp.array([1, 2, 3]), jnp.array([1, 0, 3]))
     Array([ True, False,  True], dtype=bool)
@@ -75,7 +75,7 @@ not_equal = _comparison("not_equal", """Whether x != y, element by element.
 
     x, y: arrays or numbers of any dtype, PRNG keys included, broadcast to one shape; they are
     compared in their common dtype. Returns booleans. NaN differs from everything, itself included.
-    ValueError for shapes that do not broadcast.
+    TypeError or ValueError for shapes that do not broadcast.
 
     >>> jnp.not_equal(jnp.array([1, 2, 3]), jnp.array([1, 0, 3]))
     Array([False,  True, False], dtype=bool)

@@ -20,6 +20,7 @@ from numjet.numpy.promote import (
     one_array,
     promote_dtypes,
     promote_inexact,
+    reduced_axes,
     refuse,
 )
 from numjet.numpy.reductions import all, argmax, argmin, max, mean, min, prod, sum, var
@@ -138,6 +139,7 @@ def nanmean(
     """
     refuse("nanmean", out=out)
     x = one_array("nanmean", a)
+    reduced_axes(axis, x.aval.ndim, "nanmean")
     if not dtypes.is_inexact(x.aval.dtype):
         return mean(x, axis, dtype, None, keepdims, where=where)
     valid = _valid(x, where)
@@ -156,8 +158,8 @@ def nanvar(
 ) -> Any:
     """The variance over `axis` of what is not NaN; NaN where nothing is left.
 
-    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's
-    shape and dtype and the errors. NumPy's `correction` is `ddof`.
+    a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's shape and
+    dtype and the errors. NumPy's `correction` is `ddof`. ValueError for an axis out of range.
 
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
@@ -166,6 +168,7 @@ def nanvar(
     if dtype is not None and dtypes.is_bool(canonical_dtype(dtype, "nanvar")):
         raise TypeError("nanvar: dtype must be that of numbers, got bool.")
     x = one_array("nanvar", a)
+    reduced_axes(axis, x.aval.ndim, "nanvar")
     if not dtypes.is_inexact(x.aval.dtype):
         return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
     valid = _valid(x, where)
@@ -185,8 +188,8 @@ def nanstd(
     """The standard deviation over `axis` of what is not NaN: the square root of `nanvar`.
 
     a, axis, dtype, out, ddof, keepdims, where, mean: as in `var`, as are the result's shape and
-    dtype and the errors. The derivative is NaN where all elements are equal. NumPy's
-    `correction` is `ddof`.
+    dtype and the errors. The derivative is NaN where all elements are equal. NumPy's `correction`
+    is `ddof`. ValueError for an axis out of range.
 
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
     Array(2., dtype=float32)

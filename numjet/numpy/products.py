@@ -447,7 +447,9 @@ def vecdot(
     x, y = as_arrays("vecdot", x1, x2)
     if not x.aval.ndim or not y.aval.ndim:
         raise ValueError(f"vecdot: operands need a dimension, got {x.aval} and {y.aval}.")
-    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    x, y = (
+        moveaxis(v, canonical_axis(axis, v.aval.ndim, "vecdot", IndexError), -1) for v in (x, y)
+    )
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ValueError(f"vecdot: sizes along the axis differ: {x.aval} and {y.aval}.")
     check_loop_ranks("vecdot", "(n),(n)->()", (x, y), [1, 1])

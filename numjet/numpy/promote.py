@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
-from numjet.base.errors import AxisError, BroadcastError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
@@ -24,6 +23,7 @@ from numjet.core.dims import index_of
 from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
 from numjet.core.trace import Tracer, current_trace
+from numjet.ops.collective import axis_size
 
 
 def as_arrays(name: str, *args: Any) -> list[Any]:
@@ -136,6 +136,19 @@ def promoted(*xs: Any) -> tuple[Any, bool]:
     return dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in xs])
 
 
+def unmixed(name: str, *xs: Any) -> list[Any]:
+    """`as_arrays` of an element-wise function, which raises TypeError for PRNG keys that meet
+    numbers; what only promotes them raises ValueError."""
+    arrays = as_arrays(name, *xs)
+    keys = [type(x.aval.dtype) is dtypes.KeyDType for x in arrays]
+    if any(keys) and not all(keys):
+        raise TypeError(
+            f"{name} does not accept dtype {arrays[keys.index(True)].aval.dtype} beside others: "
+            "PRNG keys do not promote. Take random.key_data(key) for the bits."
+        )
+    return arrays
+
+
 def promote_dtypes(*xs: Any) -> list[Any]:
     """The arrays at their common dtype."""
     first = xs[0].aval
@@ -149,8 +162,9 @@ def promote_dtypes(*xs: Any) -> list[Any]:
 
 def inexact_dtype(dtype: Any) -> Any:
     """`dtype`, or the default float for integers and booleans."""
-    if dtypes.is_inexact(dtype) or type(dtype) is dtypes.KeyDType:
+    if dtypes.is_inexact(dtype):
         return dtype
+    dtypes.refuse_keys("the function", dtype)
     return dtypes.canonical(dtypes.float64 if dtype.itemsize == 8 else dtypes.float32)
 
 
@@ -188,7 +202,7 @@ def float_dtype() -> Any:
 def join_shapes(
     name: str,
     shapes: Sequence[tuple[int, ...]],
-    error: type[Exception] = BroadcastError,
+    error: type[Exception] = ValueError,
 ) -> tuple[int, ...]:
     """The shape the operands broadcast to."""
     rank = max([len(s) for s in shapes], default=0)
@@ -198,8 +212,7 @@ def join_shapes(
         for s in shapes:
             if len(s) >= -i and s[i] != 1:
                 if size not in (1, s[i]):
-                    of_types = issubclass(error, TypeError)
-                    how = f"{name} got incompatible" if of_types else "Incompatible"
+                    how = f"{name} got incompatible" if error is TypeError else "Incompatible"
                     raise error(
                         f"{how} shapes for broadcasting: "
                         f"{', '.join(map(str, shapes))}. Incompatible shapes for broadcasting: "
@@ -221,7 +234,8 @@ def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
 
 def promote_shapes(name: str, *xs: Any, any_rank: bool = False) -> list[Any]:
     """The arrays at their common shape; those without dimensions stay as they are. With `any_rank`
-    (of `where`) whatever `numpy_rank_promotion` says."""
+    (of `where`) whatever `numpy_rank_promotion` says. Shapes that do not broadcast raise TypeError,
+    as lax has it; ValueError with `any_rank` and where they have different numbers of axes."""
     shapes = [x.aval.shape for x in xs]
     first = ()
     for s in shapes:
@@ -233,7 +247,8 @@ def promote_shapes(name: str, *xs: Any, any_rank: bool = False) -> list[Any]:
         return list(xs)
     if not any_rank:
         check_ranks(name, shapes)
-    shape = join_shapes(name, shapes)
+    like_lax = not any_rank and len({len(s) for s in shapes if s}) == 1
+    shape = join_shapes(name, shapes, TypeError if like_lax else ValueError)
     if not any_rank and config.jax_form() and not current_trace().at_once:
         return [of_rank(x, len(shape)) for x in xs]
     return [broadcast(x, shape) if x.aval.shape else x for x in xs]
@@ -288,34 +303,58 @@ def check_loop_ranks(name: str, signature: str | None, xs: Sequence[Any], cores:
     warnings.warn(told, UserWarning, stacklevel=4)
 
 
-def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
-    """`axis` counted from the front; ValueError when there is no such axis."""
+def canonical_axis(
+    axis: Any, ndim: int, name: str = "axis", error: type[Exception] = ValueError
+) -> int:
+    """`axis` counted from the front; `error` when there is no such axis."""
     try:
         if isinstance(axis, Tracer):
             axis = int(axis)  # which says ConcretizationTypeError where it is not known
         axis = operator.index(axis)
-    except TypeError as error:
+    except TypeError as cause:
         if isinstance(axis, Tracer):
             raise
-        raise TypeError(f"{name}: an axis must be an integer, got {axis!r}.") from error
+        raise TypeError(f"{name}: an axis must be an integer, got {axis!r}.") from cause
     if not -ndim <= axis < ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for array of dimension {ndim}.")
+        raise error(f"{name}: axis {axis} is out of bounds for array of dimension {ndim}.")
     return axis + ndim if axis < 0 else axis
 
 
-def canonical_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+def canonical_axes(
+    axis: Any,
+    ndim: int,
+    name: str = "axis",
+    error: type[Exception] = ValueError,
+    twice: type[Exception] = ValueError,
+) -> tuple[int, ...]:
     """None, an int or several as a tuple of distinct axes counted from the front."""
     if axis is None:
         return tuple(range(ndim))
     if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
         axis = tuple(np.asarray(axis).tolist())
     if isinstance(axis, Iterable) and not isinstance(axis, (str, Array, np.ndarray)):
-        axes = tuple([canonical_axis(a, ndim, name) for a in axis])
+        axes = tuple([canonical_axis(a, ndim, name, error) for a in axis])
     else:
-        axes = (canonical_axis(axis, ndim, name),)
+        axes = (canonical_axis(axis, ndim, name, error),)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: duplicate value in 'axis': {axis}. Name each axis once.")
+        raise twice(f"{name}: duplicate value in 'axis': {axis}. Name each axis once.")
     return axes
+
+
+def reduced_axes(
+    axis: Any, ndim: int, name: str, error: type[Exception] = ValueError
+) -> tuple[int, ...]:
+    """`canonical_axes` of a reduction, which JAX also takes over mapped axes by their names:
+    NameError for a name that is not bound, NotImplementedError for one that is."""
+    for part in axis if isinstance(axis, (list, tuple)) else (axis,):
+        if isinstance(part, str):
+            if name not in ("all", "any", "prod"):  # for which JAX has none
+                axis_size(part)  # raises NameError
+            raise NotImplementedError(
+                f"{name}: no reductions over the named axis {part!r}. Use lax.psum, lax.pmax or "
+                "lax.pmin."
+            )
+    return canonical_axes(axis, ndim, name, error)
 
 
 def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:

@@ -180,6 +180,7 @@ def linspace(
     not negative (ValueError). endpoint: whether stop is the last value, exactly; else the first
     that is left out. retstep: give (values, step). dtype: of the result; integers are rounded down.
     axis: where the new axis stands. device: where it is placed. Differentiable in start and stop.
+    IndexError for an axis out of range.
 
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -223,7 +224,8 @@ def linspace(
             else zeros((0, *shape), computed)
         )
     if axis:
-        out = structural.moveaxis(out, 0, canonical_axis(axis, out.aval.ndim, "linspace"))
+        place = canonical_axis(axis, out.aval.ndim, "linspace", IndexError)
+        out = structural.moveaxis(out, 0, place)
     if dtypes.is_integer(asked) and not dtypes.is_integer(computed):
         out = lax.floor(out)
     out = placed(cast(out, asked), device)

@@ -25,7 +25,6 @@ from numjet.numpy.fast import eager
 from numjet.numpy.logic import as_bool, greater, less, not_equal, where
 from numjet.numpy.promote import (
     broadcast,
-    canonical_axes,
     canonical_axis,
     canonical_dtype,
     cast,
@@ -34,6 +33,7 @@ from numjet.numpy.promote import (
     join_shapes,
     one_array,
     promote_inexact,
+    reduced_axes,
     refuse,
     strong,
 )
@@ -44,7 +44,9 @@ from numjet.transforms.again import again
 
 def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where the mask holds, `fill` elsewhere; the mask may widen x."""
-    mask = as_bool(one_array(name, mask))
+    mask = one_array(name, mask)
+    if mask.aval.dtype != dtypes.bool_:
+        raise ValueError(f"{name}: where must be of booleans, got {mask.aval.dtype}.")
     shape = join_shapes(name, [x.aval.shape, mask.aval.shape])
     return where(broadcast(mask, shape), broadcast(x, shape), scalar(fill, x.aval.dtype))
 
@@ -84,7 +86,7 @@ def _reduction(
         if widened is not None and mask is None and type(x) is ArrayImpl:
             wide = _wide(x.aval.dtype, dtype, promote, name)
             if wide is not None and current_trace().at_once:
-                axes = canonical_axes(axis, x.aval.ndim, name)
+                axes = reduced_axes(axis, x.aval.ndim, name)
                 value = np.asarray(widened(x._value, axes, wide))
                 out = ArrayImpl(value, ShapedArray(value.shape, wide))
                 return _finish(begun(out, initial, out), x, axes, keepdims)
@@ -95,7 +97,7 @@ def _reduction(
                     f"{name} does not have an identity, so to use a where mask give `initial`."
                 )
             x = _masked(name, x, mask, neutral(x.aval.dtype))
-        axes = canonical_axes(axis, x.aval.ndim, name)
+        axes = reduced_axes(axis, x.aval.ndim, name)
         if not empty and initial is None and not math.prod([x.aval.shape[i] for i in axes]):
             raise ValueError(
                 f"zero-size array to reduction operation {name} which has no "
@@ -119,7 +121,7 @@ def _reduction(
             return record.bind(a, axes=axes)
         out = complete(a, axis, None, False, None, None, True)
         if axes is None and not (FLAG.uses and wanted()):
-            axes = canonical_axes(axis, a.aval.ndim, name)
+            axes = reduced_axes(axis, a.aval.ndim, name)
             alone = prepare(name, a, None, True) is a and not dtypes.is_complex(a.aval.dtype)
             traced[a.aval, axis] = axes if alone and type(out) is type(a) else ()
         return out
@@ -159,7 +161,7 @@ def _reduction(
         if plain and type(out) is ArrayImpl and current_trace().at_once:
             alike = out.aval.dtype == a.aval.dtype  # else what is reduced is another array
             if alike and prepare(name, a, None, True) is a:
-                axes = canonical_axes(axis, a.aval.ndim, name)
+                axes = reduced_axes(axis, a.aval.ndim, name)
                 if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
                     x_aval = a.aval
                     remember(
@@ -507,7 +509,7 @@ def mean(
     a: numbers of any shape; integers and booleans count as floats, 16-bit floats are added up in 32
     bits. axis: an integer, a tuple of them, or None for all. dtype: that of the computation and the
     result. keepdims: reduced axes stay with size 1. where: booleans that broadcast against a, which
-    elements count. NaN for nothing, without a warning. `out` raises NotImplementedError. ValueError
+    elements count. NaN for nothing, without a warning. `out` raises NotImplementedError. IndexError
     for an axis out of range.
 
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
@@ -550,13 +552,12 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "mean")
     if result == dtypes.bool_:
         raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it instead.")
-    # 16-bit floats are added up in 32 bits.
     computed = result
     if dtypes.is_floating(result) and result.itemsize < 4:
-        computed = dtypes.float32
+        computed = dtypes.float32  # in which they are added up
     if not dtypes.is_inexact(computed):
         computed = inexact_dtype(computed)
-    axes = canonical_axes(axis, x.aval.ndim, "mean")
+    axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError)
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     if where is not None:
         shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
@@ -593,23 +594,19 @@ def average(
     """
     x = one_array("average", a)
     if weights is None:
-        out = mean(x, axis, keepdims=keepdims)
-        axes = canonical_axes(axis, x.aval.ndim, "average")
+        axes = reduced_axes(axis, x.aval.ndim, "average")
+        out = mean(x, axes, keepdims=keepdims)
         total = scalar(math.prod([x.aval.shape[i] for i in axes]), out.aval.dtype)
         return (out, broadcast(total, out.aval.shape)) if returned else out
     x, w = promote_inexact(x, one_array("average", weights))
     if x.aval.shape != w.aval.shape:
         if axis is None:
-            raise ValueError(
-                "average: Axis must be specified when shapes of a and weights differ, got "
-                f"{x.aval.shape} and {w.aval.shape}."
-            )
-        axes = canonical_axes(axis, x.aval.ndim, "average")
+            told = "Axis must be specified when shapes of a and weights differ, got"
+            raise ValueError(f"average: {told} {x.aval.shape} and {w.aval.shape}.")
+        axes = reduced_axes(axis, x.aval.ndim, "average")
         if w.aval.shape != tuple([x.aval.shape[i] for i in axes]):
-            raise ValueError(
-                f"average: weights of shape {w.aval.shape} do not fit the axes {axes} "
-                f"of values of shape {x.aval.shape}."
-            )
+            told = f"do not fit the axes {axes} of values of shape {x.aval.shape}"
+            raise ValueError(f"average: weights of shape {w.aval.shape} {told}.")
         order = tuple(np.argsort(axes).tolist())
         w = lax.broadcast_in_dim(lax.transpose(w, order), x.aval.shape, tuple(sorted(axes)))
     total = sum(w, axis, keepdims=keepdims)
@@ -637,7 +634,8 @@ def var(
     less this, NaN where nothing is left. keepdims: reduced axes stay with size 1. where: booleans
     that broadcast against a, which elements count. mean: where it is known, with the reduced axes
     kept. Computed in two passes, so that large means cost no digits. ValueError for both ddof and
-    correction, or an integer dtype; `out` raises NotImplementedError.
+    correction, or an integer dtype; `out` raises NotImplementedError. IndexError for an axis out of
+    range.
 
     >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
     Array(7., dtype=float32)
@@ -662,7 +660,7 @@ def var(
         computed = dtypes.complex_of(computed)
     if dtypes.is_floating(computed) and computed.itemsize < 4:
         computed = dtypes.float32
-    axes = canonical_axes(axis, x.aval.ndim, "var")
+    axes = reduced_axes(axis, x.aval.ndim, "var", IndexError)
     plain = mean is None and where is None and not dtypes.is_complex(computed)
     if plain and FLAG.uses and wanted():
         static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}
@@ -728,7 +726,7 @@ def std(
     """The standard deviation over `axis`: the square root of `var`.
 
     a, axis, dtype, ddof, keepdims, where, mean, correction, out: as in `var`. The derivative is NaN
-    where all elements are equal.
+    where all elements are equal. IndexError for an axis out of range.
 
     >>> jnp.std(jnp.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     Array([1., 2.], dtype=float32)
@@ -757,7 +755,7 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any, operation: Calla
     rank = x.aval.ndim
     if flat:
         x, axis = ravel(x), 0
-    axis = canonical_axis(axis, x.aval.ndim, name)
+    axis = canonical_axis(axis, x.aval.ndim, name, IndexError)
     if not x.aval.shape[axis]:
         raise ValueError(
             f"attempt to get {name} of an empty sequence (axis {axis} of shape {x.aval.shape})."
@@ -773,7 +771,8 @@ def argmax(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = No
 
     a: real numbers. axis: an integer, or None for a position in the flattened array. keepdims: the
     reduced axis stays with size 1. Returns the default integer. ValueError for an empty axis,
-    TypeError for complex numbers (NumPy orders them); `out` raises NotImplementedError.
+    TypeError for complex numbers (NumPy orders them); `out` raises NotImplementedError. IndexError
+    for an axis out of range.
 
     >>> jnp.argmax(jnp.array([[1, 5, 5], [9, 3, 4]]), axis=1)
     Array([1, 0], dtype=int32)
@@ -786,7 +785,8 @@ def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = No
 
     a: real numbers. axis: an integer, or None for a position in the flattened array. keepdims: the
     reduced axis stays with size 1. Returns the default integer. ValueError for an empty axis,
-    TypeError for complex numbers (NumPy orders them); `out` raises NotImplementedError.
+    TypeError for complex numbers (NumPy orders them); `out` raises NotImplementedError. IndexError
+    for an axis out of range.
 
     >>> jnp.argmin(jnp.array([[1, 5, 5], [9, 3, 4]]), axis=1)
     Array([0, 1], dtype=int32)

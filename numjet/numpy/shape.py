@@ -68,7 +68,7 @@ def size(a: Any, axis: Any = None) -> int:
     """The number of elements of `a`, or the length of `axis`; a Python integer.
 
     a: anything with a shape, or what NumPy takes for an array. axis: an integer, or a tuple whose
-    lengths are multiplied. AxisError for an axis that is not there.
+    lengths are multiplied. ValueError for an axis that is not there.
 
     >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), 1)
     (6, 3)
@@ -202,14 +202,15 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements of `a` in one dimension.
 
-    a: an array of any dtype. order: 'C' (or 'K') row by row, 'F' column by column;
-    NotImplementedError for others. out_sharding: the layout of the result.
+    a: an array of any dtype. order: 'C' row by row, 'F' column by column; NotImplementedError for
+    'K', ValueError for others. out_sharding: the layout of the result.
 
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
     a = one_array("ravel", a)
-    order = "C" if order == "K" else order
+    if order == "K":
+        raise NotImplementedError("ravel: order='K' is not there. Use 'C' or 'F'.")
     return reshape(a, (-1,) if a.aval.size else (0,), order, out_sharding=out_sharding)
 
 
@@ -240,7 +241,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     """`a` with new axes of length 1.
 
     a: an array of any dtype. axis: an integer or a tuple, the positions of the new axes in the
-    result. AxisError where they are out of range, ValueError for one that comes twice.
+    result. ValueError where they are out of range and for one that comes twice.
 
     >>> jnp.expand_dims(jnp.zeros((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
@@ -375,13 +376,13 @@ def matrix_transpose(x: Any, /) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """`a` with the axes `axis1` and `axis2` exchanged.
 
-    a: an array of any dtype. AxisError for axes that are not there.
+    a: an array of any dtype. IndexError for axes that are not there.
 
     >>> jnp.swapaxes(jnp.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
     x = one_array("swapaxes", a)
-    i, j = (canonical_axis(k, x.aval.ndim, "swapaxes") for k in (axis1, axis2))
+    i, j = (canonical_axis(k, x.aval.ndim, "swapaxes", IndexError) for k in (axis1, axis2))
     order = list(range(x.aval.ndim))
     order[i], order[j] = order[j], order[i]
     return structural.transpose(x, tuple(order))
@@ -438,13 +439,13 @@ def flip(m: Any, axis: Any = None) -> Any:
            [4, 3]], dtype=int32)
     """
     x = one_array("flip", m)
-    return lax.rev(x, canonical_axes(axis, x.aval.ndim, "flip"))
+    return lax.rev(x, canonical_axes(axis, x.aval.ndim, "flip", twice=TypeError))
 
 
 def fliplr(m: Any) -> Any:
     """`m` in reverse order along axis 1: its columns.
 
-    m: an array of two or more axes (AxisError).
+    m: an array of two or more axes (ValueError).
 
     >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 1],
@@ -456,7 +457,7 @@ def fliplr(m: Any) -> Any:
 def flipud(m: Any) -> Any:
     """`m` in reverse order along axis 0: its rows.
 
-    m: an array of one or more axes (AxisError).
+    m: an array of one or more axes (ValueError).
 
     >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
     Array([[3, 4],

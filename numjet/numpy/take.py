@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.shown import FLAG, wanted
-from numjet.base.errors import AxisError, ConcretizationTypeError
+from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -559,8 +559,9 @@ def delete(
 
     obj: an integer, an array of them or of booleans, or a slice. axis: an integer, or None for the
     flattened array. assume_unique_indices: that traced positions do not repeat, which makes the
-    result's size known; else they raise TypeError; NumPy does not have it. AxisError, which is a
-    ValueError and an IndexError, for known positions out of bounds, TypeError for a list.
+    result's size known; else they raise TypeError; NumPy does not have it. IndexError for known
+    positions out of bounds, TypeError for a list. ValueError for floats and masks of another
+    length.
 
     >>> jnp.delete(jnp.array([1, 2, 3, 4]), jnp.array([0, 2]))
     Array([2, 4], dtype=int32)
@@ -600,7 +601,7 @@ def delete(
         gone = _integers_or_mask("delete", obj)
     gone = np.atleast_1d(gone).ravel()
     if gone.size and (gone.min() < -n or gone.max() >= n):
-        raise AxisError(
+        raise IndexError(
             f"axis {obj} is out of bounds for array of dimension {n} (delete, axis {axis})."
         )
     kept = np.delete(np.arange(n, dtype=index_dtype(n)), gone.astype(np.int64))

@@ -54,6 +54,7 @@ from numjet.numpy.promote import (
     promote_shapes,
     refuse,
     strong,
+    unmixed,
 )
 from numjet.ops import transcendental
 from numjet.ops.arrange import broadcast_shapes
@@ -476,16 +477,15 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
     a, b: numbers, broadcast to one shape (PRNG keys too: whether they are equal). rtol, atol: the
     relative and the absolute tolerance, broadcast too; mind that `b` is the reference. Returns
-    booleans.
-    Infinities are close to equal ones only, NaN to NaN only with `equal_nan`. ValueError for shapes
-    that do not broadcast.
+    booleans. Infinities are close to equal ones only, NaN to NaN only with `equal_nan`. ValueError
+    for shapes that do not broadcast. TypeError or ValueError for shapes that do not broadcast.
 
     >>> jnp.isclose(jnp.array([1.0, 1.1]), jnp.array([1.000001, 1.0]))
     Array([ True, False], dtype=bool)
     """
     if all([dtypes.is_key(getattr(v, "dtype", None)) for v in (a, b)]):
         return lax.eq(*promote_shapes("isclose", a, b))
-    x, y = promote_shapes("isclose", *promote_numeric(*as_arrays("isclose", a, b)))
+    x, y = promote_shapes("isclose", *promote_numeric(*unmixed("isclose", a, b)))
     if not dtypes.is_inexact(x.aval.dtype):
         # The tolerance is a float.
         x, y = (cast(v, dtypes.canonical(dtypes.float64)) for v in (x, y))
@@ -731,7 +731,7 @@ def fmax(x1: Any, x2: Any) -> Any:
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
     Array([1. , 0.5], dtype=float32)
     """
-    x, y = promote_dtypes(*as_arrays("fmax", x1, x2))
+    x, y = promote_dtypes(*unmixed("fmax", x1, x2))
     return where(logical_or(greater(x, y), isnan(y)), x, y)
 
 
@@ -744,7 +744,7 @@ def fmin(x1: Any, x2: Any) -> Any:
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.5)
     Array([0.5, 0.5], dtype=float32)
     """
-    x, y = promote_dtypes(*as_arrays("fmin", x1, x2))
+    x, y = promote_dtypes(*unmixed("fmin", x1, x2))
     return where(logical_or(less(x, y), isnan(y)), x, y)
 
 

@@ -25,7 +25,7 @@ approx_top_k_p = composed("approx_top_k", _select, several=True)
 def _approximate(name: str, operand: Any, k: int, axis: int, recall: float, override: int,
                  aggregate: bool, largest: bool) -> list[Any]:
     x = as_array(operand)
-    axis = canonical_axis(axis, x.aval.ndim)
+    axis = canonical_axis(axis, x.aval.ndim, IndexError)
     if k <= 0:
         raise ValueError(f"{name}: k must be positive, got {k}")
     if k > x.aval.shape[axis]:
@@ -51,6 +51,7 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
     not: reduction_input_size_override and aggregate_to_topk change nothing. Result: operand's shape
     with k elements along the axis; values have its dtype, indices are int32. Derivative: that of
     taking the elements at these indices. Raises ValueError for k out of range and other dtypes.
+    IndexError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.approx_max_k(jnp.array([1.0, 3.0, 2.0]), 2)
@@ -67,7 +68,7 @@ def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
 
     operand, k, reduction_dimension, recall_target, reduction_input_size_override,
     aggregate_to_topk: as of `approx_max_k`; the result is exact. Raises ValueError for k out of
-    range and other dtypes.
+    range and other dtypes. IndexError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.approx_min_k(jnp.array([1.0, 3.0, 2.0]), 2)

@@ -442,6 +442,7 @@ def integer_pow(x: Any, y: int) -> Any:
     """
     x = as_array(x)
     y = operator.index(y)
+    dtypes.refuse_keys("integer_pow", x.aval.dtype)
     return x if y == 1 else integer_pow_p.bind(x, y=y)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.errors import UnsupportedDtypeError
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -38,20 +37,28 @@ from numjet.transforms.batch import all_to_front
 
 
 # ------------------------------------------------------------------ helpers
-def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
-    """Raise unless `x` is a batch of (square) float32, float64 or complex matrices."""
+def check_matrix(
+    name: str,
+    x: ShapedArray,
+    square: bool = False,
+    oblong: type[Exception] = TypeError,
+    narrow: type[Exception] = NotImplementedError,
+) -> None:
+    """Raise unless `x` is a batch of (square) float32, float64 or complex matrices: `oblong` where
+    they are not square, `narrow` for floats of fewer bits."""
     if x.ndim < 2:
         raise TypeError(
             f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}: a batch of "
             f"{'square ' if square else ''}matrices is expected."
         )
     if square and x.shape[-1] != x.shape[-2]:
-        raise TypeError(
+        raise oblong(
             f"{name}: expected a batch of {'square ' if square else ''}matrices, got "
             f"{x.str_short()}."
         )
     if not dtypes.is_inexact(x.dtype) or x.dtype.itemsize < 4:
-        raise UnsupportedDtypeError(
+        error = narrow if dtypes.is_inexact(x.dtype) else TypeError
+        raise error(
             f"{name}: takes float32, float64, complex64 and complex128, got {x.str_short()}. "
             "Convert with .astype()."
         )
@@ -265,7 +272,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """The lower triangular L with L Lᴴ = x.
 
     x: [..., n, n], Hermitian and positive definite, floats or complex numbers of 32 or 64 bits each
-    (UnsupportedDtypeError for others). symmetrize_input: use (x + xᴴ)/2; else only the lower
+    (NotImplementedError for others). symmetrize_input: use (x + xᴴ)/2; else only the lower
     triangle is read. Result: x's shape and dtype, zeros above the diagonal; NaN where x is not
     positive definite. Differentiable. Raises TypeError for matrices that are not square. Source:
     Golub and Van Loan, Matrix Computations, section 4.2; LAPACK's potrf.
@@ -410,7 +417,7 @@ def triangular_solve(
     """The x with op(a) x = b, or x op(a) = b, for triangular a.
 
     a: [..., n, n], of which only the triangle named by `lower` is read, floats or complex numbers
-    of 32 or 64 bits each (UnsupportedDtypeError for others), or floats of 16, which are solved in
+    of 32 or 64 bits each (NotImplementedError for others), or floats of 16, which are solved in
     32. b: [..., n, k] with left_side, else [..., k, n], of a's dtype and leading axes, or a vector
     (one axis less than a). transpose_a, conjugate_a: what op does. unit_diagonal: the diagonal
     counts as ones. Result: b's shape; infinite or NaN for a singular a. Differentiable in both.
@@ -511,7 +518,7 @@ solve_p = Primitive(
 def solve(a: Any, b: Any) -> Any:
     """The x with a x = b.
 
-    a: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    a: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). b: [..., n, k], of the same dtype and leading axes. Result: [..., n, k]; NaN or
     infinite where a is singular. By LU with row exchanges. Differentiable in both. Raises TypeError
     for shapes and dtypes that do not fit; `numpy.linalg.solve` takes vectors and broadcasts.

@@ -180,7 +180,7 @@ def eigh(
 ) -> tuple[Any, Any]:
     """Eigenvectors and eigenvalues of Hermitian matrices, (vectors, values): x v = v w.
 
-    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). lower: which triangle is read. symmetrize_input: use (x + xᴴ)/2. sort_eigenvalues: they
     are always ascending. subset_by_index: (first, behind the last) of the values wanted.
     implementation: one (LAPACK's) serves all. Result: vectors [..., n, n] in columns, of x's dtype,
@@ -215,7 +215,7 @@ def _eig_abstract(
     compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool,
 ) -> list[ShapedArray]:
-    check_matrix("eig", x, square=True)
+    check_matrix("eig", x, square=True, oblong=ValueError)
     dtype = dtypes.complex_of(x.dtype)
     vectors = ShapedArray(x.shape, dtype)
     return [
@@ -299,13 +299,13 @@ def eig(
 ) -> list[Any]:
     """Eigenvalues and eigenvectors of general matrices: [values, left vectors, right vectors].
 
-    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). compute_left_eigenvectors, compute_right_eigenvectors: which of them are in the list.
     implementation, use_magma: one implementation (LAPACK's geev) serves all. Result: complex,
     values [..., n] in no particular order, vectors [..., n, n] in columns. Only the values have
     derivatives (NotImplementedError; enable_eigvec_derivs does not change it). Raises TypeError for
     matrices that are not square. Source: the QR algorithm, Golub and Van Loan, Matrix Computations,
-    section 7.5.
+    section 7.5. ValueError for matrices that are not square.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -401,7 +401,7 @@ def svd(
 ) -> Any:
     """The singular value decomposition: (u, s, vᴴ) with x = u diag(s) vᴴ.
 
-    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). full_matrices: u [..., m, m] and vᴴ [..., n, n]; else [..., m, k] and [..., k, n], k =
     min(m, n). compute_uv: False gives s alone. subset_by_index is refused (NotImplementedError).
     algorithm: one (divide and conquer) serves all. Result: s real, [..., k], descending.
@@ -426,7 +426,7 @@ def svd(
 
 # ------------------------------------------------------------------ schur and hessenberg
 def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool) -> list[ShapedArray]:
-    check_matrix("schur", x, square=True)
+    check_matrix("schur", x, square=True, oblong=ValueError)
     return [x.strong()] * (1 + compute_schur_vectors)
 
 
@@ -455,11 +455,12 @@ def schur(
 ) -> list:
     """The Schur form of matrices: (t, z) with x = z t zᴴ.
 
-    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    x: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). compute_schur_vectors: else t alone. sort_eig_vals and select_callable are refused
     (NotImplementedError). Result: t, upper triangular, of real matrices with 2 by 2 blocks for
     pairs of complex eigenvalues; z unitary; a list. No derivative is known (NotImplementedError).
-    Raises TypeError for matrices that are not square. Source: LAPACK's gees.
+    Raises TypeError for matrices that are not square. Source: LAPACK's gees. ValueError for
+    matrices that are not square.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -475,7 +476,7 @@ def schur(
 
 
 def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
-    check_matrix("hessenberg", a, square=True)
+    check_matrix("hessenberg", a, square=True, oblong=ValueError)
     return [a.strong(), ShapedArray((*a.shape[:-2], a.shape[-1] - 1), a.dtype)]
 
 
@@ -492,11 +493,11 @@ hessenberg_p = decomposition("hessenberg", _hessenberg_abstract, _hessenberg_ref
 def hessenberg(a: Any) -> list[Any]:
     """The Hessenberg form of matrices with the reflectors below it, and their factors: [h, taus].
 
-    a: [..., n, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    a: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). Result: h [..., n, n], with the Householder reflectors below the first subdiagonal as
     LAPACK's gehrd leaves them; taus [..., n - 1]. No derivative is known (NotImplementedError).
     Raises TypeError for matrices that are not square. Source: Golub and Van Loan, Matrix
-    Computations, section 7.4.
+    Computations, section 7.4. ValueError for matrices that are not square.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

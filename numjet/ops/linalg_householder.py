@@ -66,7 +66,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
 def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool,
                     transpose: bool) -> ShapedArray:
     for x in (a, c):
-        check_matrix("ormqr", x)
+        check_matrix("ormqr", x, narrow=TypeError)
     if not a.dtype == taus.dtype == c.dtype:
         raise TypeError(f"ormqr requires arguments to have the same dtypes, got {a.str_short()}, "
                         f"{taus.str_short()}, {c.str_short()}.")

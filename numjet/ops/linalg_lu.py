@@ -112,7 +112,7 @@ lu_p = decomposition("lu", _lu_abstract, lambda x: each_matrix(_lu_one, x), _lu_
 def lu(x: Any) -> list[Any]:
     """The LU factors of matrices, with row exchanges: [factors, pivots, permutation].
 
-    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). Result: factors [..., m, n], both in one, L with a diagonal of ones; pivots int32[...,
     min(m, n)], the rows exchanged one after the other; permutation int32[..., m], with
     x[permutation] = L U. Differentiable. Raises TypeError for less than two axes. Source: Golub and
@@ -252,7 +252,7 @@ def qr(
     """The QR factors of matrices: (q, r) with x = q r, q with orthonormal columns and r upper
     triangular.
 
-    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (UnsupportedDtypeError for
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). pivoting: exchange columns so that r's diagonal falls in size; the result is (q, r,
     order) with x[:, order] = q r. full_matrices: q [..., m, m] and r [..., m, n]; else q [..., m,
     k] and r [..., k, n], k = min(m, n). use_magma: one implementation (LAPACK) serves.
@@ -278,7 +278,7 @@ def qr(
 
 # ------------------------------------------------------------------ householder_product
 def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
-    check_matrix("householder_product", a)
+    check_matrix("householder_product", a, narrow=TypeError)
     if (
         a.dtype != taus.dtype
         or not taus.shape
@@ -320,7 +320,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     them.
 
     a: [..., m, n] with m >= n, the reflectors below the diagonal, floats or complex numbers of 32
-    or 64 bits each (UnsupportedDtypeError for others). taus: [..., k] with k <= n, their factors.
+    or 64 bits each (TypeError for others). taus: [..., k] with k <= n, their factors.
     Result: [..., m, n], orthonormal columns. No derivative is known (NotImplementedError). Raises
     TypeError for shapes that do not fit. Source: LAPACK's orgqr and ungqr.
 

@@ -29,9 +29,7 @@ from numjet.ops.shape import pad
 
 
 def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"The input to tridiagonal must be a square matrix. Got {a.str_short()}.")
-    check_matrix("tridiagonal", a, square=True)
+    check_matrix("tridiagonal", a, square=True, oblong=ValueError)
     *batch, n, _ = a.shape
     if not n:
         raise TypeError(f"tridiagonal: the matrix must not be empty, got {a.str_short()}.")
@@ -64,7 +62,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
     the one beside it, both real; factors [..., n, n] and taus[..., n-1], the Householder reflectors
     as LAPACK's sytrd and hetrd leave them. No derivative is known (NotImplementedError). Raises
     ValueError for a matrix that is not square. Source: Golub and Van Loan, Matrix Computations,
-    section 8.3.
+    section 8.3. TypeError for other dtypes and for less than two axes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -82,7 +80,7 @@ def _system_abstract(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: Shaped
     if b.ndim < 2:
         raise TypeError(f"tridiagonal_solve: b must have at least two axes, got {b.str_short()}. "
                         "Add one with b[..., None].")
-    check_matrix("tridiagonal_solve", b)
+    check_matrix("tridiagonal_solve", b, narrow=TypeError)
     if not dl.shape == d.shape == du.shape:
         raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same "
                         f"shape, got {dl.str_short()}, {d.str_short()}, {du.str_short()}.")

@@ -49,11 +49,11 @@ def sizes_of(name: str, shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def canonical_axis(axis: int, ndim: int) -> int:
-    """A non-negative axis. Raises ValueError when it is out of range."""
+def canonical_axis(axis: int, ndim: int, error: type[Exception] = ValueError) -> int:
+    """A non-negative axis. Raises `error` when it is out of range."""
     axis = index_of(axis)
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}.")
+        raise error(f"axis {axis} is out of bounds for array of dimension {ndim}.")
     return axis % ndim
 
 

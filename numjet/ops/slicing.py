@@ -191,14 +191,14 @@ def slice_in_dim(
     operand: an array. start_index, limit_index: Python integers or None; negative ones count from
     the end. stride, axis: integers. Result: ceil((limit - start) / stride) elements along the axis,
     else operand's shape, and its dtype. Derivative: as of `slice`. Raises TypeError or ValueError
-    for what is out of range.
+    for what is out of range. Raises IndexError for an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.slice_in_dim(jnp.arange(6), 1, -1, stride=2)
     Array([1, 3], dtype=int32)
     """
     x = as_array(operand)
-    shape, axis = x.aval.shape, canonical_axis(axis, x.aval.ndim)
+    shape, axis = x.aval.shape, canonical_axis(axis, x.aval.ndim, IndexError)
     size = shape[axis]
     start = 0 if start_index is None else index_of(start_index)
     limit = size if limit_index is None else index_of(limit_index)
@@ -475,7 +475,7 @@ def dynamic_slice_in_dim(
     operand: an array. start_index: an integer scalar, moved so that the slice lies inside; negative
     ones count from the end unless allow_negative_indices is False. slice_size, axis: Python
     integers. Result: operand's dtype and shape but for the axis, of slice_size. Derivative: as of
-    `dynamic_slice`. Raises TypeError where the slice is larger than the axis. Raises ValueError for
+    `dynamic_slice`. Raises TypeError where the slice is larger than the axis. Raises IndexError for
     an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
@@ -483,7 +483,7 @@ def dynamic_slice_in_dim(
     Array([1, 2], dtype=int32)
     """
     x = as_array(operand)
-    axis = canonical_axis(axis, x.aval.ndim)
+    axis = canonical_axis(axis, x.aval.ndim, IndexError)
     starts: list[Any] = [0] * x.aval.ndim
     sizes = list(x.aval.shape)
     starts[axis], sizes[axis] = start_index, slice_size
@@ -503,7 +503,7 @@ def dynamic_index_in_dim(
 
     operand: an array. index: an integer scalar, moved inside where it would reach out; negative
     ones count from the end unless allow_negative_indices is False. axis: an integer. keepdims: the
-    axis stays, with size 1. Derivative: zeros with the cotangent at the index. Raises ValueError
+    axis stays, with size 1. Derivative: zeros with the cotangent at the index. Raises IndexError
     for an axis out of range. Raises TypeError for an axis without elements.
 
     >>> from numjet import lax, numpy as jnp
@@ -511,7 +511,7 @@ def dynamic_index_in_dim(
     Array(6, dtype=int32)
     """
     x = as_array(operand)
-    axis = canonical_axis(axis, x.aval.ndim)
+    axis = canonical_axis(axis, x.aval.ndim, IndexError)
     row = dynamic_slice_in_dim(x, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return row if keepdims else _drop(row, axis)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.api.jit import jit
 from numjet.api.shown import FLAG, Shown, shown, wanted
-from numjet.base.errors import AxisError, TypePromotionError
+from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.dims import DimExpr
@@ -501,7 +501,7 @@ def take_rows(x: Any, order: Any, axis: int) -> Any:
 
 def _axis(name: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise AxisError(
+        raise ValueError(
             f"random.{name}: axis {axis} is out of bounds for array of dimension {ndim}."
         )
     return axis % ndim

@@ -130,7 +130,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     (Array([[2. , 1. ],
            [0.5, 2.5]], dtype=float32), Array([0, 1], dtype=int32))
     """
-    factors, pivots, _ = core.lu(matrices("lu_factor", a))
+    factors, pivots, _ = core.lu(matrices("lu_factor", a, flat=TypeError))
     return factors, pivots
 
 
@@ -204,7 +204,7 @@ def lu(
     Array([[4., 4.],
            [0., 1.]], dtype=float32)
     """
-    x = matrices("lu", a)
+    x = matrices("lu", a, flat=TypeError)
     factors, _, order = core.lu(x)
     m, n = x.aval.shape[-2:]
     k = min(m, n)
@@ -241,7 +241,7 @@ def qr(
     Array([[5. , 2.2],
            [0. , 0.4]], dtype=float32)
     """
-    x = matrices("qr", a)
+    x = matrices("qr", a, flat=TypeError)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"qr: unsupported mode {mode!r}. Use 'full', 'economic' or 'r'.")
     parts = core.qr(x, full_matrices=mode != "economic", pivoting=pivoting)
@@ -307,7 +307,7 @@ def eigh(
             "eigh: generalized problems and subsets are not supported. Factor "
             "b with cholesky and transform a, or slice the result."
         )
-    x = matrices("eigh", a, True)
+    x = matrices("eigh", a, True, TypeError, TypeError)
     v, w = core.eigh(x, lower=lower, symmetrize_input=True)
     return w if eigvals_only else (w, v)
 
@@ -328,7 +328,7 @@ def hessenberg(
     Array([[2., 1.],
            [1., 3.]], dtype=float32)
     """
-    x = matrices("hessenberg", a, True)
+    x = matrices("hessenberg", a, True, TypeError)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
     h = triu(packed, -1)

@@ -45,7 +45,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     """
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
-    x = matrices("schur", a, True)
+    x = matrices("schur", a, True, TypeError)
     if output == "complex" and not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     return core.schur(x)
@@ -192,7 +192,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     [n, n], the root whose eigenvalues have positive real parts. Differentiable. By the Schur form,
     whose triangular root is found column by column. Source: Björck and Hammarling, A Schur method
     for the square root of a matrix (1983). Raises ValueError for what is no square matrix. SciPy's
-    is real where the root is, and took `disp`.
+    is real where the root is, and took `disp`. TypeError for less than two axes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -202,7 +202,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     """
     if blocksize != 1:
         raise NotImplementedError("sqrtm: blocksize other than 1 is not supported. Leave it out.")
-    x = matrices("sqrtm", A, True)
+    x = matrices("sqrtm", A, True, TypeError)
     if not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     return _root(x)

@@ -31,6 +31,7 @@ from numjet.numpy.promote import (
     one_inexact,
     promote_inexact,
     promote_shapes,
+    unmixed,
     weak_alone,
 )
 from numjet.numpy.reductions import sum as sum_
@@ -58,7 +59,7 @@ from numjet.scipy.special_orders import bessel_jn, sph_harm_y
 
 def _floats(name: str, *args: Any) -> list[Any]:
     """Arguments as floats of one dtype and one shape."""
-    xs = promote_shapes(name, *promote_inexact(*as_arrays(name, *args)))
+    xs = promote_shapes(name, *promote_inexact(*unmixed(name, *args)))
     shape = max([x.aval.shape for x in xs], key=len)
     return [broadcast(x, shape) for x in xs]
 
@@ -345,7 +346,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     >>> special.rel_entr(jnp.array([0.0, 1.0]), 2.0).round(4)
     Array([ 0.    , -0.6931], dtype=float32)
     """
-    p, q = promote_inexact(*as_arrays("rel_entr", p, q))
+    p, q = promote_inexact(*unmixed("rel_entr", p, q))
     p, q = _floats("rel_entr", weak_alone(p), q)
     both = logical_and(greater(p, 0), greater(q, 0))
     zero = logical_and(equal(p, 0), lax.ge(q, broadcast_like(zeros_like(q), q)))

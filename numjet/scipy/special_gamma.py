@@ -15,7 +15,13 @@ import numpy as np
 from numjet import lax, numpy as jnp
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
-from numjet.numpy.promote import as_arrays, cast, promote_inexact, strong
+from numjet.numpy.promote import (
+    cast,
+    promote_inexact,
+    promote_shapes,
+    strong,
+    unmixed,
+)
 from numjet.ops import special_tables as tables
 from numjet.ops.special import lgamma
 from numjet.ops.special_series import chebyshev, polynomial
@@ -41,7 +47,8 @@ _STIRLING = (
 
 
 def _floats(name: str, *args: Any) -> list[Any]:
-    return list(jnp.broadcast_arrays(*promote_inexact(*as_arrays(name, *args))))
+    xs = promote_inexact(*unmixed(name, *args))
+    return list(jnp.broadcast_arrays(*promote_shapes(name, *xs)))
 
 
 def _correction(x: Any) -> Any:

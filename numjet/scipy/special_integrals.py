@@ -16,7 +16,7 @@ from numjet import lax, numpy as jnp
 from numjet.api.custom import custom_jvp
 from numjet.core import dtypes
 from numjet.numpy.creation import taking_lists
-from numjet.numpy.promote import as_arrays, promote_inexact
+from numjet.numpy.promote import promote_inexact, unmixed
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev, polynomial
 from numjet.scipy.special_normal import ndtr
@@ -27,7 +27,7 @@ def wide(name: str, *args: Any) -> tuple[list[Any], Any]:
 
     ValueError for complex numbers.
     """
-    xs = promote_inexact(*as_arrays(name, *args))
+    xs = promote_inexact(*unmixed(name, *args))
     dtype = xs[0].dtype
     if dtypes.is_complex(dtype):
         raise ValueError(f"{name} does not support complex-valued inputs, got {dtype}.")

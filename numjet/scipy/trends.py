@@ -40,6 +40,7 @@ def detrend(
     data: a real or complex array; integers as floats. axis: of time. type: "linear" or "constant"
     (ValueError for others). bp: breakpoints; between them each part has its own line.
     overwrite_data must be None (NotImplementedError). Result: data's shape. Linear in data.
+    IndexError for an axis out of range.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import signal
