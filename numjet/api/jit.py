@@ -29,6 +29,7 @@ from numjet.api.flat import check_callable, wraps
 from numjet.api.jit_arguments import (
     as_tuple,
     aval_of_spec,
+    check_apart,
     check_donated,
     hashable,
     positional_tree,
@@ -68,6 +69,8 @@ _NAMED = object()  # stands for a leaf whose path is asked; users cannot registe
 MAX_QUICK = 8
 # Signatures of one function that are kept; each takes some 30 KB.
 MAX_SIGNATURES = 1024
+# The numbers and the names of no arguments.
+_NO_ARGUMENTS: tuple[tuple, tuple] = (), ()
 
 
 def _nobody() -> None:
@@ -389,8 +392,10 @@ class JitCore:
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
         flows: dict[Any, Flow],
     ) -> Entry:
-        static_args = {k: v for k, v, _ in statics if isinstance(k, int)}
-        static_kwargs = {k: v for k, v, _ in statics if isinstance(k, str)}
+        static_args: dict[int, Any] = {}
+        static_kwargs: dict[str, Any] = {}
+        for name, value, _ in statics:
+            (static_args if isinstance(name, int) else static_kwargs)[name] = value
         out_tree: list = []
         alone = not statics and treedef is positional_trees.get(len(avals))
 
@@ -451,10 +456,11 @@ class JitCore:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
         statics, leaves, treedef = self._flatten(args, kwargs)
-        if any([type(x) is Ref for x in leaves]):
+        if Ref in [*map(type, leaves)]:
             return _refs().trace_with_refs(self, statics, leaves, treedef)
-        avals = [aval_of_spec(x) for x in leaves]
-        flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
+        avals, flows = [*map(aval_of_spec, leaves)], {}
+        if Shared.axes.get():
+            flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
         entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves))
         place, found = self._place_for(entry, leaves), expected(leaves)
@@ -654,11 +660,13 @@ def jit(
     9.0
     """
     del keep_unused
-    check_compiler_options(compiler_options)
-    if in_shardings is not None or out_shardings is not None:
-        _layouts().checked(in_shardings, out_shardings, device, backend)
+    if compiler_options is not None:
+        check_compiler_options(compiler_options)
     trees = (in_shardings, out_shardings)
-    layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
+    layouts: tuple = trees
+    if trees != (None, None):
+        _layouts().checked(in_shardings, out_shardings, device, backend)
+        layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
     if isinstance(device, CpuDevice) and not asks_nothing(device):
@@ -673,15 +681,12 @@ def jit(
 
     def make(f: Callable) -> JitFunction:
         check_callable("jit", f)
-        statics = resolve(f, nums, names, both)
-        donated = resolve(f, donate_nums, donate_names, both_donated, "donate")
-        for static, given in zip(statics, donated, strict=True):
-            if not set(static).isdisjoint(given):
-                raise ValueError(
-                    "static_argnames and donate_argnames cannot intersect: arguments "
-                    f"{sorted(set(static) & set(given))} are both static and donated. Static "
-                    "arguments have no buffer to give away."
-                )
+        statics, donated = _NO_ARGUMENTS, _NO_ARGUMENTS
+        if nums or names:
+            statics = resolve(f, nums, names, both)
+        if donate_nums or donate_names:
+            donated = resolve(f, donate_nums, donate_names, both_donated, "donate")
+            check_apart(statics, donated)
         made = JitFunction(f, *statics, *donated)
         made._core.device, made._core.layouts = device, layouts
         if trees != (None, None):

@@ -112,6 +112,17 @@ def resolve(
     return tuple(sorted(all_nums)), tuple(sorted(all_names))
 
 
+def check_apart(statics: tuple[tuple, tuple], donated: tuple[tuple, tuple]) -> None:
+    """Refuse arguments, by number or by name, that are both static and given away."""
+    for static, given in zip(statics, donated, strict=True):
+        if not set(static).isdisjoint(given):
+            raise ValueError(
+                "static_argnames and donate_argnames cannot intersect: arguments "
+                f"{sorted(set(static) & set(given))} are both static and donated. Static "
+                "arguments have no buffer to give away."
+            )
+
+
 def check_donated(leaves: Sequence[Any], donated: Sequence[int]) -> None:
     """Refuse an array that is given twice where one of the places may overwrite it."""
     first: dict[int, int] = {}

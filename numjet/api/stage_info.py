@@ -199,9 +199,12 @@ class Placed(Described):
 def expected(leaves: list) -> list[Any]:
     """The shardings over the devices of a mesh that arguments have, or specs of them name; None for
     others."""
-    found = [x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
-             for x in leaves]  # fmt: skip
-    return [s if hasattr(getattr(s, "mesh", None), "devices_in_order") else None for s in found]
+    found = []
+    for x in leaves:
+        s = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+        known = s is not None and hasattr(getattr(s, "mesh", None), "devices_in_order")
+        found.append(s if known else None)
+    return found
 
 
 def _as_compiled(traced: Any, values: list) -> list:

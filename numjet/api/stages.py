@@ -56,7 +56,8 @@ class Entry:
         self.out_avals = closed.out_avals
         # The arguments whose memory was given away, and those of them that a result can lie in:
         # only these are deleted.
-        self.asked, self.donate = donate, usable(closed, len(consts), donate)
+        self.asked = donate
+        self.donate = usable(closed, len(consts), donate) if donate else ()
         self.executable: Any = None
         self.calls = 0  # that were timed
         # References that the function closes over: arguments behind the others; None: there are

@@ -123,7 +123,7 @@ class ShapedArray(AbstractValue):
 
     def update_manual_axis_type(self, manual: ManualAxisType) -> ShapedArray:
         """This aval, of a value that differs over the axes that `manual` says."""
-        if manual == self.manual_axis_type:
+        if manual is self.manual_axis_type or manual == self.manual_axis_type:
             return self
         key: tuple = (self.shape, self.dtype, self.weak_type, self.placed, manual)
         key = key[:4] if manual.empty else key

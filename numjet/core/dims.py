@@ -557,7 +557,7 @@ def is_symbolic(x: Any) -> bool:
 
 def any_symbolic(sizes: Iterable[Any]) -> bool:
     """Whether one of the sizes is an expression."""
-    return any([type(n) is DimExpr for n in sizes])
+    return DimExpr in [*map(type, sizes)]
 
 
 def index_of(x: Any) -> Any:

@@ -65,19 +65,28 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         data = None if key is None else link.cache_get(key)
         if key is not None and data is not None:
             try:
-                return _given(_loaded(closed_jaxpr, donate, data, forms), asked, key)
+                program = _loaded(closed_jaxpr, donate, data, forms)
+                return _given(program, asked, closed_jaxpr, key)
             except loader.CodeRefused:
                 raise
             except (InternalError, *link.MALFORMED) as reason:
                 link.cache_damaged(key, reason)
-        return _given(_compile(closed_jaxpr, donate, key, forms), asked, key)
+        return _given(_compile(closed_jaxpr, donate, key, forms), asked, closed_jaxpr, key)
 
 
-def _given(program: Executable, asked: ClosedJaxpr, key: str | None) -> Executable:
+def _given(
+    program: Executable, asked: ClosedJaxpr, compiled: ClosedJaxpr, key: str | None
+) -> Executable:
     """The program, its results of the dtypes of the function that was asked for."""
     program.key = key
-    program.outs = [(a.shape, physical(a.dtype)) for a in asked.out_avals]
+    if asked is not compiled:
+        program.outs = _outs(asked)
     return program
+
+
+def _outs(closed: ClosedJaxpr) -> list[tuple]:
+    """Shapes and dtypes of the results."""
+    return [(v.aval.shape, physical(v.aval.dtype)) for v in closed.jaxpr.outvars]
 
 
 def _loaded(
@@ -87,7 +96,8 @@ def _loaded(
     facts, consts, hosts, aliases, images = program_cache.unpack(
         data, lambda: reroll(closed, forms)
     )
-    if not _linked(facts.get("libraries", {})):
+    libraries = facts.get("libraries")
+    if facts["providers"] and not (libraries and _linked(libraries)):
         for name in facts["providers"]:
             importlib.import_module(name)
     return _executable(closed, donate, images, consts, hosts, facts, aliases)
@@ -171,10 +181,10 @@ class _Modules:
 
 def _linked(libraries: Mapping[str, str]) -> bool:
     """Link the libraries of kernels that a cached program calls, symbol -> cache key, without the
-    modules that write them; False where one is not in the cache (or none is named)."""
+    modules that write them; False where one is not in the cache."""
     missing = {s: key for s, key in libraries.items() if link.defined_symbol(s) is None}
     images = {symbol: link.cache_get(key) for symbol, key in missing.items()}
-    if not libraries or None in images.values():
+    if None in images.values():
         return False
     for symbol, image in images.items():
         assert image is not None
@@ -205,7 +215,7 @@ def _executable(
         texts=lambda: _texts(closed, donate),
         aliases=aliases,
         n_args=len(closed.jaxpr.invars),
-        outs=[(a.shape, physical(a.dtype)) for a in closed.out_avals],
+        outs=_outs(closed),
     )
 
 

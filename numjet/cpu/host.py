@@ -193,6 +193,7 @@ def is_object(data: bytes) -> bool:
     return data.startswith(b"\xcf\xfa\xed\xfe" if MACOS else b"\x7fELF")
 
 
+@functools.cache
 def machine() -> str:
     """The kind of processor, as the system calls it."""
     if hasattr(os, "uname"):

@@ -386,7 +386,7 @@ def closed_over(args: Sequence[Any], params: dict) -> tuple[Any, dict]:
 
 
 def has_tracers(values: Sequence[Any]) -> bool:
-    return any(isinstance(v, Tracer) for v in values)
+    return bool(values) and any([isinstance(v, Tracer) for v in values])
 
 
 def _references(trace: StageTrace) -> int:

@@ -9,6 +9,7 @@ equal equations (`reroll`). What would break it: a param that changes the code b
 from __future__ import annotations
 
 import functools
+import itertools
 import marshal
 import struct
 from array import array
@@ -202,14 +203,15 @@ class Forms:
         """Forms in a row, and the results."""
         self._walk()
         numbers, first, literals = self._numbers, self.first, self._literals
-        written: list[bytes] = []
+        written: list[list[int]] = []
         for name, kind, *rest in self._table:
             number = self._names.setdefault(name, len(self._names))
             end = rest.index(None)
-            form = [number, kind, end, *rest[:end], len(rest) - end - 1, *rest[end + 1 :]]
-            written.append(_row(form))
+            written.append(
+                [number, kind, end, *rest[:end], len(rest) - end - 1, *rest[end + 1 :]]
+            )
         count = len(numbers)
-        row = [len(self._outs)]
+        row = [*itertools.chain.from_iterable(map(written.__getitem__, self.of)), len(self._outs)]
         for atom in self._outs:
             if type(atom) is Var:
                 number = numbers[atom]
@@ -217,7 +219,7 @@ class Forms:
             else:
                 literal = literals.get(id(atom.value))
                 row.append(self._literal(atom) if literal is None else literal)
-        return b"".join([*map(written.__getitem__, self.of), _row(row)])
+        return _row(row)
 
     def _name(self, primitive: Any) -> int:
         name = primitive.name if primitive.expansion is None else self._users_name(primitive)

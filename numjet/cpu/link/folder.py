@@ -40,23 +40,32 @@ class Refused(Exception):
         self.kind = kind
 
 
-def _check(status: os.stat_result, what: str) -> None:
+def _check(status: os.stat_result, what: str, path: str) -> None:
     """Raise Refused where somebody else could have put something there."""
     if not hasattr(os, "geteuid"):
         return
-    if status.st_uid not in (0, os.geteuid()):
+    mine = status.st_uid in (0, os.geteuid())
+    if mine and not status.st_mode & _OTHERS:
+        return
+    what = f"{what} {path} of numjet's compilation cache"
+    if not mine:
         raise Refused(
             "foreign",
             f"{what} belongs to another user; nothing is taken from there, programs are compiled "
             "anew. Set NUMJET_CACHE_DIR to a directory of your own.",
         )
-    if status.st_mode & _OTHERS:
-        raise Refused(
-            "shared",
-            f"{what} may be written by others; code is not taken from there, programs are compiled "
-            f"anew. Take the permission away (chmod go-w), or set NUMJET_CACHE_DIR to a directory "
-            "that only you may write to.",
-        )
+    raise Refused(
+        "shared",
+        f"{what} may be written by others; code is not taken from there, programs are compiled "
+        f"anew. Take the permission away (chmod go-w), or set NUMJET_CACHE_DIR to a directory "
+        "that only you may write to.",
+    )
+
+
+def _refused(kind: str, path: str, why: str) -> Refused:
+    return Refused(
+        kind, f"entry {path} of numjet's compilation cache is {why}; it is compiled anew"
+    )
 
 
 def _make(path: str, where: int | None = None) -> None:
@@ -88,7 +97,7 @@ class Folder:
         """An open directory that may be trusted. Raises Refused, or OSError."""
         shown = name if parent is None else f"{self.path}/{name}"
         if not _BY_DESCRIPTOR:
-            _check(os.stat(shown), f"directory {shown} of numjet's compilation cache")
+            _check(os.stat(shown), "directory", shown)
             return shown
         if parent is None:
             found = os.open(name, _DIRECTORY)
@@ -96,7 +105,7 @@ class Folder:
             assert isinstance(parent, int)
             found = os.open(name, _DIRECTORY | _NO_LINK, dir_fd=parent)
         try:
-            _check(os.fstat(found), f"directory {shown} of numjet's compilation cache")
+            _check(os.fstat(found), "directory", shown)
         except Refused:
             os.close(found)
             raise
@@ -150,8 +159,7 @@ class Folder:
             self._close(root)
 
     def _content(self, folder: int | str, name: str, most: int) -> tuple[bytes, float]:
-        shown = f"entry {self.path}/{name[:2]}/{name} of numjet's compilation cache"
-        strange = Refused("strange", f"{shown} is no file; it is compiled anew")
+        path = f"{self.path}/{name[:2]}/{name}"
         where = {"dir_fd": folder} if isinstance(folder, int) else {}
         try:
             file = os.open(name if where else f"{folder}/{name}", _READING, **where)
@@ -159,15 +167,15 @@ class Folder:
             raise
         except OSError as error:
             if error.errno in _NO_FILE:
-                raise strange from None
+                raise _refused("strange", path, "no file") from None
             raise
         try:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
-                raise strange
-            _check(status, shown)
+                raise _refused("strange", path, "no file")
+            _check(status, "entry", path)
             if status.st_size > most:
-                raise Refused("damaged", f"{shown} is damaged; it is compiled anew")
+                raise _refused("damaged", path, "damaged")
             return os.read(file, status.st_size), status.st_mtime
         finally:
             os.close(file)

@@ -312,7 +312,7 @@ def place(image: Image, addresses: Sequence[int]) -> int:
         origin = base if number < 0 else addresses[number]
         _U64.pack_into(content, where, origin + addend & 0xFFFFFFFFFFFFFFFF)
     if content:
-        ctypes.memmove(base, ctypes.byref(ctypes.c_char.from_buffer(content)), len(content))
+        ctypes.memmove(base, bytes(content), len(content))
     if not host.make_executable(base + image.written, len(content) - image.written):
         host.unmap(base, len(content))
         raise CodeRefused(REFUSED)
