@@ -49,6 +49,7 @@ from numjet.core.deferred import (
     arrive,
     deferred,
     note_piece,
+    parts,
 )
 from numjet.core.evaluate import _EXACT as EXACT, LARGE, evaluate_python
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -146,7 +147,7 @@ class Form(FormRecord):
         )
 
 
-# One operation: its form, its operands' codes, and who holds its results.
+# One operation: its form, its operands' codes, and who holds its results (`parts`).
 Row = tuple[Form, tuple[int, ...], tuple[Held, ...]]
 
 
@@ -303,7 +304,7 @@ class Tape(Record):
         if form is None or self.rows is None:
             return code
         rows = self.rows
-        rows.append((form, (code,), ()))
+        rows.append((form, (), code))
         return len(rows) - 1 << RESULTS
 
     def full(self, form: Form) -> str:
@@ -414,10 +415,10 @@ def _write(local: Open, form: Form, arrays: list) -> Any:
         first = len(rows) << RESULTS
         if form.several:
             outs = [deferred(tape, first + k, aval) for k, aval in enumerate(form.outs)]
-            rows.append((form, tuple(codes), tuple(map(Held, outs))))
+            rows.append((form, tuple(map(Held, outs)), *codes))
         else:
             out = deferred(tape, first, form.outs[0])
-            rows.append((form, tuple(codes), (Held(out),)))
+            rows.append((form, Held(out), *codes))
         if tape.rows is rows:
             return outs if form.several else out
 
@@ -492,14 +493,14 @@ def defer_plan(plan: Plan, arrays: Sequence) -> Any:
             last = len(forms) - 1
             outs: list[DeferredArray] = []
             for k, (form, equation) in enumerate(zip(forms, plan.equations, strict=True)):
-                operands = tuple([codes[place] for place in equation[2]])
+                operands = [codes[place] for place in equation[2]]
                 code = len(rows) << RESULTS
                 codes.append(code)
                 if k == last if kept is None else k in kept:
                     outs.append(deferred(tape, code, form.outs[0]))
-                    rows.append((form, operands, (Held(outs[-1]),)))
+                    rows.append((form, Held(outs[-1]), *operands))
                 else:
-                    rows.append((form, operands, ()))
+                    rows.append((form, (), *operands))
             if tape.rows is rows:
                 return outs[0] if kept is None else outs
     finally:
@@ -528,7 +529,7 @@ def _next_row(tape: Tape, form: Form, arrays: Sequence) -> Any:
     n = len(rows)
     place.record, place.code = tape, n << RESULTS
     out._aval, out._pending = form.outs[0], place
-    row = form, tuple(codes), (Held(out),)
+    row = form, Held(out), *codes
     if len(rows) != n:  # what was allocated has run a finalizer that computes
         return None
     rows.append(row)
@@ -604,17 +605,18 @@ class _Names:
         self.computed: set[tuple[int, ...]] = set()
 
 
-def _run(tape: _Taken, rows: list[Row], why: str) -> None:
+def _run(tape: _Taken, written: list[tuple], why: str) -> None:
     """Compute the results that somebody holds."""
     start = time.perf_counter_ns()
-    found = None if spans.recorders else native.run_found(rows, tape.inputs, _ready)
+    found = None if spans.recorders else native.run_found(written, tape.inputs, _ready)
     if type(found) is tuple:
         _, names, count, _ = found
         note_piece(names, count, why, hooks.user_line(), "found", start)
         return
-    key, holders = native.survey(rows)
+    key, holders = native.survey(written)
     if not holders:
         return
+    rows = list(map(parts, written))
     known = _sequences.get(key)
     if known is None:
         known = _sequences[key] = _Names(rows)

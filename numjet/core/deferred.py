@@ -141,6 +141,13 @@ def arrive(array: ArrayImpl, value: np.ndarray) -> None:
 Held = weakref.ref[DeferredArray]
 
 
+def parts(row: tuple) -> tuple[Any, tuple[int, ...], tuple[Held, ...]]:
+    """The form, the operands' codes, and who holds the results, of a row as it is written down: one
+    tuple of the form, who holds its result (or a tuple, for none or several), and the codes."""
+    form, held, *codes = row
+    return form, tuple(codes), held if type(held) is tuple else (held,)
+
+
 class Plan:
     """Operations that are always written down together, on arrays of given avals.
 

@@ -119,7 +119,7 @@ def survey(rows: list) -> tuple[bytes, dict[int, Any]]:
 def _survey(rows: list) -> tuple[bytes, dict[int, Any]]:
     key = array("q")
     holders = {}
-    for i, (form, codes, helds) in enumerate(rows):
+    for i, (form, codes, helds) in enumerate(map(deferred.parts, rows)):
         key.append(form.number)
         key.append(len(codes))
         key.extend(codes)

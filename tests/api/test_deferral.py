@@ -450,7 +450,7 @@ def test_arrays_of_weak_types_are_read_as_they_are():
         y = x * 2.0
         outs = [y / weak, weak - y, (y.sum() * 0 + weak) * y, weak + 1 - y]
         assert all(map(waits, outs)) and not any([out.aval.weak_type for out in outs])
-        names = [form.name for form, _, _ in deferral._local.open.tape.rows]
+        names = [form.name for form, *_ in deferral._local.open.tape.rows]
         assert "convert_element_type" not in names
     for got, want in zip(outs, [2 * X / 3, 3 - 2 * X, 6 * X, 4 - 2 * X], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
@@ -464,7 +464,7 @@ def test_what_comes_together_is_written_down_together():
         y = x * 1.0
         outs = [y - y.mean(-1, keepdims=True), jnp.tanh(y), y.max(0, keepdims=True) * y]
         assert all(map(waits, outs))
-        names = [form.primitive.name for form, _, _ in deferral._local.open.tape.rows]
+        names = [form.primitive.name for form, *_ in deferral._local.open.tape.rows]
         for got, want in zip(outs, wanted, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
     assert names.count("broadcast_in_dim") >= 2 and names.count("reduce_max") == 1

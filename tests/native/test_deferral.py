@@ -18,7 +18,7 @@ from numjet.base import config
 from numjet.core import evaluate, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.deferred import DeferredArray, Plan
+from numjet.core.deferred import DeferredArray, Plan, parts
 from numjet.core.primitive import REGISTRY
 from numjet.cpu.builder.records import Array, Pointer
 from numjet.native import deferral as native, operators
@@ -53,6 +53,12 @@ def plan_of_a_chain(aval) -> Plan:
     return Plan([aval, aval], [two], equations)
 
 
+def plain(rows) -> list:
+    """Rows without the objects that they refer to."""
+    found = map(parts, rows)
+    return [(form.number, codes, [h() is None for h in helds]) for form, codes, helds in found]
+
+
 def written(write) -> list:
     """The rows that come of three plans, and what they are written on, without the forms' places
     in memory."""
@@ -64,7 +70,7 @@ def written(write) -> list:
     outs.append(write(plan, [outs[0], y]))
     outs.append(write(plan, (outs[1], outs[0])))
     assert [type(out) for out in outs] == [DeferredArray] * 3
-    rows = [(f.number, codes, [h() is None for h in helds]) for f, codes, helds in tape.rows]
+    rows = plain(tape.rows)
     facts = len(tape.inputs), [str(a) for a in tape.avals], tape.bytes, sorted(tape.places.values())
     assert {id(v) for v in tape.inputs} == set(tape.places)
     places = [(out._pending.code, out._pending.record is tape, out.aval) for out in outs]
@@ -264,7 +270,7 @@ def test_small_operands_are_repeated_on_the_tape() -> None:
 
     for _ in range(12):
         got = nj.grad(loss, (0, 1, 2))(w, b, x)
-        names = [form.primitive.name for form, _, _ in deferral._local.open.tape.rows]
+        names = [form.primitive.name for form, *_ in deferral._local.open.tape.rows]
         assert all(value.flags.c_contiguous for value in deferral._local.open.tape.inputs)
         got = [np.asarray(g) for g in got]
     assert names.count("broadcast_in_dim") >= 2
@@ -333,7 +339,7 @@ def test_plans_of_several_results_are_written_as_python_writes_them() -> None:
         outs = write(plan, [x, y])
         assert type(outs) is list and [type(out) for out in outs] == [DeferredArray] * 2
         tape = deferral._local.open.tape
-        rows = [(f.number, codes, [h() is None for h in helds]) for f, codes, helds in tape.rows]
+        rows = plain(tape.rows)
         return [rows, [out._pending.code for out in outs], *map(np.asarray, outs)]
 
     wanted = several(deferral.defer_plan)

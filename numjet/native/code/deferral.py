@@ -9,6 +9,7 @@ anything: rows are appended in one go when all is made, and only if the tape is 
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, Static, lshr, native, place, stack
+from numjet.native.code.context import taken
 from numjet.native.code.record import line_of, recording
 from numjet.native.objects import (
     DENSE,
@@ -159,29 +160,18 @@ def codes_of(
 
 
 @native
-def row_of_step(c: DeferralContext, step: WrittenStep, values: List, helds: Object) -> Object:
-    """A row: the form, the operands' codes, and who holds the result (`helds` is not taken over).
+def row_of_step(c: DeferralContext, step: WrittenStep, values: List, held: Object) -> Object:
+    """A row: the form, who holds the result (`held` is not taken over), and the operands' codes.
     NULL with an exception set."""
-    row = c.PyTuple_New(3)
-    codes = c.PyTuple_New(step.count)
-    if row == NULL or codes == NULL:
-        c.Py_DecRef(codes)
-        c.Py_DecRef(row)
+    row = c.PyTuple_New(step.count + 2)
+    if row == NULL:
         return NULL
-    for k in range(step.count):
-        code = values.items[step.place[k]]
-        c.Py_IncRef(code)
-        Tuple(codes).items[k] = code
-    form = step.form
-    c.Py_IncRef(form)
-    c.Py_IncRef(helds)
     made = Tuple(row)
-    made.items[0] = form
-    made.items[1] = codes
-    made.items[2] = helds
-    # Neither can be a part of a cycle: collections need not look at them.
-    c.PyObject_GC_UnTrack(codes)
-    c.PyObject_GC_UnTrack(row)
+    made.items[0] = taken(c, step.form)
+    made.items[1] = taken(c, held)
+    for k in range(step.count):
+        made.items[k + 2] = taken(c, values.items[step.place[k]])
+    c.PyObject_GC_UnTrack(row)  # it is in no cycles: collections need not look at it
     return row
 
 
@@ -208,19 +198,6 @@ def new_result(c: DeferralContext, tape: Object, code: Object, aval: Object) -> 
 
 
 @native
-def holders(c: DeferralContext, out: Object) -> Object:
-    """A tuple of a weak reference to `out`; NULL with an exception set."""
-    held = c.PyWeakref_NewRef(out, NULL)
-    made = c.PyTuple_New(1)
-    if held == NULL or made == NULL:
-        c.Py_DecRef(made)
-        c.Py_DecRef(held)
-        return NULL
-    Tuple(made).items[0] = held
-    return made
-
-
-@native
 def append(
     c: DeferralContext, w: Written, tape: Object, rows: Object, values: List, made: List
 ) -> Object:
@@ -241,7 +218,7 @@ def append(
             c.Py_DecRef(out)
             return NULL
         values.items[given + k] = code
-        helds = c.empty
+        held = c.empty
         if step.kept != 0:
             result = new_result(c, tape, code, step.aval)
             if result == NULL:
@@ -252,13 +229,13 @@ def append(
             else:
                 List(out).items[n] = result
                 n = n + 1
-            helds = holders(c, result)
+            held = c.PyWeakref_NewRef(result, NULL)
         else:
-            c.Py_IncRef(helds)
+            c.Py_IncRef(held)
         row: Object = NULL
-        if helds != NULL:
-            row = row_of_step(c, step, values, helds)
-            c.Py_DecRef(helds)
+        if held != NULL:
+            row = row_of_step(c, step, values, held)
+            c.Py_DecRef(held)
         if row == NULL:
             c.Py_DecRef(out)
             return NULL
@@ -279,41 +256,34 @@ def write_row(
 ) -> Object:
     """`write_on` for a plan of one operation: what most are."""
     step = w.step[0]
-    codes = c.PyTuple_New(step.count)
-    if codes == NULL:
+    row = c.PyTuple_New(step.count + 2)
+    if row == NULL:
         return NULL
+    made = Tuple(row)
     for k in range(step.count):
         i = step.place[k]
         x = operands[i] if i < w.operands else w.constant[i - w.operands]
         code = code_of(c, w, tape, x, w.nbytes[i])
         if code == NULL:
-            c.Py_DecRef(codes)
+            c.Py_DecRef(row)
             return NULL
-        Tuple(codes).items[k] = code
+        made.items[k + 2] = code
     base = List(rows).size
     number = c.PyLong_FromLongLong(Int(base << c.results))
     out: Object = NULL
-    helds: Object = NULL
-    row: Object = NULL
+    held: Object = NULL
     if number != NULL:
         out = new_result(c, tape, number, step.aval)
         c.Py_DecRef(number)
     if out != NULL:
-        helds = holders(c, out)
-    if helds != NULL:
-        row = c.PyTuple_New(3)
-    if row == NULL:
-        c.Py_DecRef(helds)
-        c.Py_DecRef(codes)
+        held = c.PyWeakref_NewRef(out, NULL)
+    if held == NULL:
+        c.Py_DecRef(row)
         c.Py_DecRef(out)
         return NULL
-    c.Py_IncRef(step.form)
-    Tuple(row).items[0] = step.form
-    Tuple(row).items[1] = codes
-    Tuple(row).items[2] = helds
-    # Neither can be a part of a cycle: collections need not look at them.
-    c.PyObject_GC_UnTrack(codes)
-    c.PyObject_GC_UnTrack(row)
+    made.items[0] = taken(c, step.form)
+    made.items[1] = held
+    c.PyObject_GC_UnTrack(row)  # it is in no cycles: collections need not look at it
     kept = Tape(tape).rows == rows and List(rows).size == base
     if not kept or c.PyList_Append(rows, row) != 0:
         c.Py_DecRef(out)

@@ -14,11 +14,26 @@ from numjet.native.tables import DeferralContext
 
 
 @native
+def helds_of(row: Tuple) -> Int:
+    """How many results a row has that somebody may hold."""
+    held = row.items[1]
+    return Tuple(held).size if held.type == row.type else 1
+
+
+@native
+def holder(c: DeferralContext, row: Tuple, r: Int) -> Object:
+    """Who holds a row's result `r`: a new reference to an array or None; NULL with an exception."""
+    held = row.items[1]
+    if held.type == row.type:
+        held = Tuple(held).items[r]
+    return c.PyObject_Vectorcall(held, NULL, 0, NULL)
+
+
+@native
 def add_holders(c: DeferralContext, row: Tuple, k: Int, holders: Object) -> bool:
     """Add the results of row `k` that somebody holds, by their codes; False with an exception."""
-    helds = Tuple(row.items[2])
-    for r in range(helds.size):
-        x = c.PyObject_Vectorcall(helds.items[r], NULL, 0, NULL)
+    for r in range(helds_of(row)):
+        x = holder(c, row, r)
         if x == NULL:
             return False
         failed = False
@@ -44,11 +59,11 @@ def words_of(c: DeferralContext, rows: List, flags: Int, first: Int, second: Int
         if not is_a(rows.items[k], c.tuple):
             return NULL
         row = Tuple(rows.items[k])
-        if row.size != 3 or not is_a(row.items[1], c.tuple) or not is_a(row.items[2], c.tuple):
+        if row.size < 2:
             return NULL
-        count = count + 2 + Tuple(row.items[1]).size
+        count = count + row.size
         if flags != 0:
-            count = count + Tuple(row.items[2]).size
+            count = count + helds_of(row)
     key = c.PyBytes_FromStringAndSize(NULL, count * 8)
     if key == NULL:
         return NULL
@@ -56,12 +71,11 @@ def words_of(c: DeferralContext, rows: List, flags: Int, first: Int, second: Int
     at = 0
     for k in range(rows.size):
         row = Tuple(rows.items[k])
-        codes = Tuple(row.items[1])
         words[at] = c.PyLong_AsLongLong(Form(row.items[0]).number)
-        words[at + 1] = codes.size
-        for i in range(codes.size):
-            words[at + 2 + i] = c.PyLong_AsLongLong(codes.items[i])
-        at = at + 2 + codes.size
+        words[at + 1] = row.size - 2
+        for i in range(2, row.size):
+            words[at + i] = c.PyLong_AsLongLong(row.items[i])
+        at = at + row.size
     if flags != 0:
         words[at] = first
         words[at + 1] = second
@@ -102,9 +116,9 @@ def held_results(c: DeferralContext, rows: List, flags: Array[Int], held: Object
     exception."""
     at = 0
     for k in range(rows.size):
-        helds = Tuple(Tuple(rows.items[k]).items[2])
-        for r in range(helds.size):
-            x = c.PyObject_Vectorcall(helds.items[r], NULL, 0, NULL)
+        row = Tuple(rows.items[k])
+        for r in range(helds_of(row)):
+            x = holder(c, row, r)
             if x == NULL:
                 return False
             flags[at] = Int(x != c.none)
@@ -121,7 +135,7 @@ def flags_of(rows: List, words: Array[Int]) -> Array[Int]:
     """Where the flags of results begin in the words of `words_of`."""
     at = 2
     for k in range(rows.size):
-        at = at + 2 + Tuple(Tuple(rows.items[k]).items[1]).size
+        at = at + Tuple(rows.items[k]).size
     return words[at:]
 
 
