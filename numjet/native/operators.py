@@ -54,6 +54,7 @@ from numjet.native.layout import (
     layout,
     slots_of,
 )
+from numjet.transforms.eager import LinearTracer
 
 _FLAGS = {"positional": 0x0080, "function": 0x0080 | 0x0002, "binary": 8, "unary": 4}  # METH_...
 # Methods with a native form, and what they do (see `code.interpreter`; "unary": one operand).
@@ -66,6 +67,9 @@ OPERATORS = (
     | {"__getitem__": "index", "__matmul__": "plain"}
     | {f"at.{name}": "update" for name in "set add subtract multiply min max".split()}
 )
+# Of linearized arrays, too: those that have derivatives.
+_OF_LINEAR = {f"__{r}{x}__" for x in "add sub mul truediv".split() for r in ("", "r")} | {
+    "__neg__", "__abs__", "__matmul__"}
 
 
 _HEADER = len(words(tables.Table)) - 1  # words of a table before its slots
@@ -136,17 +140,44 @@ class Table(Memo):
         numbers: for each operand, if it is a Python number, the dict of arrays made of such, else
         None; large: whether no operand needs to wait itself.
         """
-        with _changing:
-            if self.later is None:
-                self.later = np.zeros(3 * tables.LATER_SLOTS, np.int64)
-                self.words[_LATER] = address(self.later)
+        self._begin_later()
         keys = id(left), 0 if right is None else id(right)
 
         def entry() -> np.ndarray:
             of_numbers = [0 if x is None else id(x) for x in numbers]
-            return np.array([id(plan), *of_numbers, large], np.int64)
+            return np.array([id(plan), *of_numbers, large, 0, 0, 0], np.int64)
 
         self.put(*keys, (left, right, plan, numbers), entry, self.later)
+
+    def add_linear(
+        self, left: Any, right: Any, primitive: Any, params: dict, numbers: tuple, always: bool
+    ) -> None:
+        """Remember that the operation on these operands, some of which are linearized, is that of
+        `primitive` with `params`, as long as the flags are as they are.
+
+        numbers: as for `add_later`; always: whether no operand needs to wait itself.
+        """
+        self._begin_later()
+        kinds = [_kind(left), (0, None) if right is None else _kind(right)]
+        keys = kinds[0][0], kinds[1][0]
+        of_numbers = [0 if x is None else id(x) for x in numbers]
+        made = np.array(
+            [0, *of_numbers, always, id(primitive), id(params), config.state[0]], np.int64
+        )
+        held = kinds[0][1], kinds[1][1], primitive, params, numbers
+        with _changing:
+            known = self.get((*keys, True))
+            if known is not None:  # under other flags
+                known[0][:] = made
+                dict.__setitem__(self, (*keys, True), (known[0], (held, known[1])))
+                return
+        self.put(*keys, held, lambda: made, self.later)
+
+    def _begin_later(self) -> None:
+        with _changing:
+            if self.later is None:
+                self.later = np.zeros(3 * tables.LATER_SLOTS, np.int64)
+                self.words[_LATER] = address(self.later)
 
     def put(
         self, x: int, y: int, kinds: tuple, make: Callable[[], np.ndarray | None],
@@ -195,12 +226,23 @@ class Table(Memo):
         return _new_function(ctypes.addressof(method), (self.words, self), None)
 
 
+def _kind(x: Any) -> tuple[int, Any]:
+    """The key of an operand (`code.later.kind_of`), and what it names."""
+    if type(x) is LinearTracer:
+        return tables.linear_key(id(x.aval)), x.aval
+    if isinstance(x, ArrayImpl):
+        return id(x.aval), x.aval
+    return id(type(x)), type(x)
+
+
 class Forms:
     """The native forms of one operation: its tables, and what they have to know."""
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
         self.facts: list[tuple] = []
+        # By kinds of operands, some of which are linearized: the state of the flags.
+        self.linear: dict[tuple[int, int], int] = Memo("linearized operands", 1024)
 
     def learn(self, left: Any, right: Any, function: Any, out: ShapedArray) -> None:
         """`Table.add` for each table, now or when there is one."""
@@ -223,6 +265,19 @@ class Forms:
     ) -> None:
         """`Table.add_later` for each table, now or when there is one."""
         self._note((Table.add_later, left, right, plan, numbers, large))
+
+    def learn_linear(
+        self, left: Any, right: Any, primitive: Any, params: dict,
+        numbers: tuple = (None, None), always: bool = True,
+    ) -> None:  # fmt: skip
+        """`Table.add_linear` for each table that there is, once a state of the flags."""
+        state = config.state[0]
+        key = _kind(left)[0], 0 if right is None else _kind(right)[0]
+        if state < 0 or self.linear.get(key) == state or not deferral.usable():
+            return
+        self.linear[key] = state
+        for table in self.tables:
+            table.add_linear(left, right, primitive, params, numbers, always)
 
     def _note(self, fact: tuple) -> None:
         if possible():
@@ -520,6 +575,8 @@ def install(name: str, method: Callable, forms: Forms) -> None:
         # Of the class above, so that `type(x).__add__` takes traced arrays too.
         native = _new_method(Array, ctypes.addressof(_methods()[name]))
         hooks.install(ArrayImpl, {name: native})
+        if name in _OF_LINEAR:
+            hooks.install(LinearTracer, {name: native})
 
     when_ready(attach)
 

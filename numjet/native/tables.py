@@ -375,21 +375,31 @@ class Written(Record):
 class Later(Record):
     """What an operation on operands of known kinds is when it is written down. `left` and `right`
     are NULL, or where the operand is a Python number the dict of arrays made of such. large:
-    whether none of the operands needs to wait itself."""
+    whether none of the operands needs to wait itself. Where some are linearized there is no plan,
+    but the primitive and its params, under one state of the flags."""
 
     plan: Object
     left: Object
     right: Object
     large: Int
+    primitive: Object
+    params: Object
+    state: Int
 
 
 class LaterSlot(Record):
-    """A place of an operation's table: the avals of arrays, whether they wait or not, or the types
-    of Python scalars."""
+    """A place of an operation's table: the avals of arrays, whether they wait or not, the types of
+    Python scalars, or `linear_key` of avals."""
 
     left: Int
     right: Int
     entry: Later
+
+
+@native
+def linear_key(aval: Int) -> Int:
+    """The key of a linearized operand of this aval; no address is odd."""
+    return aval | 1
 
 
 KNOWN_SLOTS = 128

@@ -50,7 +50,13 @@ from numjet.native.deferral import PLUS_ZERO
 from numjet.native.record import staged
 from numjet.native.tables import INT_LIMIT
 from numjet.numpy.promote import broadcast, join_shapes
-from numjet.transforms.eager import LinearizeTrace, Whole, is_deferred, linearized
+from numjet.transforms.eager import (
+    LinearizeTrace,
+    LinearTracer,
+    Whole,
+    is_deferred,
+    linearized,
+)
 from numjet.transforms.stage import StageTrace, bind_known
 
 CHECKS = config.numeric_checks
@@ -62,6 +68,8 @@ _PYTHON_SCALARS = (int, float, bool, complex)
 _INT_LIMIT = INT_LIMIT
 # How many constants one kind of operation keeps for traced programs.
 _MAX_CONSTANTS = 256
+# Arrays that native code looks at first.
+_NATIVELY = frozenset({ArrayImpl, DeferredArray, LinearTracer})
 # Arrays whose operations are written down.
 _WAITING = (DeferredArray, RemoteArray)
 
@@ -131,6 +139,8 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             trace = current_trace()
             if type(trace) is StageTrace:  # `bind_known` written out
                 return trace.record(record, (x,), {}, aval)
+            if type(x) is LinearTracer:
+                forms.learn_linear(x, None, record, {})
             return trace.process(record, (x,), {})
         return slow(x)
 
@@ -164,7 +174,7 @@ def quick(function: Callable, operands: int, often: bool = False) -> Callable:
 
     def unary(x: Any, /) -> Any:
         kind = type(x)
-        return run(x) if kind is ArrayImpl or kind is DeferredArray else others(x)
+        return run(x) if kind in _NATIVELY else others(x)
 
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)
@@ -222,8 +232,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
     record = REGISTRY[primitive]
     reference = record.reference
     assert reference is not None
-    traced = _traced_binary(record, slow)
     forms = native.Forms()
+    traced = _traced_binary(record, slow, forms)
     large = _large_binary(record, slow, forms)
 
     def call(x: Any, y: Any, /) -> Any:
@@ -409,7 +419,9 @@ def _plan(record: Primitive, left: Any, right: Any, out: ShapedArray) -> Plan:
     return Plan(avals, [], equations)
 
 
-def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callable:
+def _traced_binary(
+    record: Primitive, slow: Callable[[Any, Any], Any], forms: native.Forms
+) -> Callable:
     """The shortcut for operands of which one is traced."""
     # For pairs of operands (avals, or the type of a Python scalar): False where the complete way
     # is to be taken, else the result's aval, the constants made for scalars so far, by their
@@ -443,6 +455,7 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
             if type(trace) is LinearizeTrace and (is_deferred(x) or is_deferred(y)):
                 linear = linearized(trace, whole, x, y)
                 if linear is not None:
+                    forms.learn_linear(x, y, whole, {}, always=False)
                     return linear
                 repeated = trace.repeat(x, shape), trace.repeat(y, shape)
             else:
@@ -461,6 +474,9 @@ def _traced_binary(record: Primitive, slow: Callable[[Any, Any], Any]) -> Callab
             return trace.record(record, (a, b), {}, aval)
         if hooks.guards is not None and (a is not x or b is not y):
             hooks.guards.host_value(x if a is not x else y)
+        if type(trace) is LinearizeTrace:
+            numbers = [None if type(k) is ShapedArray else constants for k in (left, right)]
+            forms.learn_linear(x, y, record, {}, tuple(numbers))
         return trace.process(record, (a, b), {})
 
     return call

@@ -42,6 +42,7 @@ from numjet.numpy.promote import (
 from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import dot_general_p
+from numjet.transforms.eager import LinearizeTrace
 from numjet.transforms.stage import StageTrace
 
 
@@ -161,6 +162,8 @@ def traced_product(a: Array, b: Array) -> Any:
     trace = current_trace()
     if type(trace) is StageTrace:  # `bind_known` written out
         return trace.record(dot_general_p, (a, b), *found)
+    if type(trace) is LinearizeTrace:
+        product_forms.learn_linear(a, b, dot_general_p, found[0])
     return trace.process(dot_general_p, (a, b), found[0])
 
 

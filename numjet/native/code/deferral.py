@@ -8,7 +8,7 @@ anything: rows are appended in one go when all is made, and only if the tape is 
 
 from __future__ import annotations
 
-from numjet.cpu.builder.records import NULL, Array, Int, Static, lshr, native, place, stack
+from numjet.cpu.builder.records import NULL, Array, Int, Static, native, stack
 from numjet.native.code.context import taken
 from numjet.native.code.record import line_of, recording
 from numjet.native.objects import (
@@ -16,7 +16,6 @@ from numjet.native.objects import (
     OWNS_DATA,
     ArrayImpl,
     DeferredArray,
-    Float,
     Form,
     List,
     NdArray,
@@ -28,14 +27,7 @@ from numjet.native.objects import (
     Tuple,
     is_a,
 )
-from numjet.native.tables import (
-    LATER_SLOTS,
-    Deferral,
-    DeferralContext,
-    Table,
-    Written,
-    WrittenStep,
-)
+from numjet.native.tables import Deferral, DeferralContext, Written, WrittenStep
 
 deferral = Static(Deferral, "deferral", exported=True)
 
@@ -437,67 +429,6 @@ def defer_plan(self: Object, given: Array[Object], n: Int) -> Object:
         if out != NULL:
             return out
     return c.PyObject_Vectorcall(c.defer_plan, given, n, NULL)
-
-
-@native
-def kind_of(c: DeferralContext, x: Object) -> Int:
-    """What tables of operations that are written down know an operand by."""
-    if x == NULL:
-        return 0
-    if x.type == c.array:
-        return Int(ArrayImpl(x)._aval)
-    if x.type == c.deferred:
-        return Int(DeferredArray(x)._aval)
-    return Int(x.type)
-
-
-@native
-def operand_of(c: DeferralContext, x: Object, numbers: Object) -> Object:
-    """An operand as an array, borrowed; NULL for a number that none was made of."""
-    if numbers == NULL:
-        return x
-    if x.type == c.float and Array[Int](place(Float(x), "value"))[0] == 0:
-        return c.PyDict_GetItem(numbers, c.plus_zero)
-    return c.PyDict_GetItem(numbers, x)
-
-
-@native
-def later(t: Table, x: Object, y: Object) -> Object:
-    """The operation of a table on x (and y, unless NULL), written down; or NULL."""
-    slots = t.later
-    if slots == NULL:
-        return NULL
-    c = deferral.context
-    kx = kind_of(c, x)
-    ky = kind_of(c, y)
-    k = (lshr(kx, 4) ^ lshr(kx, 10) ^ lshr(ky, 5) ^ lshr(ky, 11)) & (LATER_SLOTS - 1)
-    slot = slots[k]
-    if slot.left != kx or slot.right != ky:
-        slot = slots[k ^ 1]
-        if slot.left != kx or slot.right != ky:
-            return NULL
-    e = slot.entry
-    if e == NULL:
-        return NULL
-    if e.large == 0 and x.type != c.deferred and (y == NULL or y.type != c.deferred):
-        return NULL
-    operands = stack(Object, 2)
-    operands[0] = operand_of(c, x, e.left)
-    operands[1] = y
-    n = 1
-    if y != NULL:
-        n = 2
-        operands[1] = operand_of(c, y, e.right)
-        if operands[1] == NULL:
-            return NULL
-    if operands[0] == NULL:
-        return NULL
-    for k in range(n):
-        c.Py_IncRef(operands[k])  # the dicts of numbers may forget theirs meanwhile
-    out = write(c, e.plan, operands, n)
-    for k in range(n):
-        c.Py_DecRef(operands[k])
-    return out
 
 
 @native(exported=True)

@@ -284,6 +284,21 @@ def with_rule(
     return out
 
 
+@native
+def recorded(c: DeferralContext, trace: Object, given: Array[Object], n: Int) -> Object:
+    """`with_rule` of this trace."""
+    rules = c.PyObject_GetAttr(trace, c.rules_name)
+    tape = c.PyObject_GetAttr(trace, c.tape_name)
+    out: Object = NULL
+    if is_a(rules, c.memo) and is_a(tape, c.list):
+        out = with_rule(c, trace, rules, tape, given, n)
+    elif rules == NULL or tape == NULL:
+        c.PyErr_Clear()
+    c.Py_DecRef(tape)
+    c.Py_DecRef(rules)
+    return out
+
+
 @native(exported=True)
 def process(self: Object, given: Array[Object], n: Int) -> Object:
     """`LinearizeTrace.process(primitive, args, params, forward)` (METH_FASTCALL)."""
@@ -296,15 +311,7 @@ def process(self: Object, given: Array[Object], n: Int) -> Object:
     if usual:
         usual = Tuple(given[1]).size <= OPERANDS
     if usual:
-        rules = c.PyObject_GetAttr(self, c.rules_name)
-        tape = c.PyObject_GetAttr(self, c.tape_name)
-        out: Object = NULL
-        if is_a(rules, c.memo) and is_a(tape, c.list):
-            out = with_rule(c, self, rules, tape, given, n)
-        elif rules == NULL or tape == NULL:
-            c.PyErr_Clear()
-        c.Py_DecRef(tape)
-        c.Py_DecRef(rules)
+        out = recorded(c, self, given, n)
         if out != NULL or c.PyErr_Occurred() != NULL:
             return out
     args = stack(Object, 5)
