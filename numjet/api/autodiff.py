@@ -238,19 +238,20 @@ def value_and_grad(
         flat = Flat("grad", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_flat(flat, leaves)
         outs = result.outs[: flat.n_out]
-        if flat.n_out != 1 or not tree.treedef_is_leaf(flat.out_tree):
+        if flat.n_out != 1 or flat.out_tree.num_nodes != 1:
             raise TypeError(
                 "Gradient only defined for scalar-output functions. Output was of structure "
                 f"{flat.out_tree}: {name} must return the loss alone, or (loss, auxiliary data) "
                 "with has_aux=True."
             )
         aval = aval_of(outs[0])
-        _check_output(name, aval, holomorphic)
+        if aval.shape or holomorphic or aval.dtype is not dtypes.float32:
+            _check_output(name, aval, holomorphic)
         found = pull(result, leaves, 1, [_one(aval)])
         grads = tree.tree_unflatten(in_tree, found)
         grads = grads[0] if isinstance(argnums, int) else grads
         values = as_given(result.outs, leaves, chosen)
-        value = flat.unflatten(values[:1])
+        value = values[0]
         return (
             ((value, flat.unflatten_aux(values[1:])), grads)
             if has_aux

@@ -607,19 +607,18 @@ class _Names:
 
 def _run(tape: _Taken, written: list[tuple], why: str) -> None:
     """Compute the results that somebody holds."""
-    start = time.perf_counter_ns()
+    start, line = time.perf_counter_ns(), hooks.user_line()  # which is dearer when kernels ran
     found = None if spans.recorders else native.run_found(written, tape.inputs, _ready)
     if type(found) is tuple:
         _, names, count, _ = found
-        note_piece(names, count, why, hooks.user_line(), "found", start)
+        note_piece(names, count, why, line, "found", start)
         return
     key, holders = native.survey(written)
     if not holders:
         return
-    rows = list(map(parts, written))
     known = _sequences.get(key)
     if known is None:
-        known = _sequences[key] = _Names(rows)
+        known = _sequences[key] = _Names(list(map(parts, written)))
     outs = tuple(holders)
     if outs in known.computed:  # none is a view of another, and the program may be there
         program = _programs.get((config.trace_key(), len(tape.inputs), outs, key))
@@ -627,9 +626,9 @@ def _run(tape: _Taken, written: list[tuple], why: str) -> None:
             _counts["found"] += 1
             for x, value in zip(holders.values(), program(tape.inputs), strict=True):
                 arrive(x, value)
-            note_piece(known.names, len(outs), why, hooks.user_line(), "found", start)
+            note_piece(known.names, len(outs), why, line, "found", start)
             if found is not None and found not in _ready:
-                _make_ready(found, program, known.names, tape, rows, outs)
+                _make_ready(found, program, known.names, tape, written, outs)
             return
     roots: dict[int, int] = {}  # of results that are views of others: of which
     for code, of, view in known.aliases:
@@ -645,30 +644,30 @@ def _run(tape: _Taken, written: list[tuple], why: str) -> None:
     values: dict[int, Any] = {}
     how = "views"
     if outs:
-        compute, how = _program(tape, rows, outs, key)
+        compute, how = _program(tape, written, outs, key)
         values.update(zip(outs, compute(tape.inputs), strict=True))
     if roots:
         values.update({-1 - k: v for k, v in enumerate(tape.inputs)})
     for code, x in holders.items():
-        arrive(x, values[code] if code in values else _view(rows, code, values))
-    note_piece(known.names, len(holders), why, hooks.user_line(), how, start)
+        arrive(x, values[code] if code in values else _view(written, code, values))
+    note_piece(known.names, len(holders), why, line, how, start)
 
 
 def _make_ready(
-    key: bytes, program: Executable, names: tuple, tape: _Taken, rows: list[Row],
+    key: bytes, program: Executable, names: tuple, tape: _Taken, written: list[tuple],
     outs: tuple[int, ...],
 ) -> None:  # fmt: skip
     """Let native code run a program that was found: it is needed again and again."""
-    avals = [rows[code >> RESULTS][0].outs[code & _MASK] for code in outs]
+    avals = [written[code >> RESULTS][0].outs[code & _MASK] for code in outs]
     call = None if check_bounds.value else calls.of_arrays(program, tape.inputs, avals)
     _ready[key] = call and (call, names, len(outs), program)
 
 
-def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
+def _view(written: list[tuple], code: int, values: dict[int, Any]) -> np.ndarray:
     """The value of a result: one that was computed, or a view of it."""
     chain = []
     while code not in values:
-        form, codes, _ = rows[code >> RESULTS]
+        form, codes, _ = parts(written[code >> RESULTS])
         chain.append(form)
         (code,) = codes
     value = values[code]
@@ -678,7 +677,7 @@ def _view(rows: list[Row], code: int, values: dict[int, Any]) -> np.ndarray:
 
 
 def _program(
-    tape: _Taken, rows: list[Row], outs: tuple[int, ...], words: bytes
+    tape: _Taken, written: list[tuple], outs: tuple[int, ...], words: bytes
 ) -> tuple[Callable, str]:
     """A function of the inputs that gives these results of rows (`words` tell them from others),
     and where it came from."""
@@ -687,6 +686,7 @@ def _program(
     if type(found) is not int:
         _counts["found"] += 1
         return found, "found"
+    rows = list(map(parts, written))
     if found < USES_OF_ONE_SIZE:
         blocks = _of_any_size(tape, rows, outs)
         if blocks is not None:

@@ -629,7 +629,9 @@ def block_until_ready(x: Any) -> Any:
     {'a': Array([1., 1.], dtype=float32)}
     """
     for leaf in tree.tree_leaves(x):
-        if isinstance(leaf, ArrayImpl):
+        if type(leaf) is ArrayImpl:
+            leaf._value  # noqa: B018 - `block_until_ready`, written out
+        elif isinstance(leaf, ArrayImpl):
             leaf.block_until_ready()
     return x
 

@@ -35,7 +35,7 @@ from numjet.core.trace import EVAL, current_trace, enter_trace, leave_trace
 from numjet.native.known import KnownCalls
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.again import again, as_one
-from numjet.transforms.eager import LinearTracer
+from numjet.transforms.eager import LinearTracer, Whole
 from numjet.transforms.stage import hoist_consts, stage
 
 # A function keeps programs for so many combinations of other arguments, and for so many kinds of
@@ -152,7 +152,7 @@ def as_program(
                 known = False
             if known:
 
-                def learn(plan: Plan) -> None:
+                def learn(plan: Plan | Whole) -> None:
                     if small.written is None:
                         small.written = KnownCalls(complete, getattr(function, "__name__", ""))
                     small.written.learn(args, plan, kwargs)

@@ -28,6 +28,7 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     (numpy), those about devices (api.devices). ArrayImpl, the classes of `x.at` (AtSlots,
     AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native methods (native.operators,
     native.record).
+    LinearTracer: native operators (native.operators).
     LinearizeTrace: `process` (native.deferral). ScalarMeta: `convert` (numpy.creation).
     """
     for name, value in methods.items():
@@ -191,6 +192,17 @@ describe: Callable[..., bool | None] | None = None
 # before: (patterns, the current staging trace, equation, cotangent) gives the operands' cotangents,
 # or None. `transforms.replay` installs its own, and `native.record` one that is native.
 transposed: Callable[[Any, Any, Any, Any], Any] = lambda *_: None
+
+# Concrete values that are to be differentiated, with new variables as their tangents, for a trace
+# of `transforms.eager`: (trace, a list) gives a list, or None where Python does it. By
+# `native.deferral`.
+lifted: Callable[[Any, Any], list | None] = lambda *_: None
+
+# What tells a record of linear steps from others, as `transforms.walks` says, and the residuals
+# that its backward pass reads: (steps, variables, tangents, cotangents, flags, executor) gives a
+# tuple, (steps, places) a list; or None where Python does it. By `native.deferral`.
+record_key: Callable[..., tuple | None] = lambda *_: None
+residuals: Callable[[Any, list], list | None] = lambda *_: None
 
 # The line of the user's that called who calls this, as `core.trace.user_source` finds it; that
 # module installs its own, and `native.record` one that is native.

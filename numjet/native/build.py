@@ -21,9 +21,9 @@ MODULES = {
     "interpreter": (
         "native.code.interpreter", "native.code.operators", "native.code.arrays",
         "native.code.deferral", "native.code.later", "native.code.finish", "native.code.known",
-        "native.code.record",
-        "native.code.linear", "native.code.replay", "native.code.walk", "native.code.context",
-        "native.tables", "native.objects", "cpu.graph.row",
+        "native.code.record", "native.code.linear", "native.code.backward", "native.code.replay",
+        "native.code.walk", "native.code.context", "native.tables", "native.objects",
+        "cpu.graph.row",
     ),
 }  # fmt: skip
 

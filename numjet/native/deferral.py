@@ -18,6 +18,7 @@ from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.core import deferred, hooks
 from numjet.core.array import ArrayImpl
+from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import Var
 from numjet.core.memo import Memo
 from numjet.cpu.builder.records import words
@@ -30,7 +31,8 @@ from numjet.transforms.linear_steps import LinearStep, Rule
 
 FUNCTIONS = {"defer_plan": "positional", "planned": "function", "survey": "positional",
              "run_found": "positional",
-             "process": "positional", "known_call": "function"}
+             "process": "positional", "lifted": "positional",
+             "record_key": "positional", "residuals": "positional", "known_call": "function"}
 _CLASSES: tuple[tuple[Any, Any, bool], ...] = (
     (objects.Tape, deferred.Record, False), (objects.Open, deferred.Open, True),
     (objects.Place, deferred.Place, True),
@@ -89,15 +91,20 @@ def _begin() -> None:
         "place": deferred.Place, "open": deferred.Open, "plan": deferred.Plan,
         "pool_name": "from_pool",
         "float": float, "plus_zero": PLUS_ZERO, "linear_tracer": LinearTracer, "var": Var,
+        "shaped_array": ShapedArray,
         "step": LinearStep, "rule": Rule, "memo": Memo, "checks": config.numeric_checks,
         "process": in_python, "mismatched": mismatched, "zero": 0, "rules_name": "rules",
         "tape_name": "tape",
     }  # fmt: skip
     facts = {name: id(x) for name, x in known.items()} | _given["numbers"]
-    context = context_of(DeferralContext, facts | {"state": config.state.buffer_info()[0]})
+    facts |= {"state": config.state.buffer_info()[0], "thread": 0, "opened": 0}
+    context = context_of(DeferralContext, facts)
     _keep.append((known, context))
     ctypes.c_size_t.from_address(_given["variable"]).value = address(context)
     hooks.defer_plan = function("defer_plan", None)
+    hooks.lifted = function("lifted", None)
+    hooks.record_key = function("record_key", None)
+    hooks.residuals = function("residuals", None)
     for name in ("survey", "run_found"):
         _given[name] = function(name, None)
     process = ctypes.addressof(_given["methods"]["process"])

@@ -9,6 +9,7 @@ arguments and the flags.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from numjet.core.memo import Memo
 from numjet.cpu.builder.records import words
 from numjet.native import deferral, tables
 from numjet.native.entries import address
+from numjet.transforms.eager import Whole
 
 _WORDS = words(tables.KnownCall)
 
@@ -32,28 +34,46 @@ class KnownCalls(Memo):
         self.function = self.run = function
         super().__init__(f"calls written down: {name}", tables.KNOWN_SLOTS, passing=True)
 
-    def learn(self, args: tuple, plan: Plan, kwargs: dict | None = None) -> None:
-        """A call with these arguments is this plan of the first of them."""
+    def learn(self, args: tuple, plan: Plan | Whole, kwargs: dict | None = None) -> None:
+        """A call with these arguments is this plan of the first of them, or, where that is
+        linearized, this operation."""
+        if type(plan) is Whole:
+            self.learn_linear(args, plan, {}, kwargs)
+            return
+        assert type(plan) is Plan
+        facts = {"plan": id(plan), "large": is_large(plan.avals, plan.out), "key": id(args[0].aval)}
+        self._learn(args, kwargs or {}, facts, plan)
+
+    def learn_linear(
+        self, args: tuple, primitive: Any, params: dict, kwargs: dict | None = None
+    ) -> None:
+        """A call with these arguments, of which the first is linearized, is this operation (a
+        `Whole` as well)."""
+        key = tables.linear_key(id(args[0].aval))
+        facts = {"primitive": id(primitive), "params": id(params), "key": key}
+        self._learn(args, kwargs or {}, facts, (primitive, params))
+
+    def _learn(self, args: tuple, kwargs: dict, facts: dict, held: Any) -> None:
+        if config.state[0] < 0:
+            return
         if self.run is self.function:
             if not deferral.usable():
                 return
             self.run = deferral.function("known_call", (self.words, self.function))
-        aval, kwargs = args[0].aval, kwargs or {}
         others, names = (*args[1:], *kwargs.values()), tuple(kwargs)
         lists = [np.array([*map(id, x), 0], np.int64) for x in (others, names)]
-        word = {
-            "state": config.state[0], "plan": id(plan), "large": is_large(plan.avals, plan.out),
-            "aval": id(aval), "arguments": 1 + len(others), "other": address(lists[0]),
+        word = facts | {
+            "state": config.state[0], "arguments": 1 + len(others), "other": address(lists[0]),
             "named": len(names), "name": address(lists[1]),
         }  # fmt: skip
-        entry = np.array([word[name] for name in _WORDS], np.int64)
-        at = id(aval) >> 4 ^ id(aval) >> 10
+        entry = np.array([word.get(name, 0) for name in _WORDS], np.int64)
+        at = facts["key"] >> 4 ^ facts["key"] >> 10
         for x in others:
             at = tables.known_key(at, id(x))
         at &= tables.KNOWN_SLOTS - 1
         place = at if not self.words[at] or self.words[at ^ 1] else at ^ 1
         before = self.get(place)
-        self[place] = entry, lists, aval, others, names, plan
+        self[place] = entry, lists, args[0].aval, others, names, held
         self.words[place] = address(entry)
         del before  # nobody reads it any more
 

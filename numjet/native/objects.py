@@ -97,6 +97,7 @@ class ShapedArray(Object):
 
     found = {}
     shape: Object
+    _tangent: Object
 
 
 class ArrayImpl(Object):

@@ -229,7 +229,7 @@ class Table(Memo):
 def _kind(x: Any) -> tuple[int, Any]:
     """The key of an operand (`code.later.kind_of`), and what it names."""
     if type(x) is LinearTracer:
-        return tables.linear_key(id(x.aval)), x.aval
+        return id(x.aval) | 1, x.aval  # `tables.linear_key`, which is slow as Python
     if isinstance(x, ArrayImpl):
         return id(x.aval), x.aval
     return id(type(x)), type(x)
@@ -272,8 +272,10 @@ class Forms:
     ) -> None:  # fmt: skip
         """`Table.add_linear` for each table that there is, once a state of the flags."""
         state = config.state[0]
+        if state < 0 or not deferral.usable():
+            return
         key = _kind(left)[0], 0 if right is None else _kind(right)[0]
-        if state < 0 or self.linear.get(key) == state or not deferral.usable():
+        if self.linear.get(key) == state:
             return
         self.linear[key] = state
         for table in self.tables:

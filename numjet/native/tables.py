@@ -299,6 +299,8 @@ class DeferralContext(Interpreter):
     PyBytes_FromStringAndSize: Callable[[Pointer, Int], Object]
     PyBytes_AsString: Callable[[Object], Array[Int]]
     PyWeakref_NewRef: Callable[[Object, Object], Object]
+    PyThreadState_Get: Callable[[], Pointer]
+    PyThreadState_GetID: Callable[[Pointer], Int]
     true: Object
     false: Object
     list: Object
@@ -309,6 +311,7 @@ class DeferralContext(Interpreter):
     ndarray: Object
     array: Object
     linear_tracer: Object
+    shaped_array: Object
     var: Object
     step: Object
     rule: Object
@@ -338,6 +341,8 @@ class DeferralContext(Interpreter):
     code: Object  # `Tape.code`, which does so
     mismatched: Object  # raises
     defer_plan: Object
+    thread: Int  # the number of the thread that wrote something down last
+    opened: Object  # and what it has open, owned
 
 
 class Deferral(Record):
@@ -399,21 +404,24 @@ class LaterSlot(Record):
 @native
 def linear_key(aval: Int) -> Int:
     """The key of a linearized operand of this aval; no address is odd."""
-    return aval | 1
+    return Int(aval | 1)
 
 
 KNOWN_SLOTS = 128
 
 
 class KnownCall(Record):
-    """A call of a function that is written down as a plan of its first argument alone: under which
-    state of the flags, which other arguments it has (`names` are the last ones' names), and
-    whether the first one need not wait itself."""
+    """A call of a function that is written down as a plan of its first argument alone, or where
+    this is linearized is a primitive with params: under which state of the flags, the argument's
+    key (its aval, or `linear_key`), which other arguments it has (`names` are the last ones'
+    names), and whether the first one need not wait itself."""
 
     state: Int
     plan: Object
+    primitive: Object
+    params: Object
     large: Int
-    aval: Object
+    key: Int
     arguments: Int
     other: Array[Object]
     named: Int

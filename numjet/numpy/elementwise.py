@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from numjet.api.shown import FLAG, Shown, as_call, wanted
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
+from numjet.native.deferral import usable
+from numjet.native.known import KnownCalls
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import (
     QUIET,
@@ -47,6 +50,7 @@ from numjet.numpy.promote import (
     strong,
     unmixed,
 )
+from numjet.transforms.eager import LinearTracer
 
 
 def named(name: str, doc: str, function: Callable) -> Callable:
@@ -465,7 +469,8 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 # ------------------------------------------------------------------ powers
 # Powers known to go into one primitive unchanged; see `fast`.
 _powers: dict[tuple, ShapedArray] = Memo("powers")
-_integer_pow: Any = REGISTRY["integer_pow"].reference
+integer_pow_p = REGISTRY["integer_pow"]
+_integer_pow: Any = integer_pow_p.reference
 
 
 def power(x1: Any, x2: Any, /) -> Any:
@@ -481,6 +486,8 @@ def power(x1: Any, x2: Any, /) -> Any:
     >>> jnp.power(jnp.array([2.0, 4.0]), jnp.array([3, -1]))
     Array([8.  , 0.25], dtype=float32)
     """
+    if type(x2) is int and (type(x1) is LinearTracer or type(x1) is DeferredArray):
+        return _power_calls.run(x1, x2)
     if type(x2) is int or isinstance(x2, int) and not isinstance(x2, bool):
         if type(x1) is ArrayImpl:
             aval = _powers.get((x1.aval, x2))
@@ -518,6 +525,24 @@ def power(x1: Any, x2: Any, /) -> Any:
 
 
 pow = power
+
+
+def _power_again(x: Any, exponent: int) -> Any:
+    """`power` of an array that waits or is linearized."""
+    aval = x.aval  # its value may be there afterwards, and it an array as any other
+    out = _static_power(x, exponent)
+    if exponent != 1 and dtypes.is_floating(aval.dtype) and usable():
+        params = {"y": exponent}
+        if type(out) is DeferredArray:
+            plan = Plan([aval], [], [(integer_pow_p, params, (0,), out.aval)])
+            if hooks.prepare(plan):
+                _power_calls.learn((x, exponent), plan)
+        elif type(out) is LinearTracer and type(x) is LinearTracer:
+            _power_calls.learn_linear((x, exponent), integer_pow_p, params)
+    return out
+
+
+_power_calls = KnownCalls(_power_again, "power")
 
 
 def _static_power(x: Any, exponent: int) -> Any:

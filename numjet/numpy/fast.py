@@ -68,8 +68,6 @@ _PYTHON_SCALARS = (int, float, bool, complex)
 _INT_LIMIT = INT_LIMIT
 # How many constants one kind of operation keeps for traced programs.
 _MAX_CONSTANTS = 256
-# Arrays that native code looks at first.
-_NATIVELY = frozenset({ArrayImpl, DeferredArray, LinearTracer})
 # Arrays whose operations are written down.
 _WAITING = (DeferredArray, RemoteArray)
 
@@ -174,7 +172,9 @@ def quick(function: Callable, operands: int, often: bool = False) -> Callable:
 
     def unary(x: Any, /) -> Any:
         kind = type(x)
-        return run(x) if kind in _NATIVELY else others(x)
+        if kind is ArrayImpl or kind is DeferredArray or kind is LinearTracer:
+            return run(x)
+        return others(x)
 
     def binary(x: Any, y: Any, /) -> Any:
         return run(x, y)

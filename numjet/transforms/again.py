@@ -35,9 +35,11 @@ _known = Memo("equations of functions of one traced array", counted=True)
 
 
 def again(
-    key: Hashable, x: Array, fun: Callable[[Any], Any], learn: Callable[[Plan], None] | None = None
-) -> Any:
-    """`fun(x)`. learn: told the plan that it is, where it was written down."""
+    key: Hashable, x: Array, fun: Callable[[Any], Any],
+    learn: Callable[[Plan | Whole], None] | None = None,
+) -> Any:  # fmt: skip
+    """`fun(x)`. learn: told the plan that it is, where it was written down, or what it is as one
+    operation, where it was linearized."""
     whole = key, x.aval, config.trace_key()
     found = _known.get(whole)
     if found is False:
@@ -53,6 +55,8 @@ def again(
         if one is not None and type(trace) is LinearizeTrace:
             linear = linearized(trace, one, x)
             if linear is not None:
+                if learn is not None:
+                    learn(one)
                 return linear
     elif plan is not None and trace.at_once and not config.numeric_checks[0]:
         later = hooks.defer_plan(plan, [x])

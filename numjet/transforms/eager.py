@@ -206,15 +206,8 @@ def is_deferred(x: Any) -> bool:
     return type(x.primal if type(x) is LinearTracer else x) is DeferredArray
 
 
-def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
-    """Run flat `fun` at `primals`, recording the part linear in the tangents."""
-    current = current_trace()
-    if current is not EVAL:
-        return general.linearize(
-            fun, primals, ReplayTrace if type(current) is StageTrace else JVPTrace
-        )
-    partial = PartialTrace(EVAL)
-    trace = LinearizeTrace(partial)
+def _lifted(trace: LinearizeTrace, primals: Sequence[Any]) -> tuple[list[Var], list[Any]]:
+    """Variables for the primals' tangents, and the primals with these."""
     in_vars, ins = [], []
     for x in primals:
         # The constructors written out: a network has many parameters.
@@ -227,6 +220,23 @@ def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
         tracer = _new(LinearTracer)
         tracer.owner, tracer.primal, tracer.tangent, tracer.aval = trace, x, var, x.aval
         ins.append(tracer)
+    return in_vars, ins
+
+
+def linearize(fun: Callable, primals: Sequence[Any]) -> Linearized:
+    """Run flat `fun` at `primals`, recording the part linear in the tangents."""
+    current = current_trace()
+    if current is not EVAL:
+        return general.linearize(
+            fun, primals, ReplayTrace if type(current) is StageTrace else JVPTrace
+        )
+    partial = PartialTrace(EVAL)
+    trace = LinearizeTrace(partial)
+    ins = hooks.lifted(trace, primals)
+    if ins is None:
+        in_vars, ins = _lifted(trace, primals)
+    else:
+        in_vars = [x.tangent for x in ins]
     token = enter_trace(trace)
     try:
         results = fun(*ins)

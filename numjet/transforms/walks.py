@@ -66,8 +66,12 @@ def transpose_tape(
     """Cotangents of `in_vars` (`Zero` where none arrives) from those of the outputs."""
     key = None
     placed = Placed.active and _any_placed(tape, in_vars)
-    if current_trace() is EVAL and not CHECKS[0] and not placed:
-        key = _key(tape, in_vars, out_tangents, cts)
+    short = 0 < len(tape) <= LONGEST
+    if short and current_trace() is EVAL and not CHECKS[0] and not placed:
+        flags = config.trace_key(), hooks.executor
+        key = hooks.record_key(tape, in_vars, out_tangents, cts, *flags)
+        if key is None:
+            key = _key(tape, in_vars, out_tangents, cts, flags)
     if key is None:
         return general.transpose_tape(tape, in_vars, out_tangents, cts)
     try:
@@ -86,10 +90,7 @@ def transpose_tape(
         ct for ct, t in zip(cts, out_tangents, strict=True)
         if type(t) is Var and type(ct) is not Zero
     ]  # fmt: skip
-    residuals = []
-    for i, k in walk.reads:
-        entry = tape[i]
-        residuals.append((entry.residuals if type(entry) is LinearStep else entry.invars)[k])
+    residuals = hooks.residuals(tape, walk.reads) or _residuals(tape, walk.reads)
     kinds = {*map(type, given), *map(type, residuals)}
     if not kinds <= _KNOWN:
         return general.transpose_tape(tape, in_vars, out_tangents, cts)
@@ -106,6 +107,14 @@ def transpose_tape(
     return [Zero(v.aval) if x is None else x for x, v in zip(results, in_vars, strict=True)]
 
 
+def _residuals(tape: Sequence[Any], places: list[tuple[int, int]]) -> list[Any]:
+    found = []
+    for i, k in places:
+        entry = tape[i]
+        found.append((entry.residuals if type(entry) is LinearStep else entry.invars)[k])
+    return found
+
+
 def _any_placed(tape: Sequence[Any], in_vars: Sequence[Var]) -> bool:
     """Whether a variable of a record is cut over Explicit axes of a mesh."""
     return any_placed([v.aval for v in in_vars]) or any(
@@ -114,12 +123,11 @@ def _any_placed(tape: Sequence[Any], in_vars: Sequence[Var]) -> bool:
 
 
 def _key(
-    tape: Sequence[Any], in_vars: Sequence[Var], out_tangents: Sequence[Any], cts: Sequence[Any]
-) -> tuple | None:
-    """What tells a record from others: its operations and their operands; None where it has more
-    than steps and plain equations."""
-    if not 0 < len(tape) <= LONGEST:
-        return None
+    tape: Sequence[Any], in_vars: Sequence[Var], out_tangents: Sequence[Any], cts: Sequence[Any],
+    flags: tuple,
+) -> tuple | None:  # fmt: skip
+    """What tells a record from others: its operations and their operands, and the flags and what
+    makes executors; None where it has more than steps and plain equations."""
     n = len(in_vars)
     numbers = dict(zip(in_vars, range(n), strict=True))
     key: list[Any] = [n]
@@ -155,9 +163,7 @@ def _key(
             key.append(ct.aval)
         else:
             key.append(None)
-    key.append(config.trace_key())
-    key.append(hooks.executor)
-    return tuple(key)
+    return (*key, *flags)
 
 
 # ------------------------------------------------------------------ making walks

@@ -23,6 +23,8 @@ from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import Eqn, Literal, Var
 from numjet.native import operators
 from numjet.transforms import replay
+from numjet.transforms.eager import LinearTracer
+from numjet.transforms.linear_steps import LinearStep
 from numjet.transforms.linearize import PartialTracer
 from numjet.transforms.stage import StageTrace, StageTracer
 
@@ -30,6 +32,7 @@ rng = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
 x = jnp.ones((3, 4))
 vector = jnp.arange(4.0)
+large = jnp.ones((100000, 4))  # whose operations are written down
 Concrete: Any = type(x)
 At, AtIndex = type(x.at), type(x.at[0])
 
@@ -108,6 +111,9 @@ def learn() -> None:
         x.at[0].set(1.0), x.at[1].add(vector), jnp.where(x > 0, x, 0.0), jnp.tanh(x), jnp.exp(x)
         jnp.sum(x), jnp.maximum(x, 1.0)
         nj.grad(lambda v: jnp.sum(jnp.tanh(v @ vector)))(x)
+        for v in (x, large):
+            nj.grad(lambda v: jnp.mean((2.0 - jnp.tanh(-v * 2.0 + vector[0]) ** 2) @ vector))(v)
+            v * 1.0
     nj.make_jaxpr(lambda v: [jnp.tanh(v @ vector) * 2 for _ in range(40)])(x)
     for _ in range(3):
         nj.make_jaxpr(nj.grad(lambda v: sum(jnp.sum(jnp.tanh(v @ vector)) for _ in range(40))))(x)
@@ -366,7 +372,41 @@ def walk() -> None:
     hooks.describe(*given[: rng.choice([8, 8, 8, 7])])
 
 
-KINDS = [operator, index, update, function, call, trace, differentiate, walk]
+def linearize() -> None:
+    """Eager derivatives of what waits, whose tracers, steps and variables are anybody's."""
+
+    def loss(t: Any) -> Any:
+        tracer = rng.choice([t, t, empty(LinearTracer)])
+        if rng.random() < 0.4:
+            setattr(tracer, rng.choice(["owner", "primal", "tangent", "aval"]), thing())
+        if rng.random() < 0.1:
+            setattr(t.owner, rng.choice(["rules", "tape"]), thing())
+        out = rng.choice([
+            lambda: jnp.tanh(tracer), lambda: tracer * 2.0, lambda: rng.choice([x, 2.0]) - tracer,
+            lambda: tracer @ rng.choice([vector, thing()]), lambda: -tracer, lambda: tracer ** 2,
+            lambda: tracer + rng.choice([tracer, vector[0], thing()]), lambda: jnp.mean(tracer),
+            lambda: tracer ** thing(),
+        ])()  # fmt: skip
+        tape = t.owner.tape
+        if rng.random() < 0.2 and type(tape) is list and tape:
+            setattr(tape[-1], rng.choice(["rule", "residuals", "invars", "outvars"]), rng.choice([
+                (), [], [empty(Var)], (empty(Var),), thing()]))  # fmt: skip
+        return jnp.sum(out)
+
+    def some(kind: type) -> list:
+        return [rng.choice([empty(kind), thing()]) for _ in range(rng.randrange(3))]
+
+    rng.choice([
+        lambda: nj.grad(loss)(x * 1.0), lambda: nj.grad(loss)(large * 1.0),
+        lambda: hooks.lifted(*[thing(), some(Concrete), thing()][: rng.choice([1, 2, 2, 2, 3])]),
+        lambda: hooks.residuals(rng.choice([some(LinearStep), thing()]), rng.choice(
+            [[(0, 0)], [(-1, 2**70)], [(0, "a"), (5, 5)], some(tuple), thing()])),
+        lambda: hooks.record_key(rng.choice([some(LinearStep), thing()]), some(Var), some(Var),
+                                 some(Concrete), thing(), thing()),
+    ])()  # fmt: skip
+
+
+KINDS = [operator, index, update, function, call, trace, differentiate, linearize, walk]
 
 
 def main() -> None:

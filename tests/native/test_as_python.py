@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import numjet
+import numjet.api.deferral  # which says what writing operations down has to know
 import numjet.numpy as jnp
 from numjet.core import hooks
 from numjet.cpu.builder.records import NULL, Array, Pointer, run_in_python
@@ -21,12 +22,20 @@ if not operators.possible():
     pytest.skip(f"Python runs: {operators.status()}", allow_module_level=True)
 operators._build()
 
-from numjet.native.code import arrays, operators as code, record, replay, walk  # noqa: E402
+from numjet.native.code import (  # noqa: E402
+    arrays,
+    deferral,
+    operators as code,
+    record,
+    replay,
+    walk,
+)
 
 code.tables.table = Pointer(operators.address(operators._TABLES))
-record.recording.context = Pointer(
-    ctypes.c_size_t.from_address(operators._state["addresses"]["recording"]).value
-)
+for variable, name in ((record.recording, "recording"), (deferral.deferral, "deferral")):
+    variable.context = Pointer(
+        ctypes.c_size_t.from_address(operators._state["addresses"][name]).value
+    )
 
 
 def vector(*objects):

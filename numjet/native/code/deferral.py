@@ -388,6 +388,24 @@ def open_tape(c: DeferralContext, held: Open) -> Object:
 
 
 @native
+def open_of_thread(c: DeferralContext) -> Object:
+    """What the calling thread has open, owned; NULL with an exception set."""
+    thread = c.PyThreadState_GetID(c.PyThreadState_Get())  # which no other thread ever has
+    found = c.opened
+    if found != NULL and c.thread == thread:
+        c.Py_IncRef(found)
+        return found
+    found = c.PyObject_GetAttr(c.local, c.open_name)
+    if found != NULL:
+        old = c.opened
+        c.opened = found
+        c.thread = thread
+        c.Py_IncRef(found)
+        c.Py_DecRef(old)
+    return found
+
+
+@native
 def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> Object:
     """The operations of a plan on these operands as the next rows of the thread's tape: the result.
     NULL, and no exception, where Python sees to it."""
@@ -399,7 +417,7 @@ def write(c: DeferralContext, plan: Object, operands: Array[Object], n: Int) -> 
     if w.operands != n or state < 0 or c.enabled[0] != Int(state * 2) + 1:
         return NULL
     c.Py_IncRef(plan)  # whose memory is read; memos may forget it meanwhile
-    held = c.PyObject_GetAttr(c.local, c.open_name)
+    held = open_of_thread(c)
     tape: Object = NULL
     out: Object = NULL
     if is_a(held, c.open) and Open(held).busy == c.false:

@@ -10,6 +10,7 @@ from typing import Any
 
 from numjet.native.code import (
     arrays,
+    backward,
     deferral,
     finish,
     known,
@@ -34,5 +35,6 @@ def functions(kinds: Sequence[str]) -> list[Any]:
         *methods, record.record, record.user_line, record.caller_line, record.product,
         record.apply_staged, walk.describe, deferral.defer_plan, deferral.planned, finish.survey,
         finish.run_found,
-        linear.process, known.known_call, replay.replay_jvp, replay.replay_transposed,
+        linear.process, linear.lifted, backward.record_key, backward.residuals, known.known_call,
+        replay.replay_jvp, replay.replay_transposed,
     ]  # fmt: skip

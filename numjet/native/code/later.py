@@ -20,7 +20,7 @@ from numjet.native.objects import (
     Tuple,
     is_a,
 )
-from numjet.native.tables import LATER_SLOTS, DeferralContext, Later, Table, linear_key
+from numjet.native.tables import LATER_SLOTS, DeferralContext, Table, linear_key
 
 
 @native
@@ -58,14 +58,16 @@ def operand_of(c: DeferralContext, x: Object, numbers: Object) -> Object:
 
 
 @native
-def linearized(c: DeferralContext, e: Later, operands: Array[Object], n: Int) -> Object:
-    """An operation on operands of which some are linearized; or NULL."""
+def linearized(
+    c: DeferralContext, primitive: Object, params: Object, operands: Array[Object], n: Int
+) -> Object:  # fmt: skip
+    """An operation on operands of which some are linearized; or NULL, and no exception."""
     trace = value_of(c, c.trace)
-    if e.state != c.state[0] or not is_a(trace, c.linearize_trace):
+    if not is_a(trace, c.linearize_trace):
         return NULL
     given = stack(Object, 3)
-    given[0] = taken(c, e.primitive)  # tables may forget their entries meanwhile
-    given[2] = taken(c, e.params)
+    given[0] = taken(c, primitive)  # tables may forget their entries meanwhile
+    given[2] = taken(c, params)
     c.Py_IncRef(trace)
     args = c.PyTuple_New(n)
     out: Object = NULL
@@ -119,8 +121,8 @@ def later(t: Table, x: Object, y: Object) -> Object:
     out: Object = NULL
     if e.plan != NULL:
         out = write(c, e.plan, operands, n)
-    else:
-        out = linearized(c, e, operands, n)
+    elif e.state == c.state[0]:
+        out = linearized(c, e.primitive, e.params, operands, n)
     for k in range(n):
         c.Py_DecRef(operands[k])
     return out

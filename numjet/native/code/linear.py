@@ -20,6 +20,7 @@ from numjet.native.objects import (
     List,
     Object,
     Rule,
+    ShapedArray,
     Tuple,
     Var,
     is_a,
@@ -37,6 +38,52 @@ def aval_of(c: DeferralContext, x: Object) -> Object:
     if x.type == c.deferred:
         return DeferredArray(x)._aval
     return NULL
+
+
+@native
+def lifted_one(c: DeferralContext, trace: Object, x: Object) -> Object:
+    """`x` with a new variable as its tangent; NULL, perhaps with an exception set, for what is no
+    array of an aval whose tangents' is known to be the same."""
+    aval = aval_of(c, x)
+    if not is_a(aval, c.shaped_array) or ShapedArray(aval)._tangent != aval:
+        return NULL
+    made = c.PyType_GenericAlloc(c.linear_tracer, 0)
+    var = c.PyType_GenericAlloc(c.var, 0)
+    if made == NULL or var == NULL:
+        c.Py_DecRef(var)
+        c.Py_DecRef(made)
+        return NULL
+    Var(var).aval = taken(c, aval)
+    t = LinearTracer(made)
+    t.owner = taken(c, trace)
+    t.primal = taken(c, x)
+    t.tangent = var
+    t.aval = taken(c, aval)
+    return made
+
+
+@native(exported=True)
+def lifted(self: Object, given: Array[Object], n: Int) -> Object:
+    """`core.hooks.lifted(trace, values)` of a list (METH_FASTCALL)."""
+    c = deferral.context
+    if n == 2 and is_a(given[1], c.list):
+        values = List(given[1])
+        count = values.size
+        made = c.PyList_New(count)
+        good = made != NULL
+        for k in range(count):
+            x: Object = NULL
+            if good and k < values.size:
+                x = lifted_one(c, given[0], values.items[k])
+            if x == NULL:
+                good = False
+            else:
+                List(made).items[k] = x
+        if good:
+            return made
+        c.Py_DecRef(made)
+        c.PyErr_Clear()
+    return taken(c, c.none)
 
 
 @native
