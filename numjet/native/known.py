@@ -73,8 +73,9 @@ class KnownCalls(Memo):
         at &= tables.KNOWN_SLOTS - 1
         place = at if not self.words[at] or self.words[at ^ 1] else at ^ 1
         before = self.get(place)
-        self[place] = entry, lists, args[0].aval, others, names, held
+        # In this order: storing may forget all, and then no word may lead to what nobody holds.
         self.words[place] = address(entry)
+        self[place] = entry, lists, args[0].aval, others, names, held
         del before  # nobody reads it any more
 
     def drop(self, count: int) -> None:

@@ -143,8 +143,8 @@ def _key(
                     return None
                 key.append(primitive)
                 for x in entry.invars:
-                    if type(x) is Var:
-                        key.append(numbers[x])
+                    if type(x) is Var:  # a step's rule knows the avals of its operands
+                        key.append((numbers[x], x.aval))
                     elif type(x) in _KNOWN:
                         key.append(x.aval)
                     else:

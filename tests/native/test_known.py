@@ -13,7 +13,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.api import deferral
 from numjet.base import locks
-from numjet.core import evaluate
+from numjet.core import evaluate, memo
 from numjet.core.array import ArrayImpl
 from numjet.core.deferred import DeferredArray
 from numjet.native import operators
@@ -183,3 +183,13 @@ def test_locks_of_threads_that_ended_are_forgotten():
         thread.join()
     gc.collect()
     assert len(locks._of_threads) <= before + 1
+
+
+def test_calls_that_are_forgotten_while_they_are_learned(learned, monkeypatch):
+    """No word leads to an entry that nobody holds any more."""
+    calls = reductions._sum
+    monkeypatch.setattr(memo, "_BETWEEN", 1)
+    monkeypatch.setattr(memo, "_bound_all", lambda: calls.drop(len(calls)))
+    for _ in range(6):
+        np.testing.assert_allclose(rows(jnp.asarray(X) * 1.0), SUMS, rtol=1e-4)
+    assert learned and not len(calls) and not calls.words.any()

@@ -152,3 +152,37 @@ def test_python_records_what_native_code_records(monkeypatch) -> None:
     assert found == wanted
     assert type(outs[0]) is ArrayImpl
     np.testing.assert_array_equal(outs[0], its_outs[0])
+
+
+# Linear functions of one equation or a few, whose equations are recorded until they have rules.
+OF_ONE_ARRAY = {
+    "sum": jnp.sum,
+    "sum over axes": lambda x: jnp.sum(jnp.sum(x, axis=0) * 2),
+    "last": lambda x: x[-1, -1],
+    "row": lambda x: x[0].sum(),
+    "padded": lambda x: jnp.pad(x, 1).sum(),
+    "turned": lambda x: jnp.flip(x, 0).T[0].sum(),
+    "repeated": lambda x: jnp.broadcast_to(x, (2, *x.shape)).sum(),
+    "cumulative": lambda x: jnp.cumsum(x, axis=1)[:, -1].sum(),
+    "joined": lambda x: jnp.concatenate([x, x], 1).sum(),
+    "cast": lambda x: x.astype("float16").astype("float32").sum(),
+    "real": lambda x: (x + 0j).real.sum(),
+    "real part of a sum": lambda x: jnp.sum(x * 1j).imag,
+    "triangle": lambda x: jnp.tril(x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_ARRAY)
+def test_gradients_of_ever_new_shapes(name):
+    """A backward pass that was made for one shape is not taken for another."""
+    function = OF_ONE_ARRAY[name]
+    nj.clear_caches()
+    for k in range(14):
+        x = jnp.ones((k % 7 + 2, k % 5 + 1))
+        got, want = nj.grad(function)(x), nj.jit(nj.grad(function))(x)
+        assert got.shape == x.shape, (got.shape, x.shape)
+        np.testing.assert_array_equal(got, want)
+        out, pull = nj.vjp(function, x)
+        np.testing.assert_array_equal(pull(jnp.ones_like(out))[0], want)
+        tangent = nj.jvp(function, (x,), (x,))[1]
+        np.testing.assert_array_equal(nj.linearize(function, x)[1](x), tangent)
