@@ -194,7 +194,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
         if not getattr(checked, "is_fully_addressable", True):
             made.append(_of_processes(name, array, checked, want))
             continue
-        checked.shard_shape(array.shape)  # raises where it does not fit
+        checked._check_shape(array.shape)
         made.append(place(array, checked))
     return tree.tree_unflatten(treedef, made)
 
@@ -207,7 +207,7 @@ def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> ShardedArr
         whole = None if want is None else want[i]
         shape.append(n * parts if whole is None else whole)
     aval = ShapedArray(tuple(shape), array.dtype)
-    sharding.shard_shape(aval.shape)
+    sharding._check_shape(aval.shape)
     window = sharding.block_index(aval.shape)
     block = array._value
     if array.shape == aval.shape:  # every process has all of it

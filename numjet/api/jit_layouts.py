@@ -187,6 +187,6 @@ def checked_results(outs: Sequence[Any], shardings: Sequence[Any]) -> None:
 
 def _fits(sharding: Any, x: Any, name: Any) -> None:
     try:
-        sharding.shard_shape(tuple(x.shape))
+        sharding._check_shape(tuple(x.shape))
     except ValueError as error:
         raise type(error)(f"jit: {name()} of shape {tuple(x.shape)}: {error}") from None

@@ -75,6 +75,11 @@ class Sharding:
         """Whether a device is of this process."""
         return any(d.process_index == Cluster.index for d in self.device_set)
 
+    def _check_shape(self, shape: tuple) -> None:
+        """Raise ValueError where an array of this shape cannot lie so."""
+        self.check_compatible_aval(shape)
+        self.shard_shape(shape)
+
     def check_compatible_aval(self, aval_shape: tuple) -> None:
         """Raise ValueError where an array of this shape cannot be laid out so."""
         self.shard_shape(tuple(aval_shape))

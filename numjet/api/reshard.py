@@ -287,7 +287,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 _check_auto(spec)
                 if isinstance(leaf, Tracer):
                     spec = spec.dividing(np.shape(leaf))
-            spec.shard_shape(tuple(np.shape(leaf)))
+            spec._check_shape(tuple(np.shape(leaf)))
             if name == "reshard":
                 _check_explicit(spec)
             if is_check and isinstance(spec, NamedSharding):

@@ -458,7 +458,9 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
 
 def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, function: str) -> tuple:
     try:
-        return NamedSharding(mesh, PartitionSpec(*spec)).shard_shape(shape)
+        sharding = NamedSharding(mesh, PartitionSpec(*spec))
+        sharding.check_compatible_aval(shape)
+        return sharding.shard_shape(shape)
     except ValueError as error:
         raise ValueError(
             f"shard_map applied to the function {function!r} was given {what} of shape {shape}: "

@@ -317,9 +317,9 @@ class NamedSharding(Sharding):
             memory_kind=changes.get("memory_kind", self.memory_kind),
         )
 
-    def _parts(self, shape: Sequence[int]) -> list[int]:
+    def _parts(self, shape: Sequence[int], short: type[Exception] = ValueError) -> list[int]:
         if len(self.spec) > len(shape):
-            raise ValueError(
+            raise short(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
                 f"was applied to a value of rank {len(shape)}."
             )
@@ -357,7 +357,7 @@ class NamedSharding(Sharding):
         >>> nj.NamedSharding(mesh, nj.P("x")).shard_shape((4, 3))
         (4, 3)
         """
-        return tuple([n // k for n, k in zip(shape, self._parts(shape), strict=True)])
+        return tuple([n // k for n, k in zip(shape, self._parts(shape, IndexError), strict=True)])
 
     def layout(self, ndim: int, have: Any = None, alone: bool = False) -> tuple:
         """For each of `ndim` dimensions the axes of the mesh that cut it; UNCONSTRAINED ones are
@@ -482,7 +482,7 @@ class NamedSharding(Sharding):
         >>> [part for _, part in nj.NamedSharding(mesh, nj.P("x")).indices((4,))]
         [(slice(None, None, None),)]
         """
-        parts = self._parts(shape)
+        parts = self._parts(shape, IndexError)
         sizes = self.mesh.shape
         out = []
         for place in np.ndindex(*self.mesh.devices.shape):

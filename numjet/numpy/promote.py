@@ -138,10 +138,10 @@ def promoted(*xs: Any) -> tuple[Any, bool]:
 
 def unmixed(name: str, *xs: Any) -> list[Any]:
     """`as_arrays` of an element-wise function, which raises TypeError for PRNG keys that meet
-    numbers; what only promotes them raises ValueError."""
+    numbers or others; what only promotes them raises ValueError."""
     arrays = as_arrays(name, *xs)
     keys = [type(x.aval.dtype) is dtypes.KeyDType for x in arrays]
-    if any(keys) and not all(keys):
+    if any(keys) and len({x.aval.dtype for x in arrays}) > 1:
         raise TypeError(
             f"{name} does not accept dtype {arrays[keys.index(True)].aval.dtype} beside others: "
             "PRNG keys do not promote. Take random.key_data(key) for the bits."

@@ -499,9 +499,11 @@ def take_rows(x: Any, order: Any, axis: int) -> Any:
     return gather(x, expand_dims(order, (order.ndim,)), numbers, sizes, mode="promise_in_bounds")
 
 
-def _axis(name: str, axis: int, ndim: int) -> int:
+def _axis(
+    name: str, axis: int, ndim: int, error: type[Exception] = ValueError
+) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(
+        raise error(
             f"random.{name}: axis {axis} is out of bounds for array of dimension {ndim}."
         )
     return axis % ndim
@@ -697,7 +699,7 @@ def categorical(
     key, logits = single_key(key, "categorical"), as_array(logits)
     if not dtypes.is_floating(logits.dtype):
         raise ValueError(f"random.categorical: logits must be floats, got {logits.dtype}.")
-    axis = _axis("categorical", axis, logits.ndim)
+    axis = _axis("categorical", axis, logits.ndim, IndexError)
     batch = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     shape = batch if shape is None else shape_of(shape)
     if broadcast_shapes(shape, batch) != shape:
