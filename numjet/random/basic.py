@@ -689,8 +689,8 @@ def categorical(
     it is by default. replace: False draws distinct indices, along the leading axes of the shape.
     mode: as of `gumbel`. out_sharding: the layout of the result. Result: int32. No derivative flows
     to logits. Raises TypeError for what is no key, ValueError for several keys (use `vmap`), for
-    other dtypes, for shapes that do not fit or more samples than categories without replacement.
-    Source: the Gumbel-max trick.
+    other dtypes, for shapes that do not fit or more samples than categories without replacement,
+    IndexError for an axis out of bounds. Source: the Gumbel-max trick.
 
     >>> from numjet import random, numpy as jnp
     >>> random.categorical(random.key(0), jnp.zeros(3), shape=(5,))
