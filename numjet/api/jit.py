@@ -47,6 +47,7 @@ from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import hi, memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import argument_names
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
@@ -64,7 +65,6 @@ from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_en
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import along
 
-_NAMED = object()  # stands for a leaf whose path is asked; users cannot register its class
 # Signatures of one function that get code of their own.
 MAX_QUICK = 8
 # Signatures of one function that are kept; each takes some 30 KB.
@@ -370,23 +370,7 @@ class JitCore:
             ) from None
 
     def _arg_names(self, treedef: Any) -> list[str]:
-        """`x`, `params['w']`, ... for each dynamic leaf."""
-        args, kwargs = tree.tree_unflatten(treedef, [_NAMED] * treedef.num_leaves)
-        names = [f"args[{i}]" for i in range(len(args))]
-        try:
-            parameters = [
-                p
-                for p in inspect.signature(self._fun).parameters.values()
-                if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            ]
-            keep = [p.name for i, p in enumerate(parameters) if i not in self._static_argnums]
-            names[: len(keep)] = keep[: len(args)]
-        except (ValueError, TypeError):
-            pass  # no signature to read (a builtin): positions serve as names
-        out = []
-        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
-            out += [name + tree.keystr(path) for path, _ in tree.tree_flatten_with_path(value)[0]]
-        return out
+        return argument_names(self._fun, self._static_argnums, treedef)
 
     def _trace(
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,

@@ -8,6 +8,7 @@ flatten arguments, name them and run a program.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -24,9 +25,8 @@ from numjet.api.stage_info import (
     execute,
 )
 from numjet.base import tree
-from numjet.base.tree import keystr, leaf_path
 from numjet.core.array import Array, as_array
-from numjet.core.debug_info import DebugInfo, place_of
+from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.core.refs import RefUse
 from numjet.core.shared import Shared
@@ -103,14 +103,12 @@ class Traced(Described):
             jaxpr = closed.jaxpr.replace(constvars=ins[:n], invars=ins[n:])
             closed = ClosedJaxpr(jaxpr, self._entry.consts)
         if type(closed.jaxpr.debug) in (str, type(None)):
-            closed.jaxpr.debug = self._debug_info
+            fun = self._fun
+            closed.jaxpr.debug = functools.partial(  # made when it is asked for
+                of_jitted, stand_in(fun._fun), fun._static_argnums, self.in_tree,
+                self._entry.out_tree,
+            )  # fmt: skip
         return closed
-
-    def _debug_info(self) -> DebugInfo:
-        out_tree = self._entry.out_tree
-        paths = [f"result{keystr(leaf_path(out_tree, i))}" for i in range(out_tree.num_leaves)]
-        names = tuple(self._fun._arg_names(self.in_tree))
-        return DebugInfo("jit", place_of(self._fun._fun), names, tuple(paths))
 
     @property
     def out_info(self) -> Any:

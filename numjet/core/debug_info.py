@@ -8,9 +8,12 @@ depends on it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
+import types
 from typing import Any, NamedTuple
 
+from numjet.base import tree
 from numjet.base.name_stack import NameStack
 
 
@@ -76,6 +79,55 @@ def place_of(fun: Any) -> str:
     return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
+def stand_in(fun: Any) -> Any:
+    """What has the name, the place and the parameters of a function and holds none of its values:
+    a jaxpr that tells them must not keep alive the function whose programs hold the jaxpr."""
+    fun = inspect.unwrap(fun)
+    if type(fun) is types.FunctionType:
+        code = fun.__code__
+        cells = tuple([types.CellType() for _ in code.co_freevars])
+        return types.FunctionType(code, {}, fun.__name__, None, cells)
+    if type(fun) is types.MethodType:
+        return types.MethodType(stand_in(fun.__func__), _LEAF)
+    if type(fun) is functools.partial:
+        names = dict.fromkeys(fun.keywords)
+        return functools.partial(stand_in(fun.func), *[None] * len(fun.args), **names)
+    call = type(fun).__call__ if callable(fun) and not isinstance(fun, type) else None
+    if type(call) is types.FunctionType:
+        return types.MethodType(stand_in(call), _LEAF)
+    return fun
+
+
+def argument_names(fun: Any, static: Any, in_tree: Any) -> list[str]:
+    """`x`, `params['w']`, ... for each leaf of (args, kwargs) without the static ones, whose
+    positions `static` holds."""
+    args, kwargs = tree.tree_unflatten(in_tree, [_LEAF] * in_tree.num_leaves)
+    names = [f"args[{i}]" for i in range(len(args))]
+    try:
+        parameters = [
+            p
+            for p in inspect.signature(fun).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        keep = [p.name for i, p in enumerate(parameters) if i not in static]
+        names[: len(keep)] = keep[: len(args)]
+    except (ValueError, TypeError):
+        pass  # no signature to read (a builtin): positions serve as names
+    out = []
+    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+        out += [name + tree.keystr(path) for path, _ in tree.tree_flatten_with_path(value)[0]]
+    return out
+
+
+def of_jitted(fun: Any, static: Any, in_tree: Any, out_tree: Any) -> DebugInfo:
+    """What is known of a jaxpr of these arguments and results."""
+    paths = [f"result{tree.keystr(tree.leaf_path(out_tree, i))}"
+             for i in range(out_tree.num_leaves)]  # fmt: skip
+    names = argument_names(fun, static, in_tree)
+    return DebugInfo("jit", place_of(fun), tuple(names), tuple(paths))
+
+
+_LEAF = object()
 NO_NAMES = NameStack()
 
 

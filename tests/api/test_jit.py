@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -506,3 +508,23 @@ def test_the_function_is_found_under_jaxs_name():
         return x + 1
 
     assert nj.jit(plain)._fun is plain
+
+
+def test_what_jaxprs_tell_of_functions_keeps_none_alive():
+    class Callable:
+        def __call__(self, a, b):
+            return a * b
+
+        def method(self, p, q):
+            return p - q
+
+    held = [lambda w, v: w * v, Callable()]
+    ways = [(held[0], ("w", "v")), (held[1], ("a", "b")), (held[1].method, ("p", "q")),
+            (functools.partial(held[0], 2.0), ("v",))]  # fmt: skip
+    for fun, names in ways:
+        info = nj.make_jaxpr(fun)(*[1.0] * len(names)).jaxpr.debug_info
+        assert (info.traced_for, info.arg_names, info.result_paths) == ("jit", names, ("result",))
+    gone = list(map(weakref.ref, held))
+    del held, ways, fun
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
