@@ -18,6 +18,7 @@ from numjet.base import config, tree
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, wrapped
 from numjet.core.avals import ShapedArray
+from numjet.core.deferred import DeferredArray
 from numjet.core.dims import index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
@@ -52,7 +53,7 @@ stop_gradient_p = Primitive(
 def _stop(x: Any) -> Any:
     number = x
     x = as_array(x)
-    if type(x) is ArrayImpl and current_trace().at_once:
+    if type(x) in (ArrayImpl, DeferredArray) and current_trace().at_once:
         return x if type(number) not in (bool, int, float, complex) else typed(number, x.dtype)
     return stop_gradient_p.bind(x) if dtypes.is_inexact(x.aval.dtype) else x
 

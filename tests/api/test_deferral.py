@@ -566,3 +566,11 @@ def test_an_array_that_is_deleted_while_it_is_made_says_so(monkeypatch):
     monkeypatch.setattr(tape, "finish", lambda self, why: (finish(self, why), y.delete()))
     with pytest.raises(RuntimeError, match="deleted"):
         y._value  # noqa: B018
+
+
+def test_an_array_that_waits_is_its_own_stop_gradient():
+    """So that deleting the one deletes the other, whether it waits or not."""
+    x = jnp.ones(evaluate.LARGE) * 2
+    assert type(x) is DeferredArray
+    assert nj.lax.stop_gradient(x) is x
+    assert nj.lax.stop_gradient(x.block_until_ready()) is x
