@@ -33,6 +33,7 @@ class Interpreter(Record):
     PyObject_Vectorcall: Callable[[Object, Array[Object], Int, Object], Object]
     PyContextVar_Get: Callable[[Object, Object, Array[Object]], Int32]
     PyErr_Clear: Callable[[], None]
+    PyType_GenericAlloc: Callable[[Object, Int], Object]
     PyTuple_New: Callable[[Int], Object]
     PyDict_Next: Callable[[Object, Array[Int], Array[Object], Array[Object]], Int32]
     PyLong_FromLongLong: Callable[[Int], Object]
@@ -62,7 +63,6 @@ class CallContext(Interpreter):
     PyErr_Occurred: Callable[[], Object]
     PyErr_SetString: Callable[[Object, Pointer], None]
     PyObject_CallObject: Callable[[Object, Object], Object]
-    PyType_GenericAlloc: Callable[[Object, Int], Object]
     PyEval_SaveThread: Callable[[], Pointer]
     PyEval_RestoreThread: Callable[[Pointer], None]
     new_array: Callable[
@@ -189,7 +189,6 @@ class OperatorContext(Interpreter):
 
     PyLong_AsLongLong: Callable[[Object], Int]
     PyErr_Occurred: Callable[[], Object]
-    PyType_GenericAlloc: Callable[[Object, Int], Object]
     PySlice_Unpack: Callable[[Object, Array[Int], Array[Int], Array[Int]], Int32]
     PySlice_AdjustIndices: Callable[[Int, Array[Int], Array[Int], Int], Int]
     new_array: NewArray
@@ -286,7 +285,6 @@ class DeferralContext(Interpreter):
     PyObject_GetAttr: Callable[[Object, Object], Object]
     PyObject_SetAttr: Callable[[Object, Object, Object], Int32]
     PyObject_GC_UnTrack: Callable[[Object], None]
-    PyType_GenericAlloc: Callable[[Object, Int], Object]
     PySet_Contains: Callable[[Object, Object], Int32]
     PyList_New: Callable[[Int], Object]
     PyList_Append: Callable[[Object, Object], Int32]
@@ -448,7 +446,6 @@ LINES = 1024  # entries in the table of lines
 class RecordContext(Interpreter):
     """What recording uses."""
 
-    PyType_GenericAlloc: Callable[[Object, Int], Object]
     PyList_New: Callable[[Int], Object]
     PyList_Append: Callable[[Object, Object], Int32]
     PyDict_GetItem: Callable[[Object, Object], Object]

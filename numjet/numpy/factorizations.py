@@ -67,15 +67,9 @@ def matrices(
     return x
 
 
-def lapack_matrices(
-    name: str,
-    a: Any,
-    square: bool = False,
-    flat: type[Exception] = ValueError,
-    oblong: type[Exception] = ValueError,
-) -> Any:
-    """`matrices` of a dtype that LAPACK knows."""
-    x = matrices(name, a, square, flat, oblong)
+def lapack_matrices(name: str, a: Any, *how: Any, **errors: Any) -> Any:
+    """`matrices`, of a dtype that LAPACK knows."""
+    x = matrices(name, a, *how, **errors)
     if x.aval.dtype.itemsize < 4:
         raise NotImplementedError(
             f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."

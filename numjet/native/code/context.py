@@ -6,7 +6,7 @@ does.
 
 from __future__ import annotations
 
-from numjet.cpu.builder.records import NULL, Int, native, stack
+from numjet.cpu.builder.records import NULL, Array, Int, native, stack
 from numjet.native.objects import Dict, Object, Tuple, is_a
 from numjet.native.tables import Interpreter
 
@@ -16,6 +16,19 @@ def taken(c: Interpreter, x: Object) -> Object:
     """Another reference to an object."""
     c.Py_IncRef(x)
     return x
+
+
+@native
+def both_made(c: Interpreter, first: Object, second: Object, made: Array[Object]) -> bool:
+    """A new object of each of two types, in `made`; False with an exception, and neither, without
+    memory."""
+    made[0] = c.PyType_GenericAlloc(first, 0)
+    made[1] = c.PyType_GenericAlloc(second, 0)
+    if made[0] != NULL and made[1] != NULL:
+        return True
+    c.Py_DecRef(made[1])
+    c.Py_DecRef(made[0])
+    return False
 
 
 @native

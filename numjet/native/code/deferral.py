@@ -9,7 +9,7 @@ anything: rows are appended in one go when all is made, and only if the tape is 
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, Static, native, stack
-from numjet.native.code.context import taken
+from numjet.native.code.context import both_made, taken
 from numjet.native.code.record import line_of, recording
 from numjet.native.objects import (
     DENSE,
@@ -170,23 +170,17 @@ def row_of_step(c: DeferralContext, step: WrittenStep, values: List, held: Objec
 @native
 def new_result(c: DeferralContext, tape: Object, code: Object, aval: Object) -> Object:
     """A new array that waits, made at a place of the tape; NULL with an exception set."""
-    out = c.PyType_GenericAlloc(c.deferred, 0)
-    made = c.PyType_GenericAlloc(c.place, 0)
-    if out == NULL or made == NULL:
-        c.Py_DecRef(made)
-        c.Py_DecRef(out)
+    made = stack(Object, 2)
+    if not both_made(c, c.deferred, c.place, made):
         return NULL
-    at = Place(made)
-    c.Py_IncRef(tape)
-    at.record = tape
-    c.Py_IncRef(code)
-    at.code = code
-    c.PyObject_GC_UnTrack(made)
-    array = DeferredArray(out)
-    c.Py_IncRef(aval)
-    array._aval = aval
-    array._pending = made
-    return out
+    at = Place(made[1])
+    at.record = taken(c, tape)
+    at.code = taken(c, code)
+    c.PyObject_GC_UnTrack(at)
+    array = DeferredArray(made[0])
+    array._aval = taken(c, aval)
+    array._pending = at
+    return array
 
 
 @native

@@ -9,7 +9,7 @@ from one is looked at before it is used.
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, native, stack
-from numjet.native.code.context import begin_key, end_key, taken
+from numjet.native.code.context import begin_key, both_made, end_key, taken
 from numjet.native.code.deferral import deferral, write
 from numjet.native.objects import (
     ArrayImpl,
@@ -47,19 +47,16 @@ def lifted_one(c: DeferralContext, trace: Object, x: Object) -> Object:
     aval = aval_of(c, x)
     if not is_a(aval, c.shaped_array) or ShapedArray(aval)._tangent != aval:
         return NULL
-    made = c.PyType_GenericAlloc(c.linear_tracer, 0)
-    var = c.PyType_GenericAlloc(c.var, 0)
-    if made == NULL or var == NULL:
-        c.Py_DecRef(var)
-        c.Py_DecRef(made)
+    made = stack(Object, 2)
+    if not both_made(c, c.linear_tracer, c.var, made):
         return NULL
-    Var(var).aval = taken(c, aval)
-    t = LinearTracer(made)
+    Var(made[1]).aval = taken(c, aval)
+    t = LinearTracer(made[0])
     t.owner = taken(c, trace)
     t.primal = taken(c, x)
-    t.tangent = var
+    t.tangent = made[1]
     t.aval = taken(c, aval)
-    return made
+    return made[0]
 
 
 @native(exported=True)

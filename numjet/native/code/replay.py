@@ -10,7 +10,7 @@ Slots may be anybody's: what is read from one is looked at before it is used.
 from __future__ import annotations
 
 from numjet.cpu.builder.records import NULL, Array, Int, native, stack
-from numjet.native.code.context import begin_key, end_key, taken
+from numjet.native.code.context import begin_key, both_made, end_key, taken
 from numjet.native.code.record import call_one, line_of, recording, takes, write
 from numjet.native.objects import (
     ArrayImpl,
@@ -269,22 +269,19 @@ def result_of(c: RecordContext, trace: Object, values: List, outs: List) -> Obje
     if aval == NULL or not is_a(var, c.var):
         malformed(c, outs)
         return NULL
-    made = c.PyType_GenericAlloc(c.jvp_tracer, 0)
-    unknown = c.PyType_GenericAlloc(c.partial_tracer, 0)
-    if made == NULL or unknown == NULL:
-        c.Py_DecRef(unknown)
-        c.Py_DecRef(made)
+    made = stack(Object, 2)
+    if not both_made(c, c.jvp_tracer, c.partial_tracer, made):
         return NULL
-    tangent = PartialTracer(unknown)
+    tangent = PartialTracer(made[1])
     tangent.owner = taken(c, ReplayTrace(trace).partial)
     tangent.jaxpr_var = taken(c, var)
     tangent.aval = taken(c, Var(var).aval)
-    tracer = JVPTracer(made)
+    tracer = JVPTracer(made[0])
     tracer.owner = taken(c, trace)
     tracer.primal = taken(c, primal)
-    tracer.tangent = unknown
+    tracer.tangent = made[1]
     tracer.aval = taken(c, aval)
-    return made
+    return made[0]
 
 
 @native
