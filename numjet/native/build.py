@@ -20,10 +20,10 @@ MODULES = {
     "calls": ("native.code.calls", "native.code.context", "native.tables", "native.objects"),
     "interpreter": (
         "native.code.interpreter", "native.code.operators", "native.code.arrays",
-        "native.code.deferral", "native.code.later", "native.code.finish", "native.code.known",
-        "native.code.record", "native.code.linear", "native.code.backward", "native.code.replay",
-        "native.code.walk", "native.code.context", "native.tables", "native.objects",
-        "cpu.graph.row",
+        "native.code.deferral", "native.code.known_operands", "native.code.finish",
+        "native.code.known", "native.code.record", "native.code.linear", "native.code.backward",
+        "native.code.replay", "native.code.walk", "native.code.context", "native.tables",
+        "native.objects", "cpu.graph.row",
     ),
 }  # fmt: skip
 

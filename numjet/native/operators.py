@@ -227,7 +227,7 @@ class Table(Memo):
 
 
 def _kind(x: Any) -> tuple[int, Any]:
-    """The key of an operand (`code.later.kind_of`), and what it names."""
+    """The key of an operand (`code.known_operands.kind_of`), and what it names."""
     if type(x) is LinearTracer:
         return id(x.aval) | 1, x.aval  # `tables.linear_key`, which is slow as Python
     if isinstance(x, ArrayImpl):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from numjet.cpu.builder.records import NULL, Array, Int, lshr, native
 from numjet.native.code.context import at_once
 from numjet.native.code.deferral import deferral, write
-from numjet.native.code.later import linearized
+from numjet.native.code.known_operands import linearized
 from numjet.native.code.linear import aval_of
 from numjet.native.objects import LinearTracer, NdArray, Object, Tuple
 from numjet.native.tables import (

@@ -26,7 +26,7 @@ from numjet.cpu.builder.records import (
     stack,
 )
 from numjet.native.code.context import at_once
-from numjet.native.code.later import later
+from numjet.native.code.known_operands import later
 from numjet.native.objects import (
     DENSE,
     WRITEABLE,
