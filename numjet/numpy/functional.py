@@ -358,10 +358,11 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "packbits", IndexError)
-    small = type(x) is ArrayImpl and x.aval.size < LARGE
-    if small and x.aval.dtype.kind in "iub" and eager():
+    if type(x) is ArrayImpl and x.aval.dtype.kind in "iub" and eager():
+        # NumPy packs bytes at memory's speed, but compares wider integers one by one.
+        wide = x.aval.dtype.itemsize > 1 and x.aval.size >= LARGE
         order: Any = bitorder
-        packed = np.asarray(np.packbits(x._value, axis, order), order="C")
+        packed = np.asarray(np.packbits((as_bool(x) if wide else x)._value, axis, order), order="C")
         return ArrayImpl(packed, ShapedArray(packed.shape, packed.dtype))
     x = moveaxis(as_bool(x), axis, -1)
     n = x.aval.shape[-1]

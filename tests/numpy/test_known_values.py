@@ -71,7 +71,7 @@ def test_counts_of_what_is_not_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
-@pytest.mark.parametrize("shape", [(16,), (3, 13), (0,), (2, 3, 9)])
+@pytest.mark.parametrize("shape", [(16,), (3, 13), (0,), (2, 3, 9), (3, 40_003)])
 @pytest.mark.parametrize("order", ["big", "little"])
 def test_packed_bits(dtype, shape, order):
     x = RNG.integers(-1, 2, shape).astype(dtype)

@@ -225,8 +225,12 @@ class _Chooser:
             return serial
         found = reductions(s)
         assert found is not None
-        rounds = -(-s.var.extent // lanes)
-        total = rounds * (self.count(s.body, s.var, lanes) + 1) + _LOOP
+        total = self.rounds(s, lanes)
+        if lanes > _TILE_LANES and any(isinstance(x, For) for x in s.body):
+            # Rows of narrow integers: tiles of fewer lanes instead of gathers.
+            fewer = self.rounds(s, _TILE_LANES)
+            if fewer < total:
+                lanes, total = _TILE_LANES, fewer
         total += sum(_COMBINE * (2 if isinstance(r, UpdateArg) else 1) for r in found)
         if total >= serial.cost:
             return serial
@@ -247,6 +251,10 @@ class _Chooser:
         if lanes <= _TILE_LANES:
             made = replace(made, body=_tile_inner(made.body, s.var, lanes))
         return _Choice((made,), total)
+
+    def rounds(self, s: For, lanes: int) -> float:
+        """Instructions of all rounds of a loop, lane-wise."""
+        return -(-s.var.extent // lanes) * (self.count(s.body, s.var, lanes) + 1) + _LOOP
 
     def lanes(self, s: For) -> int:
         lanes = default_lanes(s, self.vector_bytes)

@@ -369,6 +369,19 @@ def test_columns_of_short_rows_are_read_row_by_row(width, dtype):
         np.testing.assert_array_equal(column, 2 * x[:, k])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("width", [2, 3, 5, 8])
+def test_reductions_of_short_rows_of_narrow_integers_take_tiles(width, dtype):
+    x = (np.random.default_rng(width).integers(0, 200, (20_003, width))).astype(dtype)
+    greatest = nj.jit(lambda a: (a.max(-1), a.min(-1), a[:, ::-1].argmax(-1)))
+    for got, want in zip(greatest(x), (x.max(-1), x.min(-1), x[:, ::-1].argmax(-1)), strict=True):
+        np.testing.assert_array_equal(got, want)
+    sums = nj.jit(lambda a: nj.numpy.sum(a, -1, dtype=dtype if dtype != "bool" else "uint8"))
+    np.testing.assert_array_equal(sums(x), x.sum(-1).astype(sums(x).dtype))
+    if width < 8 and dtype != "bool":
+        assert " tile unroll" in sums.lower(x).as_text()
+
+
 def test_columns_that_reach_over_the_end_are_gathered():
     x = np.arange(2 * 203 + 1, dtype=np.float32)
     np.testing.assert_array_equal(nj.jit(lambda a: 2 * a[::2])(x), 2 * x[::2])
