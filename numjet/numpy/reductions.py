@@ -22,7 +22,7 @@ from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
 from numjet.numpy.fast import eager
-from numjet.numpy.logic import as_bool, greater, less, not_equal, where
+from numjet.numpy.logic import as_bool, equal, greater, logical_and, not_equal, where
 from numjet.numpy.promote import (
     broadcast,
     canonical_axis,
@@ -219,34 +219,35 @@ def _booleans(name: str, x: Any, dtype: Any, promote: bool) -> Any:
     return strong(as_bool(x))
 
 
-def _complex_extremum(better: Callable) -> Callable:
-    """Extrema of complex numbers in lexicographic order, by a reduction over one axis at a time."""
-
-    def operation(x: Any, axes: tuple) -> Any:
-        for i in sorted(axes, reverse=True):
-            best = lax.index_in_dim(x, 0, i, keepdims=False)
-            for k in range(1, x.aval.shape[i]):
-                candidate = lax.index_in_dim(x, k, i, keepdims=False)
-                best = where(better(candidate, best), candidate, best)
-            x = best
-        return x
-
-    return operation
-
-
-_complex_max = _complex_extremum(greater)
-_complex_min = _complex_extremum(less)
+def _complex_extremum(x: Any, axes: tuple, extreme: Callable, nothing: float) -> Any:
+    """Extremes of complex numbers, by their real parts, of these by the imaginary ones: the first
+    such number, or as NumPy has it the first NaN."""
+    kept = [i for i in range(x.aval.ndim) if i not in axes]
+    shape = tuple([x.aval.shape[i] for i in kept])
+    count = math.prod([x.aval.shape[i] for i in axes])
+    x = reshape(lax.transpose(x, (*kept, *axes)), (*shape, count))
+    last = (len(shape),)
+    best = lambda part: expand_dims(extreme(part, last), last)
+    real, imaginary = lax.real(x), lax.imag(x)
+    alike = equal(real, best(real))
+    unlike = scalar(nothing, real.aval.dtype)
+    wins = logical_and(alike, equal(imaginary, best(where(alike, imaginary, unlike))))
+    nan = not_equal(x, x)
+    wins = where(expand_dims(lax.reduce_or(nan, last), last), nan, wins)
+    first = expand_dims(lax.argmax(wins, last[0], np.int32), last)
+    only = equal(lax.broadcasted_iota(np.int32, x.aval.shape, last[0]), first)
+    return lax.reduce_sum(where(only, x, scalar(0, x.aval.dtype)), last)
 
 
 def _reduce_max(x: Any, axes: tuple) -> Any:
     if dtypes.is_complex(x.aval.dtype):
-        return _complex_max(x, axes)
+        return _complex_extremum(x, axes, lax.reduce_max, -np.inf)
     return lax.reduce_max(x, axes)
 
 
 def _reduce_min(x: Any, axes: tuple) -> Any:
     if dtypes.is_complex(x.aval.dtype):
-        return _complex_min(x, axes)
+        return _complex_extremum(x, axes, lax.reduce_min, np.inf)
     return lax.reduce_min(x, axes)
 
 

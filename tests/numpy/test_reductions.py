@@ -175,3 +175,20 @@ def test_results_by_element_are_as_weak_as_their_operands():
             assert g(weak).weak_type and not g(strong).weak_type
     assert not (weak < strong).weak_type
     assert (abs(weak) * jnp.ones((), jnp.float16)).dtype == jnp.float16
+
+
+def test_extremes_of_complex_numbers_are_numpys_under_jit_too():
+    rng = np.random.default_rng(0)
+    x = (rng.integers(-3, 3, (4, 3, 5000)) + 1j * rng.integers(-3, 3, (4, 3, 5000))).astype("c8")
+    bad = x.copy()
+    bad[1, 2, 77], bad[1, 2, 99], bad[3, 0, 5] = complex(2, np.nan), complex(np.nan, 1), np.nan
+    for given in (x, bad):
+        for axis in (None, 0, 2, (0, 2), (1, 2)):
+            for name in ("max", "min"):
+                want = getattr(np, name)(given, axis)
+                f = lambda v, name=name, axis=axis: getattr(jnp, name)(v, axis)  # noqa: E731
+                np.testing.assert_array_equal(f(jnp.array(given)), want)
+                np.testing.assert_array_equal(numjet.jit(f)(given), want)
+    assert len(numjet.make_jaxpr(lambda v: jnp.max(v, 2))(x).eqns) < 30
+    weights = numjet.grad(lambda v: jnp.max(v).real)(jnp.array([1 + 2j, 1 + 3j, 0]))
+    np.testing.assert_array_equal(weights, [0, 1, 0])

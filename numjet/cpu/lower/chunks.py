@@ -8,16 +8,20 @@
 Rows stream through whole, and the result does not depend on the number of threads. Where what
 follows needs the rows again, as softmax does, the next sweep is another such pair of loops, and
 values of the whole domain are stored by the tasks. Variances take one sweep here
-(`lower.moments`). Used by `lower.columns`, whose blocks and row loops these are.
+(`lower.moments`). Rows of fewer columns than a vector has lanes are taken several at a time, as
+one wide row, whose columns are joined like the parts of chunks; the rows that are left over are
+added at the end. Used by `lower.columns`, whose blocks and row loops these are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
+from numjet.cpu.link import link
 from numjet.cpu.loops.index import Index, LoopVar, clamp
-from numjet.cpu.loops.ir import COMPLEX_PARTS, Alloc, Buffer, For, Stmt
+from numjet.cpu.loops.ir import COMPLEX_PARTS, Alloc, Buffer, Expr, For, Stmt
 from numjet.cpu.lower import moments as lower_moments
 from numjet.cpu.lower.core import product
 from numjet.cpu.lower.moments import PIVOT_ROWS, Moments
@@ -32,6 +36,9 @@ FEWEST_ROWS, MOST_ROWS = 64, 32 * PIVOT_ROWS
 LARGE = 1 << 19
 # Columns of the narrowest block that is swept several times at once.
 NARROW = 64
+# Wide rows of few columns have so many vectors, there are so many of them, and so many elements in
+# a chunk of them at least.
+WIDE, ROUNDS, FEWEST_ELEMENTS = 4, 4, 1 << 14
 
 
 def suits(columns: Any, outer: int) -> bool:
@@ -45,14 +52,31 @@ def suits(columns: Any, outer: int) -> bool:
         if member.node.rule.op in ("argmax", "argmin") or dtype in COMPLEX_PARTS:
             return False
     size = columns.rows * columns.columns * outer
+    variances = lower_moments.find(sweeps) and not _writes(sweeps)
+    if (variances or sweeps.count == 1) and wide_rows(columns) > 1:
+        return True
     if columns.rows < 2 * FEWEST_ROWS or size < LARGE:
         return False
-    if lower_moments.find(sweeps) and not _writes(sweeps):
+    if variances:
         return True
     # Several sweeps are taken apart where no block's rows would stay in a second-level cache.
     if sweeps.count == 1:
         return outer * -(-columns.columns // columns.block_of(1)) < TASKS // 2
     return outer * max(columns.columns // NARROW, 1) < TASKS // 2
+
+
+def wide_rows(columns: Any) -> int:
+    """How many rows of few columns are taken as one."""
+    reductions = [m for m in columns.sweeps.rows if is_reduction(m)]
+    lanes = link.vector_bytes() // min([m.node.ins[0].dtype.itemsize for m in reductions])
+    several = len(columns.reduced) > 1 or _writes(columns.sweeps)
+    if several or columns.columns >= 2 * lanes:
+        return 1
+    fill = lanes // math.gcd(columns.columns, lanes)
+    several = max(1, WIDE * lanes // (fill * columns.columns))
+    while several > 1 and columns.rows < ROUNDS * fill * several:
+        several //= 2
+    return fill * several if columns.rows >= ROUNDS * fill else 1
 
 
 def _writes(sweeps: Sweeps) -> bool:
@@ -71,6 +95,8 @@ class _Chunks:
         self.columns, self.k, self.outer = columns, columns.k, outer
         sweeps = columns.sweeps
         self.found = [] if _writes(sweeps) else lower_moments.find(sweeps)
+        once = self.found or sweeps.count == 1
+        self.wide = wide_rows(columns) if once else 1
         self.count = outer * columns.cut(columns.block_of(3 if self.found else 1))
         self.allocs: list[Stmt] = []
 
@@ -98,31 +124,44 @@ class _Chunks:
         sweeps = columns.sweeps
         self.full = [m for m in sweeps.full if sweeps.home[m] == phase]
         columns.allocs = []
+        columns.take_rows(self.wide)
         running = columns.running(phase)
         moments = [Moments(columns, m, x) for m, x in self.found]
         self.divide(columns.rows_at_once(self.full, [*running, *moments]))
         tasks = self.count * self.chunks
-        self.parts: list[tuple[Buffer, ...]] = [(self.part(r.dtype, tasks),) for r in running]
-        self.parts += [tuple(self.part(m.dtype, tasks) for _ in range(3)) for m in moments]
+        alone = self.chunks == 1
+        part = columns.array if alone else lambda dtype: self.part(dtype, tasks)
+        # Of one chunk, the accumulators themselves are the part.
+        self.parts: list[tuple[Buffer, ...]] = [
+            () if alone else (part(r.dtype),) for r in running
+        ]
+        self.parts += [tuple(part(m.dtype) for _ in range(3)) for m in moments]
         body: list[Stmt] = []
         if self.full or running or moments:
             var = LoopVar("t", tasks)
             self.task = Index.of(var) if tasks > 1 else Index.of(0)
             columns.stand(self.task // self.chunks, self.outer)
-            each = self.accumulate(running, moments)
-            body = [*columns.allocs, *each]
-            if tasks > 1:
-                body = [For(var, tasks, tuple(body), "serial", 1, 0, 1)]
-        columns.allocs = []
-        var = LoopVar("b", self.count)
+            body = self.accumulate(running, moments)
+        if not alone:
+            body = self.over(var, [*columns.allocs, *body], 1) if body else body
+            columns.allocs = []
+            var = LoopVar("b", self.count)
+        columns.take_rows(1)
         block = Index.of(var) if self.count > 1 else Index.of(0)
         columns.stand(block, self.outer)
         each = self.join(block, running, moments, joined)
-        last: list[Stmt] = [*columns.allocs, *each]
-        if self.count > 1 and last:
-            grain = self.k.grain(self.count, 4 * self.chunks * columns.block)
-            last = [For(var, self.count, tuple(last), "serial", 1, 0, grain)]
-        return body + last
+        if alone:
+            work = self.columns.rows * columns.columns * self.k.weight()
+            return self.over(var, [*columns.allocs, *body, *each], self.k.grain(self.count, work))
+        last = [*columns.allocs, *each]
+        grain = self.k.grain(self.count, 4 * self.chunks * columns.block)
+        return [*body, *self.over(var, last, grain)] if last else body
+
+    def over(self, var: LoopVar, body: list[Stmt], grain: int) -> list[Stmt]:
+        """A loop that threads share, of one round or more."""
+        if var.extent == 1:
+            return body
+        return [For(var, var.extent, tuple(body), "serial", 1, 0, grain)]
 
     def part(self, dtype: Any, tasks: int) -> Buffer:
         """Memory for what each task gives."""
@@ -133,19 +172,31 @@ class _Chunks:
         self.allocs.append(Alloc(buffer))
         return buffer
 
+    def place(self, task: Index, at: Index) -> tuple[Index, ...]:
+        """Where a part has column `at` of a task; one that is the only chunk has its own memory."""
+        return (at,) if self.chunks == 1 else (task, at)
+
     def divide(self, together: int) -> None:
         """Choose the chunks: `each` units of the first reduced axis, the last chunk `rest`. A unit
         is a place of that axis, or `together` rows where it is the only one."""
         shape, reduced = self.k.group.shape, self.columns.reduced
-        while shape[reduced[-1]] % together:
+        last = shape[reduced[-1]]
+        wide = self.wide
+        while last % together if wide == 1 else together > 1 and last < ROUNDS * together * wide:
             together //= 2
         self.together, self.alone = together, len(reduced) == 1
-        self.units = shape[reduced[0]] // (together if self.alone else 1)
-        self.unit_rows = self.columns.rows // self.units
+        self.units = shape[reduced[0]] // (together * self.wide if self.alone else 1)
+        self.unit_rows = self.columns.rows // (self.units * self.wide)
+        self.left = last % (together * self.wide) if self.alone else 0
+        if self.left:
+            self.unit_rows = together
         chunks = -(-TASKS // self.count)
         if self.found:
-            chunks = max(chunks, -(-self.columns.rows // MOST_ROWS))
+            chunks = max(chunks, -(-self.columns.rows // (MOST_ROWS * self.wide)))
         chunks = max(1, min(chunks, self.columns.rows // FEWEST_ROWS, self.units))
+        if self.wide > 1:
+            size = self.columns.rows * self.columns.columns // self.wide
+            chunks = max(1, min(chunks, size // FEWEST_ELEMENTS))
         self.each = -(-self.units // chunks)
         self.chunks = -(-self.units // self.each)
         self.rest = self.units - (self.chunks - 1) * self.each
@@ -197,12 +248,16 @@ class _Chunks:
             body.append(For(loops[0], extent, (inner,)))
 
         def keep(at: Index, inner: list[Stmt]) -> None:
-            for r, (part,) in zip(running, self.parts, strict=False):
-                inner.extend(k.e.store(part, (self.task, at), k.e.load(r.values, (at,))))
+            for n, r in enumerate(running):
+                if self.chunks == 1:
+                    self.parts[n] = (r.values,)
+                else:
+                    value = k.e.load(r.values, (at,))
+                    inner.extend(k.e.store(self.parts[n][0], (self.task, at), value))
             for m, parts in zip(moments, self.parts[len(running) :], strict=True):
                 made = m.part(at, self.rows_of(length, m.dtype))
                 for part, value in zip(parts, made, strict=True):
-                    inner.extend(k.e.store(part, (self.task, at), value))
+                    inner.extend(k.e.store(part, self.place(self.task, at), value))
 
         return body + self.over_columns("p", keep)
 
@@ -263,44 +318,93 @@ class _Chunks:
     def joined(self, block: Index, at: Index, r: Any, n: int, body: list[Stmt]) -> Any:
         accumulator = Accumulator(self.k, r.a.member)
         accumulator.define(body)
-        var = LoopVar(f"c{n}", self.chunks)
-        inner: list[Stmt] = []
-        place = block * self.chunks + Index.of(var)
-        accumulator.update(inner, self.k.e.load(self.parts[n][0], (place, at)), None)
-        body.append(For(var, self.chunks, tuple(inner)))
+
+        def take(value: Expr) -> list[Stmt]:
+            inner: list[Stmt] = []
+            accumulator.update(inner, value, None)
+            return inner
+
+        part = self.parts[n][0]
+        self.over_parts(f"c{n}", block, at, lambda p, _: take(self.k.e.load(part, p)), body)
+        self.over_left(f"l{n}", r, take, body)
         return self.k.e.read_local(accumulator.local)
+
+    def over_parts(
+        self, name: str, block: Index, at: Index,
+        visit: Callable[[tuple[Index, ...], Index], list[Stmt]], body: list[Stmt],
+    ) -> None:  # fmt: skip
+        """visit(place, chunk) of each part of a column, in order."""
+        var = LoopVar(name, self.chunks * self.wide)
+        chunk, row = Index.of(var) // self.wide, Index.of(var) % self.wide
+        place = self.place(block * self.chunks + chunk, row * self.columns.block + at)
+        body.append(For(var, var.extent, tuple(visit(place, chunk))))
+
+    def over_left(
+        self, name: str, r: _Reducer, visit: Callable[[Expr], list[Stmt]], body: list[Stmt]
+    ) -> None:
+        """visit(value) of what `r` reduces, in the rows that no chunk has."""
+        if not self.left:
+            return
+        columns, k = self.columns, self.k
+        kept = k.values, k.memo, k.depth, list(k.domain)
+        var = LoopVar(name, self.left)
+        inner: list[Stmt] = []
+        first = Index.of(var) + (columns.rows - self.left)
+        values = columns.elements(1, first, self.full, [r], inner)
+        inner += visit(values[0][0])
+        body.append(For(var, self.left, tuple(inner)))
+        k.values, k.memo, k.depth, k.domain = kept
 
     def joined_moments(self, block: Index, at: Index, m: Moments, n: int, body: list[Stmt]) -> Any:
         k, e, dtype = self.k, self.k.e, m.dtype
         pivots, aways, parts = self.parts[n]
-        start = block * self.chunks
+        first = self.place(block * self.chunks, at)
 
-        def distance(place: Any) -> Any:
+        def distance(place: tuple[Index, ...]) -> Expr:
             """From the first chunk's mean to another's, without rounding either mean."""
-            first = (start, at)
             pivot = e.sub(e.load(pivots, place), e.load(pivots, first))
             return e.add(pivot, e.sub(e.load(aways, place), e.load(aways, first)))
 
-        def total(stem: str, value: Any) -> Any:
+        def total(stem: str, value: Callable, left: Callable) -> Expr:
             k.names += 1
             local, stmts = e.define(f"{stem}{k.names}", e.const(0, dtype))
             body.extend(stmts)
-            var = LoopVar(f"c{k.names}", self.chunks)
-            chunk = Index.of(var)
-            rows = self.rows_of(self.length(chunk), dtype)
-            inner = e.update(local, "add", value((start + chunk, at), rows))
-            body.append(For(var, self.chunks, tuple(inner)))
+
+            def visit(place: tuple[Index, ...], chunk: Index) -> list[Stmt]:
+                rows = self.rows_of(self.length(chunk), dtype)
+                return e.update(local, "add", value(place, rows))
+
+            self.over_parts(f"c{k.names}", block, at, visit, body)
+            self.over_left(f"l{k.names}", m, lambda x: e.update(local, "add", left(x)), body)
             return e.read_local(local)
 
         share = e.const(1 / self.columns.rows, dtype)
-        mean = total("mean", lambda place, rows: e.mul(distance(place), e.mul(rows, share)))
+        # A row's distance is from the first chunk's mean too.
+        away = lambda x: e.sub(e.sub(x, e.load(pivots, first)), e.load(aways, first))
+        mean = total(
+            "mean",
+            lambda place, rows: e.mul(distance(place), e.mul(rows, share)),
+            lambda x: e.mul(away(x), share),
+        )
         mean = k.name(mean, body)
 
-        def squares(place: Any, rows: Any) -> Any:
-            away = e.sub(distance(place), mean)
-            return e.add(e.load(parts, place), e.mul(rows, e.mul(away, away)))
+        def squares(place: tuple[Index, ...], rows: Expr) -> Expr:
+            far = e.sub(distance(place), mean)
+            return e.add(e.load(parts, place), e.mul(rows, e.mul(far, far)))
 
-        return total("moment", squares)
+        def square(x: Expr) -> Expr:
+            far = e.sub(away(x), mean)
+            return e.mul(far, far)
+
+        return total("moment", squares, square)
+
+
+class _Reducer(Protocol):
+    """What is common to the accumulators of reductions and of moments."""
+
+    source: Any
+    dtype: Any
+    arg: bool
 
 
 class _Pivot:

@@ -69,6 +69,7 @@ class Columns:
         self.arrays: dict[Val, tuple[Buffer, Any]] = {}  # the array over the block, final cast
         self.scratch: dict[Val, Buffer] = {}
         self.allocs: list[Stmt] = []
+        self.wide = 1  # how many rows are taken as one wide row
         # What makes an array of values that exist once a column, where sweeps are apart.
         self.row_array: Any = self.array
         k.own = self.own  # type: ignore[method-assign]
@@ -103,6 +104,13 @@ class Columns:
         """Choose blocks of so many columns; answers how many there are."""
         self.block = block
         return -(-self.columns // block)
+
+    def take_rows(self, wide: int) -> None:
+        """Take so many rows of all columns as one wide row, whose columns the block then is."""
+        if wide != self.wide:
+            self.columns = self.columns // self.wide * wide
+            self.block = self.block // self.wide * wide
+            self.wide = wide
 
     def stand(self, whole: Index, outer: int) -> None:
         """Be at the block number `whole`, those of one place of the leading axes together."""
@@ -181,7 +189,11 @@ class Columns:
         k.domain = list(self.base)
         sizes = [shape[a] for a in self.trailing]
         at = self.start + Index.of(var)
-        if len(self.trailing) == 1:
+        if self.wide > 1:
+            self.row, *places = unflatten(at, [self.wide, *sizes])
+            for a, i in zip(self.trailing, places, strict=True):
+                k.domain[a] = i
+        elif len(self.trailing) == 1:
             k.domain[self.trailing[0]] = at
         else:
             for a, i in zip(self.trailing, unflatten(at, sizes), strict=True):
@@ -336,7 +348,8 @@ class Columns:
         for n in range(count):
             k.values, k.memo, k.depth = dict(arrays), {}, {}
             if self.reduced:
-                k.domain[self.reduced[-1]] = first + n
+                row = first + n
+                k.domain[self.reduced[-1]] = row * self.wide + self.row if self.wide > 1 else row
             for member in full:
                 k.compute(member, k.domain, body)
             for values, r in zip(found, running, strict=True):

@@ -3,11 +3,14 @@ again, odd sizes, threads."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import numjet
 import numjet.numpy as jnp
+from numjet.cpu.link import link
 from numjet.cpu.runtime import threads
 
 # (shape, axes): rows that chunks and rounds divide and do not, several reduced axes, long rows.
@@ -48,7 +51,8 @@ def test_variance_in_one_sweep(shape, axes, dtype):
     with numjet.enable_x64(True):
         x = draw(shape, dtype)
         f = lambda x: jnp.var(x, axis=axes, ddof=1)
-        large = x.size >= 1 << 19
+        few = shape[-1] < 2 * link.vector_bytes() // x.itemsize  # columns
+        large = x.size >= 1 << 19 or few
         text = kernel(f, x)
         assert chunked(text) == large and (not large or sweeps(text) == 1)
         got = np.asarray(numjet.jit(f)(x))
@@ -185,18 +189,46 @@ def test_an_operand_whose_memory_takes_the_result():
     np.testing.assert_allclose(run(jnp.array(x)), want, 1e-5)
 
 
-@pytest.mark.parametrize(("shape", "together"), [((8000, 80), 2), ((200_000, 3), 8)])
+@pytest.mark.parametrize(("shape", "together"), [((8000, 80), 2), ((200_000, 3), 2)])
 def test_dear_elements_are_not_added_up_by_eights(shape, together):
     x = draw(shape)
     text = kernel(lambda x: jnp.exp(x).sum(0), x)
     assert text.count("exp(") == together
 
 
-@pytest.mark.parametrize(("columns", "together"), [(16, 4), (32, 2), (64, 1), (2000, 8)])
+@pytest.mark.parametrize(("columns", "together"), [(32, 2), (64, 1), (2000, 8)])
 def test_rows_of_large_operands_are_read_in_order(columns, together):
     x = np.broadcast_to(np.float32(1), ((1 << 25) // 4 // columns // 8 * 8, columns))
     text = numjet.jit(lambda x: x.sum(0)).lower(x).as_text()
     assert text.count("in0[") == together
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 7, 8, 12, 16, 17, 31])
+@pytest.mark.parametrize("rows", [64, 99, 257, 4096, 30_011])
+def test_rows_of_few_columns_are_taken_several_at_a_time(columns, rows):
+    x = draw((rows, columns))
+    few = (x * 10).astype(np.int8)
+    weight = np.arange(rows, dtype=np.float32)[:, None] / rows
+    wide, means = x.astype(np.float64), numjet.jit(lambda x: (x.mean(0), x.var(0), x.max(0)))(x)
+    np.testing.assert_allclose(means[0], wide.mean(0), 1e-5, 1e-5)
+    np.testing.assert_allclose(means[1], wide.var(0), 1e-5)
+    np.testing.assert_array_equal(means[2], x.max(0))
+    weighed = numjet.jit(lambda x, w: (x * w - 1).sum(0))(x, weight)
+    np.testing.assert_allclose(weighed, (wide * weight - 1).sum(0), 1e-4, 2e-2)
+    sums = numjet.jit(lambda x: (jnp.sum(x, 0, dtype=np.int8), x.min(0), (x > 3).any(0)))(few)
+    for got, want in zip(sums, (few.sum(0, dtype=np.int8), few.min(0), (few > 3).any(0))):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(300, 64, 5), (20, 301, 3), (7, 999, 2)])
+def test_rows_of_few_columns_at_each_place_of_leading_axes(shape):
+    x = draw(shape)
+    text = kernel(lambda x: jnp.sum(x, axis=1), x)
+    assert f" < {shape[-1]} vector" in text  # the results', from wide rows' accumulators
+    assert len(set(re.findall(r"< (\d+) vector", text))) == 2
+    for f in (jnp.sum, jnp.max, jnp.var):
+        want = getattr(x.astype(np.float64), f.__name__)(1)
+        np.testing.assert_allclose(numjet.jit(lambda x, f=f: f(x, axis=1))(x), want, 2e-5)
 
 
 @pytest.mark.parametrize(
