@@ -124,6 +124,8 @@ class _Fusion(Fusion):
                 updates = lower_update.updates_of(node)
                 if updates.size > 1 and not lower_update.constant(self, updates):
                     wanted.add(updates)
+                if lower_update.dear_places(node):
+                    wanted.add(node.ins[1])
             elif rule is low.Pointwise:
                 out = node.outs[0]
                 if out in wanted and is_reshape(node):

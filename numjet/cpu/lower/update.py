@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.base.record import replace
+from numjet.core import lowering as low
 from numjet.core.jaxpr import Eqn
 from numjet.cpu import kernels
 from numjet.cpu.graph.nodes import Node, Val
@@ -31,6 +32,8 @@ METHODS = {
 }
 # Windows with rows of at least this many elements are written as vectors.
 VECTOR_WINDOW = 4
+# From so many positions on, what is dear to compute of them has a loop of its own.
+MANY_PLACES = 16
 
 
 def writes_parts(node: Node | Eqn) -> bool:
@@ -186,6 +189,22 @@ def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[in
                     conditions[axis] = inside
         place.append(at + k.domain[axis_of[axis]] if axis in axis_of else at)
     return tuple(place), order, conditions
+
+
+def dear_places(node: Node) -> bool:
+    """Whether what computes the positions of a scatter divides: the loop over them goes one by one,
+    in which a division takes as long as all else, while a loop of its own takes many at once."""
+    if node.primitive.name == "dynamic_update_slice" or node.ins[1].size < MANY_PLACES:
+        return False
+    todo, seen = [node.ins[1]], 0
+    while todo and seen < 2 * MANY_PLACES:
+        maker = todo.pop().node
+        seen += 1
+        if maker is not None and type(maker.rule) is low.Pointwise:
+            if maker.primitive.name in ("div", "rem", "floor", "round", "sqrt"):
+                return True
+            todo += maker.ins
+    return False
 
 
 def constant(fusion: Fusion, val: Val) -> bool:
