@@ -16,7 +16,7 @@ import numpy as np
 from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, unclosed
 from numjet.core.primitive import Primitive
-from numjet.cpu.graph import empty
+from numjet.cpu.graph import degenerate
 
 LOOPS = ("while", "cond", "scan", "repeat")
 
@@ -187,7 +187,12 @@ def _inline(
                     continue
             else:
                 results = [v.aval for v in eqn.outvars]
-                rule = empty.rule_of(eqn.primitive, eqn.params, ins, results) or rule
+                rule = degenerate.rule_of(eqn.primitive, eqn.params, ins, results) or rule
+        elif ins and 1 in ins[0].shape:
+            results = [v.aval for v in eqn.outvars]
+            rule = degenerate.of_one(eqn.primitive, eqn.params, ins, results) or rule
+        if eqn.primitive.name in degenerate.RUNNING and type(rule) is not low.Expand:
+            rule = degenerate.few_steps(eqn.primitive, eqn.params, ins[0].shape) or rule
         inner = called(eqn.params) if type(rule) is low.Region and rule.name not in LOOPS else None
         node = Node(eqn.primitive, eqn.params, ins, [], rule, eqn.effects, eqn.source)
         if type(rule) is low.Expand:

@@ -90,7 +90,8 @@ def test_logsumexp_is_one_kernel():
 @pytest.mark.parametrize("shape", [(7, 9, 11), (1, 5, 3), (4, 1, 70), (64, 40, 80)])
 def test_sums_over_any_axes(shape, axes):
     run = compiled(lambda x: reduce_sum(x, axes), spec(*shape, dtype=np.float64))
-    assert run.num_kernels == 1 and not run.host_calls
+    reduced = any(shape[a] > 1 for a in axes)  # a sum of one element each is that element
+    assert run.num_kernels == reduced and not run.host_calls
 
 
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min", "reduce_prod"])

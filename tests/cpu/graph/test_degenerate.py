@@ -48,3 +48,37 @@ def test_what_is_empty_is_not_computed(name):
         expected = function(*args)
     assert found.dtype == expected.dtype and found.weak_type == expected.weak_type
     np.testing.assert_array_equal(found, expected)
+
+
+ONE_EACH = {
+    "sum": jnp.sum, "max": jnp.max, "prod": jnp.prod, "all": jnp.all, "argmax": jnp.argmax,
+    "argmin": jnp.argmin, "sort": jnp.sort, "argsort": jnp.argsort, "cumsum": jnp.cumsum,
+    "cumprod": jnp.cumprod,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_what_is_reduced_or_sorted_along_one_element(name):
+    f, x = ONE_EACH[name], np.array([3.0, -0.0, np.nan, 2.0], np.float32).reshape(2, 1, 2)
+    run = nj.jit(lambda x: f(x, axis=1))
+    got, want = run(x), getattr(np, name)(x, axis=1)
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype == f(jnp.array(x), axis=1).dtype
+    text = run.lower(x).as_text()
+    assert " host " not in text and "special" not in text and " add= " not in text
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "complex64"])
+@pytest.mark.parametrize(("shape", "axis"), [((50, 2), 1), ((9, 3, 5), 1), ((7, 4), 1), ((3,), 0)])
+def test_sums_and_the_like_over_few_elements(shape, axis, dtype, reverse):
+    x = jnp.array(np.random.default_rng(0).integers(-9, 9, shape) * 0.75).astype(dtype)
+    for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin):
+        if dtype == "complex64" and f in (lax.cummax, lax.cummin):
+            continue
+        run = nj.jit(lambda x, f=f: f(x, axis, reverse=reverse))
+        got, want = run(x), f(x, axis, reverse=reverse)
+        np.testing.assert_allclose(
+            np.asarray(got, np.complex64), np.asarray(want, np.complex64), rtol=1e-5
+        )
+        assert got.dtype == want.dtype and "special" not in run.lower(x).as_text()
