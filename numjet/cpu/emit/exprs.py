@@ -12,7 +12,9 @@ What would break it: a vector loop whose variable does not step in multiples of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +22,9 @@ from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
 from numjet.cpu.emit import values as ev
-from numjet.cpu.emit.transposed_blocks import Tile
+from numjet.cpu.emit.transposed_blocks import Tile, picked
 from numjet.cpu.link import link
+from numjet.cpu.loops.cost import column_of_rows
 from numjet.cpu.loops.index import (
     Atom,
     Clamp,
@@ -50,11 +53,6 @@ from numjet.cpu.loops.ir import (
 )
 from numjet.cpu.loops.scope import Dependence, Dependences, Scopes
 
-# Columns of rows up to these widths are picked out of the rows, wider ones gathered. A gather of 16
-# floats takes 58 cycles on Zen 4, a column of 9 loads 9 and eight shuffles of one. In registers of
-# 32 bytes such a shuffle is three instructions.
-_WIDEST, _WIDEST_HALF = 9, 4
-
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -64,6 +62,7 @@ class ExprWriter:
     def __init__(self, b: Builder, pointers: dict[Buffer, Value], deps: Dependences, check: bool):
         self.b, self.pointers, self.deps, self.check = b, pointers, deps, check
         self.scopes = Scopes()
+        self.held: list[Any] = []  # statements made here: what is known is found by their `id`
         # A loop variable's value is base + offset; at lane 0 for the vector loop's.
         self.vars: dict[LoopVar, tuple[Value | None, int]] = {}
         self.locals: dict[Local, Value] = {}
@@ -427,12 +426,10 @@ class ExprWriter:
 
     def _lies_in_rows(self, buffer: Buffer, lin: Index, width: int, parts: bool) -> bool:
         """Whether the lanes' elements are a column of short rows, of `width`, in `buffer`."""
-        if not 2 <= width <= (_WIDEST if link.vector_bytes() >= 64 else _WIDEST_HALF):
-            return False
-        if self.mask is not None and not self._all_inside():
+        if self.predicated:
             return False
         size = math.prod(buffer.shape) * (2 if parts else 1)
-        return size % width == 0 and all([k % width == 0 for _, k in lin.terms])
+        return column_of_rows(lin, width, size, link.vector_bytes())
 
     def _all_inside(self) -> bool:
         """Whether all lanes may be read, those that the mask excludes too."""
@@ -443,18 +440,46 @@ class ExprWriter:
         and kept for their other columns."""
         column, lanes, type = lin.const % step, self.lanes, vector(element, self.lanes)
         first = lin - column
-        key = ("rows", id(buffer), first, step)
-        rows = self.scopes.get(key)
-        if rows is None:
-            at, size = self.pointer(buffer, first), max(TYPES[element].bits, 8) // 8 * lanes
-            rows = [self.b.load(self.b.gep(at, k * size) if k else at, type) for k in range(step)]
-            self.scopes.put(key, rows, self.deps.index(lin) | ({buffer} & self.deps.written))
-        shuffle = self.b.shuffle
+        deps = self.deps.index(lin) | ({buffer} & self.deps.written)
+
+        def kept(key: tuple, make: Callable[[], Any]) -> Any:
+            key = ("rows", id(buffer), first, step, *key)
+            found = self.scopes.get(key)
+            if found is None:
+                found = make()
+                self.scopes.put(key, found, deps)
+            return found
+
+        def whole() -> list[Value]:
+            b, at, size = self.b, self.pointer(buffer, first), max(TYPES[element].bits, 8) // 8
+            places = [b.gep(at, k * size * lanes) if k else at for k in range(step)]
+            masks = [None if self._all_inside() else self.record_mask(step, k) for k in range(step)]
+            return [
+                b.load(x, type) if m is None else b.masked_load(x, m, b.const(0, type))
+                for x, m in zip(places, masks, strict=True)
+            ]
+
+        rows, half = kept((), whole), 1
         while len(rows) % 2 == 0:
-            picked = range(column % 2, 2 * lanes, 2)
-            column //= 2
-            rows = [shuffle(x, y, picked) for x, y in zip(rows[::2], rows[1::2], strict=True)]
-        found = rows[0]
+            places = range(column // half % 2, 2 * lanes, 2)
+            half *= 2
+            rows = kept((half, column % half), partial(picked, self.b, rows, places))
+        return kept((column,), lambda: self._column(rows, column // half))
+
+    def record_mask(self, width: int, k: int) -> Value | None:
+        """Which elements of the k-th vector belong to active lanes; None where all do."""
+        b, lanes = self.b, self.lanes
+        if self.mask is None:
+            return None
+        if isinstance(self.active, int):
+            return b.lanes([k * lanes + q < self.active * width for q in range(lanes)], "i1")
+        left = b.sub(b.mul(self.active, width), k * lanes)
+        left = b.trunc(left, "i32")
+        return b.icmp("slt", b.iota("i32", lanes), b.splat(left, lanes))
+
+    def _column(self, rows: list[Value], column: int) -> Value:
+        """One column of rows, each in a vector."""
+        shuffle, lanes, found = self.b.shuffle, self.lanes, rows[0]
         places = [divmod(column + len(rows) * k, lanes) for k in range(lanes)]
         for k, row in enumerate(rows[1:], 1):
             found = shuffle(found, row, [

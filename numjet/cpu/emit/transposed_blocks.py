@@ -87,10 +87,22 @@ def _zip(b: Builder, x: Value, y: Value, order: list[int]) -> Value:
     return b.shuffle(x, y, order)
 
 
+def picked(b: Builder, vectors: Sequence[Value], places: Sequence[int]) -> list[Value]:
+    """Of each two vectors these elements."""
+    pairs = zip(vectors[::2], vectors[1::2], strict=True)
+    return [b.shuffle(x, y, places) for x, y in pairs]
+
+
 def deinterleave(b: Builder, vectors: Sequence[Value], lanes: int) -> list[Value]:
-    """Consecutive vectors of records to one vector a field; as many fields as vectors."""
+    """Consecutive vectors of records to one vector a field; as many fields as vectors. An even
+    number of fields is two records of half as many, of every second field."""
     fields = len(vectors)
     columns = []
+    if fields % 2 == 0:
+        halves = [
+            deinterleave(b, picked(b, vectors, range(odd, 2 * lanes, 2)), lanes) for odd in (0, 1)
+        ]
+        return [x for pair in zip(*halves, strict=True) for x in pair]
     for c in range(fields):
         places = [c + fields * k for k in range(lanes)]
         made = vectors[0]
@@ -108,6 +120,13 @@ def interleave(b: Builder, columns: Sequence[Value], lanes: int) -> list[Value]:
     """One vector a field to consecutive vectors of records."""
     fields = len(columns)
     vectors = []
+    if fields % 2 == 0:
+        halves = [interleave(b, columns[odd::2], lanes) for odd in (0, 1)]
+        low = [k // 2 + k % 2 * lanes for k in range(lanes)]
+        high = [p + lanes // 2 for p in low]
+        for x, y in zip(*halves, strict=True):
+            vectors += [b.shuffle(x, y, low), b.shuffle(x, y, high)]
+        return vectors
     for v in range(fields):
         places = [divmod(v * lanes + k, fields) for k in range(lanes)]  # (record, field)
         made = columns[0]

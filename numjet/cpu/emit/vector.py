@@ -42,6 +42,7 @@ from numjet.cpu.loops.ir import (
     stored,
     walk,
 )
+from numjet.cpu.loops.positions import asks, round_of
 from numjet.cpu.loops.scope import Dependence, Dependences
 
 # A vector body this costly is written once, always masked, when there is a tail: the mask costs
@@ -50,7 +51,8 @@ _HEAVY = 60
 # Without AVX-512 a masked store takes as long as some 40 operations, and the load behind it waits
 # for it (sums of exp over 100 columns took six times as long): only bodies beyond this.
 _HEAVY_MASKED = 400
-# Rows so short are moved as whole vectors; longer ones need fewer shuffles row by row.
+# Rows so short are moved as whole vectors, where shuffles are one instruction also of 8 fields;
+# longer ones need fewer shuffles row by row.
 _FIELDS = 6
 # Vectors from which on a row's results are written line by line (its ends take masks).
 _LONG = 8
@@ -384,9 +386,13 @@ class VectorWriter(StatementWriter):
             self._tile_loads(s)
             self._tile_stores(s)
         if s.unroll > 1:
-            for k in range(s.extent):
+            rounds: list[Sequence[Stmt]] = [s.body] * s.extent
+            if asks(s) and not self._reads_tiles(s):
+                rounds = [round_of(s, k) for k in range(s.extent)]
+                self.held.append(rounds)
+            for k, body in enumerate(rounds):
                 self.vars[s.var] = (None, k)
-                self.block(s.body)
+                self.block(body)
         else:
             with self.b.loop(0, s.extent, 1, [self.locals[x] for x in carried]) as loop:
                 self.locals.update(zip(carried, loop.values, strict=True))
@@ -403,6 +409,11 @@ class VectorWriter(StatementWriter):
 
     def _crosses(self, s: For, lin: Index) -> bool:
         return self.lane_stride(lin) not in (None, 0, 1, -1) and stride(lin, s.var) == 1
+
+    def _reads_tiles(self, s: For) -> bool:
+        """Whether the body reads blocks that `_tile_loads` turned."""
+        loads = [e for e in exprs(s.body) if isinstance(e, Load) and e.part is None]
+        return any([self._crosses(s, self.linear(e.buffer, e.index, None)) for e in loads])
 
     def _tile_loads(self, s: For) -> None:
         """Read the blocks that the body wants, one row a lane, and turn them."""
@@ -440,7 +451,7 @@ class VectorWriter(StatementWriter):
             vectors = []
             for k in range(tile.width):
                 address = self.pointer(buffer, lin + k * lanes)
-                mask = self._record_mask(tile.width, k)
+                mask = self.record_mask(tile.width, k)
                 if mask is None:
                     vectors.append(b.load(address, tile.type))
                 else:
@@ -455,18 +466,8 @@ class VectorWriter(StatementWriter):
 
     def _records(self, lin: Index, tile: Tile) -> bool:
         """Whether the lanes' rows are short and follow each other without gaps."""
-        return self.lane_stride(lin) == tile.width <= _FIELDS
-
-    def _record_mask(self, width: int, k: int) -> Value | None:
-        """Which elements of the k-th vector belong to active lanes."""
-        b, lanes = self.b, self.lanes
-        if self.mask is None:
-            return None
-        if isinstance(self.active, int):
-            return b.lanes([k * lanes + q < self.active * width for q in range(lanes)], "i1")
-        left = b.sub(b.mul(self.active, width), k * lanes)
-        left = b.trunc(left, "i32")
-        return b.icmp("slt", b.iota("i32", lanes), b.splat(left, lanes))
+        most = _FIELDS + 2 if link.vector_bytes() >= 64 and tile.width % 4 == 0 else _FIELDS
+        return self.lane_stride(lin) == tile.width <= most
 
     def _row(self, buffer: Buffer, lin: Index, row: int) -> Value:
         """The address of what lane `row` has at lin."""
@@ -496,7 +497,7 @@ class VectorWriter(StatementWriter):
         b, lanes = self.b, self.lanes
         if self._records(lin, tile):
             for k, x in enumerate(interleave(b, tile.all(b), lanes)):
-                mask = self._record_mask(tile.width, k)
+                mask = self.record_mask(tile.width, k)
                 self._store_vector(x, self.pointer(buffer, lin + k * lanes), mask)
             return
         rows = transpose(b, tile.all(b), lanes)

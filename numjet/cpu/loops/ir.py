@@ -479,7 +479,7 @@ class Rewriter:
         pending = [e] if id(e) not in memo else []
         while pending:  # explicit: fused expressions are deeper than Python's stack
             top = pending[-1]
-            missing = [a for a in operands(top) if id(a) not in memo]
+            missing = [a for a in self._needs(top) if id(a) not in memo]
             if missing:
                 pending += missing
             else:
@@ -487,6 +487,10 @@ class Rewriter:
                 if id(top) not in memo:
                     memo[id(top)] = (top, self._expr(top))
         return memo[id(e)][1]
+
+    def _needs(self, e: Expr) -> Sequence[Expr]:
+        """What has to be rebuilt before `e`, of that which is not yet."""
+        return operands(e)
 
     def _expr(self, e: Expr) -> Expr:
         if isinstance(e, Load):

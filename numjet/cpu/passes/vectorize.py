@@ -10,12 +10,13 @@ order of Updates.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 
 from numjet.base.record import record, replace
 from numjet.cpu.link import link
-from numjet.cpu.loops.cost import cost, default_lanes, op_cost, reductions
+from numjet.cpu.loops.cost import column_of_rows, cost, default_lanes, op_cost, reductions
 from numjet.cpu.loops.index import Div, Dyn, Index, LoopVar, Mod, atoms, stride
 from numjet.cpu.loops.ir import (
     COMPLEX_PARTS,
@@ -43,6 +44,7 @@ from numjet.cpu.loops.ir import (
     walk,
 )
 from numjet.cpu.loops.legal import independent, own_scratch
+from numjet.cpu.loops.positions import Known, asks, round_of
 from numjet.cpu.loops.scope import Dependences
 from numjet.cpu.math import FUNCTIONS
 
@@ -67,6 +69,8 @@ _PAIRED, _FOURFOLD, _FUNCTIONS, _LONG = 20, 100, 36, 64
 # Rows run side by side when this fraction of the cost remains, and the nest costs this much.
 _SURE = 0.6
 _WORTH_ROWS = 20_000
+# So many times that, where each round of the inner loop becomes code of its own.
+_WORTH_APART = 4
 # Scratch for all lanes must stay in the second-level cache.
 _SCRATCH_BYTES = 1 << 17
 
@@ -236,7 +240,8 @@ class _Chooser:
             return serial
         if any(isinstance(x, For) for x in s.body):
             # Rows side by side: more code, so the gain must be sure and the work worth it.
-            if total > _SURE * serial.cost or serial.cost < _WORTH_ROWS:
+            worth = _WORTH_APART if any(isinstance(x, For) and asks(x) for x in s.body) else 1
+            if total > _SURE * serial.cost or serial.cost < worth * _WORTH_ROWS:
                 return serial
         light = cost(s.body)
         unroll = 1
@@ -296,7 +301,11 @@ class _Chooser:
         for s in stmts:
             if isinstance(s, For):
                 around, self.along = self.along, s.var
-                total += s.var.extent * (1 + self.count(s.body, var, lanes)) + _LOOP
+                if lanes and asks(s):
+                    rounds = [round_of(s, k) for k in range(s.var.extent)]
+                    total += sum([self.count(x, var, lanes) for x in rounds]) + _LOOP
+                else:
+                    total += s.var.extent * (1 + self.count(s.body, var, lanes)) + _LOOP
                 self.along = around
             elif isinstance(s, While):
                 total += 20 * (2 + self.count(s.body, var, lanes))
@@ -346,6 +355,9 @@ class _Chooser:
         if step in (1, -1):
             # Two cache lines a vector when rows are not aligned; a reversal is a shuffle.
             return 1 if step == 1 else 2
+        if type(at) is Load and at.part is None and step is not None:
+            if column_of_rows(lin, step, math.prod(at.buffer.shape), self.vector_bytes):
+                return step + 1  # rows read whole, and shuffles
         if at.part is None and step is not None and self.along is not None:
             if stride(lin, self.along) == 1 and lanes <= _TILE_LANES:
                 # A load or store a row, and the shuffles of a transpose.
@@ -391,7 +403,8 @@ def _crosses(s: For, var: LoopVar, lanes: int) -> bool:
 def _cut(s: For, lanes: int) -> list[Stmt]:
     """A loop in tiles of `lanes` rounds, then the rest."""
     assert isinstance(s.extent, int)
-    price = cost(s.body)
+    # Rounds that ask where they stand are written one by one: each is only its own part.
+    price = 0 if asks(s) else cost(s.body)
 
     def tiles(start: Index, width: int) -> Stmt:
         var = LoopVar(s.var.name, width)
@@ -400,12 +413,14 @@ def _cut(s: For, lanes: int) -> list[Stmt]:
 
     whole, rest = divmod(s.extent, lanes)
     out: list[Stmt] = []
-    if whole == 1:
-        out.append(tiles(Index.of(0), lanes))
+    if whole == 1 or not price:
+        out += [tiles(Index.of(k * lanes), lanes) for k in range(whole)]
     elif whole:
         outer = LoopVar("tile", whole)
         out.append(For(outer, whole, (tiles(Index.of(outer) * lanes, lanes),)))
-    if rest:
+    if rest == 1 and not price:
+        out += Known({s.var: Index.of(s.extent - 1)}).block(s.body)
+    elif rest:
         out.append(tiles(Index.of(whole * lanes), rest))
     return out
 

@@ -393,3 +393,19 @@ def test_powers_of_integers_by_every_size_of_exponent():
     power = nj.jit(nj.numpy.power)
     np.testing.assert_array_equal(power(x, y), x**y)
     np.testing.assert_array_equal(power(x, -y)[1:, 6], [1] * 69)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("width", [2, 3, 4, 6, 8, 9, 12, 16])
+def test_results_of_columns_that_are_put_together_are_written_in_tiles(width, dtype):
+    """What vmap makes of a function that stacks what it computes of the parts of a vector."""
+    with nj.enable_x64(True):
+        x = (np.arange(width * 5003) % 101).astype(dtype).reshape(-1, width)
+        part = lambda v, k: v[k] * v[(k + 1) % width] - k
+        run = nj.jit(nj.vmap(lambda v: nj.numpy.stack([part(v, k) for k in range(width)])))
+        want = np.stack([part(x.T, k) for k in range(width)], axis=1).astype(dtype)
+        np.testing.assert_array_equal(run(x), want)
+        np.testing.assert_array_equal(run(x[:77]), want[:77])
+        text = run.lower(x).as_text()
+        assert " tile unroll=" in text or width < 3
+        assert " for tile <" not in text and not re.search("tile:", text)

@@ -1,0 +1,121 @@
+"""What loops know of their positions: where comparisons of a variable with constants change, and
+statements for a part of a loop, in which their answers are known.
+
+Concatenations, paddings and `where(arange(n) < k, ...)` ask where they stand. Used by the passes
+and, for loops whose rounds are written one by one, by the emitter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numjet.cpu.loops.index import Index, LoopVar
+from numjet.cpu.loops.ir import (
+    COMPARISONS,
+    Const,
+    Expr,
+    For,
+    FreshRewriter,
+    IndexValue,
+    Op,
+    Select,
+    Stmt,
+    Store,
+    exprs,
+)
+
+# Rounds of a loop that are written one by one, and expressions in all of them.
+MOST_ROUNDS = 16
+MOST_EXPRESSIONS = 600
+
+
+def cuts(e: Expr, var: LoopVar) -> tuple[int, ...]:
+    """The values of `var` from which on a comparison says something else."""
+    if type(e) is not Op or e.name not in COMPARISONS:
+        return ()
+    x, y = e.args
+    if type(x) is not IndexValue or type(y) is not Const or len(x.index.terms) != 1:
+        return ()
+    ((atom, factor),) = x.index.terms
+    if atom is not var or factor not in (1, -1):
+        return ()
+    # Where the index is `at`; what changes there changes before it or behind it.
+    at = (int(y.value) - x.index.const) * factor
+    if e.name in ("eq", "ne"):
+        return at, at + 1
+    return (at,) if (e.name in ("lt", "ge")) == (factor == 1) else (at + 1,)
+
+
+def asks(loop: For) -> bool:
+    """Whether the rounds of a short loop differ by where they stand."""
+    n = loop.extent
+    if type(n) is not int or n > MOST_ROUNDS:
+        return False
+    inside = exprs(loop.body)
+    asked = {cut for e in inside for cut in cuts(e, loop.var) if 0 < cut < n}
+    # A round has about one part of those between the cuts.
+    return bool(asked) and n * len(inside) <= MOST_EXPRESSIONS * (1 + len(asked))
+
+
+def round_of(loop: For, k: int) -> list[Stmt]:
+    """The body of round `k` of a loop of stores, but for the places that they store to."""
+    known = Known({loop.var: Index.of(k)})
+    return [
+        Store(s.buffer, s.index, known.expr(s.value), s.part) if type(s) is Store else s
+        for s in loop.body
+    ]
+
+
+class Known(FreshRewriter):
+    """Rewrites statements for a range of a loop: comparisons of positions that it decides go."""
+
+    def _needs(self, e: Expr) -> Sequence[Expr]:
+        """Of a selection the condition first, and only what it selects where that is known."""
+        if type(e) is not Select:
+            return super()._needs(e)
+        condition = self._memo.get(id(e.condition))
+        if condition is None:
+            return (e.condition,)
+        answer = condition[1]
+        if type(answer) is Const:
+            return (e.then if answer.value else e.otherwise,)
+        return (e.then, e.otherwise)
+
+    def _expr(self, e: Expr) -> Expr:
+        if type(e) is Select:
+            condition = self._memo[id(e.condition)][1]
+            if type(condition) is Const:
+                return self._memo[id(e.then if condition.value else e.otherwise)][1]
+        new = super()._expr(e)
+        if type(new) is IndexValue and new.index.is_const:
+            return Const(new.index.const, new.dtype)
+        if type(new) is Op:
+            answer = _decided(new)
+            if answer is not None:
+                return answer
+        return new
+
+
+def _decided(e: Op) -> Expr | None:
+    """What a comparison or a conjunction comes to, as far as that is known."""
+    if e.name == "and" and e.dtype.kind == "b":
+        for one, other in (e.args, e.args[::-1]):
+            if type(one) is Const:
+                return other if one.value else one
+    if e.name not in COMPARISONS or type(e.args[1]) is not Const:
+        return None
+    x, k = e.args[0], e.args[1].value
+    if type(x) is Const and x.dtype.kind in "iu":
+        lo = hi = x.value
+    elif type(x) is IndexValue:
+        lo, hi = x.index.lo, x.index.hi
+    else:
+        return None
+    always: dict[str, Any] = {
+        "lt": (hi < k, lo >= k), "le": (hi <= k, lo > k), "ge": (lo >= k, hi < k),
+        "gt": (lo > k, hi <= k), "eq": (lo == hi == k, hi < k or lo > k),
+        "ne": (hi < k or lo > k, lo == hi == k),
+    }  # fmt: skip
+    yes, no = always[e.name]
+    return Const(bool(yes), e.dtype) if yes or no else None
