@@ -311,7 +311,8 @@ def _divisor(value: IndexLike, sign: str) -> int:
 
 
 def _sum(sums: dict[Atom, int], const: int) -> Index:
-    """An Index of summed coefficients; joins k·c·(x//c) + k·(x%c) to k·x."""
+    """An Index of summed coefficients; joins k·c·(x//c) + k·(x%c) to k·x, and
+    k·c·((x//c)%m) + k·(x%c) to k·(x%(c·m))."""
     terms = tuple([(a, k) for a, k in sums.items() if k])
     kinds = {type(a) for a, _ in terms}
     if Div in kinds and len(kinds) > 1:
@@ -324,6 +325,21 @@ def _sum(sums: dict[Atom, int], const: int) -> Index:
             if len(rest.terms) and all(present.get(a) == unit * c for a, c in rest.terms):
                 left = {a: c for a, c in terms if a != atom and rest.coefficient(a) == 0}
                 return Index(tuple(left.items()), const - unit * rest.const) + atom.arg * unit
+    if Mod in kinds and len(terms) > 1:
+        present = dict(terms)
+        for atom, k in terms:
+            inner = atom.arg.terms if type(atom) is Mod else ()
+            if len(inner) != 1 or type(inner[0][0]) is not Div or inner[0][1] != 1:
+                continue
+            digit = inner[0][0]
+            if atom.arg.const or k % digit.divisor:
+                continue
+            unit = k // digit.divisor
+            rest = modulo(digit.arg, digit.divisor)
+            if len(rest.terms) and all(present.get(a) == unit * c for a, c in rest.terms):
+                left = {a: c for a, c in terms if a != atom and rest.coefficient(a) == 0}
+                both = modulo(digit.arg, digit.divisor * atom.divisor)
+                return Index(tuple(left.items()), const - unit * rest.const) + both * unit
     return Index(terms, const)
 
 

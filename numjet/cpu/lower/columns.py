@@ -45,6 +45,9 @@ BLOCK_ELEMENTS = 1 << 16
 # Blocks to aim for when several threads run.
 BLOCKS = 8
 
+# A step of argmax in such steps: a comparison and two selections.
+_ARG_STEP = 3
+
 _METHODS = {"and": "and_", "or": "or_"}
 
 
@@ -271,9 +274,14 @@ class Columns:
         var, _ = self.column_loop("j0")
         inner: list[Stmt] = []
         totals = self.elements(self.rows, Index.of(0), self.sweeps.full, running, inner)
+        last = position(self.reduced, k.domain, k.group.shape)
         for r, values in zip(running, totals, strict=True):
-            total = k.name(r.combine(r.a.initial(), pairwise(r.combine, values)), inner)
-            k.values[r.a.out] = k.e.cast(total, r.a.out.dtype)
+            if r.arg:
+                place = k.e.const(0, r.a.out.dtype)
+                _, total = r.better_of(r.a.initial(), place, values, last, inner)
+            else:
+                total = r.combine(r.a.initial(), pairwise(r.combine, values))
+            k.values[r.a.out] = k.e.cast(k.name(total, inner), r.a.out.dtype)
         k.domain[self.reduced[0]] = Index.of(0)
         self.row_members(0, inner)
         body.append(For(var, self.extent, tuple(inner), "vector"))
@@ -286,9 +294,10 @@ class Columns:
     def rows_at_once(self, full: list, running: list) -> int:
         """How many rows are added up before they go into the accumulators."""
         k = self.k
-        if not running or any(r.arg for r in running) or self.writes_rows(full):
+        if not running or self.writes_rows(full):
             return 1
-        cost = sum([k.fusion.accesses[m.node].cost for m in full]) + len(running)
+        steps = sum([_ARG_STEP if r.arg else 1 for r in running])
+        cost = sum([k.fusion.accesses[m.node].cost for m in full]) + steps
         together = ROWS_AT_ONCE
         while together > 1 and together * cost > LIGHT and self.columns > FEW:
             together //= 2
@@ -415,24 +424,33 @@ class _Running:
             body.extend(e.store(self.places, (at,), e.const(0, self.a.out.dtype)))
 
     def take(self, at: Index, values: list[Any], row: Index, body: list[Stmt]) -> None:
-        """Accumulate elements of one column."""
-        e, op = self.columns.k.e, self.a.op
+        """Accumulate elements of one column, the last of them in the place `row`."""
+        e = self.columns.k.e
         held = e.load(self.values, (at,))
         if self.a.arg:
-            value = values[0]
-            better = (e.gt if op == "argmax" else e.lt)(value, held)
-            if np.issubdtype(self.a.dtype, np.inexact) or self.a.dtype.name == "bfloat16":
-                better = e.or_(better, e.and_(e.ne(value, value), e.eq(held, held)))
-            place = e.select(
-                better, e.index_value(row, self.a.out.dtype), e.load(self.places, (at,))
-            )
-            value = self.columns.k.name(e.select(better, value, held), body)
+            place = e.load(self.places, (at,))
+            value, place = self.better_of(held, place, values, row, body)
             body.extend(e.store(self.places, (at,), place))
             body.extend(e.store(self.values, (at,), value))
             return
         # The accumulator last: of `maximum`, LLVM chooses its first operand where that is NaN, and
         # would write one in memory back by masked stores, which loads behind them wait for.
         body.extend(e.store(self.values, (at,), self.combine(self.together(values), held)))
+
+    def better_of(
+        self, held: Expr, place: Expr, values: list[Expr], last: Index, body: list[Stmt]
+    ) -> tuple[Expr, Expr]:
+        """(the best so far, its place) after these elements, the last of them at `last`."""
+        e, name = self.columns.k.e, self.columns.k.name
+        dtype = self.a.out.dtype
+        floats = np.issubdtype(self.a.dtype, np.inexact) or self.a.dtype.name == "bfloat16"
+        for n, value in enumerate(values, 1 - len(values)):
+            better = (e.gt if self.a.op == "argmax" else e.lt)(value, held)
+            if floats:
+                better = e.or_(better, e.and_(e.ne(value, value), e.eq(held, held)))
+            place = name(e.select(better, e.index_value(last + n, dtype), place), body)
+            held = name(e.select(better, value, held), body)
+        return held, place
 
     def together(self, values: list[Expr]) -> Expr:
         """The elements of some rows combined. Of most and least floats each step would look for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -136,3 +137,13 @@ def test_stride_holds_inside_blocks(x, block):
         first = value(x, {I: a, J: start, K: d})
         for lane in range(block):
             assert value(x, {I: a, J: start + lane, K: d}) == first + lane * step
+
+
+@given(st.lists(st.integers(2, 7), min_size=2, max_size=5), st.integers(0, 3))
+def test_the_places_of_a_position_in_several_axes_lie_at_the_position(shape, more):
+    j, b = LoopVar("j", math.prod(shape)), LoopVar("b", 5)
+    at, places, step = Index.of(j) + Index.of(b) * math.prod(shape) * more, [], 1
+    for n in reversed(shape):
+        places.append(at // step % n if len(places) + 1 < len(shape) else at // step)
+        step *= n
+    assert linear_address(places[::-1], shape) == at

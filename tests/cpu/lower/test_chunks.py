@@ -266,3 +266,15 @@ def test_softmax_over_few_rows_with_nan():
     x[3, 7], x[4, 69_999] = np.nan, np.nan
     got = np.asarray(numjet.jit(lambda x: numjet.nn.softmax(x, 0))(x))
     assert np.isnan(got[:, [7, 69_999]]).all() and np.isnan(got).sum() == 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_])
+@pytest.mark.parametrize("shape", [(3, 500), (50, 7), (1001, 3), (8, 3, 20), (64, 64, 3)])
+def test_places_of_extremes_of_columns(shape, dtype):
+    rng, axis = np.random.default_rng(0), len(shape) - 2
+    x = rng.integers(-3, 4, shape).astype(dtype)
+    if dtype is np.float32:
+        x[rng.random(shape) < 0.05] = np.nan
+    run = numjet.jit(lambda x: (jnp.argmax(x, axis), jnp.argmin(x, axis), x.max(axis)))
+    for got, name in zip(run(x), ("argmax", "argmin", "max"), strict=True):
+        np.testing.assert_array_equal(got, getattr(np, name)(x, axis))
