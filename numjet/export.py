@@ -80,6 +80,14 @@ class DisabledSafetyCheck:
         return hash(self._impl)
 
 
+def _no_hlo(told: tuple, count: int) -> tuple[None, ...]:
+    if any(told):
+        raise NotImplementedError(
+            "Exported: there are no layouts in XLA's form. Ask in_shardings_jax, out_shardings_jax."
+        )
+    return (None,) * count
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Exported:
     """A function staged for arguments of given shapes and dtypes: `call` runs it.
@@ -114,6 +122,21 @@ class Exported:
     def module_kept_var_idx(self) -> tuple[int, ...]:
         """All arguments are kept."""
         return tuple(range(len(self.in_avals)))
+
+    @property
+    def in_shardings_hlo(self) -> tuple:
+        """None for each argument, where no layouts were told; their own kind is not there."""
+        return _no_hlo(self.laid_out[0], len(self.in_avals))
+
+    @property
+    def out_shardings_hlo(self) -> tuple:
+        """None for each result, where no layouts were told; their own kind is not there."""
+        return _no_hlo(self.laid_out[1], len(self.out_avals))
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """False: constants are a part of the function."""
+        return False
 
     @property
     def ordered_effects(self) -> tuple:
@@ -264,7 +287,7 @@ class Exported:
             return _vjp(flat, *args[:count])[1](list(args[count:]))
 
         found = export(_jit(pullback))(*_shapes((*self.in_avals, *self.out_avals)))
-        return _replaced(found, fun_name=f"vjp({self.fun_name})")
+        return _replaced(found, fun_name="fun_vjp_jax")
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
         """The exported function as bytes, for `deserialize`.

@@ -18,7 +18,7 @@ from numjet.api.flat import (
     Flat,
     argnums_tuple,
     array_leaves,
-    as_given,
+    check_argnums,
     check_callable,
     close_over,
     described,
@@ -26,11 +26,12 @@ from numjet.api.flat import (
     name_of,
     wraps,
 )
-from numjet.api.pullbacks import pull
+from numjet.api.pullbacks import linearize_seen, pull
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.given import Noted, Seen, as_given, tangents_as_given, with_dtypes
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.names import transformation
@@ -40,7 +41,6 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.core.typed_numbers import no_tangents
-from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import tape_to_jaxpr
 from numjet.transforms.remat import remat_p
@@ -71,8 +71,9 @@ def jvp(
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
-    leaves, in_tree = array_leaves("jvp", primals, "primals")
-    t_leaves, t_tree = array_leaves("jvp", tangents, "tangents")
+    noted: Noted = {}
+    leaves, in_tree = array_leaves("jvp", primals, "primals", noted)
+    t_leaves, t_tree = array_leaves("jvp", tangents, "tangents", noted)
     if in_tree != t_tree:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals "
@@ -80,22 +81,30 @@ def jvp(
             + tree.structure_difference("primals", in_tree, "tangents", t_tree)
         )
     checked = [
-        _check_tangent(in_tree, i, x.aval, t)
+        _check_tangent(in_tree, i, x.aval, t, noted)
         for i, (x, t) in enumerate(zip(leaves, t_leaves, strict=True))
     ]
     flat = Flat("jvp", fun, in_tree, has_aux)
     with transformation("jvp"):
-        outs, out_tangents, _ = jvp_call(flat, leaves, checked)
+        if noted:
+            with Seen(noted):
+                outs, out_tangents, _ = jvp_call(flat, leaves, checked)
+        else:
+            outs, out_tangents, _ = jvp_call(flat, leaves, checked)
     n = flat.n_out
-    outs = as_given(outs, leaves, primals, dtyped=False)
-    dense = as_given([_dense_tangent(t) for t in out_tangents[:n]], checked, tangents, dtyped=False)
+    dense = [_dense_tangent(t) for t in out_tangents[:n]]
+    if noted:
+        dense = tangents_as_given(outs[:n], dense, noted)
+        outs = list(as_given(outs, noted))
     result = flat.unflatten(outs[:n]), flat.unflatten(dense)
     return (*result, flat.unflatten_aux(outs[n:])) if has_aux else result
 
 
 def _check_tangent(
-    in_tree: Any, i: int, aval: ShapedArray, t: Any, linear: bool = False
+    in_tree: Any, i: int, aval: ShapedArray, t: Any, noted: Noted, linear: bool = False
 ) -> Any:
+    """A tangent of the dtype and weak type that its primal asks for; a linear function keeps weak
+    types as they are."""
     want, got = aval.tangent(), t.aval
     if want.shape != got.shape or want.dtype != got.dtype:
         path = leaf_name(in_tree, i)
@@ -114,9 +123,12 @@ def _check_tangent(
         )
     if want.dtype == dtypes.float0:
         return Zero(want)
-    if want is got:
+    if want is got or linear:
         return t
-    return convert(t, want.dtype, want.weak_type)
+    made = convert(t, want.dtype, want.weak_type)
+    if id(t) in noted:
+        noted[id(made)] = made, *noted[id(t)][1:]
+    return made
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
@@ -134,9 +146,10 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     9.0 6.0 12.0
     """
     check_callable("linearize", fun)
-    leaves, in_tree = array_leaves("linearize", primals)
+    noted: Noted = {}
+    leaves, in_tree = array_leaves("linearize", primals, noted=noted)
     flat = Flat("linearize", fun, in_tree, has_aux)
-    result = linearize_flat(flat, leaves)
+    result = linearize_seen(flat, leaves, noted, dtyped=False)
     n = flat.n_out
     outs = [t for t in result.out_tangents[:n] if type(t) is not Zero]
     jaxpr, residuals = tape_to_jaxpr(result.tape, result.in_vars, outs)
@@ -144,7 +157,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     linear = tree.Partial(
         _LinearMap(jaxpr, in_tree, [x.aval for x in leaves], flat.out_tree, zeros), residuals
     )
-    values = as_given(result.outs, leaves, primals, dtyped=False)
+    values = as_given(result.outs, noted)
     value = flat.unflatten(values[:n])
     return (value, linear, flat.unflatten_aux(values[n:])) if has_aux else (value, linear)
 
@@ -162,7 +175,8 @@ class _LinearMap:
         self.out_tree, self.zeros = out_tree, zeros
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
-        leaves, treedef = array_leaves("linearize", tangents, "tangents")
+        noted: Noted = {}
+        leaves, treedef = array_leaves("linearize", tangents, "tangents", noted)
         if treedef != self.in_tree:
             raise TypeError(
                 f"linearize: the linear function takes tangents of structure {self.in_tree}, got "
@@ -170,12 +184,12 @@ class _LinearMap:
                 + tree.structure_difference("the point", self.in_tree, "the tangents", treedef)
             )
         checked = [
-            instantiate(_check_tangent(self.in_tree, i, aval, t, True))
+            instantiate(_check_tangent(self.in_tree, i, aval, t, noted, True))
             for i, (aval, t) in enumerate(zip(self.in_avals, leaves, strict=True))
         ]
         found = iter(eval_jaxpr(self.jaxpr, [], *residuals, *checked))
         outs = [next(found) if z is None else _dense_tangent(z) for z in self.zeros]
-        return tree.tree_unflatten(self.out_tree, as_given(outs, checked, tangents, dtyped=False))
+        return tree.tree_unflatten(self.out_tree, as_given(outs, noted))
 
 
 def _dense_tangent(t: Any) -> Any:
@@ -215,8 +229,7 @@ def value_and_grad(
         raise NotImplementedError(
             "grad: reduce_axes is not supported. Sum over the axis with lax.psum in the function."
         )
-    if not (hasattr(argnums, "__index__") or hasattr(argnums, "__iter__")):
-        raise TypeError(f"grad: argnums must be an integer or integers, got {argnums!r}.")
+    check_argnums("grad", argnums)
     name = name_of(fun)
 
     @wraps(fun)
@@ -231,12 +244,13 @@ def value_and_grad(
                 else _no_args(fun, args, kwargs)
             )
             chosen = tuple([args[i] for i in nums])
-        leaves, in_tree = array_leaves("grad", chosen, "argument")
+        noted: Noted = {}
+        leaves, in_tree = array_leaves("grad", chosen, "argument", noted)
         for i, x in enumerate(leaves):
             if holomorphic or x.aval.dtype is not dtypes.float32:
                 check_input("grad", name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("grad", close_over(fun, args, kwargs, nums), in_tree, has_aux)
-        result = linearize_flat(flat, leaves)
+        result = linearize_seen(flat, leaves, noted)
         outs = result.outs[: flat.n_out]
         if flat.n_out != 1 or flat.out_tree.num_nodes != 1:
             raise TypeError(
@@ -250,7 +264,7 @@ def value_and_grad(
         found = pull(result, leaves, 1, [_one(aval)])
         grads = tree.tree_unflatten(in_tree, found)
         grads = grads[0] if isinstance(argnums, int) else grads
-        values = as_given(result.outs, leaves, chosen)
+        values = as_given(result.outs, noted)
         value = values[0]
         return (
             ((value, flat.unflatten_aux(values[1:])), grads)
@@ -438,7 +452,9 @@ def checkpoint(
         named = {k: v for k, v in kwargs.items() if k in static_names}
         rest = {k: v for k, v in kwargs.items() if k not in static_names}
         dynamic_args = (tuple([args[i] for i in nums]), rest)
-        leaves, in_tree = array_leaves("checkpoint", hold(dynamic_args) or dynamic_args)
+        noted: Noted = {}
+        held = hold(dynamic_args) or dynamic_args
+        leaves, in_tree = array_leaves("checkpoint", held, noted=noted)
 
         def call(dynamic: tuple, kw: dict) -> Any:
             full = list(args)
@@ -463,6 +479,7 @@ def checkpoint(
         n = len(outs) - len(use.written)
         for ref, value in zip(use.written, outs[n:], strict=True):
             ref.put(value)
-        return flat.unflatten(as_given(outs[:n], leaves, dynamic_args))
+        with_dtypes(noted)
+        return flat.unflatten(as_given(outs[:n], noted))
 
     return remat

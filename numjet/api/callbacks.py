@@ -289,19 +289,26 @@ def debug_print(
     if not skip_format_check:
         _CHECK.vformat(fmt, args, kwargs)
 
+    # A format is one with values in it by its first field, or by text without braces before it.
+    first = next(iter(string.Formatter().parse(fmt)), None)
+    fields = first is not None and first[1] is not None
     staged = current_trace().staging is not None  # then values have no weak types any more
 
     def show(*values: Any, **named: Any) -> None:
         if staged:
             values, named = tree.tree_map(_strong, (values, named))
-        text = fmt.format(*values, **named)
+        if fields:
+            text = fmt.format(*values, **named)
+        elif named:
+            raise AssertionError("Format without placeholders should not have kwargs.")
+        else:
+            text = " ".join([fmt, *map(str, values)])
         _LOG.info(text) if _use_logging else print(text)
 
     if config.jax_form():
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         numbers = Array | np.ndarray | np.generic | int | float | complex
         still = [(i, x) for i, x in enumerate(leaves) if not isinstance(x, numbers)]
-        fields = any([name is not None for _, name, _, _ in string.Formatter().parse(fmt)])
         show.told = {  # type: ignore[attr-defined]
             "fmt": fmt, "has_placeholders": fields, "in_tree": in_tree, "logging_record": None,
             "np_printoptions": tuple(np.get_printoptions().items()), "ordered": bool(ordered),

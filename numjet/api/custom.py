@@ -16,8 +16,9 @@ from numjet.api.shared_gradients import note_rule, rule_sharing, run_rule
 from numjet.base import tree
 from numjet.base.errors import UnexpectedTracerError
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
 from numjet.core.shared import Shared
@@ -75,6 +76,9 @@ class CustomVJPPrimal:
 
     def __init__(self, value: Any, perturbed: bool) -> None:
         self.value, self.perturbed = value, perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
 def _positional(fun: Callable) -> int:
@@ -190,6 +194,12 @@ class _CustomRule:
                     )
         return nondiff, diff
 
+    def _leaves(self, diff: list) -> tuple[list[Any], Any]:
+        """The leaves of the arguments that are differentiated, numbers and NumPy arrays among them
+        with dtypes, and their structure."""
+        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
+        return [x if type(x) is ArrayImpl else with_dtype(x) for x in leaves], in_tree
+
     def _caller(self, nondiff: list, in_tree: Any, out: list) -> Callable:
         nums = self.nondiff_argnums[: len(nondiff)]
 
@@ -278,7 +288,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                 f"with {name_of(self.fun)}.defjvp(rule)."
             )
         nondiff, diff = self._arguments(args, kwargs)
-        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
+        leaves, in_tree = self._leaves(diff)
         out_tree: list = []
         outs = custom_jvp_p.bind(
             *leaves,
@@ -292,10 +302,13 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
 
     def _rule(self, nondiff: list, in_tree: Any, out_tree: list) -> Callable:
         rule, symbolic, name = self.jvp, self.symbolic_zeros, name_of(self.fun)
+        of_arrays = type(self) is jvp_of_arrays
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
             if symbolic:
                 tangents = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
+            if not of_arrays:
+                primals, tangents = seen(primals), seen(tangents)
             result = rule(
                 *nondiff,
                 tree.tree_unflatten(in_tree, primals),  # type: ignore[misc]
@@ -318,11 +331,18 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                 )
             out_tree.append(treedef)
             return outs, [
-                Zero(t.aval) if type(t) is SymbolicZero else as_array(t) for t in t_leaves
+                Zero(t.aval) if type(t) is SymbolicZero else array_of(t) for t in t_leaves
             ]
 
         flat.__name__ = _named(rule)
         return flat
+
+
+class jvp_of_arrays(custom_jvp):  # noqa: N801 - a decorator
+    """`custom_jvp` of numjet's own functions, whose rules are given Arrays for numbers."""
+
+    def _leaves(self, diff: list) -> tuple[list[Any], Any]:
+        return checked_leaves(name_of(self.fun), tuple(diff))
 
 
 class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
@@ -377,7 +397,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                 f"with {name_of(self.fun)}.defvjp(fwd, bwd)."
             )
         nondiff, diff = self._arguments(args, kwargs)
-        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
+        leaves, in_tree = self._leaves(diff)
         out_tree: list = []
         res_tree: list = []
         note_rule()
@@ -401,7 +421,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         )
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
-            leaves = primals
+            leaves, primals = primals, seen(primals)
             if symbolic:
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
             args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
@@ -417,7 +437,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             out_tree.append(treedef)
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
-            others = [x for x, a in zip(residuals, arrays, strict=True) if not a]
+            others = [with_dtype(x) for x, a in zip(residuals, arrays, strict=True) if not a]
             shared = rule_sharing(leaves, outs) if Shared.axes.get() else None
             res_tree.append((structure, arrays, others, shared))
             return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]
@@ -439,7 +459,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         def back(res: Any, cts: Sequence[Any]) -> list[Any]:
             if symbolic:
                 cts = [SymbolicZero(ct.aval) if type(ct) is Zero else ct for ct in cts]
-            given_cts = tree.tree_unflatten(out_tree[-1], cts)
+            given_cts = tree.tree_unflatten(out_tree[-1], seen(cts))
             result = run_rule(lambda: bwd(*nondiff, res, given_cts), name)  # type: ignore[misc]
             return _cotangents(name, in_tree, result)
 
@@ -480,7 +500,7 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
             leaf is None or type(leaf) is SymbolicZero or getattr(leaf, "dtype", 0) == dtypes.float0
             for leaf in leaves
         ]
-        found += [None if z else as_array(leaf) for leaf, z in zip(leaves, zero, strict=True)]
+        found += [None if z else array_of(leaf) for leaf, z in zip(leaves, zero, strict=True)]
     return found
 
 

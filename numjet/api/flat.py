@@ -11,12 +11,10 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from numjet.base import tree
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
+from numjet.core.given import Noted, note
 from numjet.core.refs import Ref, hold, refuse_returned
-from numjet.core.typed_numbers import typed
 from numjet.ops.bodies import name_of as name_of
 
 # What functools.wraps copies, and what Python lets a function have there.
@@ -53,14 +51,18 @@ def check_callable(what: str, fun: Any) -> None:
         )
 
 
-def array_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
+def array_leaves(
+    what: str, value: Any, name: str = "argument", noted: Noted | None = None
+) -> tuple[list[Any], Any]:
     """Leaves of `value` as Arrays or tracers, and its structure. The error names the path of a leaf
-    that is none."""
+    that is none. `noted` notes what numbers and NumPy arrays became."""
     leaves, treedef = tree.tree_flatten(value)
     for i, x in enumerate(leaves):
         if type(x) is not ArrayImpl and not isinstance(x, Array):
             try:
-                leaves[i] = as_array(x)
+                leaves[i] = made = as_array(x)
+                if noted is not None:
+                    note(noted, made, x)
             except TypeError:
                 if name == "output":
                     refuse_returned(x, what)
@@ -133,27 +135,23 @@ class Flat:
         return tree.tree_unflatten(treedef, [next(given) if a else next(other) for a in arrays])
 
 
-def as_given(outs: Sequence[Any], leaves: Sequence[Any], given: Any, dtyped: bool = True) -> Any:
-    """`outs`, in which leaves that are Python numbers in the caller's tree `given` are numbers
-    again, of the leaf's dtype (`dtyped`) or plain: as JAX returns what a function does not change.
-    """
-    if set(map(id, leaves)).isdisjoint(map(id, outs)):
-        return outs
-    places = {id(x): i for i, x in enumerate(leaves)}
-    numbers = tree.tree_leaves(given)
-
-    def back(x: Any) -> Any:
-        number = numbers[places[id(x)]] if id(x) in places else None
-        if not isinstance(number, bool | int | float | complex) or isinstance(number, np.generic):
-            return x
-        return typed(number, x.dtype) if dtyped else number
-
-    return [back(x) for x in outs]
-
-
 def leaf_name(treedef: Any, i: int) -> str:
     """Where leaf `i` of a structure is, as text."""
     return tree.keystr(tree.leaf_path(treedef, i))
+
+
+def check_argnums(what: str, argnums: Any) -> None:
+    """Raise TypeError where `argnums` is no integer, nor several."""
+    if type(argnums) is int:
+        return
+    if not (hasattr(argnums, "__index__") or hasattr(argnums, "__iter__")):
+        raise TypeError(f"{what}: argnums must be an integer or integers, got {argnums!r}.")
+    for i in argnums if hasattr(argnums, "__iter__") else (argnums,):
+        if not hasattr(i, "__index__"):
+            raise TypeError(
+                f"{type(i).__name__!r} object cannot be interpreted as an integer: the argnums of "
+                f"{what} must be an integer or integers, got {argnums!r}."
+            )
 
 
 def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int, ...]:
@@ -161,6 +159,8 @@ def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int,
     missing, ValueError when a negative one is out of range, and for other functions.
     """
     nums: tuple = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not nums:
+        raise ValueError(f"{what}: argnums is empty, so that there is nothing to differentiate.")
     for i in nums:
         if not isinstance(i, int):
             raise TypeError(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.autodiff import jvp
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.flat import array_leaves
 from numjet.base import tree
 from numjet.core.avals import ShapedArray
@@ -72,7 +72,7 @@ def custom_root(
         "tangent_solve", solve_tangent, (solved, f_call.out_tree), [*avals, *x_avals]
     )
 
-    @custom_jvp
+    @jvp_of_arrays
     def root(of_f: Any, of_solve: Any, of_tangent: Any, start: Any) -> Any:
         return solve_call(of_solve, start)
 
@@ -164,8 +164,8 @@ def _solve_transpose(cts: list, *args: Any, jaxprs: tuple, counts: tuple) -> lis
         raise NotImplementedError("custom_linear_solve is transposed in b only.")
     if jaxprs[3] is None:
         raise TypeError(
-            "custom_linear_solve: reverse-mode differentiation needs transpose_solve (or "
-            "symmetric=True)."
+            "transpose_solve required for backwards mode automatic differentiation of "
+            "custom_linear_solve (or symmetric=True)."
         )
     parts = _parts(args, counts)
     n = len(parts[4])

@@ -17,7 +17,7 @@ from numjet.api.flat import (
     Flat,
     argnums_tuple,
     array_leaves,
-    as_given,
+    check_argnums,
     check_callable,
     close_over,
     described,
@@ -26,12 +26,13 @@ from numjet.api.flat import (
     wraps,
 )
 from numjet.api.mapping import vmap
-from numjet.api.pullbacks import VJP
+from numjet.api.pullbacks import VJP, linearize_seen
 from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import is_symbolic
+from numjet.core.given import Noted, Seen, as_given
 from numjet.core.structural import (
     broadcast_in_dim,
     convert,
@@ -45,7 +46,6 @@ from numjet.ops.arithmetic import add, sub
 from numjet.ops.logic import eq
 from numjet.ops.shape import broadcasted_iota, iota, reshape
 from numjet.ops.tokens import split_p
-from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.jvp import jvp_call
 
 
@@ -132,11 +132,12 @@ def jacfwd(
            [0., 4.]], dtype=float32)
     """
     check_callable("jacfwd", fun)
+    check_argnums("jacfwd", argnums)
     name = name_of(fun)
 
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen, leaves, in_tree = _chosen("jacfwd", fun, argnums, args, kwargs)
+        partial, leaves, in_tree, noted = _chosen("jacfwd", fun, argnums, args, kwargs)
         for i, x in enumerate(leaves):
             _check_jacfwd_input(name, in_tree, i, x.aval, holomorphic)
         treedef_out: list = []
@@ -157,13 +158,14 @@ def jacfwd(
                 for x, t in zip(outs[:n], ts[:n], strict=True)
             ], outs[n:]
 
-        columns, aux = vmap(push, in_axes=0, out_axes=(-1, None))(*_basis(leaves))
+        with Seen(noted):
+            columns, aux = vmap(push, in_axes=0, out_axes=(-1, None))(*_basis(leaves))
         flat = treedef_out[0]
         blocks = [_unstack(c, leaves, c.ndim - 1) for c in columns]
         jac = flat.unflatten([_pick(tree.tree_unflatten(in_tree, b), argnums) for b in blocks])
         if not has_aux:
             return jac
-        return jac, flat.unflatten_aux(as_given(aux, leaves, chosen, dtyped=False))
+        return jac, flat.unflatten_aux(as_given(aux, noted))
 
     return described(
         jacobian, fun,
@@ -198,11 +200,11 @@ def jacrev(
 
     @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen, leaves, in_tree = _chosen("jacrev", fun, argnums, args, kwargs)
+        partial, leaves, in_tree, noted = _chosen("jacrev", fun, argnums, args, kwargs)
         for i, x in enumerate(leaves):
             check_input("jacrev", name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("jacrev", partial, in_tree, has_aux)
-        result = linearize_flat(flat, leaves)
+        result = linearize_seen(flat, leaves, noted)
         outs = [as_array(x) for x in result.outs[: flat.n_out]]
         for x in outs:
             _check_jacobian_output("jacrev", name, aval_of(x), holomorphic)
@@ -217,7 +219,7 @@ def jacrev(
         )
         if not has_aux:
             return jac
-        return jac, flat.unflatten_aux(as_given(result.outs[flat.n_out :], leaves, chosen))
+        return jac, flat.unflatten_aux(as_given(result.outs[flat.n_out :], noted))
 
     return described(
         jacobian, fun,
@@ -230,10 +232,13 @@ jacobian = jacrev
 
 
 def _chosen(which: str, fun: Callable, argnums: Any, args: tuple, kwargs: dict) -> tuple:
-    """The function of the arguments that are differentiated, these, their leaves and structure."""
+    """The function of the arguments that are differentiated, their leaves and structure, and what
+    these leaves were made of."""
     nums = argnums_tuple(which, argnums, len(args), name_of(fun))
     chosen = tuple([args[i] for i in nums])
-    return close_over(fun, args, kwargs, nums), chosen, *array_leaves(which, chosen)
+    noted: Noted = {}
+    leaves, in_tree = array_leaves(which, chosen, noted=noted)
+    return close_over(fun, args, kwargs, nums), leaves, in_tree, noted
 
 
 def _whole(leaves: Sequence[Any], cts: Sequence[Any]) -> list[Any]:

@@ -21,7 +21,6 @@ from numjet.api.mesh import Mesh
 from numjet.api.reshard import constrained
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
-from numjet.base.errors import IndivisibleError
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
@@ -364,7 +363,7 @@ def pmap(
             out = fun(*[given.get(i, x) for i, x in enumerate(args)], **kw)
             return _firsts(out, out_axes, name) if whole else out
 
-        mapped = vmap(call, axes, out_axes, axis_name=name, axis_size=axis_size)
+        mapped = vmap(call, axes, out_axes, name, axis_size, spmd_axis_name=name)
         return mapped(*[args[i] for i in nums], **kwargs)
 
     jitted = JitFunction(stacked, statics, (), donated, ())
@@ -523,7 +522,7 @@ def _check_devices(
         )
     size = _mapped_size("pmap", fun, leaves, dims, in_tree, given)
     if size > have:
-        raise IndivisibleError(
+        raise ValueError(
             f"pmap of {name_of(fun)}: the mapped axis has size {size}, but there are only {have} "
             "devices. Use vmap inside pmap for more than one example a device, or set "
             "NUMJET_NUM_CPU_DEVICES."

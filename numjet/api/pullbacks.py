@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.flat import Flat, array_leaves, as_given, check_callable, leaf_name
+from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
@@ -18,6 +18,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray
+from numjet.core.given import Noted, Seen, as_given, with_dtypes
 from numjet.core.jaxpr import ClosedJaxpr, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import convert, instantiate, placed_like
@@ -143,7 +144,8 @@ class VJP:
         )
 
     def _gradients(self, cotangents: Any, wanted: list[bool] | None = None) -> list:
-        leaves, treedef = array_leaves("vjp", cotangents, "cotangent")
+        noted: Noted = {}
+        leaves, treedef = array_leaves("vjp", cotangents, "cotangent", noted)
         if treedef != self.out_tree:
             raise ValueError(
                 "unexpected tree structure. The argument to a VJP function returned by `jax.vjp` "
@@ -155,7 +157,11 @@ class VJP:
             _check_cotangent(self.out_tree, i, aval, ct)
             for i, (aval, ct) in enumerate(zip(self.out_avals, leaves, strict=True))
         ]
-        return as_given(self.pull(cts, wanted), cts, cotangents, dtyped=False)
+        if not noted:
+            return self.pull(cts, wanted)
+        with Seen(noted):
+            found = self.pull(cts, wanted)
+        return list(as_given(found, noted))
 
     def pull(self, cts: Sequence[Any], wanted: list[bool] | None = None) -> list[Any]:
         """Flat cotangents of the arguments, dense. Those that are not `wanted` may be anything."""
@@ -285,6 +291,19 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
     return Zero(want) if want.dtype == dtypes.float0 else ct
 
 
+def linearize_seen(
+    flat: Flat, leaves: Sequence[Any], noted: Noted, dtyped: bool = True
+) -> Linearized:
+    """`linearize_flat`, in which derivative rules see what the leaves were made of; with its dtype
+    where `dtyped`."""
+    if not noted:
+        return linearize_flat(flat, leaves)
+    if dtyped:
+        with_dtypes(noted)
+    with Seen(noted):
+        return linearize_flat(flat, leaves)
+
+
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:
     """The value of `fun(*primals)` and the function that pulls a cotangent of it back (reverse
     mode).
@@ -306,11 +325,12 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
             "function."
         )
     check_callable("vjp", fun)
-    leaves, in_tree = array_leaves("vjp", primals)
+    noted: Noted = {}
+    leaves, in_tree = array_leaves("vjp", primals, noted=noted)
     flat = Flat("vjp", fun, in_tree, has_aux)
-    result = linearize_flat(flat, leaves)
+    result = linearize_seen(flat, leaves, noted)
     pullback = VJP(flat, in_tree, result, leaves)
-    values = as_given(result.outs, leaves, primals)
+    values = as_given(result.outs, noted)
     value = flat.unflatten(values[: flat.n_out])
     return (
         (value, pullback, flat.unflatten_aux(values[flat.n_out :]))
@@ -341,7 +361,8 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     out_tree, shared = traced.out_tree, sharing_of(closed, tree.tree_leaves(primals))
 
     def transposed(cotangent: Any) -> tuple:
-        leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent")
+        noted: Noted = {}
+        leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent", noted)
         if treedef != out_tree:
             raise TypeError(
                 f"linear_transpose: the cotangent must have the structure {out_tree}, got "
@@ -362,7 +383,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
         if shared is not None:
             found = shared.gradients(found)
-        found = as_given([instantiate(ct) for ct in found], cts, cotangent, dtyped=False)
-        return tree.tree_unflatten(in_tree, found)
+        found = [instantiate(ct) for ct in found]
+        return tree.tree_unflatten(in_tree, as_given(found, noted))
 
     return transposed

@@ -105,16 +105,10 @@ class ShapeDtypeStruct:
                            manual_axis_type=self.manual_axis_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with other fields, named as the arguments."""
+        """The same with other fields, named as the arguments; other names change nothing."""
         fields = {name: getattr(self, name) for name in self._FIELDS if name != "sharding"}
         fields["sharding"] = self._sharding if self.layout is None else self.format
-        unknown = changes.keys() - fields.keys()
-        if unknown:
-            raise ValueError(
-                f"ShapeDtypeStruct.update: unknown fields {sorted(unknown)}; there are "
-                f"{list(fields)}."
-            )
-        fields.update(changes)
+        fields.update({name: x for name, x in changes.items() if name in fields})
         return type(self)(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     @property

@@ -177,7 +177,9 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
     values = tree_leaves(tree, is_leaf)
     if not values:
         if identity is _MISSING:
-            raise TypeError("tree_reduce_associative: the tree has no leaves; pass identity=.")
+            raise TypeError(
+                "Must specify identity for parallel reduction of empty sequence: pass identity=."
+            )
         return identity
     while len(values) > 1:
         pairs = [operation(values[i], values[i + 1]) for i in range(0, len(values) - 1, 2)]

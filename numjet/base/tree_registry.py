@@ -390,8 +390,9 @@ def _dataclass_fields(
     if not dataclasses.is_dataclass(nodetype):
         if data_fields is None or meta_fields is None:
             raise TypeError(
-                f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and "
-                "meta_fields are needed. Put @dataclass under @register_dataclass, or pass both.")
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not "
+                f"a dataclass. Got nodetype={nodetype!r}: put @dataclass under register_dataclass, "
+                "or pass both.")
         return tuple(data_fields), tuple(meta_fields)
     own = [field for field in dataclasses.fields(nodetype) if field.init]
     if data_fields is None or meta_fields is None:
@@ -399,20 +400,20 @@ def _dataclass_fields(
         own = [field for field in own if field.name not in dropped]
         return (tuple(f.name for f in own if not f.metadata.get("static", False)),
                 tuple(f.name for f in own if f.metadata.get("static", False)))
-    names = {field.name for field in own}
+    if twice := set(data_fields) & set(meta_fields):
+        raise ValueError("data_fields and meta_fields must not overlap. Overlapping fields: "
+                         f"{twice} of {nodetype.__qualname__}.")
+    names = {field.name for field in own} - set(drop_fields)
     given = {*data_fields, *meta_fields}
-    if missing := names - given - set(drop_fields):
+    if missing := names - given:
         raise ValueError(
             "data_fields and meta_fields must include all dataclass fields with ``init=True`` and "
-            f"only them. Missing fields: {sorted(missing)} of {nodetype.__qualname__}. Add them to "
-            "drop_fields if the constructor can do without them.")
+            f"only them. Missing fields: {missing}. Add them to drop_fields to suppress this "
+            f"error, if the constructor of {nodetype.__qualname__} can do without them.")
     if unexpected := given - names:
         raise ValueError(
-            f"register_dataclass: data_fields and meta_fields of {nodetype.__qualname__} must name "
-            f"only fields with init=True. Unexpected fields: {sorted(unexpected)}.")
-    if twice := set(data_fields) & set(meta_fields):
-        raise ValueError(f"register_dataclass: fields of {nodetype.__qualname__} stand in "
-                         f"data_fields and in meta_fields: {sorted(twice)}.")
+            "data_fields and meta_fields must include all dataclass fields with ``init=True`` and "
+            f"only them. Unexpected fields: {unexpected} of {nodetype.__qualname__}.")
     return tuple(data_fields), tuple(meta_fields)
 
 

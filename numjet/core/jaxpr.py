@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from numjet.base.class_names import shown_as
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray, is_lenient, lenient
@@ -60,6 +61,7 @@ class Literal:
 Atom = Var | Literal
 
 
+@shown_as("JaxprEqn")
 class Eqn:
     """`outvars = primitive[params] invars`."""
 
@@ -107,6 +109,9 @@ class Eqn:
 
     def __repr__(self) -> str:
         return hooks.print_equation(self)
+
+
+JaxprEqn = Eqn  # where pickle finds it
 
 
 class Jaxpr:

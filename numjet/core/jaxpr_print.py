@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -31,6 +32,13 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     "gather": {"fill_value": None},
     "random_wrap": {"impl": "fry"},
     "remat": {"differentiated": False, "policy": None},
+    "sharding_constraint": {
+        "context_mesh": "Mesh()", "layout": None, "unconstrained_dims": "frozenset({})",
+    },
+    "svd": {"algorithm": None, "subset_by_index": None},
+    "eigh": {"algorithm": None, "subset_by_index": None},
+    "qr": {"use_magma": None},
+    "eig": {"implementation": None},
     "conv_general_dilated": {
         "batch_group_count": 1,
         "out_sharding": None,
@@ -43,6 +51,8 @@ _NEVER = {
     "custom_jvp_call": ("num_consts",),
     "custom_vjp_call": ("num_consts",),
     "empty2": ("weak_type",),
+    "eigh": ("compute_v",),
+    "qr": ("compute_q",),
     "broadcast_in_dim": ("shape",),  # the result's type says it
 }
 _ROUNDINGS = {"round": 0, "round_even": 1}
@@ -73,6 +83,26 @@ def _scattered(eqn: Eqn) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _debugged(eqn: Eqn) -> dict[str, Any]:
+    """What is written of a callback that is there for its effects."""
+    within = "debug_callback.<locals>._debug_callback.<locals>._flat_callback"
+    return {
+        "callback": f"<function {within} at 0x0>", "partitioned": False,
+        "effect": "OrderedDebug" if eqn.params["ordered"] else "Debug",
+    }  # fmt: skip
+
+
+def _solved(eqn: Eqn, namer: _Namer) -> dict[str, Any]:
+    """What is written of a linear solve: its functions and their closures by names."""
+    parts = ("matvec", "vecmat", "solve", "transpose_solve")
+    texts = [j if j is None else _jaxpr(j, namer) for j in eqn.params["jaxprs"]]
+    written = [
+        ", ".join([f"{name}={x}" for name, x in zip(parts, found, strict=True)])
+        for found in (eqn.params["counts"], texts)
+    ]
+    return {k: f"_LinearSolveTuple({x})" for k, x in zip(("const_lengths", "jaxprs"), written)}
+
+
 # What JAX writes of collectives, by our equations.
 _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "all_gather": _gathered,
@@ -81,6 +111,9 @@ _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "pvary": lambda eqn: {"axes": _axes(eqn.params["axis_name"])},
     "ppermute": lambda eqn: {**eqn.params, "axis_name": (eqn.params["axis_name"],)},
 }
+
+# Where objects are, which is not told.
+_ADDRESS = re.compile(" at 0x[0-9a-f]+")
 
 # Params whose value is told by its name.
 _RULES = ("jvp", "fwd", "bwd", "rule", "callback")
@@ -203,7 +236,7 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
         value = value.name
     elif isinstance(value, type) or (name in _RULES and hasattr(value, "__name__")):
         value = value.__name__
-    return f"{name}={value}"
+    return f"{name}={_ADDRESS.sub(' at 0xXXXXXXXXXXXX', str(value))}"
 
 
 def _filled(dtype: Any) -> Any:
@@ -248,7 +281,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     elif kind.endswith("_callback"):
         known = getattr(eqn.params["callback"], "told", None)
         if kind == "debug_callback":
-            kind, shown = ("debug_callback", shown) if known is None else ("debug_print", known)
+            kind, shown = ("debug_print", known) if known else (kind, _debugged(eqn))
         else:
             shown.update(callback=known or shown["callback"], sharding=None)
             if kind == "pure_callback":
@@ -265,6 +298,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         kind, shown = "psum_invariant", {"axes": eqn.params["axes"]}
     elif kind in _ROUNDINGS:
         shown["rounding_method"] = _ROUNDINGS[kind]
+    elif kind == "custom_linear_solve":
+        shown = _solved(eqn, namer)
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))

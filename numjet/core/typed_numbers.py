@@ -67,11 +67,17 @@ def typed(x: Any, dtype: Any) -> Any:
 
 
 class TypedNdArray(np.ndarray):
-    """A NumPy array that transformations give: of dtype float0, here."""
+    """A NumPy array that transformations give, or that was given to them. What NumPy computes of
+    it is a plain array."""
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        plain = array.view(np.ndarray)
+        return plain[()] if plain.ndim == 0 else plain
 
     def __repr__(self) -> str:
-        values = np.array2string(self.view(np.ndarray), separator=", ")
-        return f"{type(self).__name__}({values}, dtype={self.dtype.name})"
+        start = f"{type(self).__name__}("
+        values = np.array2string(self.view(np.ndarray), separator=", ", prefix=start)
+        return f"{start}{values}, dtype={self.dtype.name})"
 
 
 def no_tangents(shape: tuple[int, ...]) -> np.ndarray:

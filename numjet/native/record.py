@@ -33,10 +33,12 @@ from numjet.transforms.jvp import JVPTracer
 from numjet.transforms.linearize import PartialTracer
 from numjet.transforms.stage import StageTrace, StageTracer
 
-_CLASSES = (
-    StageTrace, StageTracer, Var, Literal, Eqn, Primitive, JVPTracer, PartialTracer,
-    replay.ReplayTrace, replay.Pattern,
-)  # fmt: skip
+# What `native.objects` calls the classes, whose own names are those that programs see.
+_CLASSES = {
+    "StageTrace": StageTrace, "StageTracer": StageTracer, "Var": Var, "Literal": Literal,
+    "Eqn": Eqn, "Primitive": Primitive, "JVPTracer": JVPTracer, "PartialTracer": PartialTracer,
+    "ReplayTrace": replay.ReplayTrace, "Pattern": replay.Pattern,
+}  # fmt: skip
 _CONTEXT = words(RecordContext)
 _keep: list[Any] = forever([])
 # The specifications, to which the native code leaves the rest.
@@ -54,9 +56,9 @@ METHODS = (
 
 def reason() -> str:
     """Why native code cannot record; "" when it can: the slots that it uses were found."""
-    for cls in _CLASSES:
-        if not slots_of(getattr(objects, cls.__name__), cls):
-            return f"the slots of {cls.__name__} were not found"
+    for name, cls in _CLASSES.items():
+        if not slots_of(getattr(objects, name), cls):
+            return f"the slots of {name} were not found"
     place = _in_code()
     if place is None:
         return "the file's name was not found in code objects"

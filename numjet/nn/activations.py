@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.shown import FLAG, shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
@@ -97,7 +97,7 @@ def _cut_below(x: Any) -> Any:
 
 # One equation by the function's name, for who reads or rewrites jaxprs.
 _cut_below.__name__ = "relu"
-_relu = custom_jvp(shown(_cut_below))
+_relu = jvp_of_arrays(shown(_cut_below))
 
 
 def jvp(primals: tuple, tangents: tuple) -> tuple:
@@ -131,7 +131,7 @@ def _relu6(x: Any) -> Any:
 
 
 _relu6.__name__ = "relu6"
-_relu6_in_jax = custom_jvp(shown(_relu6))
+_relu6_in_jax = jvp_of_arrays(shown(_relu6))
 
 
 def _jvp6(primals: tuple, tangents: tuple) -> tuple:
@@ -380,7 +380,7 @@ def _gelu_share(x: Any, square: Any) -> Any:
     return lax.logistic(multiply(x, add(_GELU_LINE, multiply(_GELU_CUBE, square))))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _gelu(x: Any) -> Any:
     return multiply(x, _gelu_share(x, lax.square(x)))
 
@@ -497,7 +497,7 @@ def log1mexp(x: Any) -> Any:
     return _log1mexp(_number("log1mexp", x))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _log1mexp(x: Any) -> Any:
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
@@ -86,7 +86,7 @@ def _normalized(x: Any, axis: Any) -> Any:
     return multiply(grown, reciprocal(total))
 
 
-_softmax = custom_jvp(_normalized, nondiff_argnums=(1,))
+_softmax = jvp_of_arrays(_normalized, nondiff_argnums=(1,))
 
 
 def _traced_softmax(x: Any, axis: Any) -> Any:

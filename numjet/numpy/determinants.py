@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
@@ -111,7 +111,7 @@ def det(a: Any) -> Any:
     return _det_by_factors(lapack_matrices("det", x, True))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _det_by_factors(x: Any) -> Any:
     diagonal, parity = _lu_sign(x)
     return multiply(parity, prod_(diagonal, -1))
@@ -190,7 +190,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(cast(phase, phase.aval.dtype, weak), cast(logs, logs.aval.dtype, weak))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _slogdet(x: Any) -> tuple[Any, Any]:
     def parts(diagonal: Any) -> tuple[Any, Any, Any]:
         size = absolute(diagonal)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.shown import Shown, form
 from numjet.core import dtypes
 from numjet.core.structural import broadcast_in_dim, scalar
@@ -125,7 +125,7 @@ def triu_in_jax(m: Any, k: int = 0) -> Any:
     return lax.select_n(mask, x, lax.full(x.aval.shape, 0, x.aval.dtype))
 
 
-@custom_jvp
+@jvp_of_arrays
 def logaddexp(x: Any, y: Any) -> Any:
     """max + log1p(exp(-|x - y|)), or the sum where the difference is NaN."""
     high, gap = lax.max(x, y), lax.sub(x, y)

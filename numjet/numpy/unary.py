@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.shown import FLAG, FORMS, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -640,7 +640,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     return _logaddexp(x, y, math.log(2))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _logaddexp_of_complex(x: Any, y: Any) -> Any:
     """The principal value, its imaginary part in (-pi, pi], with all digits of large phases."""
     larger = lax.ge(lax.real(x), lax.real(y))

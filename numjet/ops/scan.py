@@ -12,7 +12,6 @@ from operator import index
 from typing import Any
 
 from numjet.base import config, tree
-from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of, largest
@@ -523,13 +522,13 @@ def _scan_in_python(
     f: Callable, carry: Any, leaves: Sequence[Any], treedef: Any, n: int, reverse: bool
 ) -> tuple:
     ys = []
-    carry = tree.tree_map(as_array, carry)
     for i in reversed(range(n)) if reverse else range(n):
         carry, y = f(carry, tree.tree_unflatten(treedef, [x[i] for x in leaves]))
         ys.append(y)
     if not ys:
         raise ValueError(
-            "scan of length 0 cannot run with disable_jit: the shapes of ys are not known."
+            "zero-length scan is not supported in disable_jit() mode because the output type is "
+            "unknown."
         )
     if reverse:
         ys.reverse()
@@ -538,5 +537,5 @@ def _scan_in_python(
 
 def _stack(*parts: Any) -> Any:
     rows = [expand_dims(as_array(x), (0,)) for x in parts]
-    dtype, weak = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in rows])
-    return concatenate([convert(x, dtype, weak) for x in rows], 0)
+    weak = all([x.aval.weak_type for x in rows])
+    return concatenate([convert(x, x.aval.dtype, weak) for x in rows], 0)

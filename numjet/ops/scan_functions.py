@@ -98,7 +98,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     """
     leaves, treedef = tree.tree_flatten(elems)
     if not callable(fn):
-        raise TypeError(f"associative_scan: fn must be callable, got {fn!r}.")
+        raise TypeError(f"lax.associative_scan: fn argument should be callable, got {fn!r}.")
     xs = [as_array(x) for x in leaves]
     if not xs:
         return elems

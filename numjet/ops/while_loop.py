@@ -475,7 +475,9 @@ def fori_loop(
         raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r}.")
     lower, upper = as_array(lower), as_array(upper)
     floats = dtypes.is_floating(lower.dtype) and lower.dtype == upper.dtype
-    if lower.dtype != upper.dtype and not (floats or lower.weak_type or upper.weak_type):
+    alike = floats or lower.weak_type or upper.weak_type
+    kinds = dtypes.is_integer(lower.dtype) and dtypes.is_integer(upper.dtype)
+    if lower.dtype != upper.dtype and not (alike and kinds):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{lower.dtype.name} and {upper.dtype.name}."
@@ -486,15 +488,13 @@ def fori_loop(
                 f"fori_loop: {name} must be an integer without dimensions, got "
                 f"{x.aval.str_short()}. Floats must be of one dtype."
             )
+    if config.disable_jit.value and None not in (_known(lower), _known(upper)):
+        for i in range(int(lower), int(upper)):
+            init_val = body_fun(i, init_val)
+            tree.tree_map(as_array, init_val)  # refuses what is no array
+        return init_val
     if floats:
         return _count_in_floats(lower, upper, body_fun, init_val)
-    if config.disable_jit.value and None not in (_known(lower), _known(upper)):
-        if int(lower) < int(upper):
-            init_val = tree.tree_map(as_array, init_val)
-        for i in range(int(lower), int(upper)):
-            number = as_array(i if lower.weak_type else np.asarray(i, lower.dtype))
-            init_val = body_fun(number, init_val)
-        return init_val
     dtype, _ = dtypes.promote((lower.dtype, lower.weak_type), (upper.dtype, upper.weak_type))
     low, high = _known(lower), _known(upper)
     form = "while_loop" if low is None or high is None else "scan"

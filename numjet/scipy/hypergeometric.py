@@ -17,7 +17,7 @@ from typing import Any
 
 from numjet import lax, numpy as jnp
 from numjet.api.autodiff import jvp
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.jit import jit
 from numjet.numpy.creation import taking_lists
 from numjet.scipy.special_gamma import gammasgn
@@ -58,7 +58,7 @@ def _summed(ratio: Callable, like: Any) -> Any:
 
 def _with_derivatives(function: Callable, argument_slope: Callable, count: int) -> Callable:
     """`function` of `count` parameters and an argument, with rules for all of them."""
-    wrapped = custom_jvp(function)
+    wrapped = jvp_of_arrays(function)
 
     def along(i: int) -> Callable:
         def rule(t: Any, out: Any, *args: Any) -> Any:

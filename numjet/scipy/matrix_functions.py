@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import taking_lists
@@ -208,7 +208,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     return _root(x)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _root(x: Any) -> Any:
     t, z = schur(x, output="complex")
     return matmul(matmul(z, _triangular_root(t)), adjoint(z))

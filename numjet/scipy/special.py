@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.array import as_array
@@ -250,7 +250,7 @@ def logit(x: Any) -> Any:
     return _logit(weak_alone(one_inexact("logit", x)))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _logit(x: Any) -> Any:
     return log(divide(x, subtract(1, x)))
 
@@ -258,7 +258,7 @@ def _logit(x: Any) -> Any:
 _logit.defjvps(lambda t, out, x: divide(t, multiply(x, subtract(1, x))))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _xlogy(x: Any, y: Any) -> Any:
     zero = equal(x, 0)
     safe = where(zero, constant(1, y), y)
@@ -284,7 +284,7 @@ def xlogy(x: Any, y: Any) -> Any:
     return _xlogy(*_floats("xlogy", x, y))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _xlog1py(x: Any, y: Any) -> Any:
     zero = equal(x, 0)
     safe = where(zero, zeros_like(y), y)
@@ -311,7 +311,7 @@ def xlog1py(x: Any, y: Any) -> Any:
     return _xlog1py(*_floats("xlog1py", x, y))
 
 
-@custom_jvp
+@jvp_of_arrays
 def _entr(x: Any) -> Any:
     inner = where(less_equal(x, 0), constant(1, x), x)
     value = where(equal(x, 0), zeros_like(x), negative(multiply(inner, log(inner))))

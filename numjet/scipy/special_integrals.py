@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy.creation import taking_lists
 from numjet.numpy.promote import promote_inexact, unmixed
@@ -57,7 +57,7 @@ def sici(x: Any) -> tuple[Any, Any]:
     return si.astype(dtype), ci.astype(dtype)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _sici(x: Any) -> tuple[Any, Any]:
     size = jnp.abs(x)
     small = size < SINE_FROM
@@ -129,7 +129,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
     return s.astype(dtype), c.astype(dtype)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _fresnel(x: Any) -> tuple[Any, Any]:
     size = jnp.abs(x)
     small = size < FRESNEL_FROM
@@ -202,7 +202,7 @@ def dawsn(x: Any) -> Any:
 
 
 # ------------------------------------------------------------------ Owen's T
-@custom_jvp
+@jvp_of_arrays
 def _owens_t(h: Any, a: Any) -> Any:
     height, slope = jnp.abs(h), jnp.abs(a)
     # T(h, a) for a > 1 is made of T(a h, 1 / a) (Owen 1956).
@@ -258,7 +258,7 @@ def owens_t(h: Any, a: Any) -> Any:
 
 
 # ------------------------------------------------------------------ exponential integrals
-@custom_jvp
+@jvp_of_arrays
 def _expn(n: Any, x: Any) -> Any:
     """E_n of x >= 0: a power series up to 1, a continued fraction above (DLMF 8.19.8, 8.19.17)."""
     double = x.dtype == jnp.float64
@@ -346,7 +346,7 @@ def expi(x: Any) -> Any:
     return _expi(x).astype(dtype)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _expi(x: Any) -> Any:
     below = x < 0
     left = -_expn(jnp.ones_like(x), jnp.where(below, -x, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import taking_lists
@@ -108,7 +108,7 @@ def ndtri(p: Any) -> Any:
     return cast(_quantile(p), kind)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _quantile(p: Any) -> Any:
     # w = -log(1 - x²) for x = 2 p - 1, as for erf_inv (Giles), but exact where p is tiny. It is
     # infinite at 0 and 1, and NaN outside.
@@ -148,7 +148,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     return cast(_log_ndtr(x), kind)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _log_ndtr(x: Any) -> Any:
     above = greater(x, 0)
     scaled = _erfcx(multiply(lax.abs(x), math.sqrt(0.5)))
@@ -181,7 +181,7 @@ def erfcx(x: Any) -> Any:
     return cast(_scaled(x), kind)
 
 
-@custom_jvp
+@jvp_of_arrays
 def _scaled(x: Any) -> Any:
     out = _erfcx(lax.abs(x))
     grown = multiply(2, exp(lax.square(minimum(x, 0))))

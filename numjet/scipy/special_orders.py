@@ -8,7 +8,7 @@ import operator
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.custom import custom_jvp
+from numjet.api.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.memo import remembered
 from numjet.core.trace import concrete_or_none
@@ -76,7 +76,7 @@ def _bessel(v: int, n_iter: int) -> Any:
     start = max(n_iter, 2 * v + 40, 60)
     edge = max(HANKEL_FROM, float(v))
 
-    @custom_jvp
+    @jvp_of_arrays
     def values(z: Any) -> tuple:
         size = jnp.abs(z)
         near = size < edge

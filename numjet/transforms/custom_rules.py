@@ -12,11 +12,13 @@ from typing import Any
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.given import array_of, note_tangent
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
+from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.batch import Axis, BatchTrace, batch_again, mapped_to_front, to_front
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import RUN_ON_ZEROS
@@ -129,12 +131,18 @@ def _custom_jvp_jvp(
     # JAX. A rule that uses one itself meets a tracer that has ended, which says so.
     primals, tangents = primals[num_consts:], tangents[num_consts:]
     if not symbolic_zeros:
-        tangents = tuple([instantiate(t) for t in tangents])
+        tangents = tuple([_dense_tangent(t) for t in tangents])
     outs, out_tangents = jvp(primals, tangents)
     matched = [_match_tangent(name, x, t) for x, t in zip(outs, out_tangents, strict=True)]
-    return [x if type(t) is Zero else as_array(x) for x, t in zip(outs, matched, strict=True)], [
-        *matched
-    ]
+    arrays = [x if type(t) is Zero else array_of(x) for x, t in zip(outs, matched, strict=True)]
+    for x, t in zip(arrays, matched, strict=True):
+        note_tangent(x, t)
+    return arrays, matched
+
+
+def _dense_tangent(t: Any) -> Any:
+    """A tangent as rules see it."""
+    return no_tangents(t.aval.shape) if t.aval.dtype == dtypes.float0 else instantiate(t)
 
 
 def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
@@ -232,7 +240,7 @@ def _custom_vjp_jvp(
         Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, lin, strict=True)
     ]
     return [
-        x if type(t) is Zero else as_array(x) for x, t in zip(outs, out_tangents, strict=True)
+        x if type(t) is Zero else array_of(x) for x, t in zip(outs, out_tangents, strict=True)
     ], out_tangents
 
 

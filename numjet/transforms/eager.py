@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config
+from numjet.base.class_names import shown_as
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.deferred import DeferredArray, Plan
@@ -55,6 +56,7 @@ _NAME = "rules of eager differentiation"
 _new = object.__new__
 
 
+@shown_as("LinearizeTracer")
 class LinearTracer(Tracer):
     """A concrete primal; `tangent` is a variable of the record, or a known value."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.base.class_names import shown_as
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -34,6 +35,7 @@ from numjet.transforms.stage import StageTrace, closed_over, stage
 _new = object.__new__
 
 
+@shown_as("JaxprTracer")
 class PartialTracer(Tracer):
     """An unknown value: a variable of the record."""
 
@@ -41,6 +43,9 @@ class PartialTracer(Tracer):
 
     def __init__(self, trace: PartialTrace, var: Var) -> None:
         self.owner, self.jaxpr_var, self.aval = trace, var, var.aval
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}:JaxprTrace>"
 
 
 class PartialTrace(Trace):

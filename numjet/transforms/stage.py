@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, errors
+from numjet.base.class_names import shown_as
 from numjet.base.name_stack import NameStack
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -33,6 +34,7 @@ _new = object.__new__
 _LONG = 20
 
 
+@shown_as("DynamicJaxprTracer")
 class StageTracer(Tracer):
     """A variable of the jaxpr being built."""
 
@@ -47,7 +49,6 @@ class StageTracer(Tracer):
 
     def __repr__(self) -> str:
         return f"JitTracer({self.aval})"
-
 
 # What the arguments are called in messages, or how to find out when there is one.
 Names = Sequence[str] | Callable[[], Sequence[str]]

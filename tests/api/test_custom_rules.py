@@ -95,7 +95,7 @@ def test_nondiff_arguments_come_first_in_rules() -> None:
     def power(x: Any, n: int) -> Any:
         return x**n
 
-    power.defvjp(lambda x, n: (power(x, n), (x, "text", n)), lambda n, r, ct: (ct * n * r[2],))
+    power.defvjp(lambda x, n: (power(x, n), (x, 1, n)), lambda n, r, ct: (ct * n * r[2],))
     assert float(nj.grad(power)(2.0, 3)) == 9.0
     assert float(nj.jit(nj.grad(lambda x: power(x, 3)))(2.0)) == 9.0
     with pytest.raises(TypeError, match="nondiff_argnums.*traced"):
@@ -470,3 +470,75 @@ def test_rules_of_a_decorator_are_set_through_another():
     g.def_vmap(lambda axis_size, in_batched, x: (jnp.sin(x), True))
     g.defjvp(lambda primals, tangents: (g(*primals), 7 * tangents[0]))
     assert float(nj.jvp(g.fun, (1.0,), (1.0,))[1]) == 7
+
+
+def _square(seen: list) -> Any:
+    @nj.custom_jvp
+    def square(x: Any) -> Any:
+        seen.append(x)
+        return x**2
+
+    @square.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        seen.extend([*primals, *tangents])
+        return primals[0] ** 2, 2 * primals[0] * tangents[0]
+
+    return square
+
+
+def test_rules_see_python_numbers_as_they_were_given() -> None:
+    seen: list = []
+    square = _square(seen)
+    assert repr(square(3.0)) == "9.0" and repr(seen.pop()) == "TypedFloat(3.0, dtype=float32)"
+    assert repr(nj.jvp(square, (3.0,), (1.0,))) == "(9.0, 6.0)"
+    assert repr(seen) == "[3.0, 1.0]"
+    assert repr(nj.jvp(lambda x: square(square(x)), (3.0,), (1.0,))) == "(81.0, 108.0)"
+    seen.clear()
+    value, slope = nj.value_and_grad(square)(3.0)
+    assert repr(value) == "9.0" and isinstance(slope, nj.Array)
+    assert repr(seen[0]) == "TypedFloat(3.0, dtype=float32)"
+    assert repr(nj.vjp(square, 3.0)[0]) == "9.0"
+    assert isinstance(nj.value_and_grad(lambda x: square(x) + 1)(3.0)[0], nj.Array)
+    assert isinstance(nj.jvp(lambda x: square(x) + 1, (3.0,), (1.0,))[1], nj.Array)
+    sign = nj.custom_jvp(jnp.sign)
+    sign.defjvp(lambda primals, tangents: (jnp.sign(primals[0]), tangents[0]))
+    assert repr(nj.jvp(sign, (2.0,), (3.0,))[1]) == "3.0"
+    assert repr(nj.value_and_grad(square)(jnp.float32(3.0))[0]) == "Array(9., dtype=float32)"
+
+
+def test_rules_see_numpy_arrays_with_the_dtype_of_arrays() -> None:
+    seen: list = []
+    square = _square(seen)
+    found = square(np.full(2, 3.0))
+    assert type(found) is np.ndarray and found.dtype == np.float32
+    assert repr(seen.pop()) == "TypedNdArray([3., 3.], dtype=float32)"
+    value, _ = nj.vjp(square, np.full(2, 3.0))
+    assert type(value) is np.ndarray and value.dtype == np.float32
+    assert repr(nj.vjp(lambda x: x, np.ones(2))[0]) == "TypedNdArray([1., 1.], dtype=float32)"
+
+
+def test_residuals_and_cotangents_are_numbers_with_dtypes() -> None:
+    seen: list = []
+
+    @nj.custom_vjp
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    double.defvjp(
+        lambda x: (2 * x, (x, 1, True)), lambda r, ct: (seen.extend([*r, ct]), (3 * ct,))[1]
+    )
+    value, pullback = nj.vjp(double, 2.0)
+    assert repr((value, pullback(1.0))) == "(4.0, (3.0,))"
+    assert repr(seen) == "[TypedFloat(2.0, dtype=float32), TypedInt(1, dtype=int32), True, 1.0]"
+    assert isinstance(pullback(jnp.float32(1.0))[0], nj.Array)
+    double.defvjp(lambda x: (2 * x, "text"), lambda r, ct: (3 * ct,))
+    with pytest.raises(TypeError, match="'text' of type <class 'str'> is not a valid JAX type"):
+        nj.grad(double)(2.0)
+
+
+def test_outer_numbers_are_seen_by_inner_rules() -> None:
+    seen: list = []
+    square = _square(seen)
+    assert float(nj.grad(lambda x: nj.jvp(square, (x,), (1.0,))[1])(3.0)) == 2.0
+    assert float(nj.grad(nj.grad(square))(3.0)) == 2.0
+    assert float(nj.hessian(square)(3.0)) == 2.0
