@@ -154,7 +154,7 @@ def jacfwd(
             return [
                 zeros(x.aval.strong())
                 if t.aval.dtype == dtypes.float0
-                else instantiate(t)
+                else convert(instantiate(t), t.aval.dtype, x.aval.weak_type)
                 for x, t in zip(outs[:n], ts[:n], strict=True)
             ], outs[n:]
 

@@ -41,6 +41,7 @@ from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import check_compiler_options, expected
 from numjet.api.stages import Entry, Lowered, Traced
 from numjet.base import config, spans, tree
+from numjet.base.class_names import shown_as
 from numjet.base.log import logger
 from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
@@ -457,6 +458,7 @@ class JitCore:
         return Traced(entry, treedef, self, place or None, found)
 
 
+@shown_as("PjitFunction")
 class JitFunction:
     """A function compiled for each signature it is called with. `__call__` is found in the object:
     at first the complete way, then code generated for the signatures that come again."""

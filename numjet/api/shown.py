@@ -33,7 +33,7 @@ _STATIC = frozenset(
     "length side method mode indexing num_classes full_matrices compute_uv hermitian increasing "
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
-    "allow_negative_indices indices_are_sorted".split()
+    "allow_negative_indices indices_are_sorted symmetrize_input".split()
 )
 
 # By module: public functions and the names of their calls.
@@ -49,7 +49,7 @@ isreal nanargmax:_nanargmax nanargmin:_nanargmin nancumprod nancumsum nanprod po
 resize signbit sort take:_take trunc isin:_in1d
 """
 _LINALG = "cholesky det inv lstsq:_lstsq matrix_norm:norm matrix_power matrix_rank norm pinv:_pinv"
-_LINALG += " qr slogdet svdvals:svd"
+_LINALG += " qr slogdet svdvals:svd svd eigh eigvalsh eigvals"
 _NN = """
 celu elu glu hard_sigmoid hard_silu hard_swish:hard_silu hard_tanh leaky_relu log_sigmoid
 log_softmax logmeanexp mish selu silu soft_sign softplus sparse_plus squareplus standardize

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numjet.base import tree
+from numjet.base.class_names import shown_as
 
 # What a path is made of: anything whose str() is a step.
 KeyEntry = TypeVar("KeyEntry", bound=Any)
 
 
+@shown_as("PyTreeRegistry")
 class Registry:
     """The types that are nodes of pytrees, and how they come apart."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from numjet.api.shown import shown
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute, multiply, sign
@@ -127,6 +128,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@shown
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -191,6 +193,7 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, full_matrices=False, compute_uv=False)
 
 
+@shown
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """(eigenvalues, eigenvectors) of hermitian matrices: real and rising; orthonormal, in columns.
 
@@ -239,6 +242,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(w, v)
 
 
+@shown
 def eigvals(a: Any) -> Any:
     """The eigenvalues of square matrices, complex, in no order.
 

@@ -15,7 +15,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import executor, may_wait, remember
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
-from numjet.core.structural import scalar
+from numjet.core.structural import convert, scalar
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.known import KnownCalls
 from numjet.native.operators import when_ready
@@ -216,7 +216,7 @@ def _as_is(name: str, x: Any, dtype: Any, promote: bool) -> Any:
 
 
 def _booleans(name: str, x: Any, dtype: Any, promote: bool) -> Any:
-    return strong(as_bool(x))
+    return convert(x, dtypes.bool_) if FLAG.uses and wanted() else strong(as_bool(x))
 
 
 def _complex_extremum(x: Any, axes: tuple, extreme: Callable, nothing: float) -> Any:

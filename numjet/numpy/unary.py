@@ -204,9 +204,9 @@ def _scaled_log(name: str, base: float) -> Callable:
         if FLAG.uses and wanted() and dtypes.is_floating(value.aval.dtype):
             return FORMS["_of_natural_log"](value, base)
         if dtypes.is_complex(value.aval.dtype):  # part by part: infinities stay what they are
-            unit = constant(math.log(base), real := lax.real(value))
-            return strong(lax.complex(lax.div(real, unit), lax.div(lax.imag(value), unit)))
-        return strong(lax.div(value, constant(math.log(base), value)))
+            unit = strong(constant(math.log(base), real := lax.real(value)))
+            return lax.complex(lax.div(real, unit), lax.div(lax.imag(value), unit))
+        return lax.div(value, strong(constant(math.log(base), value)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
     logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}    -inf at 0, NaN below for real

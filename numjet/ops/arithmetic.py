@@ -297,11 +297,15 @@ square_p = elementwise(
     loops=lambda e, x: e.mul(x, x),
 )
 
+def _no_rule(*_: Any) -> Any:
+    raise NotImplementedError("Differentiation rule for 'nextafter' not implemented.")
+
+
 nextafter_p = elementwise(
     "nextafter",
     accepts=REAL,
     reference=np.nextafter,
-    jvp=None,
+    jvp=(_no_rule, _no_rule),
     loops=lambda e, x, y: e.nextafter(x, y),
 )
 

@@ -29,7 +29,7 @@ def _bind(name: str) -> Bind:
 def _without_passed(closed: ClosedJaxpr, first: int) -> tuple[ClosedJaxpr, list[int | None]]:
     """The jaxpr without results from the `first` on that are its arguments, and for each result
     the argument's place, or None."""
-    found = closed.cache.get("without passed")
+    found = closed.cache.get(("without passed", first))
     if found is None:
         place = {v: i for i, v in enumerate(closed.jaxpr.invars)}
         outvars = closed.jaxpr.outvars
@@ -39,7 +39,16 @@ def _without_passed(closed: ClosedJaxpr, first: int) -> tuple[ClosedJaxpr, list[
         if any([i is not None for i in passed]):
             kept = [v for v, i in zip(outvars, passed, strict=True) if i is None]
             closed = ClosedJaxpr(closed.jaxpr.replace(outvars=kept), closed.consts)
-        found = closed.cache["without passed"] = closed, passed
+        found = closed.cache["without passed", first] = closed, passed
+    return found
+
+
+def _live(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr without what no result depends on: one for one, which prints show."""
+    found = closed.cache.get("live")
+    if found is None:
+        live = ClosedJaxpr(dce_jaxpr(closed.jaxpr)[0], closed.consts)
+        found = closed.cache["live"] = live
     return found
 
 
@@ -49,9 +58,10 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     known_jaxpr, unknown_jaxpr, unknown_out, residual_avals = partial_eval_jaxpr(closed, unknown)
     known_args, unknown_args = partition(args, unknown)
     n_known = len(known_jaxpr.out_avals) - len(residual_avals)
-    if config.jax_form():  # without what nothing reads, as JAX writes it
-        known_jaxpr = ClosedJaxpr(dce_jaxpr(known_jaxpr.jaxpr)[0], known_jaxpr.consts)
-    known_jaxpr, passed = _without_passed(known_jaxpr, n_known)
+    first = n_known
+    if config.jax_form():  # without what nothing reads and what is handed on, as JAX writes it
+        known_jaxpr, first = _live(known_jaxpr), 0
+    known_jaxpr, passed = _without_passed(known_jaxpr, first)
     with set_trace(trace.parent):
         made = iter(call(known_jaxpr, known_args, name))
         outs = [next(made) if i is None else known_args[i] for i in passed]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -24,10 +25,11 @@ from numjet.core.structural import (
     broadcast_in_dim,
     convert,
     moveaxis,
+    scalar,
     transpose,
     zeros,
 )
-from numjet.ops.arithmetic import add, mul, neg, sub
+from numjet.ops.arithmetic import add, div, mul, neg, sub
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.dot import batch_matmul
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -113,7 +115,8 @@ def batch_identity(x: Any, n: int) -> Any:
 
 def symmetrized(x: Any) -> Any:
     """(x + xᴴ) / 2."""
-    return mul(add(x, adjoint(x)), 0.5)
+    total = add(x, adjoint(x))
+    return div(total, 2.0) if config.jax_form() else mul(total, 0.5)
 
 
 def permute_rows(x: Any, order: Any) -> Any:
@@ -285,7 +288,16 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """
     x = as_array(x)
     check_matrix("cholesky", x.aval, square=True)
-    return cholesky_p.bind(symmetrized(x) if symmetrize_input else x)
+    factor = cholesky_p.bind(symmetrized(x) if symmetrize_input else x)
+    if not config.jax_form():
+        return factor
+    shape = x.aval.shape  # zeros above the diagonal, which JAX's operation does not write
+    rows = add(broadcasted_iota(dtypes.int32, shape[-2:], 0), scalar(0, dtypes.int32))
+    below = ge(rows, broadcasted_iota(dtypes.int32, shape[-2:], 1))
+    if len(shape) > 2:
+        below = broadcast_in_dim(below, shape, (len(shape) - 2, len(shape) - 1))
+    zero = scalar(0, x.aval.dtype)
+    return select_n(below, broadcast_in_dim(zero, shape, ()), factor)
 
 
 # ------------------------------------------------------------------ triangular_solve

@@ -366,3 +366,16 @@ def test_each_device_of_a_shard_map_calls_with_its_own_part(method, ordered, eig
             shapes.clear()
             np.testing.assert_array_equal(run(jnp.arange(6.0)), 2 * np.arange(6))
             assert shapes == [(3,), (3,)]
+
+
+def test_formats_without_fields_are_printed_as_they_are(capfd):
+    nj.debug.print("{{}} {}", 1)
+    nj.debug.print("{{x}} 100%")
+    nj.debug.print("{} {{}}", 1)
+    assert capfd.readouterr().out == "{{}} {} 1\n{{x}} 100%\n1 {}\n"
+
+
+def test_jaxprs_tell_what_callbacks_are_there_for():
+    text = str(nj.make_jaxpr(lambda v: nj.debug.callback(print, v, ordered=True))(1.0))
+    assert "effect=OrderedDebug" in text and "_flat_callback at 0xXXXXXXXXXXXX>" in text
+    assert nj.pmap(lambda v: nj.pure_callback(np.sin, v, v))(np.ones((1, 2), np.float32)).shape

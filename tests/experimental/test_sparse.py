@@ -352,3 +352,11 @@ def test_operands_that_are_no_arrays_are_refused() -> None:
     for other in (a, 2.0, jnp.ones(2)):
         with pytest.raises(NotImplementedError, match="dense output"):
             a == other  # noqa: B015 - raises
+
+
+def test_operators_join_elements_and_sparsified_functions_add_them_up() -> None:
+    m = sparse.BCOO.fromdense(jnp.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]))
+    assert [x.nse for x in (m + m, m - m, m + -m, m * m)] == [6, 6, 6, 9]
+    assert sparse.sparsify(jnp.add)(m, m).nse == 6
+    assert sparse.sparsify(lambda a: a + a)(m).nse == 3
+    assert (m + m).sum_duplicates().nse == 3

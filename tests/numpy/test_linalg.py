@@ -347,3 +347,13 @@ def test_norms_of_nothing():
         with pytest.raises(ValueError):
             jnp.linalg.matrix_norm(wide, ord=ord)
             jnp.linalg.matrix_norm(tall, ord=ord)
+
+
+def test_jaxprs_name_decompositions_as_jax_does():
+    text = str(numjet.make_jaxpr(jnp.linalg.svd)(np.eye(2, dtype=np.float32)))
+    assert "name=svd" in text and "algorithm=None" in text and "subset_by_index=None" in text
+    text = str(numjet.make_jaxpr(jnp.linalg.eigh)(np.eye(2, dtype=np.float32)))
+    assert "name=eigh" in text and "= div " in text and "compute_v" not in text
+    text = str(numjet.make_jaxpr(numjet.lax.linalg.cholesky)(np.eye(2, dtype=np.float32)))
+    assert "cholesky" in text and "select_n" in text
+    assert "use_magma=None" in str(numjet.make_jaxpr(jnp.linalg.qr)(np.eye(2, dtype=np.float32)))

@@ -289,3 +289,20 @@ def test_the_number_of_a_round_is_weak_where_the_first_is(lower, upper, weak):
     last, total = loop(upper)
     assert (int(last), int(total)) == (2, 3)
     assert last.weak_type == total.weak_type == weak
+
+
+@pytest.mark.parametrize("function", [jnp.log2, jnp.log10])
+def test_gradients_of_scaled_logarithms_are_strong(function):
+    assert not nj.grad(function)(0.7).weak_type and not function(0.7).weak_type
+
+
+@pytest.mark.parametrize("function", [lambda v: v**1.5, lambda v: 1.5**v, nj.nn.relu])
+def test_jacobians_are_weak_where_values_are(function):
+    assert nj.jacfwd(function)(0.7).weak_type
+
+
+def test_sums_with_numbers_have_tangents_that_are_arrays():
+    for function in (lambda v: v + 1.5, lambda v: 2 - (1 - v)):
+        assert nj.jvp(function, (0.7,), (1.0,))[1].weak_type
+    with pytest.raises(NotImplementedError, match="Differentiation rule for 'nextafter'"):
+        nj.grad(lambda v: jnp.nextafter(v, 1.0))(0.7)

@@ -171,13 +171,17 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     return BCOO(kept(data, indices, meet.reshape(rows), sizes), shape=shape)
 
 
-def multiply(mat: Any, other: Any, combine: Callable = jnp.multiply) -> Any:
-    """mat * other, or mat / other, by a sparse or a dense array."""
+def multiply(
+    mat: Any, other: Any, combine: Callable = jnp.multiply, shared: bool = False
+) -> Any:
+    """mat * other, or mat / other, by a sparse or a dense array; element by element where both
+    share their indices and `shared` says that this counts."""
     if isinstance(other, JAXSparse):
         if combine is not jnp.multiply:
             raise NotImplementedError("BCOO: division by a sparse array; use todense().")
         other = _coordinates(other)
-        if mat.indices is other.indices and mat.unique_indices and mat.shape == other.shape:
+        same = shared and mat.indices is other.indices
+        if same and mat.unique_indices and mat.shape == other.shape:
             return BCOO((mat.data * other.data, mat.indices), **mat._static())
         return bcoo_multiply_sparse(mat, other)
     other = jnp.asarray(other)
@@ -189,9 +193,10 @@ def multiply(mat: Any, other: Any, combine: Callable = jnp.multiply) -> Any:
     return _with_dense(mat, other, combine)
 
 
-def add(mat: Any, other: Any) -> Any:
-    """The sum of two sparse arrays: the elements of both. A dense array and a sparse one of no
-    larger shape have a dense sum."""
+def add(mat: Any, other: Any, shared: bool = False) -> Any:
+    """The sum of two sparse arrays: the elements of both, added up at once where they share their
+    indices and `shared` says that this counts. A dense array and a sparse one of no larger shape
+    have a dense sum."""
     if not isinstance(other, JAXSparse):
         if isinstance(other, int | float) and other == 0:
             return mat
@@ -208,7 +213,7 @@ def add(mat: Any, other: Any) -> Any:
     other = _coordinates(other)
     if (mat.n_batch, mat.n_dense) != (other.n_batch, other.n_dense):
         mat, other = flat(mat), flat(other)
-    elif mat.indices is other.indices:
+    elif shared and mat.indices is other.indices:
         return BCOO((mat.data + other.data, mat.indices), **mat._static())
     return rows_joined([broadcast_batch(mat), broadcast_batch(other)], mat.shape, mat.n_batch)
 

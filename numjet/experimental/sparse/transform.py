@@ -79,7 +79,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
             return outs
 
         jaxpr, consts = stage(flat, [_aval(x) for x in values], getattr(f, "__name__", "sparsify"))
-        outs = evaluate(jaxpr, consts, [_coordinates(x) for x in values])
+        outs = evaluate(jaxpr, consts, _apart([_coordinates(x) for x in values]))
         return tree.tree_unflatten(out_tree[0], outs)
 
     return run
@@ -87,6 +87,18 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
 def _aval(x: Any) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype) if is_sparse(x) else aval_of(x)
+
+
+def _apart(values: list) -> list:
+    """`values`, of which no two sparse ones share their indices: as arguments do in JAX."""
+    met, made = set(), []
+    for x in values:
+        if is_sparse(x):
+            if id(x.indices) in met:
+                x = BCOO((x.data, jnp.array(x.indices)), **x._static())
+            met.add(id(x.indices))
+        made.append(x)
+    return made
 
 
 def _coordinates(x: Any) -> Any:
@@ -122,7 +134,8 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
 
 # ------------------------------------------------------------------ rules
 def _mul(x: Any, y: Any) -> Any:
-    return ops.multiply(x, y) if is_sparse(x) else ops.multiply(y, x)
+    mat, other = (x, y) if is_sparse(x) else (y, x)
+    return ops.multiply(mat, other, shared=True)
 
 
 def _div(x: Any, y: Any) -> Any:
@@ -132,11 +145,11 @@ def _div(x: Any, y: Any) -> Any:
 
 
 def _add(x: Any, y: Any) -> Any:
-    return ops.add(x, y) if is_sparse(x) else ops.add(y, x)
+    return ops.add(x, y, True) if is_sparse(x) else ops.add(y, x, True)
 
 
 def _sub(x: Any, y: Any) -> Any:
-    return ops.add(x, -y) if is_sparse(x) else ops.add(-y, x)
+    return ops.add(x, -y, True) if is_sparse(x) else ops.add(-y, x, True)
 
 
 def _unary(name: str, linear: bool = False) -> Callable:
