@@ -14,7 +14,7 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import elementwise_loops
 from numjet.core.primitive import Primitive
-from numjet.core.structural import broadcast_in_dim, convert
+from numjet.core.structural import broadcast_in_dim, convert, zeros
 from numjet.ops.complex_ops import imag, neg, real
 from numjet.ops.families import (
     NUMERIC,
@@ -327,20 +327,21 @@ def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> Shap
     return x
 
 
-def _share(taken: Any, t: Any) -> Any:
-    """1 where the tangent `t` is taken, else 0, of its type."""
-    return convert(taken, t.aval.dtype, t.aval.weak_type)
+def _where(taken: Any, t: Any) -> Any:
+    """The tangent `t` where it is taken, else 0: also where it is infinite or NaN."""
+    t = broadcast_tangent(t, taken.aval.shape)
+    return select_n(taken, zeros(t.aval), t)
 
 
 def _clamp_jvp(primals: tuple, tangents: tuple) -> tuple:
     def inside(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
-        return mul(t, _share(bitwise_and(gt(x, low), lt(x, high)), t))
+        return _where(bitwise_and(gt(x, low), lt(x, high)), t)
 
     def at_low(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
-        return mul(t, _share(bitwise_and(gt(low, x), lt(low, high)), t))
+        return _where(bitwise_and(gt(low, x), lt(low, high)), t)
 
     def at_high(t: Any, out: Any, low: Any, x: Any, high: Any) -> Any:
-        return mul(t, _share(gt(x, high), t))
+        return _where(gt(x, high), t)
 
     return elementwise_jvp(lambda: clamp_p, (at_low, inside, at_high))(primals, tangents)
 

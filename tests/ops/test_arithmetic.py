@@ -130,3 +130,10 @@ def test_integers_have_no_negative_powers():
     for f in (lambda x: lax.integer_pow(x, -1), jit(lambda x: lax.integer_pow(x, -2))):
         with pytest.raises(TypeError, match=r"cannot be raised to negative powers: .*int32 \*\* -"):
             f(I)
+
+
+def test_a_cotangent_that_is_infinite_where_clamp_takes_a_bound() -> None:
+    x = np.array([-np.inf, np.inf, 1.0], np.float32)
+    weights = np.array([np.inf, np.inf, 2.0], np.float32)
+    bar = grad(lambda x: lax.reduce_sum(lax.mul(lax.clamp(0.0, x, 6.0), weights), (0,)))(x)
+    assert bar.tolist() == [0.0, 0.0, 2.0]
