@@ -96,8 +96,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
                 f"joined axis {axis}, got {parts[0].aval.shape} and {x.aval.shape} (argument {i}). "
                 "Join along another axis, or reshape or pad first."
             )
-    parts = promote_dtypes(*parts)
-    if dtype is not None:
+    if dtype is None:
+        parts = promote_dtypes(*parts)
+    else:
         wanted = canonical_dtype(dtype, "concatenate")
         parts = [cast(x, wanted) for x in parts]
     if len(parts) == 1:
@@ -320,7 +321,7 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
     n = x.aval.shape[axis]
     if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", False):
         cuts = [
-            c if type(c) is DimExpr else int(c)
+            c if type(c) is DimExpr else operator.index(c)
             for c in (
                 np.asarray(sections).tolist()
                 if not isinstance(sections, (list, tuple))
@@ -329,8 +330,10 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
         ]
         bounds = [0] + [_cut(c, n) for c in cuts] + [n]
     else:
-        parts = operator.index(sections)
-        if parts <= 0:
+        parts = int(sections)
+        if not parts:
+            raise ZeroDivisionError(f"{name}: the number of sections must be positive, got 0.")
+        if parts < 0:
             raise ValueError(f"{name}: the number of sections must be positive, got {parts}.")
         if n % parts != 0 and (exact or type(n) is DimExpr):
             raise ValueError(

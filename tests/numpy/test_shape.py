@@ -589,3 +589,10 @@ def test_grids_of_bounds_have_the_dtype_of_these(dtype):
         assert [x.dtype for x in jnp.ogrid[a:b, a:b:5j]] == [dtype] * 2
         assert jnp.mgrid[0.0:3.0, 0:2].dtype == "float64"
         assert jnp.mgrid[0:3, 0:2].dtype == "int64"
+
+
+def test_concatenate_to_a_dtype_converts_each_part_alone():
+    parts = jnp.array([2**31 - 1]), jnp.array([1.5])
+    assert jnp.concatenate(parts, dtype=int).tolist() == [2**31 - 1, 1]
+    with numjet.numpy_dtype_promotion("strict"):
+        assert jnp.concatenate(parts, dtype="float32").dtype == jnp.float32
