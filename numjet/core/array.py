@@ -474,6 +474,11 @@ def as_array(x: Any) -> Any:
     if isinstance(x, Array):
         return x
     if isinstance(x, np.generic | np.ndarray):
+        if isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported as direct inputs to JAX functions. Use "
+                "arr.filled() to convert the value to a standard numpy array."
+            )
         return _from_numpy(x)
     for method in ("__numjet_array__", "__jax_array__"):
         if hasattr(x, method):

@@ -138,12 +138,12 @@ _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 def named(dtype: Any) -> Any:
     """What a dtype argument that is no np.dtype says: a scalar type, a name, something with a
-    dtype. Raises ValueError for an array, whose dtype may be meant or not."""
+    dtype. Raises ValueError for an array, whose dtype may be meant or not (TypeError: NumPy's)."""
     if isinstance(dtype, type):
         return dtype
     found = getattr(dtype, "dtype", dtype)
     if found is not dtype and hasattr(dtype, "__array__") and not isinstance(dtype, np.generic):
-        raise ValueError(
+        raise (TypeError if isinstance(dtype, np.ndarray) else ValueError)(
             "An array was passed as a dtype argument, which is no longer supported. Pass "
             "array.dtype."
         )

@@ -17,9 +17,11 @@ from typing import IO, Any
 import numpy as np
 
 from numjet.api import interchange
-from numjet.api.devices import at_default, device_put
+from numjet.api.devices import Sharding, at_default, device_put
+from numjet.api.layout import Format
 from numjet.api.mapping import vmap
 from numjet.api.reshard import laid_out, over_no_mesh
+from numjet.api.sharding import PartitionSpec
 from numjet.api.shown import FLAG, wanted
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
@@ -27,6 +29,8 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import another
+from numjet.core.memories import MemorySpace
+from numjet.core.remote import Device
 from numjet.core.shared import Shared
 from numjet.core.trace import Tracer, current_trace
 from numjet.cpu.runtime import memory
@@ -44,11 +48,15 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.scalar_types import ScalarMeta, dtype_and_weak
 
+_PLACES = Device, Sharding, PartitionSpec, Format, MemorySpace
 _default, _platforms = config.default_device, config.platforms
 
 
-def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
-    """`x` on `device` (or with that sharding), or laid out as out_sharding says."""
+def placed(
+    x: Any, device: Any, out_sharding: Any = None, error: type[Exception] = AttributeError
+) -> Any:
+    """`x` on `device` (or with that sharding), or laid out as out_sharding says. error: for what
+    is no place."""
     if device is None and out_sharding is not None:
         return laid_out(lambda: x, out_sharding)
     if device is None or over_no_mesh(device):
@@ -56,6 +64,8 @@ def placed(x: Any, device: Any, out_sharding: Any = None) -> Any:
         if not (_default.uses or _default.asks or _platforms.asks):
             return x
         return at_default(x)
+    if not isinstance(device, _PLACES):
+        raise error(f"{device!r} is no device and no Sharding. numjet.devices() lists devices.")
     return device_put(x, device)
 
 
@@ -87,16 +97,20 @@ def array(
     """
     if args:
         copy, order, ndmin = _by_position(args, (copy, order, ndmin))
-    if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(
-            f"array: order={order!r} is not supported; arrays are laid out "
-            "row by row. Leave it out."
-        )
+    _check_order("array", order)
     wanted = None if dtype is None else canonical_dtype(dtype, "array")
     out = _convert(object, wanted, copy)
     if out.aval.ndim < ndmin:
         out = lax.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
-    return placed(out, device, out_sharding)
+    return placed(out, device, out_sharding, ValueError)
+
+
+def _check_order(name: str, order: Any) -> None:
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(
+            f"{name}: order={order!r} is not supported; arrays are laid out row by row. Leave it "
+            "out."
+        )
 
 
 def _by_position(args: tuple, named: tuple) -> tuple:
@@ -126,13 +140,14 @@ def asarray(
     >>> jnp.asarray([1, 2], dtype=float)
     Array([1., 2.], dtype=float32)
     """
-    if dtype is None and device is None and out_sharding is None and not copy:
+    if dtype is None and device is None and out_sharding is None and not copy and order is None:
         if isinstance(a, Array):
             return a
         if type(a) in (int, float, bool, complex):
             return as_array(a)
+    _check_order("asarray", order)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
-    return placed(_convert(a, wanted, bool(copy)), device, out_sharding)
+    return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError)
 
 
 def taking_lists(function: Callable) -> Callable:
@@ -157,6 +172,8 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         return as_array(x) if dtype is None else _from_scalar(x, dtype)
     if isinstance(x, np.ndarray | np.generic):
         return _from_numpy(x, dtype, copy)
+    if isinstance(x, str | bytes) and dtype is not None:
+        return _read(x, dtype)
     if x is None:
         raise ValueError(
             "None is not a valid value for array(). Leave the argument out, or use jnp.nan."
@@ -190,17 +207,31 @@ hooks.install(ScalarMeta, {"convert": staticmethod(_convert)})
 
 def _from_scalar(x: Any, dtype: Any) -> ArrayImpl:
     with np.errstate(all="ignore"):
-        if type(x) is int and dtypes.is_integer(dtype):
-            value = np.asarray(x, dtype)  # OverflowError when it does not fit
-        elif type(x) is complex and not dtypes.is_complex(dtype):
+        if type(x) is not complex and dtypes.is_integer(dtype):
+            value = np.asarray(x, dtype)  # OverflowError when it does not fit, ValueError for NaN
+        elif type(x) is complex and not dtypes.is_complex(dtype) and dtype != dtypes.bool_:
             raise TypeError(f"array: the complex number {x!r} does not become {dtype}. Take .real.")
         else:
             value = np.asarray(x).astype(dtype)
     return ArrayImpl(value, ShapedArray((), dtype))
 
 
+def _read(x: Any, dtype: Any) -> ArrayImpl:
+    """Text, objects and dates as numbers of the dtype that is asked for, as NumPy reads them."""
+    value = np.array(x)
+    if dtype.isbuiltin != 1 and value.dtype.kind in "SU":
+        # Whose own reading of text that is no number ends the process.
+        raise TypeError(f"array: {x!r} does not become {dtype}. Convert it to numbers first.")
+    value = value.astype(dtype)
+    return ArrayImpl(value, ShapedArray(value.shape, dtype))
+
+
 def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
+    if isinstance(x, np.ma.MaskedArray) and not copy:
+        as_array(x)  # raises ValueError
     if x.dtype.char in "OSUMmVgG" and x.dtype not in dtypes.SHORT_NAMES:
+        if dtype is not None and x.dtype.char in "OSUMm":
+            return _read(x, dtype)
         raise TypeError(
             f"array: values of dtype {x.dtype} are not numbers. Only numeric and "
             "boolean arrays are supported; keep strings and objects in NumPy."
@@ -208,10 +239,8 @@ def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
     target = dtypes.canonical(x.dtype) if dtype is None else dtype
     with np.errstate(all="ignore"):
         if target != x.dtype:
-            value = np.asarray(
-                x.real if x.dtype.kind == "c" and not dtypes.is_complex(target) else x
-            )
-            value = _copied(value, target)
+            real = x.dtype.kind == "c" and not dtypes.is_complex(target) and target != dtypes.bool_
+            value = _copied(np.asarray(x.real if real else x), target)
         else:
             value = _copied(np.asarray(x), target) if copy else np.asarray(x)
     return ArrayImpl(value, ShapedArray(value.shape, target))
@@ -237,7 +266,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
             "numeric types are supported by JAX."
         )
     leaves: list[Any] = []
-    _leaves_of(x, leaves)
+    _leaves_of(x, leaves, dtype is not None)
     if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):
         if dtype is None and config.numpy_dtype_promotion.value == "strict":
             dtypes.promote(*{dtype_and_weak(v) for v in leaves})  # refuses booleans beside numbers
@@ -249,25 +278,38 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     if dtype is None:
         kinds = {dtype_and_weak(v) for v in leaves}
         dtype = dtypes.canonical(dtypes.promote(*kinds)[0])
+    if any([isinstance(v, str | bytes) for v in leaves]):
+        return _read(_plain(x), dtype)
+    own = any([isinstance(v, Array) for v in leaves])
     with np.errstate(all="ignore"):
-        made = np.array(_plain(x))
+        if not own and dtypes.is_integer(dtype):
+            return _from_numpy(np.array(_plain(x), dtype), dtype, False)  # raises as `_from_scalar`
+        try:
+            made = np.array(_plain(x))
+        except ValueError:
+            if own:  # as where they are stacked
+                raise TypeError("array: the parts of a sequence differ in their shapes.") from None
+            raise
     if made.dtype == object:  # with a dtype and a shape, but no arrays: sparse ones, say
         raise ValueError(
             "array: setting an array element with a sequence. Values of type "
             f"{type(leaves[0]).__name__} are no numbers and no arrays; make them arrays first."
         )
+    if own:
+        return cast(_from_numpy(made, None, False), dtype)
     with np.errstate(all="ignore"):
         return _from_numpy(made, dtype, False)
 
 
-def _leaves_of(x: Any, out: list) -> None:
+def _leaves_of(x: Any, out: list, text: bool) -> None:
+    """The elements of nested sequences; text: whether it may be among them."""
     for v in x:
         if isinstance(v, (list, tuple)):
-            _leaves_of(v, out)
+            _leaves_of(v, out, text)
         else:
             if v is None:
                 raise ValueError("None is not a valid value for jnp.array, nor in a sequence.")
-            if isinstance(v, (str, bytes)):
+            if isinstance(v, (str, bytes)) and not text:
                 raise TypeError(
                     f"Value {v!r} is not a valid JAX array type: array takes numeric values, "
                     "numbers and booleans."
@@ -297,12 +339,12 @@ def _from_python(x: Any, leaves: list, dtype: Any) -> ArrayImpl:
             else bool
         )
         dtype = dtypes.canonical(kind)
-    if dtypes.is_integer(dtype) and not any([type(v) in (float, complex) for v in leaves]):
+    if dtypes.is_integer(dtype) and not any([type(v) is complex for v in leaves]):
         value = np.array(x, dtype)
     else:
         with np.errstate(all="ignore"):
             value = np.array(x)
-            if value.dtype.kind == "c" and not dtypes.is_complex(dtype):
+            if value.dtype.kind == "c" and not dtypes.is_complex(dtype) and dtype != dtypes.bool_:
                 raise TypeError(f"array: complex numbers do not become {dtype}. Take .real.")
             value = value.astype(dtype)
     return ArrayImpl(value, ShapedArray(value.shape, dtype))
@@ -549,6 +591,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
         raise TypeError(not_an_array(name, a))
     elif hasattr(a, "dtype") and hasattr(a, "shape"):
         found, weak, own = dtypes.canonical(a.dtype), getattr(a, "weak_type", False), a.shape
+        dtypes.check_supported(found)
     else:
         aval = one_array(name, a).aval
         found, weak, own = aval.dtype, aval.weak_type, aval.shape

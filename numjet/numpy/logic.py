@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from numjet.api.shown import FLAG, Shown, wanted
-from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -123,9 +122,12 @@ def as_bool(x: Any) -> Any:
 
 
 def _promote_bool(*xs: Any) -> list[Any]:
-    if config.numpy_dtype_promotion.value == "strict":
-        promoted(*xs)      # raises for dtypes that are not joined
-    return [as_bool(x) for x in xs]
+    """The arguments as booleans: weak, as in JAX, for numbers without axes that join to a weak
+    dtype."""
+    weak = promoted(*xs)[1]  # raises for dtypes that are not joined
+    if weak and any([x.aval.shape for x in xs]):
+        return [strong(as_bool(x)) for x in xs]
+    return [cast(as_bool(x), dtypes.bool_, True) if weak else as_bool(x) for x in xs]
 
 
 bitwise_and = binary("bitwise_and", """The bits that x and y both have; of booleans `and`.

@@ -35,7 +35,7 @@ from numjet.numpy.at import IndexUpdateHelper, install as install_at
 from numjet.numpy.creation import copy as copy_
 from numjet.numpy.fast import fast_binary
 from numjet.numpy.indexing import getitem, index_forms
-from numjet.numpy.promote import canonical_dtype, cast, keeps_imaginary
+from numjet.numpy.promote import canonical_dtype, cast, converted
 from numjet.numpy.repetition import repeat
 from numjet.numpy.take import choose, compress, take
 from numjet.ops.arrange import views
@@ -140,8 +140,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     Array([ 1, -1], dtype=int32)
     """
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
-    keeps_imaginary(self, wanted)
-    out = cast(self, wanted)
+    out = converted(self, wanted)
     return out if device is None else device_put(out, device)
 
 

@@ -24,6 +24,7 @@ from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate
 from numjet.core.structural import broadcast_in_dim, convert_element_type_p
 from numjet.core.trace import Tracer, current_trace
 from numjet.ops.collective import axis_size
+from numjet.ops.logic import ne
 
 
 def as_arrays(name: str, *args: Any) -> list[Any]:
@@ -70,19 +71,20 @@ def canonical_dtype(dtype: Any, name: str, default: Any = None) -> Any:
     return found
 
 
-def keeps_imaginary(x: Any, dtype: Any) -> None:
-    """Warn where `x.astype(dtype)` drops imaginary parts."""
-    if (
-        dtypes.is_complex(x.aval.dtype)
-        and not dtypes.is_complex(dtype)
-        and not dtypes.is_bool(dtype)
-    ):
+def converted(x: Any, dtype: Any) -> Any:
+    """`x.astype(dtype)`: complex numbers other than 0 are true, and lose their imaginary parts, of
+    which a warning tells, where they become real."""
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype):
+        if dtypes.is_bool(dtype):
+            zero = np.zeros((), x.aval.dtype)
+            return ne(x, ArrayImpl(zero, ShapedArray((), x.aval.dtype)))
         warnings.warn(
             "Casting from complex to real dtypes will soon raise a ValueError in JAX. Take .real "
             "or .imag first.",
             DeprecationWarning,
             stacklevel=3,
         )
+    return cast(x, dtype)
 
 
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:

@@ -18,7 +18,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
-from numjet.numpy.promote import canonical_dtype, cast, keeps_imaginary
+from numjet.numpy.promote import canonical_dtype, cast, converted
 
 
 class ScalarMeta(type):
@@ -66,11 +66,11 @@ def _scalar(x: Any, dtype: np.dtype) -> np.ndarray:
         # ml_dtypes' own reading of text that is no number ends the process; of its dtypes
         # float8_e5m2 has NumPy's kind of floats.
         if dtype.isbuiltin != 1:
-            return np.asarray(float(x)).astype(dtype)
+            raise TypeError(f"{dtype.name}(): {x!r} is text. Pass a number.")
         return np.asarray(dtype.type(x))
     if type(x) is complex and dtype.kind not in "bc":
         raise TypeError(f"{dtype.name}(): {x!r} is complex. Take .real first.")
-    if type(x) in (float, complex):
+    if type(x) in (float, complex) and not dtypes.is_integer(dtype):
         with np.errstate(all="ignore"):
             return np.asarray(x).astype(dtype)
     return np.asarray(x, dtype)
@@ -381,7 +381,5 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     Array([  1,   0, 255], dtype=uint8)
     """
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
-    x = as_array(x)
-    keeps_imaginary(x, wanted)
-    out = cast(x, wanted)
+    out = converted(as_array(x), wanted)
     return out if device is None else device_put(out, device)

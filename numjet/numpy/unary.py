@@ -271,8 +271,8 @@ conjugate = conj
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of complex numbers in the plane, in (-pi, pi]; in degrees where `deg`.
 
-    z: numbers of any shape; real ones have the angles 0 and pi. Returns real floats. The derivative
-    at 0 is NaN.
+    z: numbers of any shape; real ones have the angles 0 and pi. Returns real floats, of the
+    default dtype for integers and a real number without axes. The derivative at 0 is NaN.
 
     >>> jnp.angle(jnp.array([1.0, 1j, -1.0]), deg=True)
     Array([  0.,  90., 180.], dtype=float32)
@@ -280,7 +280,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     z = one_array("angle", z)
     number = not z.aval.ndim and not dtypes.is_complex(z.aval.dtype)
     re, im = real(z), imag(z)
-    if not dtypes.is_inexact(re.aval.dtype):
+    if number or not dtypes.is_inexact(re.aval.dtype):
         re, im = cast(re, float_dtype()), cast(im, float_dtype())
     out = lax.atan2(im, re)
     out = strong(out) if number else out  # real numbers alone lose their weak type, as in JAX
