@@ -61,6 +61,7 @@ class Tolerance:
 
 def check_accuracy(name: str, accuracy: Any) -> None:
     """Raise unless the function `name` is as exact as `accuracy` asks for."""
+    hash(accuracy)  # raises TypeError
     if isinstance(accuracy, AccuracyMode):
         return
     if not isinstance(accuracy, Tolerance):

@@ -169,6 +169,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     """
     if sharding is not None:
         return hooks.laid_out(functools.partial(full, shape, fill_value, dtype), sharding)
+    if fill_value is None:
+        raise ValueError("full: fill_value must be a number, got None.")
     shape = sizes_of("full", shape)
     value = wrapped(fill_value, None if dtype is None else dtypes.canonical(dtype))
     if value.aval.shape:
@@ -224,6 +226,8 @@ def full_like(
         return hooks.laid_out(
             functools.partial(full_like, bare, fill_value, dtype, shape), sharding
         )
+    if x is None:
+        raise ValueError("full_like: x must be an array or a scalar, got None.")
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
     out = full(
@@ -296,6 +300,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     """
     if out_sharding is not None:
         return hooks.laid_out(functools.partial(broadcast, operand, sizes), out_sharding)
+    if isinstance(sizes, int):
+        raise TypeError(f"broadcast: sizes must be a sequence of integers, got {sizes}.")
     x, sizes = as_array(operand), sizes_of("broadcast", sizes)
     n = len(sizes)
     return (
@@ -414,6 +420,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     >>> lax.split(jnp.arange(5), (2, 3))
     [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
     """
+    if isinstance(sizes, int):
+        raise TypeError(f"split: sizes must be a sequence of integers, got {sizes}.")
     x, sizes = as_array(operand), canonical_shape(sizes)
     axis = canonical_axis(axis, x.aval.ndim)
     if sum(sizes) != x.aval.shape[axis] or any(n < 0 for n in sizes):

@@ -15,7 +15,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import Primitive
-from numjet.core.structural import moveaxis
+from numjet.core.structural import convert, moveaxis
 
 
 def _bitcast_shape(x: ShapedArray, new: Any) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     operand: an array. new_dtype: of the same width, or narrower (a new last axis holds the parts,
     the low ones first), or wider (the last axis, which must have their number, goes). Result:
     new_dtype, and else operand's shape. No derivative flows. Raises ValueError where the widths do
-    not fit, TypeError for booleans and complex.
+    not fit and for complex numbers of real ones, TypeError for booleans and other complex ones.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
@@ -100,7 +100,9 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     x = as_array(operand)
     new = dtypes.canonical(new_dtype)
     if x.dtype == new:
-        return x
+        return convert(x, new)  # strong
+    if dtypes.is_complex(new) and not dtypes.is_complex(x.dtype):
+        raise ValueError(f"bitcast_convert_type: {x.aval.str_short()} does not become {new.name}.")
     for dtype in (x.dtype, new):
         if dtypes.is_complex(dtype) or dtypes.is_bool(dtype):
             raise TypeError(

@@ -404,12 +404,19 @@ def conv_general_dilated(
     strides, lhs_dilation, rhs_dilation = (
         _ones(v, spatial) for v in (window_strides, lhs_dilation, rhs_dilation)
     )
-    if any(v < 1 for v in (*strides, *lhs_dilation, *rhs_dilation)):
-        raise TypeError(
-            f"conv_general_dilated: strides {strides} and dilations {lhs_dilation}, "
-            f"{rhs_dilation} must "
-            "be positive."
-        )
+    for error, values in ((TypeError, rhs_dilation), (ValueError, (*strides, *lhs_dilation))):
+        if any(v < 1 for v in values):
+            raise error(
+                f"conv_general_dilated: strides {strides} and dilations {lhs_dilation}, "
+                f"{rhs_dilation} must be positive."
+            )
+    for count in (feature_group_count, batch_group_count):
+        if isinstance(count, str):
+            raise TypeError(f"conv_general_dilated: counts of groups are integers, not {count!r}.")
+        if count != int(count) or count < 1:
+            raise ValueError(
+                f"conv_general_dilated: counts of groups must be positive integers, got {count!r}."
+            )
     if isinstance(padding, str) or hasattr(padding, "name"):
         if any(by != 1 for by in lhs_dilation or ()):
             raise ValueError(
@@ -426,6 +433,11 @@ def conv_general_dilated(
             for a, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)
         ]
         padding = padtype_to_pads(size, window, strides, padding)
+    elif not isinstance(padding, Sequence) or not all(isinstance(p, Sequence) for p in padding):
+        raise ValueError(
+            "padding argument to conv_general_dilated should be a string or a sequence of (low, "
+            f"high) pairs, got {padding!r}."
+        )
     if batch_group_count > 1:
         if feature_group_count > 1:
             raise ValueError(
@@ -482,7 +494,7 @@ def conv(
     return conv_general_dilated(
         lhs,
         rhs,
-        window_strides,
+        tuple(window_strides),
         padding,
         precision=precision,
         preferred_element_type=preferred_element_type,

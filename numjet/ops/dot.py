@@ -84,9 +84,12 @@ def canonical_precision(precision: Any) -> Any:
         precision = (precision, precision)
     if len(precision) == 2:
         found = tuple(
-            [p if isinstance(p, Precision) else _PRECISIONS.get(p or "default") for p in precision]
+            [
+                p if isinstance(p, Precision) or not isinstance(p, str) else _PRECISIONS.get(p)
+                for p in precision
+            ]
         )
-        if None not in found:
+        if all(isinstance(p, Precision) for p in found):
             return found
     raise ValueError(
         f"Precision argument must be one of: None, a string in {sorted(_PRECISIONS)}, a "
@@ -377,6 +380,8 @@ def dot_general(
             ),
             out_sharding,
         )
+    if dimension_numbers is None:
+        raise ValueError("dot_general: dimension_numbers must be given.")
     (lc, rc), (lb, rb) = dimension_numbers
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
@@ -462,6 +467,8 @@ def dot(
     >>> lax.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
     Array([21, 43], dtype=int32)
     """
+    if lhs is None or rhs is None:
+        raise ValueError("dot: the operands must be arrays, got None.")
     lhs, rhs = as_array(lhs), as_array(rhs)
     if dimension_numbers is None:
         if lhs.ndim not in (1, 2) or rhs.ndim not in (1, 2):

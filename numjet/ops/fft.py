@@ -158,7 +158,8 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
                 f"Unknown FFT type {fft_type!r}: use 'FFT', 'IFFT', 'RFFT' or 'IRFFT'."
             )
         fft_type = FftType[name]
-    fft_type = FftType(int(fft_type))
+    if not isinstance(fft_type, FftType):
+        raise TypeError(f"fft: fft_type must be an FftType or its name, got {fft_type!r}.")
     if fft_type is FftType.RFFT:
         if dtypes.is_complex(x.dtype):
             raise ValueError(

@@ -23,13 +23,13 @@ def fold(
     """Leaves of the reduction over `axes` of arrays `xs` of one shape.
 
     computation(a, b) takes and returns a tree of scalars; `starts` (scalars of the dtypes of xs)
-    come first. Raises TypeError when the computation changes structure, shape or dtype.
+    come first. Raises ValueError when the computation changes structure, shape or dtype.
     """
     scalars = [ShapedArray((), x.aval.dtype) for x in xs]
     in_tree = tree.tree_structure((tree.tree_unflatten(treedef, range(len(xs))),) * 2)
     closed, consts, out_tree = stage_tree(computation, in_tree, [*scalars, *scalars])
     if out_tree != treedef or [a.strong() for a in closed.out_avals] != scalars:
-        raise TypeError(
+        raise ValueError(
             "reduce: the computation must return what it takes, scalars "
             f"{', '.join(a.str_short() for a in scalars)} in the structure {treedef}, got "
             f"{', '.join(a.str_short() for a in closed.out_avals)} in {out_tree}."

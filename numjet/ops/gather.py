@@ -66,6 +66,9 @@ def _abstract(
             raise _fail(
                 f"slice_sizes[{axis}] = {size} does not fit axis {axis} of {operand.str_short()}."
             )
+    for axis in numbers.start_index_map:
+        if not 0 <= axis < operand.ndim:
+            raise _fail(f"start_index_map holds {axis}, which is no axis of {operand.str_short()}.")
     for axis in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
         if not 0 <= axis < operand.ndim:
             raise _fail(
@@ -330,6 +333,11 @@ def gather(
         )
     if mode is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
+    if not isinstance(dimension_numbers, GatherDimensionNumbers):
+        raise AttributeError(
+            f"{dimension_numbers!r} has no attribute 'offset_dims': dimension_numbers must be "
+            "GatherDimensionNumbers."
+        )
     return gather_p.bind(
         operand,
         start_indices,

@@ -19,15 +19,15 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
 
     src: an array. idxs: for each axis a vector of integers, all of one length k, which count modulo
     the axis's length. axes: integers. Result: [k, ...] with the axes of src that are not among
-    `axes`, in their order. Raises ValueError for another number of vectors. Raises TypeError for
-    axes without elements.
+    `axes`, in their order. Raises ValueError for another number of vectors, IndexError for
+    an axis out of range, TypeError for axes without elements.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), (jnp.array([0, 1]), jnp.array([1, 0])), (0, 1))
     Array([2, 3], dtype=int32)
     """
     src, positions = as_array(src), [as_array(x) for x in idxs]
-    axes = tuple([canonical_axis(a, src.aval.ndim) for a in axes])
+    axes = tuple([canonical_axis(a, src.aval.ndim, IndexError) for a in axes])
     if len(positions) != len(axes) or any(p.aval.ndim != 1 for p in positions):
         raise ValueError(
             f"index_take: one vector of positions for each of the axes {axes} is needed, got "

@@ -38,7 +38,7 @@ class GatherScatterMode(enum.Enum):
         """
         if isinstance(mode, GatherScatterMode):
             return mode
-        found = _MODES.get(mode)
+        found = _MODES.get(mode) if isinstance(mode, str | None) else None
         if found is None:
             raise ValueError(
                 f"Unknown gather/scatter mode {mode!r}: use 'clip', 'fill', 'drop' or "

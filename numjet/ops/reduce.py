@@ -15,7 +15,7 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes, hooks
-from numjet.core.array import as_array
+from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Reduce
 from numjet.core.primitive import REGISTRY, Primitive, Zero
@@ -234,26 +234,40 @@ argmin_p = _arg_reduction("argmin", np.argmin)
 
 
 # ------------------------------------------------------------------ functions
-def _axes(x: Any, axes: Any) -> tuple[int, ...]:
-    ndim = x.aval.ndim
-    if axes is None:
-        return tuple(range(ndim))
-    if isinstance(axes, int | np.integer):
-        axes = (axes,)
-    return tuple([canonical_axis(a, ndim) for a in axes])
+_OF_BITS = "reduce_and", "reduce_or", "reduce_xor"
 
 
-def _over(primitive: Primitive, operand: Any, axes: Axes | None) -> Any:
+def _axes(name: str, ndim: int, axes: Any) -> tuple[int, ...]:
+    """Axes that are counted from the front."""
+    if type(axes) is tuple and all([type(a) is int and 0 <= a < ndim for a in axes]):
+        return axes
+    if axes is None or isinstance(axes, int | np.integer | Array):
+        raise TypeError(f"{name}: axes must be a sequence of integers, got {axes!r}.")
+    given, error = tuple(axes), IndexError if name in _OF_BITS else ValueError
+    found = tuple([canonical_axis(a, ndim, error=error) for a in given])
+    if found != given:
+        raise ValueError(
+            f"{name}: axes {given} contains out-of-bounds indices: they are counted from the "
+            "front. The function of numjet.numpy takes negative ones."
+        )
+    return found
+
+
+def _over(primitive: Primitive, operand: Any, axes: Axes) -> Any:
     x = as_array(operand)
-    axes = _axes(x, axes)
+    axes = _axes(primitive.name, x.aval.ndim, axes)
     if not axes:  # nothing to combine
-        bits = x.aval.weak_type and primitive in (reduce_and_p, reduce_or_p, reduce_xor_p)
+        bits = x.aval.weak_type and primitive.name in _OF_BITS
         return convert(x, x.aval.dtype) if bits else x
     return primitive.bind(x, axes=axes)
 
 
 def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Any:
+    if index_dtype is None:
+        raise ValueError(f"{primitive.name}: index_dtype must be an integer type, got None.")
     x, dtype = as_array(operand), dtypes.canonical(index_dtype)
+    if isinstance(axis, bool | np.bool_ | np.ndarray | Array):
+        raise TypeError(f"{primitive.name}: an axis must be an integer, got {axis!r}.")
     if not 0 <= axis < x.ndim:
         raise ValueError(
             f"{primitive.name}: Invalid axis {axis} for operand shape {x.shape}: axes are counted "
@@ -271,10 +285,10 @@ def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -
     return primitive.bind(x, axes=(int(axis),), index_dtype=dtype)
 
 
-def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> Any:
+def sum_over(operand: Any, axes: Axes, *, out_sharding: Any = None) -> Any:
     """The sum over axes; the dtype stays.
 
-    operand: an array; booleans give their disjunction. axes: integers, or None for all.
+    operand: an array; booleans give their disjunction. axes: a tuple of integers from 0.
     out_sharding: the layout of the result. Result: operand's shape without the axes; 0 of no
     elements. Float16 and bfloat16 are summed in float32. Derivative: the cotangent, repeated.
     Raises ValueError for an axis out of range or named twice. `numpy.sum` widens small integers.
@@ -288,13 +302,13 @@ def sum_over(operand: Any, axes: Axes | None, *, out_sharding: Any = None) -> An
     return _over(reduce_sum_p, operand, axes)
 
 
-def reduce_max(operand: Any, axes: Axes | None) -> Any:
+def reduce_max(operand: Any, axes: Axes) -> Any:
     """The largest element over axes; NaN if there is one.
 
-    operand: an array; complex numbers are ordered by real, then imaginary parts. axes: integers, or
-    None for all. Result: operand's shape without the axes, its dtype; of no elements -∞ or the
-    least integer. Derivative: 1, shared by equal ones. Raises ValueError for an axis out of range.
-    `numpy.max` refuses empty axes.
+    operand: an array; complex numbers are ordered by real, then imaginary parts. axes: a
+    tuple of integers from 0. Result: operand's shape without the axes, its dtype; of no elements -∞
+    or the least integer. Derivative: 1, shared by equal ones. Raises ValueError for an axis out of
+    range. `numpy.max` refuses empty axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reduce_max(jnp.array([[1, 5], [3, 4]]), (0,))
@@ -303,13 +317,13 @@ def reduce_max(operand: Any, axes: Axes | None) -> Any:
     return _over(reduce_max_p, operand, axes)
 
 
-def reduce_min(operand: Any, axes: Axes | None) -> Any:
+def reduce_min(operand: Any, axes: Axes) -> Any:
     """The smallest element over axes; NaN if there is one.
 
-    operand: an array; complex numbers are ordered by real, then imaginary parts. axes: integers, or
-    None for all. Result: operand's shape without the axes, its dtype; of no elements ∞ or the
-    largest integer. Derivative: 1, shared by equal ones. Raises ValueError for an axis out of
-    range. `numpy.min` refuses empty axes.
+    operand: an array; complex numbers are ordered by real, then imaginary parts. axes: a
+    tuple of integers from 0. Result: operand's shape without the axes, its dtype; of no elements ∞
+    or the largest integer. Derivative: 1, shared by equal ones. Raises ValueError for an axis out
+    of range. `numpy.min` refuses empty axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reduce_min(jnp.array([[1, 5], [3, 4]]), (0,))
@@ -318,10 +332,10 @@ def reduce_min(operand: Any, axes: Axes | None) -> Any:
     return _over(reduce_min_p, operand, axes)
 
 
-def reduce_prod(operand: Any, axes: Axes | None) -> Any:
+def reduce_prod(operand: Any, axes: Axes) -> Any:
     """The product over axes; the dtype stays.
 
-    operand: an integer, floating or complex array. axes: integers, or None for all. Result:
+    operand: an integer, floating or complex array. axes: a tuple of integers from 0. Result:
     operand's shape without the axes; 1 of no elements. Derivative: the product of the other
     elements, also where there are zeros. Raises ValueError for an axis out of range. Raises
     TypeError for booleans.
@@ -333,11 +347,11 @@ def reduce_prod(operand: Any, axes: Axes | None) -> Any:
     return _over(reduce_prod_p, operand, axes)
 
 
-def reduce_and(operand: Any, axes: Axes | None) -> Any:
+def reduce_and(operand: Any, axes: Axes) -> Any:
     """Bitwise and over axes; of booleans, whether all hold.
 
-    operand: integers or booleans (TypeError for others). axes: integers, or None for all. Result:
-    operand's shape without the axes, its dtype; of no elements all bits set. Raises ValueError for
+    operand: integers or booleans (TypeError for others). axes: a tuple of integers from 0. Result:
+    operand's shape without the axes, its dtype; of no elements all bits set. Raises IndexError for
     an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
@@ -347,11 +361,11 @@ def reduce_and(operand: Any, axes: Axes | None) -> Any:
     return _over(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand: Any, axes: Axes | None) -> Any:
+def reduce_or(operand: Any, axes: Axes) -> Any:
     """Bitwise or over axes; of booleans, whether any holds.
 
-    operand: integers or booleans (TypeError for others). axes: integers, or None for all. Result:
-    operand's shape without the axes, its dtype; 0 of no elements. Raises ValueError for an axis out
+    operand: integers or booleans (TypeError for others). axes: a tuple of integers from 0. Result:
+    operand's shape without the axes, its dtype; 0 of no elements. Raises IndexError for an axis out
     of range.
 
     >>> from numjet import lax, numpy as jnp
@@ -361,11 +375,11 @@ def reduce_or(operand: Any, axes: Axes | None) -> Any:
     return _over(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Axes | None) -> Any:
+def reduce_xor(operand: Any, axes: Axes) -> Any:
     """Bitwise exclusive or over axes; of booleans, whether an odd number holds.
 
-    operand: integers or booleans (TypeError for others). axes: integers, or None for all. Result:
-    operand's shape without the axes, its dtype; 0 of no elements. Raises ValueError for an axis out
+    operand: integers or booleans (TypeError for others). axes: a tuple of integers from 0. Result:
+    operand's shape without the axes, its dtype; 0 of no elements. Raises IndexError for an axis out
     of range.
 
     >>> from numjet import lax, numpy as jnp
@@ -444,7 +458,8 @@ def reduce(
     structure, neutral for the computation. computation: one of add, mul, max, min, bitwise_and,
     bitwise_or, bitwise_xor becomes that reduction; any other is applied to halves, about log₂ n
     times. dimensions: the axes that go. out_sharding: the layout of the result. Raises ValueError
-    where structures differ. Raises TypeError for dtypes that the computation does not take.
+    where structures differ, TypeError for dtypes that the computation does not take, and for
+    scalars of other dtypes that are not the neutral ones of a known reduction.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reduce(jnp.array([[1, 2], [3, 4]]), 0, lax.add, (0,))
@@ -465,27 +480,25 @@ def reduce(
             "reduce: operands must be arrays of one shape, got "
             f"{', '.join(x.aval.str_short() for x in xs) or 'none'}."
         )
-    inits = [
-        convert(v, x.aval.dtype, v.aval.weak_type)
-        for v, x in zip(map(as_array, starts), xs, strict=True)
-    ]
-    axes = _axes(xs[0], dimensions)
-    if not isinstance(dimensions, int) and any(d < 0 for d in dimensions):
-        raise ValueError(
-            f"reduction axes {tuple(dimensions)} contains out-of-bounds indices for "
-            f"{xs[0].aval.str_short()}: reduce takes none from the end."
-        )
+    values = [as_array(v) for v in starts]
+    axes = _axes("reduce", xs[0].aval.ndim, dimensions)
     name = monoid_of(computation, xs[0].aval.dtype) if treedef == _LEAF else None
-    if name is None:
-        return tree.tree_unflatten(treedef, fold(computation, treedef, xs, inits, axes))
-    primitive, combine = _MONOIDS[name]
-    out = _over(primitive, xs[0], axes)
-    known = concrete_or_none(inits[0])
-    neutral = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name)
+    out = xs[0] if name is None else _over(_MONOIDS[name][0], xs[0], axes)
+    neutral = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name or "")
     if name in ("max", "min"):
         neutral = extreme_of(out.aval.dtype, name == "max")
-    if known is None or neutral is None or known._value != neutral:
-        out = combine(out, inits[0])
+    known = None if neutral is None else concrete_or_none(values[0])
+    if known is not None and convert(known, out.aval.dtype)._value == neutral:
+        return tree.tree_unflatten(treedef, [out])
+    for x, v in zip(xs, values, strict=True):
+        if x.aval.dtype != v.aval.dtype:
+            raise TypeError(
+                "reduce: operand dtypes should match corresponding initial value dtypes, got "
+                f"{x.aval.str_short()} and {v.aval.str_short()}."
+            )
+    if name is None:
+        return tree.tree_unflatten(treedef, fold(computation, treedef, xs, values, axes))
+    out = _MONOIDS[name][1](out, values[0])
     return tree.tree_unflatten(treedef, [out])
 
 

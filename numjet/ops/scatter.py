@@ -71,6 +71,13 @@ def _abstract_of(name: str) -> Callable:
                 "component for each of scatter_dims_to_operand_dims "
                 f"{numbers.scatter_dims_to_operand_dims}."
             )
+        for axis in (*numbers.inserted_window_dims, *numbers.operand_batching_dims,
+                     *numbers.scatter_dims_to_operand_dims):  # fmt: skip
+            if not 0 <= axis < operand.ndim:
+                raise TypeError(
+                    f"{name}: dimension_numbers hold {axis}, which is no axis of "
+                    f"{operand.str_short()}."
+                )
         kept = operand.ndim - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
         if len(numbers.update_window_dims) != kept:
             raise TypeError(
@@ -416,12 +423,13 @@ def _call(
 
 
 def dimension_numbers_of(numbers: Any) -> ScatterDimensionNumbers:
-    """Checks the type; a plain tuple of fields is taken too."""
-    return (
-        numbers
-        if isinstance(numbers, ScatterDimensionNumbers)
-        else ScatterDimensionNumbers(*numbers)
-    )
+    """Checks the type."""
+    if not isinstance(numbers, ScatterDimensionNumbers):
+        raise AttributeError(
+            f"{numbers!r} has no attribute 'update_window_dims': dimension_numbers must be "
+            "ScatterDimensionNumbers."
+        )
+    return numbers
 
 
 def _public(primitive: Primitive, what: str, example: str, more: str) -> Callable:

@@ -125,6 +125,10 @@ def _segments(name: str, scatter: Callable, reduction: Callable, neutral: Callab
         if not isinstance(value, Array | np.ndarray | np.generic | int | float | complex):
             raise TypeError(f"{name}: {argument} must be an array or a scalar, got a value of type "
                             f"{type(value).__name__}. Convert it with numjet.numpy.asarray.")
+    for argument, value in (("indices_are_sorted", indices_are_sorted),
+                            ("unique_indices", unique_indices)):
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name}: {argument} must be a bool, got {value!r}.")
     if out_sharding is not None:
         raise NotImplementedError(f"{name}: out_sharding is not there. Leave it away.")
     data, ids = as_array(data), as_array(segment_ids)

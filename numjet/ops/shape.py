@@ -65,7 +65,7 @@ def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple, dimensions: Any) -> S
             "numjet.numpy.reshape finds one size that is -1."
         )
     if math.prod(new_sizes) != x.size:
-        raise TypeError(
+        raise ValueError(
             f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
             f"{math.prod(new_sizes)}. Sizes must multiply to the same number."
         )
@@ -107,9 +107,10 @@ def reshape(
 ) -> Any:
     """operand with another shape of as many elements, in row-major order.
 
-    operand: an array. new_sizes: a tuple of integers; -1 is not understood. dimensions: a
-    permutation of the axes that is applied first. out_sharding: the layout of the result. Raises
-    TypeError where the number of elements differs. `numpy.reshape` takes -1.
+    operand: an array. new_sizes: a tuple of integers; -1 is not understood
+    (TypeError). dimensions: a permutation of the axes that is applied first. out_sharding: the
+    layout of the result. Raises ValueError where the number of elements differs. `numpy.reshape`
+    takes -1.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.reshape(jnp.arange(4), (2, 2))
@@ -237,13 +238,13 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     """
     x = as_array(operand)
     given = [index_of(d) for d in dimensions]
-    if not all(-x.ndim <= d < x.ndim for d in given):
-        wrong = next(d for d in given if not -x.ndim <= d < x.ndim)
+    if not all(0 <= d < x.ndim for d in given):
+        wrong = next(d for d in given if not 0 <= d < x.ndim)
         raise TypeError(
             f"rev dimensions must all be less than operand ndim: axis {wrong} is out of range for "
-            f"an array with {x.ndim} axes."
+            f"an array with {x.ndim} axes, which are counted from the front."
         )
-    dims = tuple(sorted({d % x.ndim for d in given}))
+    dims = tuple(sorted(set(given)))
     if len(dims) != len(given):
         raise TypeError(f"rev dimensions must be unique, got {tuple(given)}.")
     return rev_p.bind(x, dimensions=dims) if dims else x
@@ -366,12 +367,12 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     if not xs:
         raise ValueError("concatenate requires a non-empty sequence of arrays.")
     ndim, axis = xs[0].ndim, index_of(dimension)
-    if not -ndim <= axis < ndim:
+    if not 0 <= axis < ndim:
         raise TypeError(
             f"concatenate dimension out of bounds: dimension {axis} for shapes "
             f"{', '.join([str(x.shape) for x in xs])}."
         )
-    return concatenate_p.bind(*xs, dimension=axis % ndim) if len(xs) > 1 else xs[0]
+    return concatenate_p.bind(*xs, dimension=axis) if len(xs) > 1 else xs[0]
 
 
 # ------------------------------------------------------------------ pad

@@ -61,6 +61,8 @@ def _slice_abstract(
     shape = []
     for axis, (start, limit) in enumerate(zip(start_indices, limit_indices, strict=True)):
         stride = strides[axis] if strides else 1
+        if not stride:
+            raise ZeroDivisionError(f"slice: a stride of 0 for axis {axis} of {x.str_short()}.")
         if not 0 <= start <= limit <= x.shape[axis] or stride < 1:
             told = tuple([b - a for a, b in zip(start_indices, limit_indices, strict=True)])
             bound = (
@@ -213,15 +215,15 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     """operand[index] along one axis.
 
     operand: an array. index: a Python integer, negative ones from the end. axis: an integer.
-    keepdims: the axis stays, with size 1. Raises IndexError for an index out of range, ValueError
-    for an axis. For traced indices: `dynamic_index_in_dim`.
+    keepdims: the axis stays, with size 1. Raises IndexError for an index or an axis out of range.
+    For traced indices: `dynamic_index_in_dim`.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.index_in_dim(jnp.array([5, 6, 7]), -1, keepdims=False)
     Array(7, dtype=int32)
     """
     x = as_array(operand)
-    axis = canonical_axis(axis, x.aval.ndim)
+    axis = canonical_axis(axis, x.aval.ndim, IndexError)
     size, index = x.aval.shape[axis], index_of(index)
     if not -size <= index < size:
         raise IndexError(
@@ -305,7 +307,12 @@ def _dynamic_slice_abstract(
     x: ShapedArray, *starts: ShapedArray, slice_sizes: tuple
 ) -> ShapedArray:
     _check_starts("dynamic_slice", x, starts)
-    if len(slice_sizes) != x.ndim or any(
+    if len(slice_sizes) != x.ndim:
+        raise ValueError(
+            f"dynamic_slice: slice_sizes {slice_sizes} must have an entry for each of the axes of "
+            f"{x.str_short()}."
+        )
+    if any(
         not 0 <= k <= n for k, n in zip(slice_sizes, x.shape, strict=True)
     ):
         raise TypeError(
@@ -667,7 +674,7 @@ def dynamic_update_slice_in_dim(
     operand, update: arrays of one dtype and rank, equal in all other sizes. start_index: an integer
     scalar, moved so that the rows lie inside; negative ones count from the end unless
     allow_negative_indices is False. axis: an integer. Result: operand's shape and dtype. Linear in
-    operand and update. Raises TypeError for dtypes and sizes that do not fit. Raises ValueError for
+    operand and update. Raises TypeError for dtypes and sizes that do not fit. Raises IndexError for
     an axis out of range.
 
     >>> from numjet import lax, numpy as jnp
@@ -675,7 +682,7 @@ def dynamic_update_slice_in_dim(
     Array([0, 1, 2, 0, 0], dtype=int32)
     """
     x = as_array(operand)
-    axis = canonical_axis(axis, x.aval.ndim)
+    axis = canonical_axis(axis, x.aval.ndim, IndexError)
     starts: list[Any] = [0] * x.aval.ndim
     starts[axis] = start_index
     return dynamic_update_slice(

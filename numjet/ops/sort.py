@@ -221,7 +221,11 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
     """
     several = isinstance(operand, Sequence)
-    operands = [as_array(x) for x in operand] if several else [as_array(operand)]
+    given = operand if several else [operand]
+    for x in given:
+        if not hasattr(x, "shape"):
+            raise AttributeError(f"sort: an operand must be an array: {x!r} has no shape.")
+    operands = [as_array(x) for x in given]
     if not operands:
         raise TypeError("Sort requires at least one operand.")
     outs = sort_p.bind(

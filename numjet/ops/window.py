@@ -388,10 +388,10 @@ def _options(
     strides, base, gaps = (
         ones if v is None else tuple([int(i) for i in v]) for v in (strides, base, gaps)
     )
-    if len(window) != x.ndim:
+    if len(window) != x.ndim or len(base) != x.ndim:
         raise TypeError(
             "reduce_window got the wrong number of window_dimensions for operand: got operand "
-            f"shape {x.shape} with window_dimensions {window}."
+            f"shape {x.shape} with window_dimensions {window}, base_dilation {base}."
         )
     if any(s < 1 for s in strides):
         raise TypeError(
@@ -405,6 +405,8 @@ def _options(
             strides,
             padding,
         )
+    if len(padding) != x.ndim:
+        raise ValueError(f"reduce_window: padding {padding} needs a pair for each of {x.shape}.")
     return {
         "window_dimensions": window,
         "window_strides": strides,
@@ -450,6 +452,9 @@ def reduce_window(
         )
     xs = [as_array(x) for x in leaves]
     inits = [convert(as_array(v), x.dtype) for v, x in zip(starts, xs, strict=True)]
+    for v in inits:
+        if v.ndim:
+            raise TypeError(f"reduce_window: init_value is no scalar: {v.aval.str_short()}.")
     params = _options(
         xs[0], window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
