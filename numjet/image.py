@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
+from numjet.api.hashed import hold
 from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import any_symbolic, index_of
@@ -290,6 +291,7 @@ def _real(dtype: Any) -> Any:
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
+hold(globals(), __name__)
 wrap_public(globals(), __name__, ("resize", "scale_and_translate"))
 
 

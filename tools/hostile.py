@@ -53,6 +53,9 @@ NAMED: tuple[tuple[type[BaseException], str], ...] = (
     (RuntimeError, "deleted"), (RuntimeError, "Unknown backend"),
     (RuntimeError, "padding type"), (NameError, "unbound axis name"),
     (BufferError, "DLPack"), (TimeoutError, ""), (AttributeError, "__delitem__"),
+    (AttributeError, "must be an array"), (AttributeError, "DimensionNumbers"),
+    (AttributeError, "is no device"), (ZeroDivisionError, "a stride of 0"),
+    (ZeroDivisionError, "number of sections"),
 )  # fmt: skip
 SECONDS, GIBIBYTES, BATCH = 20, 6, 500
 

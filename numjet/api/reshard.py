@@ -242,6 +242,11 @@ def laid_out(make: Callable[[], Any], shardings: Any) -> Any:
     """What a function makes, laid out as its caller asked for with `out_sharding`."""
     if over_no_mesh(shardings):
         return make()
+    if not isinstance(shardings, Sharding | PartitionSpec | Format):
+        raise TypeError(
+            "`out_sharding` argument only supports instances of `NamedSharding` or "
+            f"`PartitionSpec`. Got {shardings!r} of type: {type(shardings)}"
+        )
     spec = shardings if isinstance(shardings, PartitionSpec) else getattr(shardings, "spec", None)
     asked, summed = getattr(spec, "unreduced", None), SummedAxes()
     with lenient(summed):

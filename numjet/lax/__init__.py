@@ -8,6 +8,7 @@ layers below, and the binary functions from `lax.binary`; nothing is defined her
 # ruff: noqa: A004
 from __future__ import annotations
 
+from numjet.api.hashed import hold as _hold
 from numjet.api.implicit import (
     custom_linear_solve,
     custom_root,
@@ -455,6 +456,7 @@ from numjet.ops.window import (
     select_and_scatter_add as select_and_scatter_add,
 )
 
+_hold(globals(), __name__)
 # What NumPy takes long for.
 _wrap_public(
     globals(), __name__,

@@ -1,4 +1,6 @@
 """`numjet.lax.linalg`: matrix factorizations and solves, over leading batch axes."""
+
+from numjet.api.hashed import hold as _hold
 from numjet.ops.linalg_core import (
     cholesky as cholesky,
     cholesky_p as cholesky_p,
@@ -45,3 +47,5 @@ from numjet.ops.linalg_updates import (
     symmetric_product_p as symmetric_product_p,
 )
 from numjet.ops.polar import qdwh as qdwh
+
+_hold(globals(), __name__)

@@ -1,5 +1,6 @@
 """numjet.nn: activation functions, softmax, one-hot codes, attention, initializers."""
 
+from numjet.api.hashed import hold as _hold
 from numjet.api.large import wrap_public as _wrap_public
 from numjet.nn import initializers
 from numjet.nn.activations import (
@@ -83,6 +84,7 @@ __all__ = [
     "tanh",
 ]
 
+_hold(globals(), __name__)
 _wrap_public(
     globals(), __name__,
     [name for name in __all__ if name not in ("initializers", "get_scaled_dot_general_config",

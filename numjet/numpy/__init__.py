@@ -47,6 +47,7 @@ from typing import Any as _Any
 
 import numpy as _np
 
+from numjet.api.hashed import hold as _hold
 from numjet.api.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
@@ -486,6 +487,8 @@ from numjet.numpy.unary import (
 
 _operators.install()
 _attach_methods()
+_hold(globals(), __name__)
+_hold(vars(linalg), linalg.__name__)
 # Made of several operations, with results whose shapes do not depend on values.
 _wrap_public(
     globals(), __name__,

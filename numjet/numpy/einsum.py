@@ -7,6 +7,7 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.api.jit_arguments import hashable
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, wanted
 from numjet.core import structural
@@ -14,7 +15,7 @@ from numjet.core.memo import remembered
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply
 from numjet.numpy.index_tricks import strided_diagonal
-from numjet.numpy.products import contract
+from numjet.numpy.products import check_options, contract
 from numjet.numpy.promote import as_arrays, cast, promote_dtypes, refuse
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import reshape
@@ -58,6 +59,9 @@ def einsum(
             ),
             out_sharding,
         )  # fmt: skip
+    if precision is not None or preferred_element_type is not None:
+        check_options("einsum", precision, preferred_element_type)
+    hashable(_dot_general, "argument '_dot_general'", "einsum")
     subscripts, arrays = _explicit(subscripts, operands)
     labels, output, units = _parse(subscripts, tuple([x.aval for x in arrays]))
     inputs = list(labels)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.hashed import hold
 from numjet.api.large import wrap_public
 from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
@@ -356,7 +357,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     """
     if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "rfftfreq")):
         dtype = None      # the quotients are no integers
-    return placed(_frequencies("rfftfreq", np.fft.rfftfreq, n, d, dtype), device)
+    return placed(_frequencies("rfftfreq", np.fft.rfftfreq, n, d, dtype), device, error=ValueError)
 
 
 def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> Any:
@@ -420,6 +421,7 @@ def _shifted(name: str, x: Any, axes: Any, direction: int) -> Any:
     return roll(x, [direction * (x.aval.shape[i] // 2) for i in axes], axes)
 
 
+hold(globals(), __name__)
 wrap_public(globals(), __name__, ("fftshift", "ifftshift"))
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.jit_arguments import hashable
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, wanted
 from numjet.base import config
@@ -41,14 +42,24 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
 from numjet.ops.complex_ops import conjugate
-from numjet.ops.dot import dot_general_p
+from numjet.ops.dot import canonical_precision, dot_general_p
+from numjet.ops.dot_algorithms import algorithm_of
 from numjet.transforms.eager import LinearizeTrace
 from numjet.transforms.stage import StageTrace
 
 
+def check_options(name: str, precision: Any, preferred: Any) -> None:
+    """Raise ValueError for what is no precision, and what is no dtype as it cannot be hashed."""
+    if precision is not None and algorithm_of(precision) is None:
+        canonical_precision(precision)
+    hashable(preferred, "argument 'preferred_element_type'", name)
+
+
 def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
     """dot_general of operands of any two dtypes."""
-    wanted = None if preferred is None else canonical_dtype(preferred, "dot")
+    wanted = None
+    if preferred is not None:
+        wanted = canonical_dtype(hashable(preferred, "'preferred_element_type'", "dot"), "dot")
     differ = x.aval.dtype is not y.aval.dtype
     weak = (differ or x.aval.weak_type or y.aval.weak_type) and promoted(x, y)[1]
     if differ and (isinstance(x, Tracer) or isinstance(y, Tracer)):
@@ -441,15 +452,15 @@ def vecdot(
 ) -> Any:
     """The sum of conj(x1) * x2 along `axis`, over the other axes, which broadcast.
 
-    x1, x2: numbers with at least one axis and of one length along `axis` (ValueError), which
-    promote. precision, preferred_element_type: as in `matmul`.
+    x1, x2: numbers with at least one axis (IndexError) and of one length along `axis` (ValueError),
+    which promote. precision, preferred_element_type: as in `matmul`.
 
     >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
     """
     x, y = as_arrays("vecdot", x1, x2)
     if not x.aval.ndim or not y.aval.ndim:
-        raise ValueError(f"vecdot: operands need a dimension, got {x.aval} and {y.aval}.")
+        raise IndexError(f"vecdot: operands need a dimension, got {x.aval} and {y.aval}.")
     x, y = (
         moveaxis(v, canonical_axis(axis, v.aval.ndim, "vecdot", IndexError), -1) for v in (x, y)
     )

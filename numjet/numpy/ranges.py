@@ -228,7 +228,7 @@ def linspace(
         out = structural.moveaxis(out, 0, place)
     if dtypes.is_integer(asked) and not dtypes.is_integer(computed):
         out = lax.floor(out)
-    out = placed(cast(out, asked), device)
+    out = placed(cast(out, asked), device, error=ValueError)
     return (out, step) if retstep else out
 
 
@@ -300,14 +300,16 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
         raise ValueError(f"eye: negative dimensions are not allowed, got {N} and {M}.")
     shape = canonical_shape((N, N if M is None else M), "eye")
     if current_trace().at_once and not isinstance(k, Array) and not any_symbolic(shape):
-        if not isinstance(k, int | np.integer):
+        if isinstance(k, float):
             raise ValueError(f"eye: k must be a scalar integer, got {k!r}.")
+        if not isinstance(k, int | np.integer | np.ndarray):
+            raise TypeError(f"eye: k must be a scalar integer, got {k!r}.")
         value = np.eye(shape[0], shape[1], index_of(k), dtype)
-        return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device)
+        return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device, error=ValueError)
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
     offset = cast(one_array("eye", k), np.dtype(np.int32))
-    return placed(cast(lax.eq(lax.add(rows, offset), columns), dtype), device)
+    return placed(cast(lax.eq(lax.add(rows, offset), columns), dtype), device, error=ValueError)
 
 
 def identity(n: int, dtype: Any = None) -> Any:
@@ -367,6 +369,8 @@ def tril(m: Any, k: int = 0) -> Any:
     x = one_array("tril", m)
     if x.aval.ndim < 2:
         raise ValueError(f"Argument to tril must be at least 2D, got shape {x.aval.shape}.")
+    if isinstance(k, float | bool | np.bool_):
+        raise TypeError(f"tril: k must be an integer, got {k!r}.")
     return where(broadcast(lower_mask(x.aval.shape[-2:], k), x.aval.shape), x, _zero_of(x))
 
 
@@ -391,6 +395,8 @@ def triu(m: Any, k: int = 0) -> Any:
     x = one_array("triu", m)
     if x.aval.ndim < 2:
         raise ValueError(f"Argument to triu must be at least 2D, got shape {x.aval.shape}.")
+    if isinstance(k, float | bool | np.bool_):
+        raise TypeError(f"triu: k must be an integer, got {k!r}.")
     return where(broadcast(lower_mask(x.aval.shape[-2:], k - 1), x.aval.shape), _zero_of(x), x)
 
 

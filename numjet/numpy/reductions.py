@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.jit_arguments import hashable
 from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
@@ -44,7 +45,6 @@ from numjet.transforms.again import again
 
 def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where the mask holds, `fill` elsewhere; the mask may widen x."""
-    mask = one_array(name, mask)
     if mask.aval.dtype != dtypes.bool_:
         raise ValueError(f"{name}: where must be of booleans, got {mask.aval.dtype}.")
     shape = join_shapes(name, [x.aval.shape, mask.aval.shape])
@@ -81,7 +81,7 @@ def _reduction(
     def complete(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
-        x = one_array(name, a)
+        x, keepdims = one_array(name, a), hashable(keepdims, "argument 'keepdims'", name)
         dtypes.refuse_keys(name, x.aval.dtype)
         if widened is not None and mask is None and type(x) is ArrayImpl:
             wide = _wide(x.aval.dtype, dtype, promote, name)
@@ -92,10 +92,9 @@ def _reduction(
                 return _finish(begun(out, initial, out), x, axes, keepdims)
         x = prepare(name, x, dtype, promote)
         if mask is not None:
+            mask, told = one_array(name, mask), "does not have an identity"
             if combine is not None and initial is None and not empty:
-                raise ValueError(
-                    f"{name} does not have an identity, so to use a where mask give `initial`."
-                )
+                raise ValueError(f"{name} {told}, so to use a where mask give `initial`.")
             x = _masked(name, x, mask, neutral(x.aval.dtype))
         axes = reduced_axes(axis, x.aval.ndim, name)
         if not empty and initial is None and not math.prod([x.aval.shape[i] for i in axes]):
@@ -549,7 +548,7 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     plain = dtype is None and out is None and not keepdims and where is None
     plain = plain and type(a) is ArrayImpl and type(axis) in _AXIS_TYPES
     refuse("mean", out=out)
-    x = one_array("mean", a)
+    x, keepdims = one_array("mean", a), hashable(keepdims, "argument 'keepdims'", "mean")
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "mean")
     if result == dtypes.bool_:
         raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it instead.")
@@ -558,7 +557,7 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
         computed = dtypes.float32  # in which they are added up
     if not dtypes.is_inexact(computed):
         computed = inexact_dtype(computed)
-    axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError)
+    axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError if where is None else ValueError)
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     if where is not None:
         shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
@@ -661,7 +660,7 @@ def var(
         computed = dtypes.complex_of(computed)
     if dtypes.is_floating(computed) and computed.itemsize < 4:
         computed = dtypes.float32
-    axes = reduced_axes(axis, x.aval.ndim, "var", IndexError)
+    axes = reduced_axes(axis, x.aval.ndim, "var", IndexError if where is None else ValueError)
     plain = mean is None and where is None and not dtypes.is_complex(computed)
     if plain and FLAG.uses and wanted():
         static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}

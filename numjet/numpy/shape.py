@@ -257,6 +257,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
         return ArrayImpl(value, ShapedArray(value.shape, x.aval.dtype, x.aval.weak_type))
     if isinstance(axis, Iterable) and not isinstance(axis, (str, Array, np.ndarray)):
         axis = tuple(axis)
+    if axis is None:
+        raise TypeError("expand_dims: an axis must be an integer or several, got None.")
     count = len(axis) if isinstance(axis, tuple) else 1
     axes = canonical_axes(axis, x.aval.ndim + count, "expand_dims")
     return lax.expand_dims(x, axes) if axes else x

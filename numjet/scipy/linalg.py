@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet.api.hashed import hold
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
-from numjet.numpy.creation import taking_lists
+from numjet.numpy.creation import asarray, taking_lists
 from numjet.numpy.elementwise import add, multiply
 from numjet.numpy.factorizations import adjoint, along, matrices
 from numjet.numpy.index_tricks import diag
@@ -111,6 +112,7 @@ def cho_solve(
     Array([1., 2.], dtype=float32)
     """
     c, lower = c_and_lower
+    b = asarray(b) if isinstance(b, (list, tuple)) else b
     c, b = promote_inexact(*as_arrays("cho_solve", c, b))
     first = solve_triangular(c, b, trans=0 if lower else "C", lower=lower)
     return solve_triangular(c, first, trans="C" if lower else 0, lower=lower)
@@ -155,6 +157,7 @@ def lu_solve(
     Array([1. , 0.5], dtype=float32)
     """
     factors, pivots = lu_and_piv
+    b = asarray(b) if isinstance(b, (list, tuple)) else b
     factors, b = promote_inexact(*as_arrays("lu_solve", factors, b))
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans must be 0, 1 or 2, got {trans!r}.")
@@ -661,6 +664,8 @@ __all__ = [
     "svd",
     "toeplitz",
 ]
+
+hold(globals(), __name__)
 
 
 def __dir__() -> list[str]:

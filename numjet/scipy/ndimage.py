@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet import lax, numpy as jnp
+from numjet.api.hashed import hold
 from numjet.core import dtypes
 
 
@@ -98,6 +99,8 @@ def map_coordinates(
 
 
 __all__ = ["map_coordinates"]
+
+hold(globals(), __name__)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.custom import jvp_of_arrays
+from numjet.api.hashed import hold
 from numjet.api.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.array import as_array
@@ -604,4 +605,5 @@ def __dir__() -> list[str]:
     return [*__all__]
 
 # Several operations each, which small arrays are too few for: programs, when they are met again.
+hold(globals(), __name__)
 wrap_public(globals(), __name__, __all__)
