@@ -328,11 +328,10 @@ def _sum(sums: dict[Atom, int], const: int) -> Index:
     if Mod in kinds and len(terms) > 1:
         present = dict(terms)
         for atom, k in terms:
-            inner = atom.arg.terms if type(atom) is Mod else ()
-            if len(inner) != 1 or type(inner[0][0]) is not Div or inner[0][1] != 1:
+            if type(atom) is not Mod or len(atom.arg.terms) != 1 or atom.arg.const:
                 continue
-            digit = inner[0][0]
-            if atom.arg.const or k % digit.divisor:
+            digit, times = atom.arg.terms[0]
+            if type(digit) is not Div or times != 1 or k % digit.divisor:
                 continue
             unit = k // digit.divisor
             rest = modulo(digit.arg, digit.divisor)
