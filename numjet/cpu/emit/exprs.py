@@ -442,7 +442,7 @@ class ExprWriter:
         first = lin - column
         deps = self.deps.index(lin) | ({buffer} & self.deps.written)
 
-        def kept(key: tuple, make: Callable[[], Any]) -> Any:
+        def kept(key: tuple, make: Callable) -> Any:
             key = ("rows", id(buffer), first, step, *key)
             found = self.scopes.get(key)
             if found is None:

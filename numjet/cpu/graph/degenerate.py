@@ -18,6 +18,7 @@ from numjet.core import dtypes, lowering as low
 from numjet.core.dtypes import KeyDType
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.structural import broadcast_in_dim, convert, full, zeros
+from numjet.core.trace import Tracer
 
 _SUMS = ("conv_general_dilated", "dot_general")
 # What combines elements that come one after the other; so few elements, and beside so few others,
@@ -80,7 +81,7 @@ def few_steps(primitive: Primitive, params: dict, shape: Sequence[int]) -> Any:
         return None
     combine = REGISTRY[RUNNING[primitive.name]]
 
-    def parts(x: Any, **_: Any) -> Any:
+    def parts(x: Tracer, **_: object) -> Any:
         dtype = x.aval.dtype
         if dtype.itemsize == 2 and dtypes.is_floating(dtype):
             x = convert(x, dtypes.float32)  # rounded once each, as by the kernels
