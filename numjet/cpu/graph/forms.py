@@ -9,7 +9,6 @@ equal equations (`reroll`). What would break it: a param that changes the code b
 from __future__ import annotations
 
 import functools
-import itertools
 import marshal
 import struct
 from array import array
@@ -161,7 +160,7 @@ class Forms:
         return words[8 * begin : _HEAD.unpack_from(words)[CURSOR]].tobytes() if done else None
 
     def _walk(self) -> None:
-        """Number variables and forms."""
+        """Number variables and forms; of a form the primitive stands for its name."""
         of: list[int] = []
         firsts: list[int] = []
         table: dict[tuple, int] = {}
@@ -170,23 +169,21 @@ class Forms:
         avals, literals = self._avals, self._literals
         count = first
         for eqn in self._eqns:
-            params, kind = eqn.params, _NO_PARAMS
+            params, invars, outvars, kind = eqn.params, eqn.invars, eqn.outvars, _NO_PARAMS
             if params:
                 kind = kinds.get(id(params), _NO_PARAMS)
                 if kind == _NO_PARAMS:
                     kind = self._new_kind(eqn)
-            primitive = eqn.primitive
-            name = primitive.name if primitive.expansion is None else self._users_name(primitive)
-            form: list[Any] = [name, kind]
-            for atom in eqn.invars:
+            form: list[Any] = [eqn.primitive, kind, len(invars)]
+            for atom in invars:
                 if type(atom) is Var:
                     number = numbers[atom]
                     form.append(number if number < first else number - count)
                 else:
                     literal = literals.get(id(atom.value))  # type: ignore[union-attr]
                     form.append(self._literal(atom) if literal is None else literal)
-            form.append(None)
-            for var in eqn.outvars:
+            form.append(len(outvars))
+            for var in outvars:
                 numbers[var] = count
                 count += 1
                 aval = avals.get(var.aval)
@@ -203,23 +200,17 @@ class Forms:
         """Forms in a row, and the results."""
         self._walk()
         numbers, first, literals = self._numbers, self.first, self._literals
-        written: list[list[int]] = []
-        for name, kind, *rest in self._table:
-            number = self._names.setdefault(name, len(self._names))
-            end = rest.index(None)
-            written.append(
-                [number, kind, end, *rest[:end], len(rest) - end - 1, *rest[end + 1 :]]
-            )
+        written = [_row([self._name(primitive), *rest]) for primitive, *rest in self._table]
         count = len(numbers)
-        row = [*itertools.chain.from_iterable(map(written.__getitem__, self.of)), len(self._outs)]
+        outs = [len(self._outs)]
         for atom in self._outs:
             if type(atom) is Var:
                 number = numbers[atom]
-                row.append(number if number < first else number - count)
+                outs.append(number if number < first else number - count)
             else:
                 literal = literals.get(id(atom.value))
-                row.append(self._literal(atom) if literal is None else literal)
-        return _row(row)
+                outs.append(self._literal(atom) if literal is None else literal)
+        return b"".join([*map(written.__getitem__, self.of), _row(outs)])
 
     def _name(self, primitive: Any) -> int:
         name = primitive.name if primitive.expansion is None else self._users_name(primitive)
