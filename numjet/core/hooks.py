@@ -208,6 +208,9 @@ residuals: Callable[[Any, list], list | None] = lambda *_: None
 # module installs its own, and `native.record` one that is native.
 user_line: Callable[[], Any] = lambda: None
 
+# Called when a file's lines are none of the user's any more. By `native.record`.
+lines_changed: Callable[[], None] = lambda: None
+
 # `user_line` for native code that the user's code calls.
 caller_line: Callable[[], Any] = lambda: None
 

@@ -35,6 +35,7 @@ def exclude(path: str) -> None:
     _excluded = (*_excluded, path)
     _internal.clear()
     _sources.clear()
+    hooks.lines_changed()
 
 
 class Source:

@@ -451,6 +451,8 @@ class RecordContext(Interpreter):
     PyDict_GetItem: Callable[[Object, Object], Object]
     PyErr_Occurred: Callable[[], Object]
     PyLong_AsLong: Callable[[Object], Int]
+    PyThreadState_Get: Callable[[], Pointer]
+    PyThreadState_GetFrame: Callable[[Pointer], Object]
     PyFrame_GetBack: Callable[[Object], Object]
     PyFrame_GetCode: Callable[[Object], Code]
     PyFrame_GetLasti: Callable[[Object], Int32]

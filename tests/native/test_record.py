@@ -32,6 +32,26 @@ def native():
     assert type(in_python) is types.FunctionType
 
 
+def test_lines_of_a_file_that_is_excluded_are_its_callers(monkeypatch, tmp_path):
+    """Also those that were met before."""
+    monkeypatch.setattr(core_trace, "_excluded", core_trace._excluded)
+    path = tmp_path / "library.py"
+    library = {"jnp": jnp}
+    exec(compile("def f(x):\n    return jnp.tanh(x @ x)", path, "exec"), library)
+
+    def lines():
+        jaxpr = nj.make_jaxpr(lambda x: library["f"](x))(table)  # traced anew each time
+        return {str(e.source).partition(":")[0] for e in jaxpr.eqns}
+
+    try:
+        assert lines() == {str(path)} == lines()
+        core_trace.exclude(str(tmp_path))
+        assert lines() == {__file__}
+    finally:
+        monkeypatch.undo()
+        core_trace._internal.clear()
+
+
 def both(monkeypatch, fun, *avals):
     """The jaxpr of `fun` as recorded natively, and by Python."""
     native = stage(fun, avals)

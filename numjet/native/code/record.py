@@ -7,8 +7,8 @@ method, which is the specification. Slots may be anybody's: what is read from on
 before it is used.
 
 The user's line is found as `core.trace.user_source` does: the innermost frame whose file is not
-this package's. Its code and instruction are looked up in a table of lines; who is not there asks
-the Python function.
+this package's. Its code and instruction are looked up in a table of lines of the user's; who is not
+there asks the Python function.
 """
 
 from __future__ import annotations
@@ -61,21 +61,25 @@ def call_one(c: RecordContext, function: Object, x: Object) -> Object:
 def line_of(c: RecordContext, skipped: Object, skipped_there: Object) -> Object:
     """The user's line, owned; so many of the innermost frames are left out (seen from here, and
     from `user_source`). NULL with an exception set."""
-    frame = call_one(c, c.get_frame, skipped)
-    if frame == NULL:  # there are not so many frames
-        c.PyErr_Clear()
+    frame: Object = NULL
+    if skipped == c.zero:
+        frame = c.PyThreadState_GetFrame(c.PyThreadState_Get())  # sooner than asking Python
+    else:
+        frame = call_one(c, c.get_frame, skipped)
+        if frame == NULL:  # there are not so many frames
+            c.PyErr_Clear()
     while frame != NULL:
         code = c.PyFrame_GetCode(frame)
         c.Py_DecRef(code)  # the frame holds it
+        instruction = Int(c.PyFrame_GetLasti(frame))
+        line = c.lines[(lshr(Int(code), 4) + instruction * 37) & (LINES - 1)]
+        if line.code == code and line.instruction == instruction:
+            source = line.source
+            c.Py_IncRef(source)
+            c.Py_DecRef(frame)
+            return source
         known = c.PyDict_GetItem(c.internal, code.co_filename)
         if known == c.false:
-            instruction = Int(c.PyFrame_GetLasti(frame))
-            line = c.lines[(lshr(Int(code), 4) + instruction * 37) & (LINES - 1)]
-            if line.code == code and line.instruction == instruction:
-                source = line.source
-                c.Py_IncRef(source)
-                c.Py_DecRef(frame)
-                return source
             learned = call_one(c, c.source_of, frame)
             c.Py_DecRef(frame)
             if learned != NULL:

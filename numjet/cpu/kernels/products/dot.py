@@ -70,7 +70,7 @@ class Window(NamedTuple):
 
 
 @functools.cache  # NumPy makes up a dtype's name anew each time, in 5 us
-def _element(dtype: Any) -> str | None:
+def _element(dtype: np.dtype) -> str | None:
     return ELEMENTS.get(dtype.name) or LETTERS.get(dtype.name)
 
 
