@@ -188,6 +188,10 @@ long_trace: Callable[[], None] | None = None
 # it. By `native.record`.
 describe: Callable[..., bool | None] | None = None
 
+# A file of the compilation cache that is as `cpu.link.folder` wants it: (directory, name, the most
+# bytes) gives (content, when it was written), None where Python has to look. By `native.operators`.
+read_file: Callable[[bytes, bytes, int], tuple[bytes, float] | None] = lambda *_: None
+
 # What the transpose rule of a recorded equation makes of its cotangent, written down as it was
 # before: (patterns, the current staging trace, equation, cotangent) gives the operands' cotangents,
 # or None. `transforms.replay` installs its own, and `native.record` one that is native.

@@ -22,8 +22,8 @@ MODULES = {
         "native.code.interpreter", "native.code.operators", "native.code.arrays",
         "native.code.deferral", "native.code.known_operands", "native.code.finish",
         "native.code.known", "native.code.record", "native.code.linear", "native.code.backward",
-        "native.code.replay", "native.code.walk", "native.code.context", "native.tables",
-        "native.objects", "cpu.graph.row",
+        "native.code.replay", "native.code.walk", "native.code.files", "native.code.context",
+        "native.tables", "native.objects", "cpu.graph.row", "cpu.link.folder",
     ),
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ from numjet.core.trace import EVAL, _current
 from numjet.cpu.builder.records import Pointer, Record, place_fields, words
 from numjet.cpu.host import python_function
 from numjet.native import objects
-from numjet.native.objects import Dict, Float, List, NdArray, Object, Sized, Tuple
+from numjet.native.objects import Bytes, Dict, Float, List, NdArray, Object, Sized, Tuple
 from numjet.transforms.eager import LinearizeTrace
 
 # Places in the table of functions that NumPy exports to extension modules.
@@ -99,12 +99,13 @@ def _trials() -> Iterator[tuple[type[Record], str, Any, Any]]:
     before, again = x.refcount, a
     yield Object, "refcount", x.refcount, before + 1
     yield Object, "type", x.type, id(type(again))
-    pair, row, table, number = (a, b), [a, b], {a: b, b: a}, 1.5
+    pair, row, table, number, text = (a, b), [a, b], {a: b, b: a}, 1.5, b"text"
     yield Sized, "size", Sized(id(pair)).size, 2
     yield Sized, "size", List(id(row)).size, 2
     for k, item in enumerate(pair):
         yield Tuple, "items", Tuple(id(pair)).items[k], id(item)
         yield List, "items", List(id(row)).items[k], id(item)
+    yield Bytes, "text", Bytes(id(text)).text[1], text[1]
     yield Dict, "used", Dict(id(table)).used, 2
     yield Float, "value", Float(id(number)).value, number
     grid = np.zeros((3, 5), np.float32)

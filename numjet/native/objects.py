@@ -15,6 +15,7 @@ from numjet.cpu.builder.records import (
     Double,
     Inline,
     Int,
+    Int8,
     Int32,
     Pointer,
     Record,
@@ -48,6 +49,15 @@ class Tuple(Sized):
     sized = {"items": "size"}
     found = {"items": tuple.__basicsize__}
     items: Inline[Object]
+
+
+class Bytes(Sized):
+    """Bytes, and a zero behind them."""
+
+    python = bytes
+    sized = {"text": "size"}
+    found = {"text": bytes.__basicsize__ - 1}
+    text: Inline[Int8]
 
 
 class List(Sized):

@@ -34,7 +34,7 @@ from numjet.cpu.builder import sources
 from numjet.cpu.builder.records import words
 from numjet.cpu.link import freestanding
 from numjet.cpu.link.later import later
-from numjet.native import build, deferral, objects, record as trace_native, tables
+from numjet.native import build, deferral, files, objects, record as trace_native, tables
 from numjet.native.entries import (
     address,
     entry_of,
@@ -397,9 +397,10 @@ def _reason() -> str:
 
 
 _FUNCTIONS = (
-    "function", "where_function", "at_get", "at_index", *trace_native.METHODS, *deferral.FUNCTIONS,
+    "function", "where_function", "at_get", "at_index", "read_file", *trace_native.METHODS,
+    *deferral.FUNCTIONS,
 )  # fmt: skip
-_VARIABLES = ("tables", "recording", "deferral")
+_VARIABLES = ("tables", "recording", "deferral", "files")
 
 
 def _load() -> dict[str, int] | None:
@@ -417,6 +418,7 @@ def _find() -> dict[str, Any]:
         # In this order, as other threads go on meanwhile: what tables refer to comes first.
         when_ready(_install_record)
         when_ready(_install_deferral)
+        when_ready(_install_files)
         when_ready(_connect)
         when_ready(_learn_evaluations)
         if possible() and not usable():
@@ -449,6 +451,12 @@ def _install_deferral() -> None:
         for name, kind in deferral.FUNCTIONS.items()
     }
     deferral.install(_new_function, _new_method, methods, addresses["deferral"])
+
+
+def _install_files() -> None:
+    addresses = _state["addresses"]
+    method = forever(Method(b"read_file", addresses["read_file"], _FLAGS["positional"], None))
+    files.install(_new_function(ctypes.addressof(method), None, None), addresses["files"])
 
 
 def possible() -> bool:

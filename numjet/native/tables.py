@@ -503,6 +503,52 @@ class RecordContext(Interpreter):
     transposed_as: Object
 
 
+class FileContext(Interpreter):
+    """What reading files uses: of the C library the functions `openat` to `read`."""
+
+    PyBytes_FromStringAndSize: Callable[[Pointer, Int], Object]
+    PyEval_SaveThread: Callable[[], Pointer]
+    PyEval_RestoreThread: Callable[[Pointer], None]
+    PyLong_AsLong: Callable[[Object], Int]
+    openat: Callable[[Int32, Pointer, Int32], Int32]
+    statx: Callable[[Int32, Pointer, Int32, Int32, Pointer], Int32]
+    geteuid: Callable[[], Int32]
+    close: Callable[[Int32], Int32]
+    read: Callable[[Int32, Pointer, Int], Int]
+    none: Object
+    bytes: Object
+
+
+class Files(Record):
+    """The variable of the module that leads to what reading files uses."""
+
+    context: FileContext
+
+
+class FileStatus(Record):
+    """`struct statx`, which is the same on all of Linux, as far as it is read. (Behind the mode are
+    16 bits that mean nothing; a time is seconds, and a word with nanoseconds.)"""
+
+    mask: Int32
+    block: Int32
+    attributes: Int
+    links: Int32
+    user: Int32
+    group: Int32
+    mode: Int32
+    inode: Int
+    size: Int
+    blocks: Int
+    supported: Int
+    accessed: Int
+    accessed_part: Int
+    born: Int
+    born_part: Int
+    changed: Int
+    changed_part: Int
+    written: Int
+
+
 class Line(Record):
     """A line of the user's, which a code object and an instruction lead to. The source, which keeps
     the code alive, is owned."""

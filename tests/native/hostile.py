@@ -406,7 +406,13 @@ def linearize() -> None:
     ])()  # fmt: skip
 
 
-KINDS = [operator, index, update, function, call, trace, differentiate, linearize, walk]
+def read() -> None:
+    names = [b"/", b"/tmp", b"etc", b"passwd", b"", b"\0" * 3, b"x" * 9000, thing(), thing()]
+    given = [rng.choice(names), rng.choice(names), rng.choice([1 << 20, 0, -1, 1 << 80, thing()])]
+    hooks.read_file(*given[: rng.choice([3, 3, 3, 2])])
+
+
+KINDS = [operator, index, update, function, call, trace, differentiate, linearize, walk, read]
 
 
 def main() -> None:

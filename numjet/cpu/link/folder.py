@@ -15,15 +15,17 @@ import itertools
 import os
 import stat
 
+from numjet.core import hooks
+
 # Windows alone has text files. An entry is never a link, whoever may have made one.
 _BINARY = getattr(os, "O_BINARY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_READING = os.O_RDONLY | _BINARY | _NO_LINK | _NO_WAITING
-_LOGGING = os.O_WRONLY | _NO_LINK | _NO_WAITING
-_WRITING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+READING = os.O_RDONLY | _BINARY | NO_LINK | _NO_WAITING
+_LOGGING = os.O_WRONLY | NO_LINK | _NO_WAITING
+_WRITING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | NO_LINK
+DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _BY_DESCRIPTOR = hasattr(os, "geteuid") and {os.open, os.mkdir, os.unlink, os.rename} <= (
     os.supports_dir_fd
 )
@@ -45,7 +47,7 @@ def _check(status: os.stat_result, what: str, path: str) -> None:
     if not hasattr(os, "geteuid"):
         return
     mine = status.st_uid in (0, os.geteuid())
-    if mine and not status.st_mode & _OTHERS:
+    if mine and not status.st_mode & OTHERS:
         return
     what = f"{what} {path} of numjet's compilation cache"
     if not mine:
@@ -89,6 +91,7 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._encoded = os.fsencode(path)
         self._temporaries = itertools.count()
 
     # ---- directories: a descriptor, or the name where there are none
@@ -100,10 +103,10 @@ class Folder:
             _check(os.stat(shown), "directory", shown)
             return shown
         if parent is None:
-            found = os.open(name, _DIRECTORY)
+            found = os.open(name, DIRECTORY)
         else:
             assert isinstance(parent, int)
-            found = os.open(name, _DIRECTORY | _NO_LINK, dir_fd=parent)
+            found = os.open(name, DIRECTORY | NO_LINK, dir_fd=parent)
         try:
             _check(os.fstat(found), "directory", shown)
         except Refused:
@@ -143,6 +146,9 @@ class Folder:
 
         Raises Refused, also of a file with more than `most` bytes, and OSError.
         """
+        found = hooks.read_file(self._encoded, os.fsencode(name), most)
+        if found is not None:
+            return found
         try:
             root = self._open(None, self.path)
         except FileNotFoundError:
@@ -162,7 +168,7 @@ class Folder:
         path = f"{self.path}/{name[:2]}/{name}"
         where = {"dir_fd": folder} if isinstance(folder, int) else {}
         try:
-            file = os.open(name if where else f"{folder}/{name}", _READING, **where)
+            file = os.open(name if where else f"{folder}/{name}", READING, **where)
         except FileNotFoundError:
             raise
         except OSError as error:

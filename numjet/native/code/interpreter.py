@@ -12,6 +12,7 @@ from numjet.native.code import (
     arrays,
     backward,
     deferral,
+    files,
     finish,
     known,
     linear,
@@ -36,5 +37,5 @@ def functions(kinds: Sequence[str]) -> list[Any]:
         record.apply_staged, walk.describe, deferral.defer_plan, deferral.planned, finish.survey,
         finish.run_found,
         linear.process, linear.lifted, backward.record_key, backward.residuals, known.known_call,
-        replay.replay_jvp, replay.replay_transposed,
+        replay.replay_jvp, replay.replay_transposed, files.read_file,
     ]  # fmt: skip

@@ -14,13 +14,16 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 import warnings
 from pathlib import Path
 
 import pytest
 
 import numjet
+from numjet.core import hooks
 from numjet.cpu.link import cache, link, loader, sources
+from numjet.native import operators
 
 KEY = "ab" * 32
 posix = pytest.mark.skipif(os.name != "posix", reason="needs users and modes")
@@ -29,14 +32,25 @@ as_root = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def store(tmp_path):
-    """A store with one entry, on disk alone."""
+@pytest.fixture(params=["native", "python"])
+def store(tmp_path, request, monkeypatch):
+    """A store with one entry, on disk alone, which native code reads, or Python."""
+    if request.param == "python":
+        monkeypatch.setattr(hooks, "read_file", lambda *_: None)
+    elif not read_natively():
+        pytest.skip(f"Python reads: {operators.status()}")
     made = cache.Store(str(tmp_path / "cache"), 1 << 20)
     made.put(KEY, b"contents")
     made.flush()
     made.clear_memory()
     return made
+
+
+def read_natively() -> bool:
+    """Whether native code reads files, which is there from now on."""
+    if operators.possible() and not operators.usable():
+        operators._build()
+    return isinstance(hooks.read_file, types.BuiltinFunctionType)
 
 
 def entry(store: cache.Store, key: str = KEY) -> Path:
@@ -133,6 +147,34 @@ def test_a_folder_that_is_a_link_is_none(store, tmp_path) -> None:
 def test_the_directory_itself_may_be_a_link_to_the_users(store, tmp_path) -> None:
     (tmp_path / "link").symlink_to(store.directory)
     assert cache.Store(str(tmp_path / "link"), 1 << 20).get(KEY) == b"contents"
+
+
+def test_native_code_reads_what_python_reads(tmp_path, monkeypatch) -> None:
+    if not read_natively():
+        pytest.skip(f"Python reads: {operators.status()}")
+    native, rng = hooks.read_file, random.Random(1)
+    store = cache.Store(str(tmp_path / "ünïcode and spaces"), 1 << 30)
+    store.put("ab" * 32, b"makes the folders")
+    store.flush()
+    directory, open_before = os.fsencode(store.directory), len(os.listdir("/proc/self/fd"))
+    for size in (0, 1, 35, 36, 4095, 4096, 70_000, 3 << 20):
+        path = entry(store)
+        path.write_bytes(data := rng.randbytes(size))
+        os.utime(path, (5, seconds := rng.randrange(1 << 33)))
+        assert native(directory, KEY.encode(), size) == (data, seconds)
+        with monkeypatch.context() as patch:
+            patch.setattr(hooks, "read_file", lambda *_: None)
+            assert store._folder.read(KEY, size) == (data, seconds)
+        assert native(directory, KEY.encode(), size - 1) is None
+    name = KEY.encode()
+    for given in (
+        (directory, name), (directory, name, 9, 9), (store.directory, name, 9), (directory, KEY, 9),
+        (directory, b"ab", 9), (directory, b"", 9), (b"", name, 9), (directory, name + b"\0", 9),
+        (directory + b"\0/", name, 9), (directory, name, -1), (directory, name, 1 << 70),
+        (directory, name, None), (directory, b"cd" + name, 9), (b"missing", name, 9),
+    ):  # fmt: skip
+        assert native(*given) is None
+    assert len(os.listdir("/proc/self/fd")) == open_before
 
 
 # ---------------------------------------------------------------- what is an entry
