@@ -138,21 +138,25 @@ def test_an_interrupted_compilation_is_done_again(tmp_path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forks_while_others_compile(tmp_path) -> None:
+@pytest.mark.parametrize("others", ["a thread that compiles", "threads that run programs"])
+def test_forks_while_others_are_at_work(others, tmp_path) -> None:
+    """The child compiles, and runs on several cores."""
     running = process(
-        """
+        textwrap.dedent(ENDINGS[others]) + textwrap.dedent("""
         import warnings
         warnings.simplefilter("ignore")
-        in_thread(compile_for_ever)
-        x = np.arange(50.0, dtype=np.float32)
+        x, wide = np.arange(50.0, dtype=np.float32), np.full((300, 300), 0.05, np.float32)
         for k in range(8):
             child = os.fork()
             if not child:
+                signal.alarm(100)
                 want = np.sum(np.sin(x) * k + x)
                 right = abs(float(fresh(k)(x)) - want) <= 1e-3 * abs(want) + 1e-3
+                found = nj.jit(lambda x: jnp.tanh(x @ x).sum())(wide)
+                right &= abs(float(found) - 90_000 * np.tanh(0.75)) <= 10
                 os._exit(0 if right else 3)
             assert os.waitpid(child, 0)[1] == 0
-        """,
+        """),
         tmp_path,
     )
     _, errors = running.communicate(timeout=300)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from jaxpr_interpreter import compiled, spec
 from python_process import printed
 from together import together
@@ -16,9 +17,10 @@ from together import together
 import numjet
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
-from numjet.cpu import backend, kernels
+from numjet.cpu import backend, kernels, pipeline
 from numjet.cpu.graph.forms import Forms, Uncacheable
 from numjet.cpu.link import link, sources
+from numjet.cpu.link.jobs import Jobs
 from numjet.cpu.program import cache as program_cache
 from numjet.ops import transcendental as fn
 from numjet.ops.arithmetic import add, mul
@@ -216,3 +218,25 @@ def test_the_providers_are_all_that_define_library_functions() -> None:
     loaded = set(printed(code).split())
     assert len(writers) > 5
     assert {f"numjet.cpu.kernels.{name}" for name in writers} <= loaded
+
+
+def test_an_interrupted_compilation_lets_its_threads_go(monkeypatch):
+    """Those that wait for more of LLVM's work."""
+    start, used = Jobs.start, []
+
+    def noted(jobs, work):
+        used.append(jobs)
+        start(jobs, work)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Jobs, "start", noted)
+    monkeypatch.setattr(pipeline, "facts", interrupt)
+    monkeypatch.setattr(link, "generates", lambda: False)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(lambda x: [mul(chain(x), full((313,), 7.25, F32))], spec(313))
+    (jobs,) = set(used)
+    for thread in jobs._threads:
+        thread.join(60)
+        assert not thread.is_alive()

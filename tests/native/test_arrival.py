@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from python_process import run
+from python_process import printed, run
 
 from numjet.native import operators
 
@@ -52,3 +52,16 @@ def test_programs_run_between_the_steps_of_an_arrival(tmp_path):
     # The checked build compiles at import.
     done = run("-c", SCRIPT, NUMJET_CACHE_DIR=str(tmp_path), NUMJET_NATIVE_CHECKS="0")
     assert done.returncode == 0 and "arrived" in done.stdout, done.stderr[-2000:]
+
+
+def test_code_that_was_wanted_is_made_when_the_process_ends_before(tmp_path):
+    """For later processes."""
+    assert printed("""
+        import numjet.numpy as jnp
+        from numjet.core import hooks
+        from numjet.native import operators
+        operators._build, operators.WAIT_SECONDS = lambda: print("made"), 3600.0
+        hooks.long_trace()
+        hooks.long_trace()
+        print("ends")
+    """, NUMJET_CACHE_DIR=str(tmp_path), NUMJET_NATIVE_CHECKS="0") == "ends\nmade\n"

@@ -314,6 +314,17 @@ def test_a_write_that_fails_later_is_reported_by_the_next(tmp_path, monkeypatch)
     assert not store._pending
 
 
+def test_code_stays_while_the_interpreter_ends(monkeypatch):
+    """Threads may be inside, and what would give it back may be gone."""
+    given_back = []
+    before = link.Library({}, given_back.append, lambda: given_back.append("before"))
+    meanwhile = link.Library({}, given_back.append, lambda: given_back.append("meanwhile"))
+    del before
+    monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    del meanwhile
+    assert given_back == ["before"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_writes_its_own_entries_only(tmp_path):
     code = """
