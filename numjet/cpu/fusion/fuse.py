@@ -27,7 +27,7 @@ from numjet.core import lowering as low
 from numjet.core.memo import remembered
 from numjet.cpu.fusion import chains, epilogues, recompute, standalone
 from numjet.cpu.fusion.recompute import UNREACHABLE
-from numjet.cpu.graph import scan_sums
+from numjet.cpu.graph import scan_sums, stacked
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, is_real, same_places
@@ -98,6 +98,7 @@ class _Fusion(Fusion):
         nodes: list[Node] = []
         before = self.graph.nodes
         self.graph.nodes = scan_sums.hoist_all(before)
+        stacked.rewrite(self.graph)
         changed = standalone.join_transposes(self.graph) or self.graph.nodes is not before
         for node in self.graph.nodes:
             found = standalone.expand(node) if type(node.rule) is low.Kernel else None
