@@ -401,8 +401,10 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
     if ct is None or type(ct) is Zero or want.dtype == dtypes.float0:
         return None
     have = aval_of(ct)
-    floats = dtypes.is_floating(have.dtype) and dtypes.is_floating(want.dtype)
-    fits = have.dtype == want.dtype or have.weak_type or floats
+    # Of a complex number the real part moves a real argument; JAX hands other dtypes on.
+    kinds = (dtypes.is_inexact, dtypes.is_integer, dtypes.is_bool)
+    numbers = dtypes.is_inexact(want.dtype) and any([kind(have.dtype) for kind in kinds])
+    fits = have.dtype == want.dtype or have.weak_type or numbers
     if have.shape != want.shape or not fits:
         raise ValueError(
             f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "

@@ -542,3 +542,19 @@ def test_outer_numbers_are_seen_by_inner_rules() -> None:
     assert float(nj.grad(lambda x: nj.jvp(square, (x,), (1.0,))[1])(3.0)) == 2.0
     assert float(nj.grad(nj.grad(square))(3.0)) == 2.0
     assert float(nj.hessian(square)(3.0)) == 2.0
+
+
+@pytest.mark.parametrize("of", ["float32", "complex64"])
+@pytest.mark.parametrize("given", ["float16", "float32", "int32", "complex64", "bool"])
+def test_cotangents_of_other_dtypes_are_converted(of, given):
+    @nj.custom_vjp
+    def f(x):
+        return jnp.sum(x * 2).real
+
+    factor = 3 + 1j if given == "complex64" else 1
+    f.defvjp(lambda x: (f(x), x), lambda x, g: ((jnp.ones(x.shape) * factor).astype(given),))
+    want = np.full(3, factor if of == "complex64" else np.real(factor), of)
+    x = jnp.ones(3, of)
+    for got in (nj.grad(f)(x), nj.jit(nj.grad(f))(x), nj.grad(lambda x: f(x * 2))(x) / 2):
+        assert got.dtype == of
+        np.testing.assert_array_equal(got, want)
