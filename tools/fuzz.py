@@ -77,7 +77,7 @@ def batch(level: str, seed: int, count: int, jax: int, platform: str) -> list[st
                                   timeout=60 + 20 * count)  # fmt: skip
             out, err, code = done.stdout, done.stderr, done.returncode
         except subprocess.TimeoutExpired as late:
-            out, err, code = str(late.stdout), "it does not end", -1
+            out, err, code = (late.stdout or b"").decode(), "it does not end", -1
         head, *scripts = out.split("difference\n")
         found += [script.removesuffix("done\n") for script in scripts]
         if out.endswith("done\n"):
