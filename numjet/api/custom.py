@@ -21,6 +21,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
+from numjet.core.refs import Ref
 from numjet.core.shared import Shared
 from numjet.core.structural import convert, zeros
 from numjet.core.trace import Tracer, aval_of
@@ -437,7 +438,8 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             out_tree.append(treedef)
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
-            others = [with_dtype(x) for x, a in zip(residuals, arrays, strict=True) if not a]
+            others = [x for x, a in zip(residuals, arrays, strict=True) if not a]
+            others = [x if isinstance(x, Ref) else with_dtype(x) for x in others]
             shared = rule_sharing(leaves, outs) if Shared.axes.get() else None
             res_tree.append((structure, arrays, others, shared))
             return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]

@@ -23,6 +23,7 @@ from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
 from numjet.numpy.fast import eager
+from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import as_bool, equal, greater, logical_and, not_equal, where
 from numjet.numpy.promote import (
     broadcast,
@@ -233,9 +234,9 @@ def _complex_extremum(x: Any, axes: tuple, extreme: Callable, nothing: float) ->
     wins = logical_and(alike, equal(imaginary, best(where(alike, imaginary, unlike))))
     nan = not_equal(x, x)
     wins = where(expand_dims(lax.reduce_or(nan, last), last), nan, wins)
-    first = expand_dims(lax.argmax(wins, last[0], np.int32), last)
-    only = equal(lax.broadcasted_iota(np.int32, x.aval.shape, last[0]), first)
-    return lax.reduce_sum(where(only, x, scalar(0, x.aval.dtype)), last)
+    place = ravel(lax.argmax(wins, last[0], np.int32))
+    rows = lax.broadcasted_iota(np.int32, place.aval.shape, 0)
+    return reshape(getitem(reshape(x, (-1, count)), (rows, place)), shape)
 
 
 def _reduce_max(x: Any, axes: tuple) -> Any:

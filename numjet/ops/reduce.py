@@ -488,7 +488,7 @@ def reduce(
     if name in ("max", "min"):
         neutral = extreme_of(out.aval.dtype, name == "max")
     known = None if neutral is None else concrete_or_none(values[0])
-    if known is not None and convert(known, out.aval.dtype)._value == neutral:
+    if known is not None and known._value.astype(out.aval.dtype) == neutral:
         return tree.tree_unflatten(treedef, [out])
     for x, v in zip(xs, values, strict=True):
         if x.aval.dtype != v.aval.dtype:

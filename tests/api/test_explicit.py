@@ -11,7 +11,7 @@ import pytest
 
 import numjet as nj
 from numjet import lax, numpy as jnp, random
-from numjet.base.errors import IndivisibleError, ShardingTypeError
+from numjet.base.errors import ShardingTypeError
 from numjet.scipy import signal
 from numjet.sharding import AxisType, auto_axes, explicit_axes, get_abstract_mesh
 
@@ -446,7 +446,7 @@ def test_shapes_of_results_have_the_shardings_asked_for() -> None:
 
 
 def test_pmap_of_more_examples_than_devices() -> None:
-    with pytest.raises(IndivisibleError, match="size 9, but there are only 8 devices"):
+    with pytest.raises(ValueError, match="size 9, but there are only 8 devices"):
         nj.pmap(lambda x: x)(np.ones((9, 2)))
 
 

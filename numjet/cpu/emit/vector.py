@@ -42,7 +42,7 @@ from numjet.cpu.loops.ir import (
     stored,
     walk,
 )
-from numjet.cpu.loops.positions import asks, round_of
+from numjet.cpu.loops.positions import apart, round_of
 from numjet.cpu.loops.scope import Dependence, Dependences
 
 # A vector body this costly is written once, always masked, when there is a tail: the mask costs
@@ -387,7 +387,7 @@ class VectorWriter(StatementWriter):
             self._tile_stores(s)
         if s.unroll > 1:
             rounds: list[Sequence[Stmt]] = [s.body] * s.extent
-            if asks(s) and not self._reads_tiles(s):
+            if apart(s, self.vec) and not self._reads_tiles(s):
                 rounds = [round_of(s, k) for k in range(s.extent)]
                 self.held.append(rounds)
             for k, body in enumerate(rounds):
@@ -411,9 +411,16 @@ class VectorWriter(StatementWriter):
         return self.lane_stride(lin) not in (None, 0, 1, -1) and stride(lin, s.var) == 1
 
     def _reads_tiles(self, s: For) -> bool:
-        """Whether the body reads blocks that `_tile_loads` turned."""
-        loads = [e for e in exprs(s.body) if isinstance(e, Load) and e.part is None]
-        return any([self._crosses(s, self.linear(e.buffer, e.index, None)) for e in loads])
+        """Whether the body reads blocks that `_tile_loads` turned, and that are no columns."""
+        for e in exprs(s.body):
+            if isinstance(e, Load) and e.part is None:
+                lin = self.linear(e.buffer, e.index, None)
+                if self._crosses(s, lin):
+                    first = Index(tuple(t for t in lin.terms if t[0] is not s.var), lin.const)
+                    step = self.lane_stride(lin)
+                    if step is None or not self._lies_in_rows(e.buffer, first, step, False):
+                        return True
+        return False
 
     def _tile_loads(self, s: For) -> None:
         """Read the blocks that the body wants, one row a lane, and turn them."""

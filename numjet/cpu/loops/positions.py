@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.cpu.loops.cost import cost
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import (
     COMPARISONS,
@@ -18,15 +19,19 @@ from numjet.cpu.loops.ir import (
     For,
     FreshRewriter,
     IndexValue,
+    Load,
     Op,
     Select,
     Stmt,
     Store,
+    address,
     exprs,
 )
 
 # Rounds of a loop that are written one by one, and expressions in all of them.
 MOST_ROUNDS = 16
+# Rounds of loops that read rows out of order.
+MOST_READ = 8
 MOST_EXPRESSIONS = 600
 
 
@@ -56,6 +61,29 @@ def asks(loop: For) -> bool:
     asked = {cut for e in inside for cut in cuts(e, loop.var) if 0 < cut < n}
     # A round has about one part of those between the cuts.
     return bool(asked) and n * len(inside) <= MOST_EXPRESSIONS * (1 + len(asked))
+
+
+def apart(loop: For, lane: LoopVar | None) -> bool:
+    """Whether the rounds of a loop inside that over the lanes `lane` are better written one by one:
+    they ask where they stand, or read short rows backwards, in steps or in part, so that a block
+    of them is not one of the loop's own columns."""
+    if asks(loop):
+        return True
+    n = loop.extent
+    if lane is None or type(n) is not int or n > MOST_READ:
+        return False
+    if n * cost(loop.body) > MOST_EXPRESSIONS:
+        return False
+    stores = [s for s in loop.body if type(s) is Store]
+    if any([address(s).coefficient(lane) != n for s in stores]):
+        return False  # what it writes is put in its place row by row
+    for e in exprs(loop.body):
+        if type(e) is Load and e.part is None:
+            at = address(e)
+            along, row = at.coefficient(loop.var), at.coefficient(lane)
+            if along not in (0, 1) or (along == 1 and n < row <= MOST_READ):
+                return True
+    return False
 
 
 def round_of(loop: For, k: int) -> list[Stmt]:

@@ -70,8 +70,8 @@ def wide_rows(columns: Any) -> int:
     reductions = [m for m in columns.sweeps.rows if is_reduction(m)]
     lanes = link.vector_bytes() // min([m.node.ins[0].dtype.itemsize for m in reductions])
     several = len(columns.reduced) > 1 or _writes(columns.sweeps)
-    if several or columns.columns >= 2 * lanes:
-        return 1
+    if several or columns.columns >= 2 * lanes or columns.rows <= 2 * columns.most_at_once:
+        return 1  # a few rows stay in registers
     fill = lanes // math.gcd(columns.columns, lanes)
     several = max(1, WIDE * lanes // (fill * columns.columns))
     while several > 1 and columns.rows < ROUNDS * fill * several:

@@ -73,6 +73,7 @@ class Columns:
         self.scratch: dict[Val, Buffer] = {}
         self.allocs: list[Stmt] = []
         self.wide = 1  # how many rows are taken as one wide row
+        self.most_at_once = ROWS_AT_ONCE
         # What makes an array of values that exist once a column, where sweeps are apart.
         self.row_array: Any = self.array
         k.own = self.own  # type: ignore[method-assign]

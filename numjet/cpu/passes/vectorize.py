@@ -44,7 +44,7 @@ from numjet.cpu.loops.ir import (
     walk,
 )
 from numjet.cpu.loops.legal import independent, own_scratch
-from numjet.cpu.loops.positions import Known, asks, round_of
+from numjet.cpu.loops.positions import Known, apart, round_of
 from numjet.cpu.loops.scope import Dependences
 from numjet.cpu.math import FUNCTIONS
 
@@ -240,8 +240,9 @@ class _Chooser:
             return serial
         if any(isinstance(x, For) for x in s.body):
             # Rows side by side: more code, so the gain must be sure and the work worth it.
-            worth = _WORTH_APART if any(isinstance(x, For) and asks(x) for x in s.body) else 1
-            if total > _SURE * serial.cost or serial.cost < worth * _WORTH_ROWS:
+            alone = any(isinstance(x, For) and apart(x, s.var) for x in s.body)
+            worth = _WORTH_ROWS * (_WORTH_APART if alone else 1)
+            if total > _SURE * serial.cost or serial.cost < worth:
                 return serial
         light = cost(s.body)
         unroll = 1
@@ -301,7 +302,7 @@ class _Chooser:
         for s in stmts:
             if isinstance(s, For):
                 around, self.along = self.along, s.var
-                if lanes and asks(s):
+                if lanes and apart(s, var):
                     rounds = [round_of(s, k) for k in range(s.var.extent)]
                     total += sum([self.count(x, var, lanes) for x in rounds]) + _LOOP
                 else:
@@ -380,7 +381,7 @@ def _tile_inner(stmts: Sequence[Stmt], var: LoopVar, lanes: int) -> tuple[Stmt, 
     for s in stmts:
         s = map_blocks(s, lambda block: _tile_inner(block, var, lanes))
         if isinstance(s, For) and s.kind == "serial" and _crosses(s, var, lanes):
-            out += _cut(s, lanes)
+            out += _cut(s, var, lanes)
         else:
             out.append(s)
     return tuple(out)
@@ -400,11 +401,11 @@ def _crosses(s: For, var: LoopVar, lanes: int) -> bool:
     return False
 
 
-def _cut(s: For, lanes: int) -> list[Stmt]:
+def _cut(s: For, lane: LoopVar, lanes: int) -> list[Stmt]:
     """A loop in tiles of `lanes` rounds, then the rest."""
     assert isinstance(s.extent, int)
     # Rounds that ask where they stand are written one by one: each is only its own part.
-    price = 0 if asks(s) else cost(s.body)
+    price = 0 if apart(s, lane) else cost(s.body)
 
     def tiles(start: Index, width: int) -> Stmt:
         var = LoopVar(s.var.name, width)

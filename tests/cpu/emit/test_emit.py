@@ -409,3 +409,14 @@ def test_results_of_columns_that_are_put_together_are_written_in_tiles(width, dt
         text = run.lower(x).as_text()
         assert " tile unroll=" in text or width < 3
         assert " for tile <" not in text and not re.search("tile:", text)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16"])
+@pytest.mark.parametrize("width", [2, 3, 4, 8])
+def test_short_rows_backwards_in_steps_and_in_part(width, dtype):
+    x = (np.arange(width * 20_011) % 101).astype(dtype).reshape(-1, width)
+    reads = [lambda a: a[:, ::-1] + a, lambda a: 2 * a[:, ::2], lambda a: a[:, 1:] - a[:, :-1],
+             lambda a: a[:, : width - 1] * a[:, width - 1 :]]  # fmt: skip
+    for read in reads:
+        np.testing.assert_array_equal(nj.jit(read)(x), read(x))
+        np.testing.assert_array_equal(nj.jit(read)(x[:77]), read(x[:77]))
