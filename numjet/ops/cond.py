@@ -354,9 +354,10 @@ def switch(
         raise TypeError(f"Index type must be an integer, got {index.aval.str_short()}.")
     if len(branches) == 1:
         return branches[0](*operands)
+    index = _as_int32(index)
     if config.disable_jit.value and not isinstance(index, Tracer):
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
-    index = clamp(0, _as_int32(index), len(branches) - 1)
+    index = clamp(0, index, len(branches) - 1)
     return _choose("switch", index, branches, operands)
 
 

@@ -87,10 +87,10 @@ def apart(loop: For, lane: LoopVar | None) -> bool:
 
 
 def round_of(loop: For, k: int) -> list[Stmt]:
-    """The body of round `k` of a loop of stores, but for the places that they store to."""
+    """The body of round `k` of a loop, but for the places that it stores to."""
     known = Known({loop.var: Index.of(k)})
     return [
-        Store(s.buffer, s.index, known.expr(s.value), s.part) if type(s) is Store else s
+        Store(s.buffer, s.index, known.expr(s.value), s.part) if type(s) is Store else known.stmt(s)
         for s in loop.body
     ]
 

@@ -311,3 +311,16 @@ def test_registers_that_are_passed_on_whole_are_not_shuffled():
     text = run.lower(x).compile().as_text("llvm")
     assert "@small" in text and text.count("shufflevector") <= 1
     np.testing.assert_array_equal(run(x), x << 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [24, 40, 64])
+@pytest.mark.parametrize("name", ["expm1", "tanh", "exp", "sin", "log1p", "erf"])
+def test_functions_of_rows_that_fill_several_registers(name, width, dtype):
+    """Functions take registers apart, constants too: of tanh over 40 floats in a scan the direct
+    generator read the wrong register for the upper half of a constant."""
+    with nj.enable_x64(True):
+        x = jnp.array(normal(0, 5, width)).astype(dtype)
+        f = {"erf": lax.erf}.get(name) or getattr(jnp, name)
+        got = nj.jit(lambda x: lax.scan(lambda c, v: (c + 1, f(abs(v))), 0.0, x)[1])(x)
+        np.testing.assert_allclose(got, f(abs(x)), rtol=1e-5)

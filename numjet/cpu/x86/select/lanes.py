@@ -449,11 +449,12 @@ def _whole_parts(
         # One piece of a.
         per = 512 // type.bits
         part, rest = divmod(first, per)
-        x = s.vector(source, a, part)
         if rest == 0:
-            for k in range(type.parts):
-                s.put(d + k, (formats.vmove, OPS["vmovaps"], d + k, x + k, type.length))
+            for k in range(type.parts):  # of a constant, each part is a register of its own
+                x = s.vector(source, a, part + k)
+                s.put(d + k, (formats.vmove, OPS["vmovaps"], d + k, x, type.length))
             return True
+        x = s.vector(source, a, part)
         if size >= 16:
             op = OPS["vextractf32x4_s" if size == 16 else "vextractf64x4_s"]
             length = 2 if source.size >= 64 else source.length
