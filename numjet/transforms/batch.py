@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import Effect
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -233,7 +234,8 @@ def batch_again(
     """`batch_call` over the axis of `trace`, for functions that may close over its values: they
     are mapped values here too."""
     again = BatchTrace(current_trace(), trace.axis, trace.root)
-    ins = [x if d is None else BatchTracer(again, x, d) for x, d in zip(args, dims, strict=True)]
+    pairs = zip(args, dims, strict=True)
+    ins = [x if d is None else BatchTracer(again, as_array(x), d) for x, d in pairs]
     with extend_axis_env(trace.axis), set_trace(again):
         outs = fun(*ins)
     return unwrap(again, outs)
