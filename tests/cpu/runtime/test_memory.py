@@ -145,6 +145,7 @@ def test_threads_never_share_a_block():
 def test_idle_memory_is_what_was_in_use_lately(monkeypatch):
     monkeypatch.setattr(memory, "FLOOR", 8 << 20)
     monkeypatch.setattr(memory, "_peaks", memory._Peaks())
+    gc.collect()  # what other tests left in cycles would come back in between
     used = memory.stats()["used"]
     for step in range(60):  # of ever new sizes, one after the other
         memory.empty(((1 << 20) + step * (1 << 18),), F32)
