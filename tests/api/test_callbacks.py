@@ -377,5 +377,5 @@ def test_formats_without_fields_are_printed_as_they_are(capfd):
 
 def test_jaxprs_tell_what_callbacks_are_there_for():
     text = str(nj.make_jaxpr(lambda v: nj.debug.callback(print, v, ordered=True))(1.0))
-    assert "effect=OrderedDebug" in text and "_flat_callback at 0xXXXXXXXXXXXX>" in text
+    assert "effect=OrderedDebug" in text and f"_flat_callback at 0x{12 * 'X'}>" in text
     assert nj.pmap(lambda v: nj.pure_callback(np.sin, v, v))(np.ones((1, 2), np.float32)).shape

@@ -69,8 +69,8 @@ def wide_rows(columns: Any) -> int:
     """How many rows of few columns are taken as one."""
     reductions = [m for m in columns.sweeps.rows if is_reduction(m)]
     lanes = link.vector_bytes() // min([m.node.ins[0].dtype.itemsize for m in reductions])
-    several = len(columns.reduced) > 1 or _writes(columns.sweeps)
-    if several or columns.columns >= 2 * lanes or columns.rows <= 2 * columns.most_at_once:
+    sweeps_apart = len(columns.reduced) > 1 or _writes(columns.sweeps)
+    if sweeps_apart or columns.columns >= 2 * lanes or columns.rows <= 2 * columns.most_at_once:
         return 1  # a few rows stay in registers
     fill = lanes // math.gcd(columns.columns, lanes)
     several = max(1, WIDE * lanes // (fill * columns.columns))
@@ -186,10 +186,9 @@ class _Chunks:
             together //= 2
         self.together, self.alone = together, len(reduced) == 1
         self.units = shape[reduced[0]] // (together * self.wide if self.alone else 1)
-        self.unit_rows = self.columns.rows // (self.units * self.wide)
+        # Rows that a unit adds to each accumulator.
+        self.unit_rows = together if self.alone else self.columns.rows // self.units
         self.left = last % (together * self.wide) if self.alone else 0
-        if self.left:
-            self.unit_rows = together
         chunks = -(-TASKS // self.count)
         if self.found:
             chunks = max(chunks, -(-self.columns.rows // (MOST_ROWS * self.wide)))
