@@ -8,13 +8,15 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# This checkout before what this process has on its path by a variable (tools/arm.py: packages).
+PATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def run(*arguments: str, cwd: Path | None = None,
         **environment: str) -> subprocess.CompletedProcess:
     """A Python process with numjet on its path and `environment` over this one's variables."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_"))}
-    variables |= {"PYTHONPATH": str(ROOT)} | environment
+    variables |= {"PYTHONPATH": PATH} | environment
     return subprocess.run([sys.executable, *arguments], env=variables, cwd=cwd,
                           capture_output=True, text=True, timeout=300)
 

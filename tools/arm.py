@@ -83,6 +83,8 @@ def main() -> None:
         # Compiled once: under the emulator that takes minutes.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(root / "bytecode"),
+        # OpenBLAS's kernels for SVE (NumPy 2.5) multiply wrongly under qemu 10, those for NEON not.
+        "OPENBLAS_CORETYPE": "ARMV8",
         "PYTHONWARNINGS": ",".join([f"ignore:{flag} encountered in matmul" for flag in FLAGS]),
     }
     os.execve(python, [str(python), *arguments], environment)

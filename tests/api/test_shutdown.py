@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import python_process
 
 START = """
 import os, signal, sys, threading, time
@@ -71,9 +72,8 @@ ENDINGS = {
 
 
 def process(body: str, folder: Path) -> subprocess.Popen:
-    root = Path(__file__).resolve().parents[2]
     environment = {
-        **os.environ, "PYTHONPATH": str(root), "NUMJET_CACHE_DIR": str(folder / "cache"),
+        **os.environ, "PYTHONPATH": python_process.PATH, "NUMJET_CACHE_DIR": str(folder / "cache"),
     }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", START + textwrap.dedent(body)],

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import on_level
 import pytest
+import python_process
 
 from numjet.base import config
 
@@ -96,10 +96,9 @@ print("agree")
 def test_programs_agree_with_their_references(level):
     if on_level.left_out(level):
         pytest.skip(on_level.left_out(level))
-    root = Path(__file__).resolve().parents[2]
     environment = {
         **os.environ, "NUMJET_CPU": level, "NUMJET_CACHE_DIR": "",
-        "PYTHONPATH": str(root),
+        "PYTHONPATH": python_process.PATH,
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", PROGRAMS], env=environment, capture_output=True, text=True,

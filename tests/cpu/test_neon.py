@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import python_process
 
 from numjet.cpu import host
 from numjet.cpu.link import link
@@ -38,7 +39,7 @@ def assembly():
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, root / "tests" / "neon_assembly.py"], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": python_process.PATH},
     )  # fmt: skip
     if "No available targets" in done.stderr:
         pytest.skip("this LLVM makes no code for ARM64")

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import python_process
 
 from numjet.cpu import host
 
@@ -106,7 +107,7 @@ def test_pages_on_windows_are_protected_by_its_own_call(monkeypatch):
 def test_threads_call_what_the_system_has(monkeypatch, system):
     done = subprocess.run(
         [sys.executable, ROOT / "tests" / "platform_code.py", system], capture_output=True,
-        text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True, env={**os.environ, "PYTHONPATH": python_process.PATH},
     )  # fmt: skip
     if "No available targets" in done.stderr:
         pytest.skip("this LLVM makes no code for that processor")
