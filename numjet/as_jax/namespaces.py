@@ -19,11 +19,14 @@ ROWS: dict[str, dict[str, str]] = {
     "jax.core": {"ensure_compile_time_eval": "numjet:ensure_compile_time_eval"},
     "jax.experimental.array_serialization": {},
     "jax.experimental.array_serialization.serialization": {
-        "GlobalAsyncCheckpointManagerBase": "numjet.as_jax.stand_ins:CheckpointManagerBase"
+        "GlobalAsyncCheckpointManager": "numjet.as_jax.stand_ins:CheckpointManager",
+        "GlobalAsyncCheckpointManagerBase": "numjet.as_jax.stand_ins:CheckpointManagerBase",
+        "get_tensorstore_spec": "numjet.as_jax.stand_ins:get_tensorstore_spec",
     },
     "jax.experimental.colocated_python": {
         "colocated_cpu_devices": "numjet.as_jax.stand_ins:colocated_cpu_devices",
         "colocated_python": "numjet.as_jax.stand_ins:colocated_python",
+        "colocated_python_class": "numjet.as_jax.stand_ins:colocated_python_class",
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},

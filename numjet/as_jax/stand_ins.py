@@ -272,6 +272,24 @@ class CheckpointManagerBase:
     """The interface of managers of checkpoints that libraries implement; itself saves nothing."""
 
 
+class CheckpointManager(CheckpointManagerBase):
+    """Raises NotImplementedError: libraries name it for their users' managers, and need none."""
+
+    def __init__(self, timeout_secs: int = 300) -> None:
+        raise NotImplementedError(
+            "GlobalAsyncCheckpointManager writes arrays with TensorStore, which numjet does not. "
+            "Use numjet.checkpoints, or orbax.checkpoint."
+        )
+
+
+def get_tensorstore_spec(ckpt_path: Any, **_: Any) -> Any:
+    """Raises NotImplementedError: it says how a CheckpointManager is to write one array."""
+    raise NotImplementedError(
+        f"get_tensorstore_spec: numjet writes no {ckpt_path!r} with TensorStore. Use "
+        "numjet.checkpoints, or orbax.checkpoint."
+    )
+
+
 def colocated_cpu_devices(devices: Any) -> Any:
     """The CPU devices beside `devices`: all devices are the CPU's, so these themselves."""
     return devices
@@ -282,6 +300,19 @@ def colocated_python(fun: Callable) -> Callable:
     raise NotImplementedError(
         f"colocated_python: {fun!r} would run on other hosts; numjet runs in one process."
     )
+
+
+def colocated_python_class(cls: type) -> type:
+    """A class in the place of `cls`, whose objects cannot be made: they would be on other hosts."""
+
+    class Refused(cls):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            raise NotImplementedError(
+                f"colocated_python_class: objects of {cls!r} would be on other hosts; numjet runs "
+                "in one process."
+            )
+
+    return Refused
 
 
 def splash_attention(*_: Any, **__: Any) -> Any:

@@ -233,6 +233,8 @@ import opt_einsum
 from jax._src.ad_checkpoint import saved_residuals
 from jax._src.numpy.einsum import _default_poly_einsum_handler, _einsum
 from jax._src.numpy.util import promote_dtypes_complex
+from jax.experimental import colocated_python
+from jax.experimental.array_serialization import serialization
 from jax.experimental.pallas.ops.tpu.megablox import gmm
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask
 
@@ -257,6 +259,11 @@ turned = gmm(a.astype(np.float16), rhs.swapaxes(1, 2), sizes, np.float16, transp
 assert turned.dtype == np.float16 and turned[1, 0] == gmm(a, rhs, sizes)[1, 0]
 assert refused(lambda: gmm(a, rhs, sizes, existing_out=a), error=NotImplementedError)
 assert refused(splash_attention_mask.CausalMask, (8, 8), error=NotImplementedError)
+assert issubclass(serialization.GlobalAsyncCheckpointManager,
+                  serialization.GlobalAsyncCheckpointManagerBase)
+assert refused(serialization.GlobalAsyncCheckpointManager, error=NotImplementedError)
+assert refused(serialization.get_tensorstore_spec, "a", error=NotImplementedError)
+assert refused(colocated_python.colocated_python_class(dict), error=NotImplementedError)
 (kept, told), = saved_residuals(lambda x: jnp.sin(x), jnp.ones(2))
 assert kept.shape == (2,) and told.startswith("output of cos from")
 print("done")
