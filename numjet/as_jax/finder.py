@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from numjet.as_jax import environment, namespaces, private
+from numjet.base.class_names import move
 from numjet.core.array import Array
 from numjet.core.trace import Tracer
 
@@ -239,7 +240,7 @@ def _show_classes() -> None:
         if all([hasattr(sys.modules[ours], n) for _, n in rows]):  # else it is being loaded
             _UNSHOWN.remove(ours)
             for module, n in rows:
-                getattr(sys.modules[ours], n).__module__ = module
+                move(getattr(sys.modules[ours], n), module)
 
 
 def _name_classes() -> None:
@@ -250,5 +251,5 @@ def _name_classes() -> None:
         if kind.__module__.startswith("numjet."):
             tracer = issubclass(kind, Tracer)
             below = "jax._src.core" if tracer else "jaxlib._jax"
-            kind.__module__ = "jax" if kind is Array else below
+            move(kind, "jax" if kind is Array else below)
         kinds += kind.__subclasses__()

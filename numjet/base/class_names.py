@@ -1,7 +1,8 @@
 """What classes are called where programs ask: by the names that JAX's classes have.
 
-For classes of values that users meet inside of traced functions and in jaxprs. What would break it:
-a class that is pickled, which is found by its name.
+For classes of values that users meet inside of traced functions and in jaxprs, and for those that
+say JAX's module under its name. What would break it: a class that is pickled and not found by the
+name it has here, and code that asks a class's `__module__` whether numjet wrote it, not `is_own`.
 """
 
 from __future__ import annotations
@@ -17,3 +18,17 @@ def shown_as(name: str) -> Callable[[type], type]:
         return made
 
     return named
+
+
+_moved: dict[int, type] = {}
+
+
+def move(made: type, module: str) -> None:
+    """Let a class of numjet say that it is of another module."""
+    made.__module__ = module
+    _moved[id(made)] = made
+
+
+def is_own(kind: type) -> bool:
+    """Whether numjet wrote a class, whatever module it says."""
+    return id(kind) in _moved or str(kind.__module__).partition(".")[0] == "numjet"

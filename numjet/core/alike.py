@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.base.class_names import is_own
 from numjet.base.treedef import LEAF, PyTreeDef
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -44,7 +45,7 @@ _UNKNOWN_WORDS = set(
     "LOAD_BUILD_CLASS LOAD_CLASSDEREF LOAD_FROM_DICT_OR_GLOBALS LOAD_FROM_DICT_OR_DEREF".split()
 )
 # What a jitted function has in its dictionary.
-_WRAPPED = set("__module__ __name__ __qualname__ __doc__ __annotations__ __wrapped__ _core".split())
+_WRAPPED = {*functools.WRAPPER_ASSIGNMENTS, "__wrapped__", "_core"}
 _MATHEMATICS = {"math", "cmath", "_operator", "operator"}
 
 
@@ -228,7 +229,7 @@ class _Maker:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
                 raise _Unknown from None
-            if type(value) is types.ModuleType:
+            if _is_module(value):
                 for chain in reads.cells.get(name, {()}):
                     self.add_attribute(value, chain)
             elif own and type(value) is list:  # which nobody changes
@@ -248,10 +249,10 @@ class _Maker:
     def add_attribute(self, value: Any, names: Any) -> None:
         """What is read of a global: of modules the attribute, of other values the value."""
         rest = list(names)
-        while type(value) is types.ModuleType:
+        while _is_module(value):
             if not rest:
                 raise _Unknown
-            ours = _belongs(value.__name__)
+            ours = type(value) is not types.ModuleType or _belongs(value.__name__)
             value = getattr(value, rest.pop(0), _Unknown)
             if ours and type(value) is types.FunctionType and _is_ours(value):
                 self.keep(value)  # also under another name than its own
@@ -277,6 +278,12 @@ def _is_plain(treedef: PyTreeDef) -> bool:
     return all(map(_is_plain, treedef.children()))
 
 
+def _is_module(x: Any) -> bool:
+    """Whether `x` is a module whose attributes are what it is asked for: of Python's own type, or
+    one that shows numjet under JAX's name."""
+    return type(x) is types.ModuleType or isinstance(x, types.ModuleType) and is_own(type(x))
+
+
 def _is_ours(function: types.FunctionType) -> bool:
     """Whether this package wrote a function, and did not make it of a user's."""
     return _belongs(function.__module__) and _belongs(function.__globals__.get("__name__"))
@@ -297,7 +304,7 @@ def _is_fixed(x: Any) -> bool:
     if isinstance(x, types.BuiltinFunctionType):
         return x.__module__ in _MATHEMATICS
     if isinstance(x, type):
-        return _belongs(x.__module__) or issubclass(x, np.generic)
+        return is_own(x) or issubclass(x, np.generic)
     return False
 
 

@@ -119,6 +119,43 @@ def test_classes_are_found_where_they_say_they_are():
     assert out["shown"] == ["<class 'jax.numpy.float32'>", "<class 'jax.errors.JAXTypeError'>"]
 
 
+KEYS = """
+import pickle
+from numjet.core import alike
+from numjet.cpu.program import cache
+
+def gathers(x, i):
+    picked = x.at[i].get(mode="promise_in_bounds") + x.at[i].add(1.0, mode="drop")[:2]
+    narrow = lax.gather(x, i[:, None], lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3))
+    return picked @ narrow.T, lax.dot(picked, narrow.T, precision=lax.Precision.HIGHEST)
+
+x, i = jnp.ones((3, 3)), jnp.array([0, 2])
+closed = jax.make_jaxpr(gathers)(x, i)
+key = cache.key(closed, ())
+doubled = jax.jit(lambda x: 2 * x)
+known = [alike.form(f) is not None for f in (
+    lambda c, x: (jnp.sin(c).astype(jnp.float32), jax.nn.relu(x)), lambda c, x: doubled(c))]
+"""
+
+
+def test_programs_and_functions_are_found_again_under_either_name():
+    """What is kept on disk, and what a line makes anew."""
+    take = "\nout = {'key': key, 'known': known}"
+    ours = report("import numjet as jax\nfrom numjet import lax, numpy as jnp\n" + KEYS + take)
+    theirs = report(
+        "import numjet.as_jax, jax\nfrom jax import lax, numpy as jnp\n" + KEYS + take
+    )
+    assert ours["key"] is not None and ours == theirs and ours["known"] == [True, True]
+
+
+def test_the_names_of_sparse_are_shown_with_jaxs_modules():
+    out = report("""
+        import numjet.as_jax, jax.experimental.sparse
+        out = {"names": dir(jax.experimental.sparse)}
+    """)
+    assert {"BCOO", "BCSR", "COO", "CSC", "CSR", "bcoo_dot_general_p"} <= set(out["names"])
+
+
 def test_arrays_tell_whose_they_are_by_the_module_of_their_class():
     seen = report("""
         import numjet.as_jax

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.class_names import is_own
 from numjet.core import dtypes, hooks, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.cpu.graph.nodes import LOOPS, called
@@ -301,7 +302,7 @@ class Forms:
         if isinstance(value, np.generic):
             return ("scalar", _dtype(value.dtype), value.tobytes())
         if isinstance(value, bool | int | float | complex | str | tuple | list) or (
-            kind.__module__.startswith("numjet")
+            is_own(kind)
             and not callable(value)
             and kind.__repr__ is not object.__repr__
         ):

@@ -8,6 +8,7 @@ and `CSC`, `linalg.py` solves and eigenvalues, `primitives.py` operations as pri
 
 from __future__ import annotations
 
+from numjet.base.class_names import is_own as _is_own
 from numjet.experimental.sparse import linalg as linalg
 from numjet.experimental.sparse.ad import (
     grad as grad,
@@ -106,5 +107,9 @@ from numjet.experimental.sparse.util import CuSparseEfficiencyWarning as CuSpars
 
 
 def __dir__() -> list[str]:
-    return [name for name, x in globals().items()
-            if not name.startswith("_") and str(getattr(x, "__module__", "")).startswith("numjet")]
+    return [name for name, x in globals().items() if not name.startswith("_") and _is_ours(x)]
+
+
+def _is_ours(x: object) -> bool:
+    kind = x if isinstance(x, type) else type(x)
+    return _is_own(kind) or str(getattr(x, "__module__", "")).startswith("numjet")
