@@ -17,6 +17,7 @@ import dis
 import functools
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -138,6 +139,9 @@ class _Maker:
             parts.append(kind)
             for part in (x.start, x.stop, x.step):
                 self.add(part)
+        elif kind is weakref.ref:
+            parts.append(kind)
+            self.add(x())
         elif kind is functools.partial:
             if x.__dict__:
                 raise _Unknown

@@ -7,6 +7,7 @@ would break it: another order of operands, which `cpu.regions` and `xla` read, t
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from numjet.core.effects import refuse_io
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, eval_jaxpr
 from numjet.core.lowering import Region
+from numjet.core.memo import FunctionMemo
 from numjet.core.primitive import REGISTRY, Met, Primitive, Zero
 from numjet.core.refs import RefUse
 from numjet.core.remote import traced_with
@@ -506,26 +508,13 @@ def fori_loop(
         return ArrayImpl(np.asarray(known, dtype), ShapedArray((), dtype, weak))
 
     lower, upper = bound(lower, low), bound(upper, high)
-    init_tree = tree.tree_structure(init_val)
-
-    def body(i: Any, val: Any) -> Any:
-        out = body_fun(i, val)
-        got, out_tree = flatten_values(out)
-        want = [aval_of(x) for x in tree.tree_leaves(val)]
-        got_avals = [x.aval for x in got]
-        stronger = strengthen(want, got_avals) if out_tree == init_tree else want
-        check_carry(f"fori_loop: {form}", init_tree, stronger, out_tree, got_avals)
-        return out
-
+    counted, repeated = _rounds(body_fun, form)
     if low is not None and high is not None:
         # Counted like a Python integer.
         if -(2**31) <= low and high < 2**31:
             lower = as_array(low)
         (_, out), _ = scan(
-            lambda carry, _: (
-                (add(carry[0], 1), body(carry[0], carry[1])),
-                None,
-            ),
+            counted,
             (lower, init_val),
             None,
             length=max(0, high - low),
@@ -536,13 +525,45 @@ def fori_loop(
         raise ValueError(
             "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
         )
-    one = ArrayImpl(np.asarray(1, dtype), lower.aval)
-    _, _, out = while_loop(
-        lambda c: lt(c[0], c[1]),
-        lambda c: (add(c[0], one), c[1], body(c[0], c[2])),
-        (lower, upper, init_val),
-    )
-    return out
+    return while_loop(_goes_on, repeated, (lower, upper, init_val))[2]
+
+
+def _goes_on(carry: tuple) -> Any:
+    return lt(carry[0], carry[1])
+
+
+_made = FunctionMemo("rounds of fori_loop", 256)
+
+
+def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
+    """What `scan` and `while_loop` repeat for `body_fun`: the same functions each time, as long as
+    it lives, so that a loop outside `jit` traces it once."""
+    known = _made.entries(body_fun)
+    found = None if known is None else known.get(form)
+    if found is not None:
+        return found
+    # What is remembered with a function must not keep it alive.
+    fun = (lambda: body_fun) if known is None else weakref.ref(body_fun)
+
+    def body(i: Any, val: Any) -> Any:
+        out = fun()(i, val)  # type: ignore[misc]
+        in_tree = tree.tree_structure(val)
+        got, out_tree = flatten_values(out)
+        want = [aval_of(x) for x in tree.tree_leaves(val)]
+        got_avals = [x.aval for x in got]
+        stronger = strengthen(want, got_avals) if out_tree == in_tree else want
+        check_carry(f"fori_loop: {form}", in_tree, stronger, out_tree, got_avals)
+        return out
+
+    def counted(carry: tuple, _: None) -> tuple:
+        return (add(carry[0], 1), body(*carry)), None
+
+    def repeated(carry: tuple) -> tuple:
+        return add(carry[0], 1), carry[1], body(carry[0], carry[2])
+
+    if known is not None:
+        known[form] = counted, repeated
+    return counted, repeated
 
 
 def _count_in_floats(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -396,3 +398,24 @@ def test_loops_outside_jit_are_compiled_once(monkeypatch: pytest.MonkeyPatch) ->
         np.testing.assert_array_equal(lax.scan(body, x, xs)[0], [4, 5, 6])
         np.testing.assert_array_equal(lax.while_loop(goes_on, step, (0, x))[1], [0, 32, 64])
     assert len(made) == 2
+
+
+class Body:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, i: Any, x: Any) -> Any:
+        self.calls += 1
+        return x + i
+
+
+def test_fori_loop_traces_an_object_once_and_lets_go_of_it() -> None:
+    """As JAX does, whatever the object reads; a function that a line makes anew is not kept."""
+    body = Body()
+    for bounds in ((0, 3), (0, 3), (0, 5)):
+        assert float(lax.fori_loop(*bounds, body, 1.0)) == 1 + sum(range(*bounds))
+    assert body.calls == 1
+    gone = weakref.ref(body)
+    del body
+    gc.collect()
+    assert gone() is None
