@@ -216,6 +216,9 @@ def typeof(x: object) -> object:
     >>> print(nj.typeof(jnp.ones((2, 3))), nj.typeof(1))
     float32[2,3] ~int32[]
     """
+    declared = core.hi.TYPES.get(type(x))
+    if declared is not None:
+        return declared(x)
     aval = getattr(x, "aval", None) or getattr(x, "_aval", None)
     aval = core.trace.aval_of(x) if aval is None else aval
     if core.shared.Shared.axes.get() and isinstance(aval, core.avals.ShapedArray):

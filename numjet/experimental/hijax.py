@@ -3,8 +3,8 @@
 An operation runs its `impl`, on values that hold traced arrays where it is traced (`core.hi`);
 its own rules (`jvp`, `transpose`, `abstract_eval`, `to_lojax`) are not asked. Functions that `jit`
 compiles take such values, and with loops and branches change those that they close over. No
-transformation differentiates or maps such an argument; an operation with a derivative of its own
-(VJPHiPrimitive) is refused while tracing: `custom_vjp` serves instead.
+transformation differentiates or maps such an argument. An operation with a derivative of its own
+(VJPHiPrimitive) is a `custom_vjp` function of arrays; on other values it is refused while tracing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numjet.api.custom import custom_vjp
+from numjet.base import tree
 from numjet.core import hi
 from numjet.core.avals import ShapedArray as ShapedArray
 from numjet.core.primitive import Linear, Zero as Zero
@@ -82,18 +84,74 @@ class HiPrimitive:
 
 
 class VJPHiPrimitive(HiPrimitive):
-    """An operation with a derivative, declared by a subclass."""
+    """An operation with a derivative, declared by a subclass.
+
+    The subclass sets `in_avals`, `out_aval` and `params` before it calls `super().__init__()`; the
+    params become attributes. `expand(*args)` computes the operation. Reverse mode asks
+    `vjp_fwd(nonzeros, *args)` for the result and what is kept, and with these
+    `vjp_bwd_retval(kept, cotangent)` for a cotangent for each argument, or
+    `vjp_bwd(kept, cotangent, *sums)`, which adds them up by `accum`.
+    """
+
+    in_avals: tuple
+    params: dict[str, Any] = {}
 
     def __init__(self) -> None:
         super().__init__(type(self).__name__)
+        for name, value in self.params.items():
+            setattr(self, name, value)
 
     def __call__(self, *args: Any) -> Any:
-        if current_trace() is not EVAL:
+        if current_trace() is EVAL:
+            return hi.bind(self.name, self.expand, args, {})
+        if any([type(x) in hi.TYPES for x in tree.tree_leaves(args)]):
             raise NotImplementedError(
-                f"{self.name}: operations with derivatives of their own (VJPHiPrimitive) are not "
-                "supported under transformations. Use numjet.custom_vjp."
+                f"{self.name}: an operation with a derivative of its own (VJPHiPrimitive) on "
+                "values that are no arrays is not supported under transformations."
             )
-        return self.bind(*args)
+        fun = custom_vjp(self.expand)
+        fun.defvjp(self._forward, self._backward)
+        return fun(*args)
+
+    def _forward(self, *args: Any) -> Any:
+        return self.vjp_fwd(tree.tree_map(lambda _: True, args), *args)
+
+    def _backward(self, kept: Any, cotangent: Any) -> tuple:
+        sums = tree.tree_map(lambda _: _Sum(), tuple(self.in_avals))
+        self.vjp_bwd(kept, cotangent, *sums)
+        return tree.tree_map(lambda x: x.value, sums)
+
+    def expand(self, *args: Any) -> Any:
+        """What the operation computes, given by the subclass."""
+        raise NotImplementedError(f"{self.name}: {type(self).__name__} has no method `expand`.")
+
+    def vjp_fwd(self, nonzeros: Any, *args: Any) -> Any:
+        """The result and what `vjp_bwd` needs, given by the subclass."""
+        raise NotImplementedError(f"{self.name}: {type(self).__name__} has no method `vjp_fwd`.")
+
+    def vjp_bwd_retval(self, kept: Any, cotangent: Any) -> Any:
+        """A cotangent for each argument, given by the subclass."""
+        raise NotImplementedError(
+            f"{self.name}: {type(self).__name__} has no method `vjp_bwd_retval`."
+        )
+
+    def vjp_bwd(self, kept: Any, cotangent: Any, *sums: Any) -> None:
+        """Add a cotangent to what there is for each argument."""
+        tree.tree_map(
+            lambda total, x: total.accum(x), sums, tuple(self.vjp_bwd_retval(kept, cotangent))
+        )
+
+
+class _Sum:
+    """What an argument's cotangents add up to."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+    def accum(self, x: Any) -> None:
+        """Add `x`, if it is no symbolic zero."""
+        if not isinstance(x, Zero):
+            self.value = x if self.value is None else self.value + x
 
 
 class aval_property:  # noqa: N801 - a public name

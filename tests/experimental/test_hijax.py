@@ -2,9 +2,11 @@
 functions that are compiled, differentiated and looped over."""
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
+from oracle import run_in_oracle
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -242,11 +244,71 @@ def test_values_that_do_not_change():
     assert nj.eval_shape(lambda p: cross_p.bind(p).x, pair).shape == (3,)
 
 
-def test_operations_with_derivatives_of_their_own_are_refused_while_tracing():
-    class Square(hijax.VJPHiPrimitive):
-        def impl(self, x):
-            return x * x
+class Product(hijax.VJPHiPrimitive):
+    """Its derivatives are others than those of what it computes."""
 
-    assert float(Square()(jnp.float32(3.0))) == 9.0
-    with pytest.raises(NotImplementedError, match="custom_vjp"):
-        nj.jit(lambda x: Square()(x))(3.0)
+    def __init__(self, avals, scale):
+        self.in_avals, self.out_aval = avals, avals[0]
+        self.params = {"scale": scale}
+        super().__init__()
+
+    def expand(self, x, y):
+        return x * y * self.scale
+
+    def vjp_fwd(self, nonzeros, x, y):
+        assert nonzeros == (True, True)
+        return self(x, y), (x, y)
+
+
+class Scaled(Product):
+    def vjp_bwd_retval(self, kept, cotangent):
+        return 10 * cotangent * kept[1], 100 * cotangent * kept[0]
+
+
+class Summed(Product):
+    def vjp_bwd(self, kept, cotangent, x, y):
+        x.accum(cotangent)
+        x.accum(cotangent)
+
+
+DERIVED = """
+def sc(x, y):
+    return Scaled((jx.typeof(x), jx.typeof(y)), 2.0)(x, y)
+
+def summed(x, y):
+    return Summed((jx.typeof(x), jx.typeof(y)), 2.0)(x, y)
+
+x, y, xs = jnp.float32(3), jnp.float32(5), jnp.arange(3.0)
+out["run"] = np.array([sc(x, y), jx.jit(sc)(x, y)])
+for name, f in (("scaled", sc), ("summed", summed)):
+    for way, g in (("", f), ("jit", jx.jit(f))):
+        out[name + way] = np.array(jx.grad(g, (0, 1))(x, y))
+    out[name + "jitted"] = np.array(jx.jit(jx.grad(f, (0, 1)))(x, y))
+"""
+
+
+@pytest.mark.oracle
+def test_operations_with_derivatives_of_their_own() -> None:
+    classes = "".join(map(inspect.getsource, (Product, Scaled, Summed)))
+    theirs = run_in_oracle(
+        "import jax as jx\nimport jax.numpy as jnp\nfrom jax.experimental import hijax\n"
+        + classes + DERIVED
+    )  # fmt: skip
+    out: dict[str, np.ndarray] = {}
+    names = {"jx": nj, "jnp": jnp, "np": np, "Scaled": Scaled, "Summed": Summed, "out": out}
+    exec(DERIVED, names)
+    for name in theirs:
+        np.testing.assert_allclose(out[name], theirs[name], err_msg=name)
+    mapped = nj.vmap(lambda x: names["sc"](x, np.float32(5)))(jnp.arange(3.0))
+    assert mapped.tolist() == [0.0, 10.0, 20.0]
+
+
+def test_operations_with_derivatives_on_other_values_are_refused_while_tracing():
+    class First(hijax.VJPHiPrimitive):
+        def expand(self, pair):
+            return pair.x
+
+    pair = Pair(jnp.ones(2), jnp.zeros(3))
+    assert First()(pair) is pair.x and isinstance(nj.typeof(pair), hijax.HiType)
+    with pytest.raises(NotImplementedError, match="no arrays"):
+        nj.jit(lambda p: First()(p))(pair)
