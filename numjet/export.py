@@ -26,6 +26,7 @@ from numjet.api.symbolic_shapes import (
     symbolic_shape as symbolic_shape,
 )
 from numjet.base import tree as _tree
+from numjet.base.class_names import home as _home
 from numjet.base.tree_registry import kind_of as _kind_of
 from numjet.base.treedef import PyTreeDef as _PyTreeDef
 from numjet.core.avals import ShapedArray as _ShapedArray
@@ -365,6 +366,10 @@ class _Pickler(pickle.Pickler):
             if obj._kind.form == "none":
                 return _tree.tree_structure, (None,)
             return self._node(obj) if obj._kind.form not in _NODES_OF_PYTHON else NotImplemented
+        # The bytes say numjet's modules, under JAX's name too.
+        home = _home(obj) if isinstance(obj, type) else None
+        if home is not None:
+            return _class, (home, obj.__qualname__)
         # Where in the user's files an equation stands is left behind.
         return (_nothing, ()) if isinstance(obj, CodeType) else NotImplemented
 
@@ -386,6 +391,17 @@ def _registered(name: str) -> _Primitive:
     if found is None:
         raise pickle.UnpicklingError(f"there is no primitive {name!r} here")
     return found
+
+
+def _class(module: str, name: str) -> type:
+    found = getattr(_importlib.import_module(module), name, None) if _is_own(module) else None
+    if not isinstance(found, type):
+        raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
+    return found
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == "numjet"
 
 
 def _nothing() -> None:
@@ -434,7 +450,7 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == (_Primitive.__module__, "_by_name"):
             return _registered  # modules of primitives load when they are first used
         root = module.partition(".")[0]
-        if root in ("numjet", "numpy", "ml_dtypes") or name in _PLAIN.get(module, ()):
+        if _is_own(module) or root in ("numpy", "ml_dtypes") or name in _PLAIN.get(module, ()):
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
 

@@ -20,13 +20,19 @@ def shown_as(name: str) -> Callable[[type], type]:
     return named
 
 
-_moved: dict[int, type] = {}
+# By address: a class, and the module that it said at first.
+_moved: dict[int, tuple[type, str]] = {}
 
 
 def move(made: type, module: str) -> None:
     """Let a class of numjet say that it is of another module."""
+    _moved.setdefault(id(made), (made, made.__module__))
     made.__module__ = module
-    _moved[id(made)] = made
+
+
+def home(kind: type) -> str | None:
+    """The module of numjet that has a class which was moved."""
+    return _moved.get(id(kind), (None, None))[1]
 
 
 def is_own(kind: type) -> bool:

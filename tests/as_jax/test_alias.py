@@ -6,8 +6,11 @@ import json
 import os
 import textwrap
 
+import numpy as np
 import pytest
 from python_process import ROOT, run
+
+from numjet import export
 
 
 def report(script: str, **environment: str) -> dict:
@@ -146,6 +149,33 @@ def test_programs_and_functions_are_found_again_under_either_name():
         "import numjet.as_jax, jax\nfrom jax import lax, numpy as jnp\n" + KEYS + take
     )
     assert ours["key"] is not None and ours == theirs and ours["known"] == [True, True]
+
+
+EXPORTED = """
+from numjet.base.class_names import home
+from numjet.export import deserialize
+exported = export.export(jax.jit(gathers))(x, i)
+written = exported.serialize()
+read = [np.asarray(y).tolist() for y in deserialize(written).call(x, i)]
+out = {"blob": written.hex(), "read": read, "moved": home(lax.GatherScatterMode)}
+"""
+
+
+def test_exported_programs_are_read_under_either_name():
+    ours = report(
+        "import numpy as np, numjet as jax\nfrom numjet import export, lax, numpy as jnp\n"
+        + KEYS + EXPORTED
+    )  # fmt: skip
+    theirs = report(
+        "import numpy as np, numjet.as_jax, jax\nfrom jax import export, lax, numpy as jnp\n"
+        + KEYS + EXPORTED
+    )  # fmt: skip
+    assert ours["moved"] is None and theirs["moved"].startswith("numjet.")
+    assert ours["read"] == theirs["read"]
+    found = export.deserialize(bytes.fromhex(theirs["blob"])).call(
+        np.ones((3, 3), np.float32), np.array([0, 2], np.int32)
+    )
+    assert [np.asarray(y).tolist() for y in found] == ours["read"]
 
 
 def test_the_names_of_sparse_are_shown_with_jaxs_modules():
