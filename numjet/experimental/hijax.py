@@ -94,6 +94,7 @@ class VJPHiPrimitive(HiPrimitive):
     """
 
     in_avals: tuple
+    out_aval: Any
     params: dict[str, Any] = {}
 
     def __init__(self) -> None:
