@@ -11,6 +11,7 @@ rules must cast first, and a TypeError says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,16 @@ Value = Expr | ComplexPair
 
 # Functions whose result is a boolean whatever their operand.
 _PREDICATES = frozenset(["is_finite", "is_nan", "is_inf"])
+
+
+def _exact_inverse(divisor: Const) -> float | None:
+    """1 / divisor, where a product with it is the quotient bit for bit: of most powers of two."""
+    value = divisor.value
+    if divisor.dtype.kind in "iub" or not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5:
+        return None
+    with np.errstate(over="ignore"):
+        inverse = float(divisor.dtype.type(1 / value))
+    return inverse if inverse * value == 1 else None
 
 
 class ExprEmitter:
@@ -160,6 +171,10 @@ class ExprEmitter:
                     "cast them to one dtype first (e.cast)"
                 )
         out = first if dtype is None else np.dtype(dtype)
+        if name == "div" and isinstance(args[1], Const):
+            inverse = _exact_inverse(args[1])
+            if inverse:
+                name, args = "mul", (args[0], self.const(inverse, out))
         key = ("o", name, out, *[id(a) for a in args])
         return self._share(key, lambda: Op(name, tuple(args), out))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import numjet as nj
 from numjet.base.errors import InternalError
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar
@@ -175,3 +176,18 @@ def test_verify_names_what_is_wrong(e):
 def test_verify_accepts_and_returns(e):
     k = small(e)[0]
     assert verify(k) is k
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_a_quotient_by_a_power_of_two_is_a_product(name):
+    dtype, e = np.dtype(getattr(nj.numpy, name)), ExprEmitter()
+    x = e.const(3.0, dtype)
+    biggest = 2.0 ** (nj.numpy.finfo(name).maxexp - 1)  # its inverse is a subnormal number
+    for divisor in (2.0, -0.25, 1.0, biggest, 1 / biggest):
+        quotient = e.div(x, e.const(divisor, dtype))
+        assert quotient.name == "mul"
+        assert quotient.args[1].value * divisor == 1
+    for divisor in (3.0, 0.0, -0.0, np.inf, np.nan, float(nj.numpy.finfo(name).smallest_subnormal)):
+        assert e.div(x, e.const(divisor, dtype)).name == "div"
+    k = np.dtype(np.int32)
+    assert e.div(e.const(3, k), e.const(2, k)).name == "div"
