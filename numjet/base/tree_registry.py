@@ -507,7 +507,7 @@ class Partial(functools.partial):
     """
 
     def __new__(cls, func: Callable, *args: Any, **kw: Any):
-        if isinstance(func, functools.partial):
+        if isinstance(func, functools.partial) and not getattr(func, "opaque", False):
             func = _FrozenPartial(func)
         return super().__new__(cls, func, *args, **kw)
 

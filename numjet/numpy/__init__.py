@@ -486,7 +486,6 @@ from numjet.numpy.unary import (
 )
 
 _operators.install()
-_attach_methods()
 _hold(globals(), __name__)
 _hold(vars(linalg), linalg.__name__)
 # Made of several operations, with results whose shapes do not depend on values.
@@ -516,6 +515,8 @@ _hooks.install(ndarray, {
         "__mod__": "remainder", "__divmod__": "divmod",
     }.items()
 })
+
+_attach_methods(globals())
 
 if hasattr(_scalar_types, "int1"):
     int1, uint1 = _scalar_types.int1, _scalar_types.uint1

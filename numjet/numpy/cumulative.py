@@ -84,10 +84,10 @@ def _cumulative(
             )
         axis = 0
     axis = canonical_axis(axis, x.aval.ndim, name)
-    if dtype is not None and canonical_dtype(dtype, name) == dtypes.bool_:
+    if first or dtype is not None:
         out = operation(x, axis, dtype)
     else:
-        out = operation(accumulating(name, x, dtype, True), axis=axis)
+        out = operation(accumulating(name, x, None, True), axis=axis)
     if initial:
         shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1 :]
         out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)
@@ -115,7 +115,8 @@ def cumulative_prod(
     """Running products along `axis`, as the array API standard has them.
 
     x: numbers with at least one dimension. axis: may be left out for one dimension only. dtype:
-    what is multiplied and returned; small integers become the default one, as in `prod`.
+    what is multiplied and returned, by default x's own (NumPy widens small integers); booleans are
+    counted.
     include_initial: begin with a 1, one element more. ValueError for scalars and a missing axis.
 
     >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)

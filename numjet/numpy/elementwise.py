@@ -126,6 +126,7 @@ add = binary("add", """x + y, element by element; of booleans `or`.
 
     x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
     Integers wrap around where they overflow.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.add(jnp.array([[1], [2]]), jnp.array([0.5, 1.5]))
     Array([[1.5, 2.5],
@@ -135,6 +136,7 @@ subtract = binary("subtract", """x - y, element by element.
 
     x, y: numbers of any dtype but bool, broadcast to one shape and dtype, which the result has.
     Integers wrap around, unsigned ones below 0. TypeError for two booleans: use `logical_xor`.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.subtract(jnp.array([5, 2]), jnp.array([[1], [2]]))
     Array([[4, 1],
@@ -144,6 +146,7 @@ multiply = binary("multiply", """x * y, element by element; of booleans `and`.
 
     x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
     Integers wrap around where they overflow.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.multiply(jnp.array([1.0, 2.0]), 3)
     Array([3., 6.], dtype=float32)
@@ -162,6 +165,7 @@ maximum = binary("maximum", """The larger of x and y, element by element; NaN wh
     x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
     Complex numbers are compared by real part, then imaginary part. Where both are equal, each gets
     half of the derivative. See `fmax` for one that ignores NaN.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.maximum(jnp.array([1.0, 5.0, jnp.nan]), 3.0)
     Array([ 3.,  5., nan], dtype=float32)
@@ -171,6 +175,7 @@ minimum = binary("minimum", """The smaller of x and y, element by element; NaN w
     x, y: arrays or numbers of any dtype, broadcast to one shape and dtype, which the result has.
     Complex numbers are compared by real part, then imaginary part. Where both are equal, each gets
     half of the derivative. See `fmin` for one that ignores NaN.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.minimum(jnp.array([1.0, 5.0, jnp.nan]), 3.0)
     Array([ 1.,  3., nan], dtype=float32)
@@ -210,6 +215,7 @@ negative = unary("negative", """-x, element by element.
 
     x: numbers of any dtype but bool (TypeError: use `logical_not`), which the result has, with x's
     shape. Unsigned integers wrap around.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.negative(jnp.array([1, -2]))
     Array([-1,  2], dtype=int32)
@@ -669,7 +675,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     parts of complex numbers are rounded each. decimals: a Python integer, negative for tens and
     hundreds. Decimal fractions that are not exact in binary are rounded as what they are. The
     derivative is zero. Raises NotImplementedError for integers with negative decimals and for
-    `out`.
+    `out`, ValueError for booleans.
 
     >>> jnp.round(jnp.array([2.5, 3.14159]), 2), jnp.round(jnp.array([1250.0]), -2)
     (Array([2.5 , 3.14], dtype=float32), Array([1200.], dtype=float32))
@@ -679,6 +685,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     dtypes.refuse_keys("round", x.aval.dtype)
     decimals = int(decimals) if isinstance(decimals, Array) else operator.index(decimals)
     dtype = x.aval.dtype
+    if dtypes.is_bool(dtype):
+        raise ValueError("round: booleans are not rounded. Convert them with .astype(int).")
     if FLAG.uses and wanted() and (decimals >= 0 or dtypes.is_floating(dtype)):
         return as_call("round", x, decimals)
     if not dtypes.is_inexact(dtype):

@@ -123,18 +123,14 @@ def iterable(y: Any) -> bool:
 def array_repr(
     arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None
 ) -> str:
-    """What repr() shows of an array.
+    """What numpy.array_repr shows of an array: its elements after the name of its class.
 
-    arr: an Array, or NumPy's (TypeError for others). max_line_width, precision, suppress_small: as
-    in numpy.array_repr, for NumPy's arrays only; `printoptions` are for both.
+    arr: an Array, or NumPy's (AttributeError for others). max_line_width, precision,
+    suppress_small: as in numpy.array_repr.
 
     >>> jnp.array_repr(jnp.array([1, 2]))
-    'Array([1, 2], dtype=int32)'
+    'ArrayImpl([1, 2], dtype=int32)'
     """
-    if isinstance(arr, Array):
-        return repr(arr)
-    if not isinstance(arr, np.ndarray):
-        raise TypeError(f"array_repr: expected an array, got {arr!r}.")
     return np.array_repr(arr, max_line_width, precision, suppress_small)
 
 

@@ -134,6 +134,7 @@ bitwise_and = binary("bitwise_and", """The bits that x and y both have; of boole
 
     x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
     for floats and complex numbers.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.bitwise_and(jnp.array([12, 7]), 10)
     Array([8, 2], dtype=int32)
@@ -142,6 +143,7 @@ bitwise_or = binary("bitwise_or", """The bits that x or y has; of booleans `or`.
 
     x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
     for floats and complex numbers.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.bitwise_or(jnp.array([12, 7]), 10)
     Array([14, 15], dtype=int32)
@@ -152,6 +154,7 @@ bitwise_xor = binary(
 
     x, y: integers or booleans, broadcast to one shape and dtype, which the result has. TypeError
     for floats and complex numbers.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.bitwise_xor(jnp.array([12, 7]), 10)
     Array([ 6, 13], dtype=int32)
@@ -162,6 +165,7 @@ logical_and = binary(
 
     x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
     non-zero.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
     Array([False,  True,  True], dtype=bool)
@@ -172,6 +176,7 @@ logical_or = binary(
 
     x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
     non-zero.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
     Array([False,  True,  True], dtype=bool)
@@ -182,6 +187,7 @@ logical_xor = binary(
 
     x, y: arrays or numbers of any dtype, broadcast to one shape. Returns booleans; NaN counts as
     non-zero.
+    out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
     Array([ True, False, False], dtype=bool)

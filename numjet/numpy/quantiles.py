@@ -51,6 +51,8 @@ def _quantile(
         raise ValueError(f"{name}: method must be one of {_METHODS}, got {method!r}.")
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError(f"{name} does not support complex numbers: they have no order.")
+    if not dtypes.is_floating(q.aval.dtype):
+        raise TypeError(f"{name} does not accept dtype {q.aval.dtype} for q. Give floats: 1.0.")
     (x,) = promote_inexact(x)
     result = x.aval.dtype  # whatever the dtype of q
     wider = dtypes.float32 if result.itemsize < 4 else result
@@ -64,19 +66,21 @@ def _quantile(
             f"{name}: {method} doesn't support weights. Only method 'inverted_cdf' supports "
             "weights."
         )
-    if rows.aval.shape[-1] and method == "inverted_cdf":
+    made = (*q.aval.shape, *rows.aval.shape[:-1])
+    if not rows.aval.shape[-1] and (0 not in made or not (skip_nans or 0 in q.aval.shape)):
+        error = IndexError if skip_nans and len(rows.aval.shape) == 1 else TypeError
+        raise error(f"{name}: the array has no elements along the axis, so there is no quantile.")
+    if method == "inverted_cdf":
         if weights is None:
             mass = ones_like(rows)
         else:
             mass = cast(_as_rows(_weights_of(name, weights, x, axis, axes), axes), wider)
         out = _of_weighted_rows(rows, mass, q, skip_nans)
-    elif rows.aval.shape[-1]:
+    else:
         known = not skip_nans and type(rows) is type(q) is ArrayImpl and eager()
         out = _of_known_rows(rows, q, method) if known else None
         if out is None:
             out = _of_rows(rows, q, method, skip_nans)
-    else:
-        out = lax.full(q.aval.shape + rows.aval.shape[:-1], np.nan, wider)
     if keepdims:
         shape = tuple([1 if i in axes else s for i, s in enumerate(x.aval.shape)])
         out = reshape(out, q.aval.shape + shape)
@@ -236,12 +240,13 @@ def quantile(
 ) -> Any:
     """The values below which the parts `q` of the sorted elements over `axis` lie.
 
-    a: real numbers of any shape; integers count as floats, whose dtype the result has. q: a number
-    in [0, 1] or a vector of them, which then is the first axis of the result. axis: an integer, a
-    tuple of them, or None for all. method: what stands between two elements: 'linear', 'lower',
-    'higher', 'midpoint', 'nearest' (the lower of two as near) or 'inverted_cdf' (the first element
-    up to which the part q lies); ValueError for NumPy's others. keepdims: reduced axes stay with
-    size 1. weights: for 'inverted_cdf' (NotImplementedError for others), how much each element
+    a: real numbers of any shape; integers are converted to floats, whose dtype the result has. q: a
+    float in [0, 1] or a vector of them, which then is the first axis of the result; TypeError for
+    integers, and for nothing along `axis` (`nanquantile` of a whole array: IndexError). axis: an
+    integer, a tuple of them, or None for all. method: what stands between two elements: 'linear',
+    'lower', 'higher', 'midpoint', 'nearest' (the lower of two as near) or 'inverted_cdf' (the first
+    element up to which the part q lies); ValueError for NumPy's others. keepdims: reduced axes stay
+    with size 1. weights: for 'inverted_cdf' (NotImplementedError for others), how much each element
     counts, of `a`'s shape or that of `axis`; NaN where one is negative. NaN where an element is.
     The derivative goes to the elements that were interpolated. ValueError for complex numbers and
     weights of another shape; out and overwrite_input raise ValueError. Source: Hyndman and Fan,
@@ -351,7 +356,8 @@ def nanmedian(
 ) -> Any:
     """The median of what is not NaN; NaN where nothing is left.
 
-    a, axis, out, overwrite_input, keepdims: as in `median`. Derivative as of `median`.
+    a, axis, out, overwrite_input, keepdims: as in `median`; IndexError for an array without
+    elements. Derivative as of `median`.
 
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
     Array(2.5, dtype=float32)

@@ -198,7 +198,8 @@ def linspace(
         asked == computed == np.float32
     ):
         return as_call("_linspace", start, stop, num, endpoint, dtype=computed)
-    computed = inexact_dtype(dtypes.promote((computed, False), (asked, False))[0])
+    if not dtypes.is_integer(asked):    # which floats do not widen for
+        computed = inexact_dtype(dtypes.promote((computed, False), (asked, False))[0])
     start, stop = cast(start, computed), cast(stop, computed)
     shape = join_shapes("linspace", [start.aval.shape, stop.aval.shape])
     start, stop = broadcast(start, shape), broadcast(stop, shape)

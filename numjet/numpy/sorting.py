@@ -72,13 +72,17 @@ def as_constant(value: np.ndarray) -> ArrayImpl:
 
 
 # ------------------------------------------------------------------ sorting
-def _checked(name: str, a: Any, axis: Any, kind: Any, order: Any) -> tuple[Any, int]:
+def _checked(
+    name: str, a: Any, axis: Any, kind: Any, order: Any, stable: Any
+) -> tuple[Any, int]:
     if kind is not None:
         raise TypeError(
             f"'kind' argument to {name} is not supported. Use stable=True or stable=False."
         )
     if order is not None:
         raise TypeError(f"{name}: the argument 'order' is not supported: there are no fields.")
+    if not isinstance(stable, bool | np.bool_):
+        raise TypeError(f"{name}: stable must be True or False, got {stable!r}.")
     x = one_array(name, a)
     if axis is None:
         x, axis = ravel(x), 0
@@ -98,13 +102,13 @@ def sort(
 
     a: an array of any dtype; complex numbers are ordered by real part, then imaginary part. axis:
     an integer, or None for the flattened array. descending: falling, NaN first. stable: has no
-    effect on values. The derivative follows the elements. TypeError for `kind` and `order`.
-    ValueError for an axis out of range.
+    effect on values. The derivative follows the elements. TypeError for `kind`, `order` and a
+    `stable` that is no bool. ValueError for an axis out of range.
 
     >>> jnp.sort(jnp.array([3.0, jnp.nan, 1.0]))
     Array([ 1.,  3., nan], dtype=float32)
     """
-    x, axis = _checked("sort", a, axis, kind, order)
+    x, axis = _checked("sort", a, axis, kind, order, stable)
     out = lax.sort(x, dimension=axis, is_stable=stable)
     return flip(out, axis) if descending else out
 
@@ -130,7 +134,7 @@ def argsort(
     >>> jnp.argsort(jnp.array([3, 1, 2, 1]))
     Array([1, 3, 2, 0], dtype=int32)
     """
-    x, axis = _checked("argsort", a, axis, kind, order)
+    x, axis = _checked("argsort", a, axis, kind, order, stable)
     dtype = int_dtype() if dtype is None else canonical_dtype(dtype, "argsort")
     index = lax.broadcasted_iota(dtype, x.aval.shape, axis)
     if descending and stable:
@@ -194,18 +198,29 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     """`a` rearranged along `axis`: what is before `kth` is not larger, what is behind it not
     smaller.
 
-    a: an array of any dtype. kth: a Python integer. What is before `kth` ascends here, what is
+    a: an array of real numbers (NotImplementedError for complex ones, TypeError for booleans).
+    kth: a Python integer. What is before `kth` ascends here, what is
     behind it descends. ValueError for a position out of range. The derivative goes where the
     elements go. NumPy leaves the order there open; its `kind` and `order` are not taken.
 
     >>> jnp.partition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(2, dtype=int32)
     """
-    x = one_array("partition", a)
+    x = _ordered("partition", a)
     axis = canonical_axis(axis, x.aval.ndim, "partition")
     kth = canonical_axis(index_of(kth), x.aval.shape[axis], "partition: kth")
     below, above = _halves(sort(x, axis), kth, axis)
     return lax.concatenate([below, lax.rev(above, (axis,))], axis)
+
+
+def _ordered(name: str, a: Any) -> Any:
+    """The array, of numbers that JAX parts: no complex ones, and no booleans."""
+    x = one_array(name, a)
+    if dtypes.is_complex(x.aval.dtype):
+        raise NotImplementedError(f"{name} of complex numbers is not implemented. Use argsort.")
+    if dtypes.is_bool(x.aval.dtype):
+        raise TypeError(f"{name} does not accept dtype bool. Convert it with .astype(int).")
+    return x
 
 
 def _halves(x: Any, kth: int, axis: int) -> tuple[Any, Any]:
@@ -216,14 +231,14 @@ def _halves(x: Any, kth: int, axis: int) -> tuple[Any, Any]:
 def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     """Positions that part `a`: of the smallest elements, ascending, up to place `kth`; then others.
 
-    a: an array of any dtype. kth: a Python integer. axis: along which. Returns int32; the positions
+    a: as in `partition`. kth: a Python integer. axis: along which. Returns int32; the positions
     behind `kth` ascend themselves. ValueError for an axis out of range. The order behind `kth` may
     differ from NumPy's, which has `kind` and `order` too.
 
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]
     Array(3, dtype=int32)
     """
-    x = one_array("argpartition", a)
+    x = _ordered("argpartition", a)
     axis = canonical_axis(axis, x.aval.ndim, "argpartition")
     kth = canonical_axis(index_of(kth), x.aval.shape[axis], "argpartition: kth")
     below, above = _halves(argsort(x, axis), kth, axis)
@@ -398,7 +413,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
             "number of bins or their edges."
         )
     if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False):
-        x, edges = one_array("histogram_bin_edges", a), array(bins)
+        x, edges = as_arrays("histogram_bin_edges", a, bins)
         return cast(promote_inexact(edges)[0], inexact_dtype(x.aval.dtype))
     count = index_of(bins)
     (x,) = promote_inexact(ravel(one_array("histogram_bin_edges", a)))

@@ -1,19 +1,24 @@
 """ufunc objects: `frompyfunc`, and the methods (reduce, accumulate, at, outer, reduceat) of binary
 functions such as `add`.
 
-The binary functions stay plain functions, since those are called the most; their methods are
-attributes, attached when numjet.numpy is imported.
+The binary functions of numjet.numpy become such objects when it is imported. Those of the modules
+below it stay plain functions.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from numjet.api.jit_arguments import hashable
+from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
+from numjet.native import operators as native
 from numjet.numpy import cumulative, elementwise as el, logic, reductions, unary
 from numjet.numpy.creation import array
 from numjet.numpy.functional import vectorize
@@ -33,29 +38,37 @@ def _rows_first(name: str, a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
     return moveaxis(x, axis, 0), axis
 
 
-# The functions of this namespace that have a ufunc's methods.
-_attached: list[Callable] = []
+def _with_keywords(function: Callable, checked: Callable) -> inspect.Signature:
+    """The signature of a function, with `out` and `where` of the one that checks them."""
+    more = list(inspect.signature(checked).parameters.values())[1:]
+    own = inspect.signature(function).parameters.values()
+    named = [p for p in own if p.kind <= p.VAR_POSITIONAL]
+    return inspect.Signature([*named, *more])
 
 
-class _UfuncType(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return super().__instancecheck__(instance) or any([instance is f for f in _attached])
-
-
-class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
+class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     """A function of scalars as a function of arrays, with NumPy's ufunc methods.
 
     func: of `nin` scalars with `nout` results. name: what it is called; nargs: nin.
     identity: what a reduction of nothing gives. call, reduce, accumulate, at, reduceat: functions
     that do the same quicker. A call takes arrays that broadcast; `out` and `where` raise
-    NotImplementedError. Made by `frompyfunc`; `jnp.add` and others have the methods, too.
+    NotImplementedError. Made by `frompyfunc`; `jnp.add` and others are some, too.
 
     >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
     """
 
-    def __init__(
-        self,
+    # Of a function that checks the arguments: so a call is the interpreter's, without a frame here.
+    opaque = True  # to `tree_util.Partial`
+    __name__: str
+    nin: int
+    nout: int
+    nargs: int
+    identity: Any
+    _own: dict[str, Callable | None]
+
+    def __new__(
+        cls,
         func: Callable,
         /,
         nin: int,
@@ -69,26 +82,45 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
         accumulate: Callable | None = None,
         at: Callable | None = None,
         reduceat: Callable | None = None,
-    ) -> None:
-        self.nin, self.nout = operator.index(nin), operator.index(nout)
-        self.nargs = self.nin if nargs is None else nargs
-        self.identity = identity
-        self.__name__ = str(name or getattr(func, "__name__", "ufunc"))
-        self.__doc__ = func.__doc__
-        self._call = vectorize(func) if call is None else call
-        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+    ) -> ufunc:
+        nin, nout = operator.index(nin), operator.index(nout)
+        shown = str(name or func.__name__)
+        run = vectorize(func) if call is None else call
 
-    def __call__(self, *args: Any, out: Any = None, where: Any = None) -> Any:
-        if out is not None or where is not None:
-            raise NotImplementedError(
-                f"{self.__name__}: out and where are not supported. Use jnp.where."
-            )
-        if len(args) != self.nin:
-            raise TypeError(f"{self.__name__} takes {self.nin} arrays, got {len(args)}.")
-        return self._call(*args)
+        def checked(*args: Any, out: None = None, where: None = None) -> Any:
+            for argument, given in (("out", out), ("where", where)):
+                if given is not None:
+                    raise NotImplementedError(
+                        f"{argument} argument of {shown} is not supported: arrays are immutable. "
+                        "Use jnp.where."
+                    )
+            if len(args) != nin:
+                raise TypeError(f"{shown} takes {nin} arrays, got {len(args)}.")
+            return run(*args)
+
+        self = super().__new__(cls, checked)
+        self.nin, self.nout, self.nargs = nin, nout, nin if nargs is None else nargs
+        self.identity = identity
+        self.__name__ = shown
+        self.__module__ = __name__.rpartition(".")[0]
+        self.__doc__ = func.__doc__
+        self.__signature__ = _with_keywords(run, checked)
+        self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
+        return self
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __reduce__(self) -> str:  # type: ignore[override]
+        return self.__name__  # by its name, as functions are pickled
+
+    def __get__(self, instance: Any, owner: Any = None) -> ufunc:
+        return self  # no method of a class that holds it
+
+    def _run_natively(self, forms: native.Forms) -> None:
+        """Let native code answer calls with two operands that `forms` knows."""
+        table = forms.attach(native.Table(self.func, 2))
+        self.__setstate__((table.function(), (), {}, vars(self)))
 
     def _binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
@@ -110,35 +142,40 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
 
         a: an array. axis: an integer, a tuple of them one after another, or None for all. dtype:
         that of the result. keepdims: reduced axes stay with size 1. initial: what it begins with,
-        by default the identity. where: which elements count, for `add`, `multiply`, `maximum`,
-        `minimum` and the logical functions (NotImplementedError for others). ValueError for
-        functions of other than two arrays, and of nothing without an identity; `out` raises
-        NotImplementedError.
+        by default the identity. where: which elements count; the function
+        must have an identity or `initial` (ValueError). ValueError for functions of other
+        than two arrays, and of nothing without an identity; `out` raises NotImplementedError.
 
         >>> jnp.multiply.reduce(jnp.array([[1, 2], [3, 4]]), axis=1)
         Array([ 2, 12], dtype=int32)
         """
         self._binary("reduce")
-        refuse(f"{self.__name__}.reduce", out=out)
+        refuse(f"{self.__name__}.reduce", out=hashable(out, "argument out", "reduce"))
         if self._own["reduce"] is not None:
             return self._own["reduce"](
                 a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
             )
+        name, a = self.__name__, one_array(self.__name__, a)
+        rank = a.aval.ndim
+        start = self.identity if initial is None else initial
         if where is not None:
-            raise NotImplementedError(f"{self.__name__}.reduce: where is not supported.")
-        rank = one_array(self.__name__, a).aval.ndim
+            if start is None:
+                raise ValueError(
+                    f"reduction operation {name!r} does not have an identity, so to use a where "
+                    "mask one has to specify 'initial'."
+                )
+            where = broadcast(cast(one_array(name, where), dtypes.bool_), a.aval.shape)
         if axis is None:
-            a, axis = ravel(a), 0
-            out = self.reduce(a, 0, dtype, initial=initial)
+            where = None if where is None else ravel(where)
+            out = self.reduce(ravel(a), 0, dtype, initial=initial, where=where)
             return reshape(out, (1,) * rank) if keepdims else out
         if isinstance(axis, (tuple, list)):
             axes = sorted([canonical_axis(i, rank, "reduce") for i in axes_of(axis)], reverse=True)
             for i in axes:
-                a = self.reduce(a, i, dtype, keepdims=keepdims, initial=initial)
-                initial = None
+                a = self.reduce(a, i, dtype, keepdims=keepdims, initial=initial, where=where)
+                initial = where = None
             return a
-        x, axis = _rows_first(f"{self.__name__}.reduce", a, axis, dtype)
-        start = self.identity if initial is None else initial
+        x, axis = _rows_first(f"{name}.reduce", a, axis, dtype)
         if start is None:
             if not x.aval.shape[0]:
                 raise ValueError(
@@ -149,8 +186,14 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
             first = broadcast(cast(as_array(start), x.aval.dtype), x.aval.shape[1:])
             rest = x
         first = cast(first, x.aval.dtype)
-        step = lambda carry, row: (cast(self(carry, row), x.aval.dtype), None)
-        result = scan(step, first, rest)[0]
+        counts = None if where is None else moveaxis(where, axis, 0)
+
+        def step(carry: Any, rows: tuple) -> tuple[Any, None]:
+            row, counted = rows
+            made = cast(self(carry, row), x.aval.dtype)
+            return made if counted is None else logic.where(counted, made, carry), None
+
+        result = scan(step, first, (rest, counts))[0]
         return expand_dims(result, axis) if keepdims else result
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -173,6 +216,10 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
                 return own(a, canonical_axis(axis, a.aval.ndim, self.__name__))
         elif own is not None:
             return own(a, axis=axis, dtype=dtype)
+        if isinstance(axis, tuple):
+            raise ValueError(f"{self.__name__}.accumulate does not allow multiple axes.")
+        if self.__name__.startswith("logical_"):
+            dtype = bool
         x, axis = _rows_first(f"{self.__name__}.accumulate", a, axis, dtype)
         if not x.aval.shape[0]:
             return moveaxis(x, 0, axis)
@@ -213,6 +260,8 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
                 f"{self.__name__}.at: JAX arrays are immutable, so it cannot operate inplace. Pass "
                 "inplace=False and use the result."
             )
+        if self.nin == 2 and b is None:
+            raise TypeError(f"{self.__name__}.at: the values `b` are missing.")
         if self._own["at"] is not None:
             return self._own["at"](a, indices, b)
         x = one_array("at", a)
@@ -227,16 +276,23 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
         """`reduce` of the slices along `axis` that begin at `indices` and end where the next
         begins.
 
-        a: an array. indices: a vector of known integers; where one is not below the next, that
-        element alone. dtype: that of the result. ValueError for functions of other than two arrays;
-        `out` raises NotImplementedError.
+        a: an array. indices: a vector of known integers (ValueError for others); where one is not
+        below the next, that element alone. dtype: that of the result. ValueError for functions of
+        other than two arrays; `out` raises NotImplementedError.
 
-        >>> jnp.add.reduceat(jnp.arange(6), [0, 2, 5])
+        >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 2, 5]))
         Array([1, 9, 5], dtype=int32)
         """
         self._binary("reduceat")
         refuse(f"{self.__name__}.reduceat", out=out)
         x, axis = _rows_first(f"{self.__name__}.reduceat", a, axis, dtype)
+        indices = one_array(f"{self.__name__}.reduceat", indices)
+        if indices.aval.ndim != 1:
+            raise ValueError(
+                f"reduceat: indices must be one-dimensional, got shape {indices.aval.shape}."
+            )
+        if not dtypes.is_integer(indices.aval.dtype):
+            raise ValueError(f"reduceat: indices must be integers, got {indices.aval.dtype}.")
         starts = np.asarray(indices).tolist()
         n = x.aval.shape[0]
         parts = []
@@ -244,6 +300,8 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - NumPy's name
             stop = starts[i + 1] if i + 1 < len(starts) else n
             part = getitem(x, slice(start, stop if stop > start else start + 1))
             parts.append(self.reduce(part, 0))
+        if not parts:
+            return moveaxis(getitem(x, slice(0, 0)), 0, axis)
         return moveaxis(stack(parts), 0, axis)
 
 
@@ -267,11 +325,10 @@ def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) 
     return ufunc(func, nin, nout, identity=identity)
 
 
-def _logical(reduce: Callable) -> Callable:
+def _logical(reduce: Callable, join: Callable) -> Callable:
     def call(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-        if initial is not None:
-            raise NotImplementedError("reduce: initial is not supported for logical functions.")
-        return reduce(a, axis, keepdims=keepdims, where=where)
+        out = reduce(a, axis, keepdims=keepdims, where=where)
+        return out if initial is None else join(out, initial)
 
     return call
 
@@ -289,8 +346,8 @@ def _write(name: str) -> Callable:
     return lambda a, indices, b: getattr(array(a).at[indices], name)(b)
 
 
-def attach() -> None:
-    """Give the binary functions, and `negative`, their ufunc methods."""
+def attach(namespace: dict[str, Any]) -> None:
+    """Make ufuncs of the binary functions of a namespace, and of `negative`."""
     table: list[tuple[Callable, Any, dict]] = [
         (el.add, 0, dict(reduce=reductions.sum, accumulate=cumulative.cumsum, at=_write("add"))),
         (
@@ -309,8 +366,8 @@ def attach() -> None:
             None,
             dict(reduce=_extremum(reductions.min), accumulate=cummin, at=_write("min")),
         ),
-        (logic.logical_and, True, dict(reduce=_logical(reductions.all))),
-        (logic.logical_or, False, dict(reduce=_logical(reductions.any))),
+        (logic.logical_and, True, dict(reduce=_logical(reductions.all, logic.logical_and))),
+        (logic.logical_or, False, dict(reduce=_logical(reductions.any, logic.logical_or))),
         (logic.logical_xor, False, {}),
         (logic.bitwise_and, -1, {}),
         (logic.bitwise_or, 0, {}),
@@ -319,12 +376,12 @@ def attach() -> None:
         (unary.logaddexp2, -np.inf, {}),
         (el.negative, None, {}),
     ]
-    for function, identity, own in table:
-        name = function.__name__
+    for below, identity, own in table:
+        name = below.__name__
+        function = namespace[name]  # which may be a program of what is below
         # Without an identity of their own booleans start from the first element.
-        nin = 1 if function is el.negative else 2
+        nin = 1 if below is el.negative else 2
         made = ufunc(function, nin, 1, name=name, call=function, identity=identity, **own)
-        methods = ("reduce", "accumulate", "outer", "at", "reduceat")
-        vars(function).update({method: getattr(made, method) for method in methods})
-        vars(function).update(nin=nin, nout=1, nargs=nin, identity=identity)
-        _attached.append(function)
+        namespace[name] = made
+        if nin == 2 and hasattr(function, "forms"):
+            native.when_ready(functools.partial(made._run_natively, function.forms))

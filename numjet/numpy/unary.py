@@ -616,7 +616,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
 
     x1, x2: numbers, broadcast to one shape and dtype; integers and booleans count as floats; for
     complex ones the principal value. The derivatives are the two shares of the sum, which add up to
-    1 (NaN of -∞ and -∞).
+    1 (NaN of -∞ and -∞). out, where: raise NotImplementedError: use `where`.
 
     >>> jnp.logaddexp(1000.0, jnp.array([0.0, 1000.0])).round(2)
     Array([1000.  , 1000.69], dtype=float32)
@@ -631,7 +631,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     """log2(2**x1 + 2**x2), without overflow.
 
     x1, x2: numbers, broadcast to one shape and dtype; integers and booleans count as floats. The
-    derivatives are the two shares of the sum, which add up to 1 (NaN of -∞ and -∞).
+    derivatives are the shares of the sum, which add up to 1. out, where: raise NotImplementedError.
 
     >>> jnp.logaddexp2(3.0, jnp.array([3.0, 1000.0]))
     Array([   4., 1000.], dtype=float32)

@@ -260,9 +260,10 @@ def broadcast_in_dim(
     """operand as part of an array of `shape`, repeated along the other axes.
 
     operand: an array; its axis i becomes axis broadcast_dimensions[i], whose size it must have, or
-    1. shape: of the result. out_sharding: the layout of the result. Derivative: the sum over what
-    was repeated. Raises TypeError for sizes that do not fit, dimensions named twice, and where it
-    would only exchange axes.
+    1; as it is where it has as many axes as the result and none is named. shape: of the result.
+    out_sharding: the layout of the result. Derivative: the sum over what was repeated. Raises
+    TypeError for sizes that do not fit, dimensions named twice, and where it would only exchange
+    axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
@@ -274,6 +275,8 @@ def broadcast_in_dim(
         return hooks.laid_out(functools.partial(broadcast_in_dim, *given), out_sharding)
     x, sizes = as_array(operand), canonical_shape(shape)
     places = tuple(map(operator.index, broadcast_dimensions))
+    if not places and isinstance(operand, Array) and x.aval.ndim == len(sizes):
+        return x  # as it is, whatever its sizes
     if x.aval.shape == sizes and places != tuple(range(len(sizes))):
         # The layers below take equal shapes for an operand that stays as it is.
         raise TypeError(

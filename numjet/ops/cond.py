@@ -14,7 +14,7 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl, as_array, is_arraylike
+from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
@@ -347,7 +347,7 @@ def switch(
     branches = tuple(branches)
     if not branches:
         raise ValueError("Empty branch sequence: switch needs at least one function.")
-    index = as_array(index)
+    index = wrapped(index)
     if index.shape:
         raise TypeError(f"Branch index must be scalar, got an array of shape {index.shape}.")
     if not dtypes.is_integer(index.dtype):
@@ -398,6 +398,8 @@ def cond(
         raise TypeError("cond predicate is None: pass a boolean.")
     if not is_arraylike(pred):
         raise TypeError(f"Pred must be a scalar, got {pred!r} of type {type(pred)}.")
+    if type(pred) is int and pred.bit_length() > 31:    # true, also where no int32 holds it
+        pred = True
     pred = as_array(pred)
     if pred.shape or dtypes.is_key(pred.dtype):
         raise TypeError(

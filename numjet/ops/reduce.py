@@ -288,7 +288,7 @@ def _position(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -
 def sum_over(operand: Any, axes: Axes, *, out_sharding: Any = None) -> Any:
     """The sum over axes; the dtype stays.
 
-    operand: an array; booleans give their disjunction. axes: a tuple of integers from 0.
+    operand: an array of numbers (TypeError for booleans). axes: a tuple of integers from 0.
     out_sharding: the layout of the result. Result: operand's shape without the axes; 0 of no
     elements. Float16 and bfloat16 are summed in float32. Derivative: the cotangent, repeated.
     Raises ValueError for an axis out of range or named twice. `numpy.sum` widens small integers.
@@ -299,6 +299,9 @@ def sum_over(operand: Any, axes: Axes, *, out_sharding: Any = None) -> Any:
     """
     if out_sharding is not None:
         return hooks.laid_out(functools.partial(sum_over, operand, axes), out_sharding)
+    operand = as_array(operand)
+    if dtypes.is_bool(operand.aval.dtype):
+        raise TypeError("reduce_sum does not accept dtype bool. Use lax.reduce_or or .astype(int).")
     return _over(reduce_sum_p, operand, axes)
 
 

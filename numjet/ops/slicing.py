@@ -280,6 +280,8 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
 
 
 def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
+    if isinstance(index, bool):
+        raise TypeError(f"slices start at integers, got {index}.")
     if isinstance(index, int | np.integer | DimExpr):
         index = index_of(index)
         # Clamped here, so that sizes and indices beyond 32 bits never wrap.
@@ -466,6 +468,8 @@ def dynamic_slice(
     """
     x = as_array(operand)
     starts = _start_list("dynamic_slice", x, start_indices, allow_negative_indices)
+    if isinstance(slice_sizes, int):
+        slice_sizes = (slice_sizes,)
     return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(map(index_of, slice_sizes)))
 
 

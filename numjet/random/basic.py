@@ -8,7 +8,8 @@ reorder it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -45,7 +46,7 @@ from numjet.ops.slicing import index_in_dim, slice_in_dim
 from numjet.ops.sort import sort, top_k
 from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log, log1p
-from numjet.random.keys import shape_of, single_key, split_two
+from numjet.random.keys import parameter, shape_of, single_key, split_two
 from numjet.random.streams import random_bits
 
 
@@ -68,18 +69,21 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(x, shape, axes)
 
 
-def result_shape(name: str, shape: Any, *operands: Any) -> tuple[int, ...]:
-    """`shape`, which the operands must broadcast to; by default what they broadcast to."""
+def result_shape(
+    name: str, shape: Any, *operands: Any, error: type[Exception] = ValueError
+) -> tuple[int, ...]:
+    """`shape`, which the operands must broadcast to (else `error`); by default what they broadcast
+    to."""
     common = broadcast_shapes(*[x.shape for x in operands])
     if shape is None:
         return common
-    shape = shape_of(shape)
+    shape = shape_of(shape, broadcasts=True)
     try:
         fits = broadcast_shapes(common, shape) == shape
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(
+        raise error(
             f"random.{name}: Incompatible shapes for broadcasting: parameters of "
             f"shapes={[x.shape for x in operands]} do not broadcast "
             f"to the shape {shape} asked for."
@@ -93,12 +97,12 @@ def any_of(x: Any) -> Any:
 
 
 def as_float(x: Any, dtype: Any) -> Any:
-    return convert(as_array(x), dtype)
+    return convert(parameter(x), dtype)
 
 
 def safely(name: str, x: Any, dtype: Any) -> Any:
     """`as_float` of a parameter that may not be of a wider dtype (TypePromotionError)."""
-    x = as_array(x)
+    x = parameter(x)
     given = x.aval.dtype
     if dtypes.is_floating(given) and not x.aval.weak_type:
         if dtypes.promote((given, False), (dtype, False))[0] != dtype:
@@ -235,7 +239,7 @@ def uniform(
         # One number between bounds of one element: it has the lower one's shape, as in JAX.
         inner = [reshape(bound, ()) for bound in (low, high)]
         return reshape(uniform_of(single_key(key, "uniform"), shape, dtype, *inner), low.shape)
-    result_shape("uniform", shape, low, high)
+    result_shape("uniform", shape, low, high, error=TypeError if shape else ValueError)
     return uniform_of(single_key(key, "uniform"), shape, dtype, low, high)
 
 
@@ -274,8 +278,8 @@ def randint(
     if not dtypes.is_integer(dtype):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}.")
     low, high = _integer(minval, "minval"), _integer(maxval, "maxval")
-    shape, key = shape_of(shape), single_key(key, "randint")
-    result_shape("randint", shape, low, high)
+    key = single_key(key, "randint")
+    shape = result_shape("randint", shape_of(shape, broadcasts=True), low, high)
     info = dtypes.iinfo(dtype)
     if info.bits < 32:
         # Small types are drawn as int32, whose range holds one past their largest value.
@@ -434,7 +438,7 @@ def bernoulli(
     """
     if mode not in ("low", "high"):
         raise ValueError(f"random.bernoulli: mode must be 'low' or 'high', got {mode!r}.")
-    key, p = single_key(key, "bernoulli"), as_array(p)
+    key, p = single_key(key, "bernoulli"), parameter(p)
     if not dtypes.is_floating(p.dtype):
         raise TypeError(
             f"random.bernoulli: the probability `p` must have a floating dtype, got {p.dtype}."
@@ -465,9 +469,14 @@ def rademacher(
     """
     dtype = dtypes.canonical(int if dtype is None else dtype)
     flips = bernoulli(
-        key, np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5, shape_of(shape)
+        key,
+        np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5,
+        shape_of(shape, broadcasts=True),
     )
-    return ar.sub(ar.mul(scalar(2, dtype), convert(flips, dtype)), scalar(1, dtype))
+    # -1 and 1 are both true.
+    work = dtypes.int32 if dtypes.is_bool(dtype) else dtype
+    drawn = ar.sub(ar.mul(scalar(2, work), convert(flips, work)), scalar(1, work))
+    return convert(drawn, dtype)
 
 
 # ------------------------------------------------------------------ permutation and choice
@@ -538,8 +547,8 @@ def permutation(
     if not x.ndim:
         if not dtypes.is_integer(x.dtype):
             raise TypeError("random.permutation: x must be an integer or at least 1-dimensional.")
-        return _shown_shuffle(key, iota(x.dtype, int(x)), 0)
-    axis = _axis("permutation", axis, x.ndim)
+        return _shown_shuffle(key, iota(x.dtype, max(int(x), 0)), 0)
+    axis = _axis("permutation", operator.index(axis), x.ndim)
     if independent or x.ndim == 1:
         return _shown_shuffle(key, x, axis)
     return _taken(x, _shown_shuffle(key, iota(dtypes.int32, x.shape[axis]), 0), axis, True)
@@ -568,7 +577,9 @@ def choice(
     >>> random.choice(random.key(0), jnp.array([10, 20, 30]), (4,))
     Array([20, 10, 30, 20], dtype=int32)
     """
-    key, a, shape = single_key(key, "choice"), as_array(a), shape_of(shape)
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"random.choice: shape must be a sequence of sizes, got {shape!r}.")
+    key, a, shape = single_key(key, "choice"), as_array(a), shape_of(shape, broadcasts=True)
     count = math.prod(shape)
     if a.ndim:
         axis = _axis("choice", axis, a.ndim)
@@ -701,7 +712,7 @@ def categorical(
         raise ValueError(f"random.categorical: logits must be floats, got {logits.dtype}.")
     axis = _axis("categorical", axis, logits.ndim, IndexError)
     batch = (*logits.shape[:axis], *logits.shape[axis + 1 :])
-    shape = batch if shape is None else shape_of(shape)
+    shape = batch if shape is None else shape_of(shape, broadcasts=True)
     if broadcast_shapes(shape, batch) != shape:
         raise ValueError(
             f"random.categorical: shape {shape} must end with the batch shape {batch} of the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -259,6 +260,7 @@ def double_sided_maxwell(
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).round(4)
     Array([1.5457, 1.5741], dtype=float32)
     """
+    loc, scale = as_array(loc), as_array(scale)
     key, dtype, _, (loc, scale) = _start("double_sided_maxwell", key, dtype, None, loc, scale)
     shape = (*shape_of(shape), *loc.shape)
     first, second = split_two(key)
@@ -444,7 +446,7 @@ def _inverse(p: Any, dtype: Any) -> Any:
     """1 / p, of an exponent that may be traced."""
     if isinstance(p, int | float):
         return scalar(1 / p, dtype)
-    return ar.div(scalar(1, dtype), as_float(p, dtype))
+    return ar.div(scalar(1, dtype), convert(as_array(p), dtype))
 
 
 def ball(
@@ -469,6 +471,7 @@ def ball(
     >>> random.ball(random.key(0), 2).round(4)
     Array([0.9172, 0.3928], dtype=float32)
     """
+    shape = shape_of((*shape_of(shape), d), broadcasts=True)[:-1]
     key, dtype, shape, _ = _start("ball", key, dtype, shape)
     first, second = split_two(key)
     g = generalized_normal(first, p, (*shape, d), dtype)
@@ -505,7 +508,8 @@ def orthogonal(
         single_key(key, "orthogonal"),
         shape_of(shape),
     )
-    m = n if m is None else m
+    n = operator.index(n)
+    m = n if m is None else operator.index(m)
     q, r = qr(normal_of(key, (*shape, max(n, m), min(n, m)), dtype), full_matrices=False)
     diagonal = reduce_sum(diagonal_part(r), (r.ndim - 2,))
     q = ar.mul(q, broadcast_to(expand_dims(ar.sign(diagonal), (q.ndim - 2,)), q.shape))

@@ -135,7 +135,7 @@ def binomial(
     (3,)
     """
     dtype, key = float_dtype("binomial", dtype), single_key(key, "binomial")
-    p = as_array(p)
+    n, p = as_array(n), as_array(p)
     work = p.dtype if dtypes.is_floating(p.dtype) else float_dtype("binomial", None)
     n, p = as_float(n, work), as_float(p, work)
     shape = result_shape("binomial", shape, n, p)
@@ -168,8 +168,7 @@ def multinomial(
     """
     dtype, key = float_dtype("multinomial", dtype), single_key(key, "multinomial")
     work = dtype if dtype.itemsize >= 4 else dtypes.float32
-    p = as_float(np.asarray(p) if isinstance(p, list | tuple) else p, work)
-    n = as_float(np.asarray(n) if isinstance(n, list | tuple) else n, work)
+    p, n = convert(as_array(p), work), convert(as_array(n), work)
     if not p.ndim:
         raise ValueError("random.multinomial: p must have an axis of categories, got a scalar.")
     shape = result_shape("multinomial", shape, expand_dims(n, (n.ndim,)), p)

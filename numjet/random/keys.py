@@ -64,7 +64,7 @@ def _seed(seed: Any, name: str) -> Any:
         if not -(1 << 63) <= seed < 1 << 64:
             raise OverflowError(f"{name}: the seed {seed} does not fit 64 bits.")
         seed = (seed + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
-    seed = as_array(seed)
+    seed = parameter(seed)
     if seed.ndim:
         raise TypeError(
             f"{name.removeprefix('random.')} accepts a scalar seed, but was given an array of "
@@ -241,7 +241,7 @@ def fold_in(key: Any, data: Any) -> Any:
                 "2**32."
             )
         data = np.uint32(data)
-    data = as_array(data)
+    data = parameter(data)
     if data.ndim:
         raise TypeError(
             f"random.fold_in accepts a scalar, but was given an array of shape {data.shape}. Use "
@@ -356,10 +356,20 @@ def bits(
     return random_bits(single_key(key, "bits"), bit_width=_UNSIGNED[dtype], shape=shape_of(shape))
 
 
-def shape_of(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of ints; a bare integer, or an array that is one, is one axis."""
+def parameter(x: Any) -> Any:
+    """A parameter of a distribution as an Array; ValueError for None, as of seeds."""
+    if x is None:
+        raise ValueError("random: None is no parameter and no seed. Give a number or an array.")
+    return as_array(x)
+
+
+def shape_of(shape: Any, broadcasts: bool = False) -> tuple[int, ...]:
+    """A shape as a tuple of ints; a bare integer, or an array that is one, is one axis. A negative
+    size raises ValueError, or TypeError where parameters broadcast to it."""
     several = isinstance(shape, Iterable) and getattr(shape, "ndim", 1) != 0
     out = tuple([_index(n) for n in (shape if several else (shape,))])
     if any(n < 0 for n in out) or math.prod(out) < 0:
-        raise ValueError(f"random: shapes have no negative sizes, got {out}.")
+        raise (TypeError if broadcasts else ValueError)(
+            f"random: shapes have no negative sizes, got {out}."
+        )
     return out

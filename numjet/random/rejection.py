@@ -15,6 +15,7 @@ import numpy as np
 
 from numjet.api.jit import jit
 from numjet.core import dtypes
+from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
@@ -407,6 +408,6 @@ def poisson(
     dtype, key = dtypes.canonical(int if dtype is None else dtype), single_key(key, "poisson")
     if not dtypes.is_integer(dtype):
         raise ValueError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")
-    lam = as_float(lam, dtypes.float32)
+    lam = convert(as_array(lam), dtypes.float32)
     shape = result_shape("poisson", shape, lam)
     return _compiled_poisson(key, broadcast_to(lam, shape), dtype=dtype)

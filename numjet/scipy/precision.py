@@ -1,7 +1,8 @@
-"""Double precision for functions of numjet.scipy.special, whatever `enable_x64` says.
+"""The dtypes of functions of numjet.scipy.special: double precision, whatever `enable_x64` says,
+for those whose terms cancel; and which dtypes some take, as JAX's do.
 
-For functions whose terms cancel. What would break it: a function that asks for the flag while it is
-traced, to choose the dtype of its result.
+What would break it: a function that asks for the flag while it is traced, to choose the dtype of
+its result.
 """
 
 from __future__ import annotations
@@ -11,6 +12,25 @@ from typing import Any
 
 from numjet.api.jit import jit
 from numjet.base import config
+from numjet.core import dtypes
+from numjet.numpy.promote import one_array, strong
+
+
+def float_array(name: str, x: Any) -> Any:
+    """The argument as a strong array of float32 or float64; TypeError for other dtypes."""
+    x = one_array(name, x)
+    if x.aval.dtype not in (dtypes.float32, dtypes.float64):
+        raise TypeError(
+            f"{name}: dtype {x.aval.dtype} is not supported. Take float32 or float64: "
+            "x.astype(float)."
+        )
+    return strong(x)
+
+
+def refuse_complex(name: str, *arrays: Any) -> None:
+    """ValueError where one of the arrays is complex."""
+    if any([dtypes.is_complex(x.aval.dtype) for x in arrays]):
+        raise ValueError(f"{name} does not support complex-valued inputs.")
 
 
 def in_doubles(function: Any) -> Any:

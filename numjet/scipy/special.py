@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ from numjet.numpy.shape import expand_dims
 from numjet.numpy.unary import exp, expm1, i0, isfinite, isnan, log, log1p
 from numjet.ops.special_series import polynomial
 from numjet.scipy.hypergeometric import hyp1f1, hyp2f1
+from numjet.scipy.precision import refuse_complex
 from numjet.scipy.special_complex import complex_loggamma
-from numjet.scipy.special_faddeeva import wofz
+from numjet.scipy.special_faddeeva import erfcx, wofz
 from numjet.scipy.special_gamma import beta, betaln, comb, gamma, gammasgn, poch, zeta
 from numjet.scipy.special_integrals import (
     dawsn,
@@ -54,13 +56,15 @@ from numjet.scipy.special_integrals import (
     spence,
 )
 from numjet.scipy.special_legendre import lpmn, lpmn_values
-from numjet.scipy.special_normal import erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from numjet.scipy.special_normal import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
 from numjet.scipy.special_orders import bessel_jn, sph_harm_y
 
 
 def _floats(name: str, *args: Any) -> list[Any]:
     """Arguments as floats of one dtype and one shape."""
     xs = promote_shapes(name, *promote_inexact(*unmixed(name, *args)))
+    if name in ("betainc", "polygamma", "rel_entr"):
+        refuse_complex(name, *xs)
     shape = max([x.aval.shape for x in xs], key=len)
     return [broadcast(x, shape) for x in xs]
 
@@ -104,7 +108,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
     a, b: positive; x: in [0, 1]; arrays that broadcast; integers become floats. Result: the
     broadcast shape, the promoted dtype. Derivative: x^(a-1) (1-x)^(b-1) / B(a, b) in x; in a and b
-    as well. NaN outside of the domain. Raises TypeError for complex numbers. Source: DLMF
+    as well. NaN outside of the domain. Raises ValueError for complex numbers. Source: DLMF
     8.17 and Didonato and Morris (1992), in `lax.betainc`.
 
     >>> from numjet import numpy as jnp
@@ -166,7 +170,7 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma.
 
     n: integers, not negative (ValueError for floats); x: real floats that broadcast with them.
-    Result: the broadcast shape, x's dtype. Derivative: polygamma(n + 1, x) in x. Raises TypeError
+    Result: the broadcast shape, x's dtype. Derivative: polygamma(n + 1, x) in x. Raises ValueError
     for complex numbers. Source: DLMF 25.11.12, in `lax.polygamma`.
 
     >>> from numjet import numpy as jnp
@@ -205,8 +209,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
     """n! as floats, Γ(n + 1) for n between integers.
 
     n: a real array; negative ones give 0. exact: must be False (NotImplementedError);
-    `math.factorial` is exact. Result: n's shape. Differentiable. SciPy's `extend` is not there.
-    Source: that of `gamma`.
+    `math.factorial` is exact. TypeError for complex numbers. Result: n's shape.
+    Differentiable. SciPy's `extend` is not there. Source: that of `gamma`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -216,6 +220,8 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise NotImplementedError("factorial: exact=True is not supported. Use math.factorial.")
     n = one_inexact("factorial", n)
+    if dtypes.is_complex(n.aval.dtype):
+        raise TypeError(f"factorial does not accept dtype {n.aval.dtype}. Use gamma(n + 1).")
     negative_ones, zero = less(n, 0), constant(0, n)
     out = where(negative_ones, zero, gamma(add(where(negative_ones, zero, n), 1)))
     return cast(out, n.aval.dtype, n.aval.weak_type)
@@ -326,14 +332,16 @@ def entr(x: Any) -> Any:
     """-x log(x): the contribution to an entropy.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: -log(x) - 1, infinite at 0. 0 at 0, -∞ below. Raises TypeError for complex x.
+    shape. Derivative: -log(x) - 1, infinite at 0. 0 at 0, -∞ below. ValueError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
     >>> special.entr(jnp.array([0.0, 0.5, -1.0])).round(4)
     Array([0.    , 0.3466,   -inf], dtype=float32)
     """
-    return _entr(one_inexact("entr", x))
+    x = one_inexact("entr", x)
+    refuse_complex("entr", x)
+    return _entr(x)
 
 
 def rel_entr(p: Any, q: Any) -> Any:
@@ -341,6 +349,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
     p, q: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
     promoted dtype. Derivative: log(p / q) + 1 in p, -p / q in q. 0 for p = 0, ∞ out of the domain.
+    ValueError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -360,7 +369,8 @@ def kl_div(p: Any, q: Any) -> Any:
     """rel_entr(p, q) - p + q: the contribution to a Kullback-Leibler divergence, never negative.
 
     p, q: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
-    promoted dtype. Derivative: log(p / q) in p, 1 - p / q in q. ∞ out of the domain.
+    promoted dtype. Derivative: log(p / q) in p, 1 - p / q in q. ∞ out of the domain. ValueError for
+    complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -498,6 +508,7 @@ def bernoulli(n: int) -> Any:
     >>> special.bernoulli(4).round(4)
     Array([ 1.    , -0.5   ,  0.1667,  0.    , -0.0333], dtype=float32)
     """
+    n = operator.index(n)
     if n < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}.")
     values = np.zeros(n + 1)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from numjet import lax, numpy as jnp
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
@@ -26,7 +24,7 @@ from numjet.ops import special_tables as tables
 from numjet.ops.special import lgamma
 from numjet.ops.special_series import chebyshev, polynomial
 from numjet.ops.transcendental import exp
-from numjet.scipy.precision import in_doubles
+from numjet.scipy.precision import in_doubles, refuse_complex
 from numjet.scipy.special_complex import complex_gamma
 
 # From here on Stirling's series, with the terms below, has the last digit of double precision.
@@ -48,6 +46,8 @@ _STIRLING = (
 
 def _floats(name: str, *args: Any) -> list[Any]:
     xs = promote_inexact(*unmixed(name, *args))
+    if name in ("gammasgn", "beta", "poch"):
+        refuse_complex(name, *xs)
     return list(jnp.broadcast_arrays(*promote_shapes(name, *xs)))
 
 
@@ -140,7 +140,7 @@ def gammasgn(x: Any) -> Any:
     """The sign of Γ(x), ±1.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 0. NaN at the negative integers, at 0 the sign of the zero. Raises TypeError
+    shape. Derivative: 0. NaN at the negative integers, at 0 the sign of the zero. Raises ValueError
     for complex x.
 
     >>> from numjet import numpy as jnp
@@ -214,7 +214,7 @@ def beta(a: Any, b: Any) -> Any:
     """The beta function Γ(a) Γ(b) / Γ(a + b).
 
     a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
-    promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a. Raises TypeError for complex
+    promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a. Raises ValueError for complex
     numbers. Source: that of `betaln`.
 
     >>> from numjet import numpy as jnp
@@ -263,7 +263,7 @@ def poch(z: Any, m: Any) -> Any:
     """Pochhammer's symbol (z)_m = Γ(z + m) / Γ(z); its limit where both are infinite.
 
     z, m: real floats that broadcast. Result: the broadcast shape, the promoted dtype.
-    Differentiable in both. Raises TypeError for complex numbers. Source: that of `betaln`.
+    Differentiable in both. Raises ValueError for complex numbers. Source: that of `betaln`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -291,48 +291,20 @@ def poch(z: Any, m: Any) -> Any:
 
 
 # ------------------------------------------------------------------ zeta
-def _alternating_weights(terms: int) -> list[float]:
-    """The weights of Σ (-1)^k a_k whose error falls as (3 + √8)^-terms (Cohen, Rodriguez Villegas &
-    Zagier, "Convergence acceleration of alternating series", Exp. Math. 9, 2000)."""
-    d = (3 + math.sqrt(8)) ** terms
-    d = (d + 1 / d) / 2
-    b, c, out = -1.0, -d, []
-    for k in range(terms):
-        c = b - c
-        out.append(c / d)
-        b = (k + terms) * (k - terms) * b / ((k + 0.5) * (k + 1))
-    return out
-
-
 def zeta(x: Any, q: Any = None) -> Any:
-    """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0, or Riemann's.
+    """Hurwitz's zeta function, Σ (k + q)^-x over k >= 0.
 
-    x, q: real floats that broadcast, x above 1. Without q: Riemann's zeta function of any real x,
-    infinite at 1. Result: the broadcast shape, the promoted dtype. Derivative: -x zeta(x + 1, q) in
-    q; in x as well. Raises TypeError for complex numbers. Source: DLMF 25.11.5, in `lax.zeta`.
+    x, q: real floats that broadcast, x above 1. Result: the broadcast shape, the promoted dtype.
+    Derivative: -x zeta(x + 1, q) in q; in x as well. Raises TypeError for complex numbers,
+    NotImplementedError without q. Source: DLMF 25.11.5, in `lax.zeta`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
-    >>> special.zeta(jnp.array([2.0, -1.0])).round(4)
-    Array([ 1.6449, -0.0833], dtype=float32)
+    >>> special.zeta(jnp.array([2.0, 4.0]), 1).round(4)
+    Array([1.6449, 1.0823], dtype=float32)
     """
-    if q is not None:
-        return lax.zeta(*_floats("zeta", x, q))
-    (x,) = _floats("zeta", x)
-    left = x < 0
-    s = jnp.where(left, 1 - x, x)
-    between = s < 1.5
-    inner = jnp.where(between & (s != 1), s, 0.5)
-    total: Any = jnp.zeros_like(x)
-    for k, weight in enumerate(_alternating_weights(24)):
-        total = total + weight * jnp.exp(-inner * math.log(k + 1))
-    strip = total / -jnp.expm1((1 - inner) * math.log(2))
-    outer = jnp.where(between, 2, s)
-    value = jnp.where(between, strip, lax.zeta(outer, jnp.ones_like(outer)))
-    value = jnp.where(s == 1, jnp.inf, value)
-    # The functional equation (DLMF 25.4.1); even whole numbers are its zeros.
-    t = jnp.where(left, x, -1)
-    turns = t - 4 * jnp.round(t / 4)
-    sine = jnp.where(turns % 2 == 0, 0, jnp.sin(0.5 * np.pi * turns))
-    size = jnp.exp((t - 1) * math.log(2 * math.pi) + lax.lgamma(1 - t))
-    return jnp.where(left, 2 * size * sine * jnp.where(left, value, 1), value)
+    if q is None:
+        raise NotImplementedError(
+            "zeta: Riemann's zeta function is not implemented. Pass q=1 for it, where x > 1."
+        )
+    return lax.zeta(*_floats("zeta", x, q))

@@ -19,6 +19,7 @@ from numjet.numpy.creation import taking_lists
 from numjet.numpy.promote import promote_inexact, unmixed
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev, polynomial
+from numjet.scipy.precision import float_array
 from numjet.scipy.special_normal import ndtr
 
 
@@ -389,8 +390,8 @@ _DILOGARITHM = [
 def spence(x: Any) -> Any:
     """Spence's function, the integral of log(t) / (1 - t) from 1 to x: the dilogarithm of 1 - x.
 
-    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: log(x) / (1 - x). NaN below 0. Raises ValueError for complex x. Source: DLMF
+    x: float32 or float64 of any shape (TypeError for others). Result: x's shape. Derivative:
+    log(x) / (1 - x). NaN below 0. Source: DLMF
     25.12.4, 25.12.6; the series in -log(1 - x) with Bernoulli numbers.
 
     >>> from numjet import numpy as jnp
@@ -398,7 +399,7 @@ def spence(x: Any) -> Any:
     >>> special.spence(jnp.array([0.0, 2.0])).round(4)
     Array([ 1.6449, -0.8225], dtype=float32)
     """
-    (x,), dtype = wide("spence", x)
+    x = float_array("spence", x)
     small, large = x < 0.5, x > 2
     outer = jnp.where(large, x, 2)
     inner = jnp.where(small, x, 0)
@@ -415,4 +416,4 @@ def spence(x: Any) -> Any:
     falling = jnp.log(outer - 1)
     inverted = -(math.pi**2) / 6 - 0.5 * falling * falling - series
     out = jnp.where(small, reflected, jnp.where(large, inverted, series))
-    return jnp.where(x < 0, jnp.nan, out).astype(dtype)
+    return jnp.where(x < 0, jnp.nan, out)

@@ -23,6 +23,7 @@ from numjet.numpy.promote import cast, one_inexact
 from numjet.numpy.unary import exp, log, log1p, sqrt
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev
+from numjet.scipy.precision import float_array
 
 
 def _wide(name: str, x: Any) -> tuple[Any, Any]:
@@ -79,24 +80,24 @@ def erfinv(x: Any) -> Any:
 def ndtr(x: Any) -> Any:
     """The normal distribution function, the integral of its density up to x.
 
-    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: exp(-x²/2) / √(2π). Raises TypeError for complex x. Computed by `lax.erfc`.
+    x: float32 or float64 of any shape (TypeError for others). Result: x's shape. Derivative:
+    exp(-x²/2) / √(2π). Computed by `lax.erfc`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
     >>> special.ndtr(jnp.array([0.0, 1.0])).round(4)
     Array([0.5   , 0.8413], dtype=float32)
     """
-    x, kind = _wide("ndtr", x)
-    return cast(multiply(0.5, lax.erfc(multiply(x, -math.sqrt(0.5)))), kind)
+    x = float_array("ndtr", x)
+    return multiply(0.5, lax.erfc(multiply(x, -math.sqrt(0.5))))
 
 
 def ndtri(p: Any) -> Any:
     """The inverse of ndtr: the quantile of the normal distribution.
 
-    p: a real array of any shape; integers become floats, floats keep their dtype. Result: p's
-    shape. Derivative: √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Raises TypeError for complex
-    p. Source: Chebyshev series in log and √log of p, as Giles, Approximating the erfinv function
+    p: float32 or float64 of any shape (TypeError for others). Result: p's shape. Derivative:
+    √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Source: Chebyshev series in log and √log of p,
+    as Giles, Approximating the erfinv function
     (2011).
 
     >>> from numjet import numpy as jnp
@@ -104,8 +105,7 @@ def ndtri(p: Any) -> Any:
     >>> special.ndtri(jnp.array([0.5, 0.975])).round(4)
     Array([0.  , 1.96], dtype=float32)
     """
-    p, kind = _wide("ndtri", p)
-    return cast(_quantile(p), kind)
+    return _quantile(float_array("ndtri", p))
 
 
 @jvp_of_arrays
@@ -131,7 +131,8 @@ _quantile.defjvps(
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log of ndtr, exact in the lower tail.
 
-    x: a real array of any shape; integers become floats. series_order: 0 to 30 (ValueError); no
+    x: float32 or float64 of any shape (TypeError for others). series_order: 0 to 30 (ValueError);
+    no
     result depends on it, since no asymptotic series is used. Result: x's shape. Derivative:
     exp(-x²/2 - y) / √(2π). Source: the formula with `erfcx`, DLMF 7.2.
 
@@ -144,8 +145,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise ValueError(
             f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}."
         )
-    x, kind = _wide("log_ndtr", x)
-    return cast(_log_ndtr(x), kind)
+    return _log_ndtr(float_array("log_ndtr", x))
 
 
 @jvp_of_arrays
@@ -165,18 +165,8 @@ _log_ndtr.defjvps(
 )
 
 
-def erfcx(x: Any) -> Any:
-    """exp(x²) erfc(x), without overflow for large x.
-
-    x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 2 x y - 2/√π. Raises TypeError for complex x. Source: DLMF 7.12.1; a
-    Chebyshev series after Clenshaw (1962).
-
-    >>> from numjet import numpy as jnp
-    >>> from numjet.scipy import special
-    >>> special.erfcx(jnp.array([0.0, 100.0])).round(4)
-    Array([1.    , 0.0056], dtype=float32)
-    """
+def real_erfcx(x: Any) -> Any:
+    """exp(x²) erfc(x) of real x."""
     x, kind = _wide("erfcx", x)
     return cast(_scaled(x), kind)
 

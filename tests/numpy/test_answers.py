@@ -239,3 +239,37 @@ def test_divisors_of_the_least_integer_are_positive():
     for function, reference in ((jnp.gcd, np.gcd), (jnp.lcm, np.lcm)):
         for run in (function, nj.jit(function)):
             np.testing.assert_array_equal(run(x, y), reference(x, y))
+
+
+def test_more_arguments_that_are_refused():
+    b = jnp.array([True, False])
+    for f in (jnp.round, jnp.around, lambda x: x.round(), lambda x: round(x[0])):
+        with pytest.raises(ValueError, match="booleans"):
+            f(b)
+    for f in (jnp.partition, jnp.argpartition):
+        with pytest.raises(NotImplementedError, match="complex"):
+            f(jnp.array([1j, 2]), 0)
+        with pytest.raises(TypeError, match="bool"):
+            f(b, 0)
+    for f in (jnp.sort, jnp.argsort):
+        for stable in (None, 1):
+            with pytest.raises(TypeError, match="stable"):
+                f(V, stable=stable)
+    assert type(np.argsort(V)) is np.ndarray
+    for f in (jnp.histogram, jnp.histogram_bin_edges):
+        with pytest.raises(TypeError, match="list"):
+            f(V, bins=[0, 2, 4])
+    assert jnp.linspace(0, 3, 3, dtype=jnp.int4).dtype == jnp.int4
+    assert jnp.array_repr(V).startswith("ArrayImpl([1., 2., 3.]")
+
+
+def test_integers_beyond_32_bits_choose_a_branch():
+    two = [lambda: 1, lambda: 2]
+    for index, want in ((2**31, 1), (2**40, 1), (-(2**33), 1), (1, 2)):
+        assert lax.switch(index, two) == want
+    assert lax.cond(2**31, *two) == lax.cond(-(2**70), *two) == 1
+    assert lax.dynamic_slice(V, (1,), 1) == V[1]
+    assert (lax.broadcast_in_dim(V, (5,), ()) == V).all()
+    for call in (lambda: lax.reduce_sum(V > 1, (0,)), lambda: lax.dynamic_slice(V, (True,), (1,))):
+        with pytest.raises(TypeError):
+            call()

@@ -147,7 +147,6 @@ def test_quantiles_of_nan_and_infinity():
         same(f, x)
         same(lambda x, f=f: f(x, 1), x)
         same(f, x[:, :1])
-        same(f, x[:, :0])
         same(lambda x, f=f: f(x, 1), x[:0])
     np.testing.assert_array_equal(jnp.median(jnp.asarray(x), 1), np.median(x, 1))
 

@@ -135,11 +135,18 @@ def test_compiled_and_differentiated(name):
     np.testing.assert_allclose(grad[1, 2], numeric, rtol=2e-2, atol=1e-3)
 
 
-def test_medians_of_nothing_keep_their_axes():
-    for name in ("median", "nanmedian", "quantile"):
-        q = (0.5,) if name == "quantile" else ()
-        out = getattr(jnp, name)(jnp.zeros((3, 0)), *q, axis=1, keepdims=True)
-        assert out.shape == (3, 1) and np.isnan(out).all()
+def test_quantiles_of_nothing_and_integer_shares_are_refused():
+    for f in (jnp.median, jnp.nanmedian, lambda x, *args, **kw: jnp.quantile(x, 0.5, *args, **kw)):
+        with pytest.raises(TypeError, match="no elements along the axis"):
+            f(jnp.zeros((3, 0)), axis=1, keepdims=True)
+        assert f(jnp.zeros((0, 3)), axis=1).shape == (0,)
+    with pytest.raises(IndexError, match="no elements"):
+        jnp.nanmedian(jnp.zeros((3, 0)))
+    for q in (1, True, np.array([0, 1]), 1j):
+        for method in ("linear", "inverted_cdf"):
+            with pytest.raises(TypeError, match="for q"):
+                jnp.quantile(jnp.arange(3.0), q, method=method)
+    assert jnp.percentile(jnp.arange(3.0), 50) == 1
 
 
 def test_cumulative_sums_in_booleans():
@@ -156,7 +163,9 @@ def test_cumulative_sums_in_booleans():
 def test_cumulative_sums_of_small_integers_are_wide():
     x = np.array([100, 100, 100], np.int8)
     np.testing.assert_array_equal(jnp.cumulative_sum(x), np.cumsum(x, dtype=np.int32))
-    assert jnp.cumulative_prod(x.astype(np.uint8)).dtype == jnp.uint32
+    for name in ("cumulative_prod", "cumprod"):
+        assert getattr(jnp, name)(x.astype(np.uint8)).dtype == jnp.uint8
+        assert getattr(jnp, name)(x > 1).dtype == jnp.int32
 
 
 @pytest.mark.parametrize("name", "sum prod max min ptp cumsum cumprod nansum any all".split())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 from numpy_differential import F, I, J
@@ -48,6 +52,67 @@ def test_frompyfunc():
 
 
 def test_methods_refuse_out():
-    for name, args in (("reduce", ()), ("accumulate", ()), ("reduceat", ([0],))):
+    for name, args in (("reduce", ()), ("accumulate", ()), ("reduceat", (np.array([0]),))):
         with pytest.raises(NotImplementedError, match="out"):
-            getattr(jnp.add, name)(jnp.arange(3), *args, out=np.zeros(3))
+            getattr(jnp.add, name)(jnp.arange(3), *args, out=1)
+    with pytest.raises(ValueError, match="Non-hashable"):
+        jnp.add.reduce(jnp.arange(3), out=np.zeros(3))
+
+
+UFUNCS = (
+    "add subtract multiply maximum minimum negative logical_and logical_or logical_xor bitwise_and "
+    "bitwise_or bitwise_xor logaddexp logaddexp2"
+).split()
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_functions_are_ufuncs(name):
+    f = getattr(jnp, name)
+    x = (jnp.array([True, False]),) * f.nin
+    assert repr(f) == f"<jnp.ufunc {name!r}>" and type(f) is jnp.ufunc
+    assert pickle.loads(pickle.dumps(f)) is f and copy.deepcopy(f) is f
+    if name not in ("negative", "subtract"):
+        np.testing.assert_array_equal(f(*x, out=None, where=None), f(*x))
+    for keyword in ("out", "where"):
+        with pytest.raises(NotImplementedError, match=f"{keyword} argument of {name}"):
+            f(*x, **{keyword: x[0]})
+    for args in ((), x * 3):
+        with pytest.raises(TypeError, match="takes"):
+            f(*args)
+
+
+def test_ufuncs_are_functions_to_others():
+    class Model:
+        join = jnp.add
+
+    assert Model().join(1, 2) == 3 and Model.join is jnp.add
+    assert numjet.tree_util.tree_leaves(numjet.tree_util.Partial(jnp.add, 1)) == [1]
+    assert numjet.jit(jnp.add)(1, 2) == 3 and numjet.grad(jnp.multiply)(2.0, 3.0) == 3
+    assert "jnp.ufunc 'add'" in repr(numjet.jit(jnp.add))
+    x = jnp.arange(3.0)
+    for _ in range(3):  # natively, where the operands are known
+        np.testing.assert_array_equal(jnp.add(x, x), [0, 2, 4])
+    assert list(inspect.signature(jnp.add).parameters)[-2:] == ["out", "where"]
+
+
+def test_reductions_count_what_where_says():
+    x, some = jnp.array([[7, 3], [5, 1]]), np.array([[True, False], [True, True]])
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        f, reference = getattr(jnp, name), getattr(np, name)
+        for axis in (0, 1, None):
+            want = reference.reduce(np.asarray(x), axis=axis, where=some)
+            np.testing.assert_array_equal(f.reduce(x, axis=axis, where=some), want)
+    want = np.subtract.reduce(np.asarray(x), axis=1, where=some, initial=20)
+    np.testing.assert_array_equal(jnp.subtract.reduce(x, 1, where=some, initial=20), want)
+    with pytest.raises(ValueError, match="does not have an identity"):
+        jnp.subtract.reduce(x, where=some)
+    assert not jnp.logical_and.reduce(some[1], initial=False)
+    assert jnp.logical_or.reduce(some[0], initial=True)
+    assert jnp.logical_or.accumulate(x).dtype == bool
+
+
+def test_reduceat_wants_a_vector_of_integers():
+    for indices, error in (([0], TypeError), (0, ValueError), (np.array([0.5]), ValueError)):
+        with pytest.raises(error):
+            jnp.add.reduceat(jnp.arange(3), indices)
+    assert jnp.add.reduceat(jnp.arange(3), np.array([], int)).shape == (0,)

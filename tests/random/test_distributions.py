@@ -95,3 +95,43 @@ def test_gradient_with_respect_to_bounds() -> None:
     assert float(numjet.grad(total)(0.5)) == pytest.approx(
         10 - float(random.uniform(random.key(0), (10,)).sum()), rel=1e-4
     )
+
+
+def test_parameters_that_are_none_or_lists() -> None:
+    key = random.key(0)
+    for name in "gamma beta t lognormal truncated_normal pareto wald chisquare rayleigh".split():
+        more = (1.0,) if name in ("beta", "truncated_normal") else ()
+        with pytest.raises(ValueError, match="None"):
+            getattr(random, name)(key, None, *more)
+    for call in (
+        lambda: random.uniform(key, (2,), minval=None),
+        lambda: random.bernoulli(key, None),
+        lambda: random.fold_in(key, None),
+        lambda: random.key(None),
+    ):
+        with pytest.raises(ValueError, match="None"):
+            call()
+    for name in ("poisson", "binomial", "geometric", "generalized_normal", "categorical"):
+        more = (0.5,) if name == "binomial" else ()
+        for given in (None, [0.5]):
+            with pytest.raises(TypeError):
+                getattr(random, name)(key, given, *more)
+    with pytest.raises(TypeError):
+        random.multinomial(key, 5, [0.5, 0.5])
+
+
+def test_shapes_that_are_refused() -> None:
+    key, three = random.key(0), np.ones(3, np.float32)
+    for call in (
+        lambda: random.gamma(key, 1.0, (-1,)),
+        lambda: random.randint(key, (-1,), 0, 2),
+        lambda: random.ball(key, -1),
+        lambda: random.uniform(key, (2,), minval=three),
+        lambda: random.choice(key, 5, 2),
+        lambda: random.permutation(key, three, 0.0),
+        lambda: random.orthogonal(key, 2.0),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert random.permutation(key, -3).shape == (0,)
+    assert random.rademacher(key, (4,), bool).all()

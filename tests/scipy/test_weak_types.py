@@ -27,7 +27,7 @@ LED = """2 stats.bernoulli.cdf 2 stats.bernoulli.logpmf 2 stats.bernoulli.pmf 2 
     2 stats.norm.pdf 2 stats.pareto.cdf 2 stats.pareto.ppf 2 stats.pareto.sf 2 stats.poisson.cdf
     2 stats.t.pdf 1 special.logit 2 special.kl_div 2 special.rel_entr"""
 SINGLE = "2 stats.logistic.logpdf 2 stats.logistic.pdf"  # only for single arguments alone besides
-STRONG = """2 stats.norm.cdf 2 stats.norm.ppf 3 stats.truncnorm.cdf 2 stats.uniform.cdf
+STRONG = """2 stats.norm.cdf 3 stats.truncnorm.cdf 2 stats.uniform.cdf
     2 special.owens_t"""
 
 KINDS = {

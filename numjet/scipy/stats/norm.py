@@ -7,6 +7,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
+from numjet.scipy.precision import float_array
 from numjet.scipy.stats.arguments import floats
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
@@ -114,9 +115,10 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies below, the inverse of cdf: normal distribution.
 
-    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
-    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    q: in [0, 1], NaN outside, float32 or float64; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast. Result: the broadcast shape, in the
+    default float dtype at least.
+    Differentiable in floats. Raises TypeError for other dtypes of q. Computed by
     `scipy.special.ndtri`.
 
     >>> from numjet import numpy as jnp
@@ -124,16 +126,17 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> norm.ppf(jnp.array([0.25, 0.875])).round(4)
     Array([-0.6745,  1.1503], dtype=float32)
     """
-    q, loc, scale = floats("norm.ppf", q, loc, scale)
+    q, loc, scale = floats("norm.ppf", float_array("norm.ppf", q), loc, scale)
     return _quantile(q) * scale + loc
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies above, the inverse of sf: normal distribution.
 
-    q: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast. Result: the broadcast shape, in the default float dtype at least.
-    Differentiable in floats. Raises TypeError for complex numbers. Computed by
+    q: in [0, 1], NaN outside, float32 or float64; loc, scale: shift it and stretch it: the
+    distribution of loc + scale X. Arrays that broadcast. Result: the broadcast shape, in the
+    default float dtype at least.
+    Differentiable in floats. Raises TypeError for other dtypes of q. Computed by
     `scipy.special.ndtri`.
 
     >>> from numjet import numpy as jnp
@@ -141,7 +144,7 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> norm.isf(jnp.array([0.25, 0.875])).round(4)
     Array([ 0.6745, -1.1503], dtype=float32)
     """
-    q, loc, scale = floats("norm.isf", q, loc, scale)
+    q, loc, scale = floats("norm.isf", float_array("norm.isf", q), loc, scale)
     return loc - _quantile(q) * scale
 
 
