@@ -467,7 +467,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     """The product of two polynomials, in floats.
 
-    a1, a2: vectors or lists of coefficients, the highest power first, which promote.
+    a1, a2: vectors of coefficients, no lists (TypeError), the highest power first, which promote.
     trim_leading_zeros: leave out leading zeros first, which NumPy does; needs known values
     (TypeError). Result: a vector of n1 + n2 - 1 coefficients; integers become floats. ValueError
     for what are no vectors.
@@ -475,7 +475,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, -2]))
     Array([ 1.,  0., -4.], dtype=float32)
     """
-    x, y = (array(a) if isinstance(a, (list, tuple)) else one_array("polymul", a) for a in (a1, a2))
+    x, y = as_arrays("polymul", a1, a2)
     if trim_leading_zeros:
         x, y = (_trim_front(v) for v in (x, y))
     # The polynomial without coefficients is 0.
@@ -673,7 +673,10 @@ def polyfit(
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)
     """
-    x, y = [promote_inexact(a)[0] for a in as_arrays("polyfit", x, y)]
+    x, y = as_arrays("polyfit", x, y)
+    if rcond is None and not dtypes.is_inexact(x.aval.dtype):
+        raise ValueError(f"polyfit: x must have floats, or rcond be given; got {x.aval.dtype}.")
+    x, y = [promote_inexact(a)[0] for a in (x, y)]
     x, y = promote_inexact(x, y)
     order = operator.index(deg) + 1
     if deg < 0:

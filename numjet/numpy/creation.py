@@ -573,7 +573,7 @@ def full(
     ):
         value = wrapped(fill_value, dtype)
         value = value if dtype is None else cast(value, dtype)
-    elif isinstance(fill_value, (list, tuple)):
+    elif fill_value is None or isinstance(fill_value, (list, tuple)):
         raise TypeError(not_an_array("full", fill_value, 1))
     else:
         value = _convert(fill_value, dtype, False)

@@ -16,13 +16,14 @@ from numjet.core.dims import index_of, is_symbolic, largest, smallest
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import add, constant, multiply
+from numjet.numpy.elementwise import add, constant, floor_divide, multiply
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.logic import where
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
+    canonical_axis,
     canonical_dtype,
     canonical_shape,
     cast,
@@ -137,8 +138,8 @@ def trace(
     """The sum of the diagonal of two axes.
 
     a: an array of two or more axes (ValueError). offset: 0 for the main diagonal, positive above,
-    negative below; may be traced. axis1, axis2: rows and columns. dtype: what is added up and
-    returned, by default as in `sum`. `out` raises NotImplementedError.
+    negative below; may be traced. axis1, axis2: rows and columns, two (ValueError). dtype: what is
+    added up and returned, by default as in `sum`. `out` raises NotImplementedError.
 
     >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -150,6 +151,9 @@ def trace(
             f"axis {x.aval.ndim} is out of bounds for array of dimension {x.aval.ndim}: trace "
             f"requires an array of at least two dimensions, got {x.aval}."
         )
+    axes = [canonical_axis(axis, x.aval.ndim, "trace") for axis in (axis1, axis2)]
+    if axes[0] == axes[1]:
+        raise ValueError(f"trace: axis1 and axis2 must differ, got {axis1} and {axis2}.")
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
     if FLAG.uses and wanted() and (axis1, axis2, x.aval.ndim) == (0, 1, 2):
         return as_call("trace", x, offset, dtype=dtype)
@@ -298,7 +302,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     for n in sizes[::-1]:
         size = broadcast(lax.full((), max(n, 1), index.aval.dtype), index.aval.shape)
         out.append(lax.rem(index, size))
-        index = lax.div(index, size)
+        index = floor_divide(index, size)
     return tuple([cast(x, x.aval.dtype, weak) for x in out[::-1]])
 
 
@@ -312,7 +316,7 @@ def ravel_multi_index(
 ) -> Any:
     """One array of positions for each axis as positions in the flattened array.
 
-    multi_index: as many arrays of integers (TypeError) as `dims` has lengths (ValueError). mode:
+    multi_index: as many arrays of integers (ValueError) as `dims` has lengths (ValueError). mode:
     what is out of bounds: 'raise' (ValueError; needs known values, TypeError while tracing), 'clip'
     or 'wrap'. order: 'C' row by row, 'F' column by column. dtype: of the result, by default that to
     which they promote.
@@ -329,7 +333,7 @@ def ravel_multi_index(
     common = promoted(*parts)[0] if parts else int_dtype()
     for part, n in zip(parts, dims):
         if not dtypes.is_integer(part.aval.dtype):
-            raise TypeError(
+            raise ValueError(
                 f"ravel_multi_index: only int indices permitted, got {part.aval.dtype}."
             )
         if mode == "raise":
@@ -421,7 +425,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    dimensions = canonical_shape(dimensions, "indices")
+    dimensions = canonical_shape(tuple(dimensions), "indices")
     wanted = int_dtype() if dtype is None else canonical_dtype(dtype, "indices")
     out = []
     for i, n in enumerate(dimensions):
@@ -438,9 +442,8 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors shaped so that they index the grid of their combinations.
 
-    args: vectors of integers or booleans (whose True positions count); no lists (TypeError).
-    Result: a tuple of arrays, each with its vector along an axis of its own; int32 for booleans.
-    ValueError for other ranks.
+    args: vectors of integers, no lists (TypeError) and no booleans (NotImplementedError). Result: a
+    tuple of arrays, each with its vector along an axis of its own. ValueError for other ranks.
 
     >>> jnp.arange(6).reshape(2, 3)[jnp.ix_(jnp.array([1]), jnp.array([0, 2]))]
     Array([[3, 5]], dtype=int32)
@@ -450,7 +453,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if x.aval.ndim != 1:
             raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got {x.aval}.")
         if x.aval.dtype == dtypes.bool_:
-            x = nonzero(x)[0]
+            raise NotImplementedError("ix_ of booleans is not implemented. Use jnp.nonzero(x)[0].")
         if not x.aval.size:
             x = cast(x, int_dtype())
         out.append(reshape(x, tuple([x.aval.shape[0] if k == i else 1 for k in range(len(args))])))

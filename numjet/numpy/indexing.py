@@ -9,6 +9,7 @@ result differs only out of bounds, where it raises and the complete way decides 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,6 +121,11 @@ def _normalize(item: Any, position: int) -> Any:
     ):
         return operator.index(item)
     if not is_arraylike(item):
+        if isinstance(item, Sequence) and not isinstance(item, str):
+            raise TypeError(
+                "Using a non-tuple sequence for multidimensional indexing is not allowed: "
+                f"make an array of {item!r}."
+            )
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
             f"boolean arrays are valid indices. Got {item!r}."
@@ -381,6 +387,9 @@ def numpy_index(index: Any) -> Any:
 
 
 def _complete(x: Any, index: Any) -> Any:
+    for item in index if type(index) is tuple else (index,):
+        if type(item) is int and not -PAST - 1 <= item <= max(PAST, *x.aval.shape, 0):
+            raise OverflowError(f"The index {item} is too large for int32, which positions are.")
     if dynamic_slices.among(index):
         x, index = dynamic_slices.cut(x, index)
     if isinstance(x, Tracer):

@@ -281,6 +281,9 @@ def geomspace(
     wanted = promoted(start, stop)[0] if dtype is None else canonical_dtype(dtype, "geomspace")
     if endpoint and num > 1 and not start.aval.ndim and not stop.aval.ndim:
         last = cast(lax.reshape(stop, (1,)), out.aval.dtype)
+        if not dtypes.is_complex(last.aval.dtype):  # of 0 and from one sign to the other: NaN
+            good = lax.lt(lax.reshape(ratio, (1,)), array([np.inf], ratio.aval.dtype))
+            last = lax.select(good, last, array([np.nan], last.aval.dtype))
         out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)
     return cast(out, wanted)
 
@@ -482,17 +485,17 @@ def hanning(M: int) -> Any:
 def kaiser(M: int, beta: Any) -> Any:
     """Kaiser's window: I0(beta sqrt(1 - t²)) / I0(beta) for t from -1 to 1.
 
-    M: how many points, as in `hamming`. beta: the shape, a scalar; may be traced, and the window
-    is differentiable in it. Returns a vector of the default float.
+    M: how many points, as in `hamming`. beta: the shape, a scalar or one for each point; may
+    be traced, and the window is differentiable in it. Returns a vector of the default float.
 
     >>> jnp.kaiser(3, 2.0).round(3)
     Array([0.439, 1.   , 0.439], dtype=float32)
     """
     M = _points("kaiser", M)
-    if not isinstance(beta, Tracer):
+    if not getattr(beta, "ndim", 0) and not isinstance(beta, Tracer | str | complex):
         return array(np.kaiser(M, float(beta)), float_dtype())
     # exp(-|z|) I0(z) does not overflow, and the factors are put back together.
-    (beta,) = promote_inexact(beta)
+    (beta,) = promote_inexact(one_array("kaiser", beta))
     t = array(np.linspace(-1, 1, M) if M > 1 else np.zeros(M), beta.aval.dtype)
     z = multiply(beta, lax.sqrt(subtract(1, multiply(t, t))))
     return multiply(divide(lax.bessel_i0e(z), lax.bessel_i0e(beta)), lax.exp(subtract(z, beta)))

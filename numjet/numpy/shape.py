@@ -393,15 +393,16 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """`a` with the axes `source` moved to `destination`; the others keep their order.
 
-    a: an array of any dtype. source, destination: integers, or tuples of one length (ValueError).
+    a: an array of any dtype. source, destination: integers, or tuples of one length (ValueError),
+    without an axis twice (TypeError).
 
     >>> jnp.moveaxis(jnp.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
     x = one_array("moveaxis", a)
     n = x.aval.ndim
-    sources = canonical_axes(source, n, "moveaxis")
-    destinations = canonical_axes(destination, n, "moveaxis")
+    sources = canonical_axes(source, n, "moveaxis", twice=TypeError)
+    destinations = canonical_axes(destination, n, "moveaxis", twice=TypeError)
     if len(sources) != len(destinations):
         raise ValueError(
             f"moveaxis: source {source} and destination {destination} must have the "

@@ -609,6 +609,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         found = np.nonzero(need_concrete("nonzero", mask))
         return tuple([beside(as_constant(v.astype(int_dtype())), x) for v in found])
     size = index_of(size)
+    if type(size) is int and size < 0:
+        raise TypeError(f"nonzero: size must be nonnegative, got {size}.")
     flat = ravel(mask)
     n = flat.aval.shape[0]
     position = first_true(flat, size) if n else lax.full((size,), 0, int_dtype())

@@ -601,7 +601,7 @@ def delete(
         gone = _integers_or_mask("delete", obj)
     gone = np.atleast_1d(gone).ravel()
     if gone.size and (gone.min() < -n or gone.max() >= n):
-        raise IndexError(
+        raise (IndexError if np.ndim(obj) else ValueError)(
             f"axis {obj} is out of bounds for array of dimension {n} (delete, axis {axis})."
         )
     kept = np.delete(np.arange(n, dtype=index_dtype(n)), gone.astype(np.int64))

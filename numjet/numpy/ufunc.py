@@ -61,6 +61,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     # Of a function that checks the arguments: so a call is the interpreter's, without a frame here.
     opaque = True  # to `tree_util.Partial`
     __name__: str
+    __signature__: inspect.Signature
     nin: int
     nout: int
     nargs: int
@@ -120,7 +121,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     def _run_natively(self, forms: native.Forms) -> None:
         """Let native code answer calls with two operands that `forms` knows."""
         table = forms.attach(native.Table(self.func, 2))
-        self.__setstate__((table.function(), (), {}, vars(self)))
+        self.__setstate__((table.function(), (), {}, vars(self)))  # type: ignore[attr-defined]
 
     def _binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:

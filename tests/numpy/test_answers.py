@@ -27,8 +27,8 @@ REFUSED = [
     (lambda: jnp.repeat(V, -1), TypeError, "nonnegative"),
     (lambda: jnp.repeat(V, jnp.array([1, -1, 2])), TypeError, "nonnegative"),
     (lambda: jnp.resize(V, (-1,)), ValueError, "must be non-negative"),
-    (lambda: jnp.delete(V, 7), IndexError, "out of bounds"),
-    (lambda: jnp.delete(V, -4), IndexError, "out of bounds"),
+    (lambda: jnp.delete(V, 7), ValueError, "out of bounds"),
+    (lambda: jnp.delete(V, -4), ValueError, "out of bounds"),
     (lambda: jnp.copysign(jnp.array([1j]), 2.0), TypeError, "does not support complex"),
     (lambda: jnp.heaviside(jnp.array([1j]), 2.0), TypeError, "does not accept dtype complex64"),
     (lambda: jnp.interp(1.0, V, V, left="other"), ValueError, "the only valid string value"),
@@ -261,6 +261,40 @@ def test_more_arguments_that_are_refused():
             f(V, bins=[0, 2, 4])
     assert jnp.linspace(0, 3, 3, dtype=jnp.int4).dtype == jnp.int4
     assert jnp.array_repr(V).startswith("ArrayImpl([1., 2., 3.]")
+
+
+WRONG = [
+    (lambda: jnp.delete(V, np.array([7])), IndexError, "out of bounds"),
+    (lambda: jnp.polymul([1, 2], V), TypeError, "list"),
+    (lambda: jnp.polyfit(jnp.arange(3), V, 1), ValueError, "int32"),
+    (lambda: jnp.diagonal(X, axis1=0, axis2=-2), TypeError, "duplicate"),
+    (lambda: jnp.moveaxis(X, (0, 0), (0, 1)), TypeError, "duplicate"),
+    (lambda: jnp.trace(X, axis1=1, axis2=1), ValueError, "axis1 and axis2"),
+    (lambda: jnp.full(2, None), TypeError, "NoneType"),
+    (lambda: jnp.ix_(V > 1), NotImplementedError, "booleans"),
+    (lambda: jnp.indices(2), TypeError, "not iterable"),
+    (lambda: jnp.ravel_multi_index((1.0, 2.0), (2, 3)), ValueError, "int indices"),
+    (lambda: jnp.nonzero(V, size=-1), TypeError, "nonnegative"),
+    (lambda: X[2**31], OverflowError, "int32"),
+    (lambda: X[0, -(2**40)], OverflowError, "int32"),
+    (lambda: X.at[2**31].get(), OverflowError, "int32"),
+    (lambda: X[range(2)], TypeError, "non-tuple sequence"),
+    (lambda: X.at[range(2)].set(0), TypeError, "non-tuple sequence"),
+]
+
+
+@pytest.mark.parametrize("call, error, text", WRONG, ids=map(str, range(len(WRONG))))
+def test_arguments_that_jax_refuses(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_answers_at_the_edges_of_domains():
+    assert jnp.isnan(jnp.geomspace(0, 1, 3)).all() and jnp.isnan(jnp.geomspace(-1, 1, 3)).all()
+    assert jnp.geomspace(1, 8, 4)[-1] == 8
+    np.testing.assert_allclose(jnp.kaiser(3, V)[1], 1)
+    whole, rest = jnp.unravel_index(3.5, (2, 3))
+    assert (whole, rest) == (1, 0.5)
 
 
 def test_integers_beyond_32_bits_choose_a_branch():
