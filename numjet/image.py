@@ -175,7 +175,11 @@ def _nearest(x: Any, shape: tuple) -> Any:
 
 
 def _prepared(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tuple, ResizeMethod]:
+    if isinstance(image, list | tuple):
+        raise AttributeError(f"{name}: a {type(image).__name__} has no axes ('ndim').")
     image = jnp.asarray(image)
+    if isinstance(shape, int):
+        shape = (shape,)
     shape = tuple([index_of(n) for n in shape])
     if len(shape) != image.ndim:
         raise ValueError(

@@ -116,7 +116,7 @@ def _check_shapes(query: Any, key: Any, value: Any) -> None:
             "dot_product_attention: the number of query heads must be a multiple of key/value "
             f"heads, but got {n} vs {k}."
         )
-    if key.aval.shape != (b, s, k, h) or value.aval.shape[:3] != (b, s, k):
+    if key.aval.shape != (b, s, k, h) or value.aval.shape != (b, s, k, h):
         raise ValueError(
             "dot_product_attention: shapes do not fit: query (batch, T, N, H), key and "
             "value (batch, S, K, H); got "

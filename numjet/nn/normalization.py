@@ -53,19 +53,26 @@ def _peak(x: Any, axis: Any, mask: Any) -> Any:
     return stop_gradient(max_(stop_gradient(x), axis, keepdims=True, where=mask, initial=-np.inf))
 
 
+def _numbers(name: str, x: Any) -> Any:
+    x = one_array(name, x)
+    if dtypes.is_bool(x.aval.dtype):
+        raise TypeError(f"{name} does not accept dtype bool. Convert it with .astype().")
+    return x
+
+
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum along an axis, without overflow.
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
     booleans that broadcast to x; elements without are left out, and 0 in the result. Result: x's
     shape; sums to 1, or to 0 where nothing is left. Derivative: y (dx - Σ y dx). Raises ValueError
-    where `where` does not broadcast.
+    where `where` does not broadcast, TypeError for booleans.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.softmax(jnp.array([0.0, 0.0, 5.0]), where=jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
     """
-    (x,) = promote_inexact(one_array("softmax", x))
+    (x,) = promote_inexact(_numbers("softmax", x))
     x = x if where is None else _where(where, x, -np.inf)
     if FLAG.uses and wanted():
         grown = exp(subtract(x, _peak(x, axis, None)))
@@ -108,13 +115,13 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
     booleans that broadcast to x; elements without are left out, and -∞ in the result. Raises
-    ValueError for an axis out of range.
+    ValueError for an axis out of range, TypeError for booleans.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.log_softmax(jnp.array([0.0, 0.0])).round(4)
     Array([-0.6931, -0.6931], dtype=float32)
     """
-    (x,) = promote_inexact(one_array("log_softmax", x))
+    (x,) = promote_inexact(_numbers("log_softmax", x))
     masked = x if where is None else _where(where, x, -np.inf)
     shifted = subtract(masked, _peak(masked, axis, None))
     out = subtract(shifted, log(sum_(exp(shifted), axis, keepdims=True)))
@@ -239,9 +246,9 @@ def standardize(
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
     """A 1 at the position that each element of x names, 0 elsewhere.
 
-    x: an array of integers; those outside [0, num_classes) give zeros alone. num_classes: an
-    integer. dtype: of the result, the default float unless given. axis: where the axis of the
-    classes goes. Result: x's shape with a further axis. No derivative flows.
+    x: an array of integers, no booleans (TypeError); those outside [0, num_classes) give zeros
+    alone. num_classes: an integer. dtype: of the result, the default float unless given. axis:
+    where the axis of the classes goes. Result: x's shape with a further axis. No derivative flows.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.one_hot(jnp.array([0, 2, 5]), 3)
@@ -252,10 +259,14 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     if not hasattr(num_classes, "__index__") and type(num_classes) is not DimExpr:
         raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
     num_classes = index_of(int(num_classes) if isinstance(num_classes, Tracer) else num_classes)
+    if x is None:
+        raise ValueError("one_hot: None is no array of positions.")
     index = x if isinstance(x, Array) else as_array(np.asarray(x))
     wanted_dtype = (
         dtypes.canonical(dtypes.float64) if dtype is None else canonical_dtype(dtype, "one_hot")
     )
+    if dtypes.is_bool(index.aval.dtype):
+        raise TypeError("one_hot does not accept dtype bool. Convert it with .astype(int).")
     rank = index.aval.ndim + 1
     axis = axis + rank if axis < 0 else axis
     if not 0 <= axis < rank:
@@ -270,9 +281,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         )
     if FLAG.uses and wanted():
         return _shown_one_hot.call((x, num_classes), {"dtype": wanted_dtype, "axis": axis})
-    counted = dtypes.int32 if kind == dtypes.bool_ else kind
-    classes = lax.broadcasted_iota(counted, shape, axis)
-    return cast(equal(expand_dims(cast(index, counted), axis), classes), wanted_dtype)
+    classes = lax.broadcasted_iota(kind, shape, axis)
+    return cast(equal(expand_dims(index, axis), classes), wanted_dtype)
 
 
 _shown_one_hot = Shown(one_hot_in_jax, "_one_hot")

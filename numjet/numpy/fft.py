@@ -338,8 +338,8 @@ def irfft2(a: Any, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | No
 def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of the elements of `fft`: 0, 1, ..., -2, -1, each divided by n d.
 
-    n: how many samples, an integer, not negative (ValueError). d: the distance of samples, a scalar
-    (ValueError). dtype: by default the default float. device: where it is placed.
+    n: how many samples, an integer or a float that is one (ValueError). d: the distance of samples,
+    a scalar (ValueError). dtype: by default the default float. device: where it is placed.
 
     >>> jnp.fft.fftfreq(4, d=0.5)
     Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
@@ -361,6 +361,12 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 
 def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> Any:
+    if isinstance(d, (list, tuple)):
+        raise ValueError(
+            f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}."
+        )
+    if isinstance(n, float) and n.is_integer():
+        n = int(n)
     if not is_symbolic(n):
         try:
             n = index_of(n)
@@ -374,17 +380,17 @@ def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> A
         place = lax.iota(dtypes.int32, n if name == "fftfreq" else n // 2 + 1)
         place = (place + n // 2) % n - n // 2 if name == "fftfreq" else place
         return cast(place / (d * n), canonical_dtype(dtype, name, dtypes.float64))
-    if n < 0 or not n and name == "rfftfreq":
+    if not n and name == "rfftfreq":
         raise ValueError(f"{name}: the number of samples must be positive, got {n}.")
-    if not n:
+    if n <= 0:
         return lax.full((0,), 0, canonical_dtype(dtype, name, dtypes.float64))
     wanted, values = canonical_dtype(dtype, name, dtypes.float64), of_count(n)
     if isinstance(d, (int, float)):
         return array(values / d, wanted)
     step = one_array(name, d)
-    if step.aval.ndim:
+    if step.aval.size != 1:
         raise ValueError(f"{name}: d must be a scalar, got {step.aval}.")
-    return cast(lax.div(array(values, wanted), cast(step, wanted)), wanted)
+    return cast(lax.div(array(values, wanted), cast(lax.reshape(step, ()), wanted)), wanted)
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:

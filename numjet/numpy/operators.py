@@ -135,10 +135,13 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     """The array as another dtype: see `jnp.astype`.
 
     dtype: what it becomes; float64 for None. device: where it is placed. copy: has no effect.
+    NotImplementedError for PRNG keys.
 
     >>> jnp.array([1.7, -1.7]).astype(int)
     Array([ 1, -1], dtype=int32)
     """
+    if dtypes.is_key(self.aval.dtype):
+        raise NotImplementedError("astype of PRNG keys is not there. Take random.key_data(key).")
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
     out = converted(self, wanted)
     return out if device is None else device_put(out, device)

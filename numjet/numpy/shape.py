@@ -507,8 +507,12 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
            [1, 2]], dtype=int32)
     """
     x = one_array("broadcast_to", array)
-    wanted = canonical_shape(shape, "broadcast_to")
     own = x.aval.shape
+    if isinstance(shape, tuple) and any([
+        type(n) is int and n < 0 and m != 1 for n, m in zip(shape[::-1], own[::-1])
+    ]):  # fmt: skip
+        raise ValueError(f"Incompatible types for broadcasting: shapes {own} and {shape}.")
+    wanted = canonical_shape(shape, "broadcast_to")
     if len(own) > len(wanted) or any(n not in (1, m) for n, m in zip(own[::-1], wanted[::-1])):
         raise ValueError(
             f"Incompatible types for broadcasting: input type={x.aval.str_short()} and requested "

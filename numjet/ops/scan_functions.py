@@ -89,7 +89,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     fn: takes and returns pytrees of arrays, and works elementwise along the axis. elems: a pytree
     of arrays of one size along `axis`. reverse: from the end. Result: elems' structure, shapes and
     dtypes; element i combines elements 0 to i. Differentiable where fn is. Raises ValueError where
-    sizes differ, TypeError for what is no function. Source: Blelloch, Prefix sums and their
+    sizes differ, TypeError for what is no function, AttributeError for numbers and IndexError for
+    nothing as elems. Source: Blelloch, Prefix sums and their
     applications (1990).
 
     >>> from numjet import lax, numpy as jnp
@@ -99,9 +100,12 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     leaves, treedef = tree.tree_flatten(elems)
     if not callable(fn):
         raise TypeError(f"lax.associative_scan: fn argument should be callable, got {fn!r}.")
+    if not leaves:
+        raise IndexError("associative_scan: elems must have at least one array.")
+    for x in leaves:
+        if not hasattr(x, "ndim"):
+            raise AttributeError(f"associative_scan: elems must be arrays; {x!r} has no 'ndim'.")
     xs = [as_array(x) for x in leaves]
-    if not xs:
-        return elems
     places = [canonical_axis(axis, x.aval.ndim) for x in xs]
     sizes = [x.aval.shape[a] for x, a in zip(xs, places, strict=True)]
     if len(set(sizes)) != 1:

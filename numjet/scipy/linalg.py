@@ -478,8 +478,9 @@ def polar(
 
     a: [m, n]. side: 'right' (a = u p) or 'left'. method: 'qdwh' or 'svd', both by singular values;
     eps and max_iterations have no effect. Result: u with orthonormal columns (or rows), p Hermitian
-    and positive semidefinite. Differentiable. Raises ValueError for other words. Computed by
-    `lax.linalg.svd`.
+    and positive semidefinite. Differentiable. Raises ValueError for other words, and
+    NotImplementedError by 'qdwh' of m < n on the right, of m >= n on the left.
+    Computed by `lax.linalg.svd`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -494,7 +495,15 @@ def polar(
             f"polar: Unknown polar decomposition method {method!r}. Use 'qdwh' or 'svd'; either "
             "goes by singular values."
         )
-    u, s, vh = linalg.svd(strong(one_array("polar", a)), full_matrices=False)
+    x = strong(one_array("polar", a))
+    if x.aval.ndim < 2:
+        raise ValueError("polar: the input `a` must be at least a 2-D array.")
+    m, n = x.aval.shape[-2:]
+    if method == "qdwh" and (m < n if side == "right" else m >= n):
+        raise NotImplementedError(
+            f"polar: method 'qdwh' takes no matrix {m} by {n} with side={side!r}. Use 'svd'."
+        )
+    u, s, vh = linalg.svd(x, full_matrices=False)
     s = expand_dims(cast(s, u.aval.dtype), -2)
     if side == "right":
         return matmul(u, vh), matmul(multiply(adjoint(vh), s), vh)

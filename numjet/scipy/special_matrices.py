@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ def _floats(values: np.ndarray) -> Any:
 def block_diag(*arrs: Any) -> Any:
     """The matrix with the given blocks on its diagonal, zeros elsewhere.
 
-    arrs: arrays of at most two axes (ValueError for more); vectors are rows, numbers 1 by 1 blocks.
-    Result: their promoted dtype.
+    arrs: arrays of at most two axes (ValueError for more), no lists (TypeError); vectors are rows,
+    numbers 1 by 1 blocks. Result: their promoted dtype.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -48,14 +49,7 @@ def block_diag(*arrs: Any) -> Any:
     """
     if not arrs:
         return lax.full((1, 0), 0, dtypes.canonical(dtypes.float64))
-    parts = promote_dtypes(
-        *[
-            atleast_2d(x)
-            for x in as_arrays(
-                "block_diag", *[array(x) if isinstance(x, (list, tuple)) else x for x in arrs]
-            )
-        ]
-    )
+    parts = promote_dtypes(*[atleast_2d(x) for x in as_arrays("block_diag", *arrs)])
     if any(p.aval.ndim != 2 for p in parts):
         raise ValueError(
             "block_diag: arguments must have at most two dimensions, got "
@@ -144,7 +138,7 @@ def circulant(c: Any) -> Any:
            [2, 1, 3],
            [3, 2, 1]], dtype=int32)
     """
-    c = atleast_1d(array(c))
+    c = atleast_1d(one_array("circulant", c))
     n = c.aval.shape[-1]
     index = (np.arange(n)[:, None] - np.arange(n)[None]) % n
     return getitem(c, (..., as_array(index.astype(np.int32))))
@@ -177,13 +171,16 @@ def companion(a: Any) -> Any:
 def hilbert(n: int) -> Any:
     """The Hilbert matrix: element (i, j) is 1 / (i + j + 1).
 
-    n: the size. Result: floats [n, n]. It is very badly conditioned.
+    n: the size, an integer (TypeError). Result: floats [n, n]. It is very badly conditioned.
 
     >>> from numjet.scipy import linalg
     >>> linalg.hilbert(2).round(4)
     Array([[1.    , 0.5   ],
            [0.5   , 0.3333]], dtype=float32)
     """
+    n = operator.index(n)
+    if n < 0:
+        raise TypeError(f"hilbert: the size must be nonnegative, got {n}.")
     i = np.arange(n)
     return _floats(1 / (i[:, None] + i[None] + 1))
 

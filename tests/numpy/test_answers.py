@@ -307,3 +307,42 @@ def test_integers_beyond_32_bits_choose_a_branch():
     for call in (lambda: lax.reduce_sum(V > 1, (0,)), lambda: lax.dynamic_slice(V, (True,), (1,))):
         with pytest.raises(TypeError):
             call()
+
+
+def test_fractional_parts_are_differences():
+    rest, whole = jnp.modf(jnp.array([-2.5, -2.0, INF]))
+    assert rest[0] == -0.5 and not jnp.signbit(rest[1]) and jnp.isnan(rest[2]) and whole[2] == INF
+
+
+MORE_WRONG = [
+    (lambda: jnp.broadcast_to(X, (-1, 3)), ValueError, "Incompatible"),
+    (lambda: nj.random.key(0).astype(int), NotImplementedError, "key_data"),
+    (lambda: nn.softmax(V > 1), TypeError, "bool"),
+    (lambda: nn.log_softmax(V > 1), TypeError, "bool"),
+    (lambda: nn.one_hot(V > 1, 2), TypeError, "bool"),
+    (lambda: nn.one_hot(None, 2), ValueError, "None"),
+    (
+        lambda: nn.dot_product_attention(*[jnp.ones((2, 1, 4))] * 2, jnp.ones((2, 1, 5))),
+        ValueError,
+        "shapes do not fit",
+    ),
+    (lambda: lax.associative_scan(lax.add, 3.0), AttributeError, "ndim"),
+    (lambda: lax.associative_scan(lax.add, []), IndexError, "at least one"),
+    (lambda: nj.image.resize(X, 2, "linear"), ValueError, "one size for each axis"),
+    (lambda: nj.image.resize([1.0, 2.0], (4,), "linear"), AttributeError, "ndim"),
+    (lambda: jnp.fft.fftfreq(4, [1]), ValueError, "single value"),
+    (lambda: nj.scipy.linalg.block_diag([1], X), TypeError, "list"),
+    (lambda: nj.scipy.linalg.circulant([1, 2]), TypeError, "list"),
+    (lambda: nj.scipy.linalg.hilbert(2.0), TypeError, "float"),
+    (lambda: nj.scipy.linalg.hilbert(-1), TypeError, "nonnegative"),
+    (lambda: nj.scipy.linalg.polar(X), NotImplementedError, "svd"),
+    (lambda: nj.scipy.linalg.polar(V), ValueError, "2-D"),
+]
+
+
+@pytest.mark.parametrize("call, error, text", MORE_WRONG, ids=map(str, range(len(MORE_WRONG))))
+def test_more_arguments_that_jax_refuses(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+    assert jnp.fft.fftfreq(4.0).shape == (4,) and jnp.fft.fftfreq(-1).shape == (0,)
+    assert nj.scipy.linalg.polar(X, method="svd")[0].shape == (2, 3)
