@@ -20,9 +20,11 @@ from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.api.mesh import AbstractMesh, AxisType, Mesh, context_mesh, use_abstract_mesh
 from numjet.api.reshard import constrained, over_types, typed_mesh
 from numjet.api.shard_map_equation import equation, executed, shown
+from numjet.api.shard_map_values import of_members
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import config, tree
 from numjet.base.record import record
+from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import Jaxpr, eval_jaxpr
@@ -40,6 +42,7 @@ from numjet.transforms.varying import along, results, varies
 _around: ContextVar[tuple[Any, frozenset]] = ContextVar(
     "numjet.shard_map", default=(None, frozenset())
 )
+hooks.member_text = lambda tracer: of_members(tracer, _around.get()[0])
 
 
 class _InferFromArgs:

@@ -218,6 +218,10 @@ lines_changed: Callable[[], None] = lambda: None
 # `user_line` for native code that the user's code calls.
 caller_line: Callable[[], Any] = lambda: None
 
+# What a value inside of `shard_map` is printed as, of which each device has its own. By
+# `api.shard_map`.
+member_text: Callable[[Any], str] = lambda _: "a value of each device"
+
 # The compilation cache for backends beside the CPU's: `digest(bytes)` gives a key, `cache_get(key)`
 # bytes or None, `cache_put(key, bytes)`, `cache_damaged(key, reason)`. The module `cpu.link.link`,
 # installed by `api.dispatch`.

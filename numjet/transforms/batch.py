@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import Effect
@@ -148,6 +149,8 @@ class BatchTracer(Tracer):
         return f"It is mapped by the vmap{at} over an axis of size {self.owner.axis.size}."
 
     def __repr__(self) -> str:
+        if self.owner.axis.of_devices:
+            return hooks.member_text(self)
         return f"VmapTracer(aval={self.aval}, batched={self.value.aval})"
 
 

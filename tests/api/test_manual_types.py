@@ -225,3 +225,23 @@ def test_axes_of_functions_around_stay_manual() -> None:
         seen.clear()
         run(x)
         assert seen[:2] == [(AxisType.Manual, AxisType.Auto), (AxisType.Manual,) * 2]
+
+
+def test_values_are_printed_of_each_device():
+    mesh = nj.make_mesh((2, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    texts = []
+
+    def body(v):
+        texts.append([str(v), f"{v * 2}", repr([lax.axis_index("y")])])
+        return v
+
+    mapped = nj.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    mapped(np.arange(4).reshape(2, 2))
+    places = [f"On cpu:{i} at mesh coordinates (x, y,) = {divmod(i, 2)}:\n" for i in range(4)]
+    assert texts.pop() == [
+        "\n".join([f"{place}[[{i}]]\n" for i, place in enumerate(places)]),
+        "\n".join([f"{place}[[{2 * i}]]\n" for i, place in enumerate(places)]),
+        "[" + "\n".join([f"{place}{i % 2}\n" for i, place in enumerate(places)]) + "]",
+    ]
+    nj.jit(mapped)(np.arange(4).reshape(2, 2))
+    assert texts.pop()[0] == "JitTracer(int32[1,1]{V:(x,y)})"
