@@ -128,6 +128,12 @@ class custom_vmap:  # noqa: N801 - a decorator
             batched = tree.broadcast_prefix(result[1], result[0])
             return _checked(name, closed, size, outs, batched), list(batched)
 
+        # What printed jaxprs say of it (`core.jaxpr_print`).
+        flat.told = {  # type: ignore[attr-defined]
+            "in_tree": tree.tree_structure(([0] * n_consts, tree.tree_unflatten(
+                in_tree, [0] * in_tree.num_leaves))),
+            "out_tree": out_tree, "rule": repr(self.vmap_rule),
+        }  # fmt: skip
         return flat
 
 
@@ -166,7 +172,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
 
         def one(rows: Sequence[Any]) -> Any:
             given = iter(rows)
-            return f(
+            return wrapped(
                 *tree.tree_unflatten(
                     treedef,
                     [next(given) if m else x for x, m in zip(leaves, mapped, strict=True)],

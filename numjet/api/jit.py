@@ -50,7 +50,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import argument_names
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.jaxpr import HELD, eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
 from numjet.core.remote import Device, platform_of, target, traced_for
@@ -426,6 +426,8 @@ class JitCore:
             _layouts().check_prefixes(self, dynamic, kw, treedef, out_tree[0])
         donated = self._donated(args, kwargs, statics)
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
+        if consts and not has_tracers(consts):
+            entry.closed.cache[HELD] = len(consts)
         entry.mesh_inside = Sharded.marks != marks or any_sharded(consts)
         if entry.mesh_inside and Sharded.memories:
             kinds = result_memories(entry.closed)

@@ -22,6 +22,11 @@ def _told() -> Any:
     return importlib.import_module("numjet.core.debug_info")
 
 
+# In the cache of a jaxpr that `jit` calls: how many of its first arguments are values that the
+# function closed over, which JAX writes as constants of that jaxpr (`core.jaxpr_held`).
+HELD = "held"
+
+
 class Var:
     """A name bound once. Identity is the variable."""
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from numjet.core import dtypes, hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from numjet.core.jaxpr_held import with_held
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import MappedAxes
 
@@ -48,8 +49,6 @@ _ALWAYS: dict[str, dict[str, Any]] = {
 }
 # What it leaves out.
 _NEVER = {
-    "custom_jvp_call": ("num_consts",),
-    "custom_vjp_call": ("num_consts",),
     "empty2": ("weak_type",),
     "eigh": ("compute_v",),
     "qr": ("compute_q",),
@@ -173,7 +172,7 @@ class _Namer:
                 name = self(operand)
                 if name not in [self.names.get(v) for v in inner.invars]:
                     self.names[own] = name
-        arguments = {*inner.invars, *inner.constvars}
+        arguments = {*inner.invars}
         for out, result in zip(inner.outvars, eqn.outvars, strict=True):
             if type(out) is Var and out not in arguments and out not in self.names:
                 self.names[out] = self(result)
@@ -271,6 +270,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     kind, hidden = eqn.primitive.name, _NEVER.get(eqn.primitive.name, ())
     told = {k: v for k, v in eqn.params.items() if v is not None and k not in hidden}
     shown = {**_ALWAYS.get(kind, {}), **told}
+    if kind in ("custom_jvp_call", "custom_vjp_call") and not shown["num_consts"]:
+        del shown["num_consts"]
     if kind == "dot_general":
         shown.setdefault("preferred_element_type", eqn.outvars[0].aval.dtype)
     elif kind == "gather" and "fill_value" not in told:
@@ -286,6 +287,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
             shown.update(callback=known or shown["callback"], sharding=None)
             if kind == "pure_callback":
                 shown["vmap_method"] = eqn.params.get("vmap_method")
+    elif kind == "custom_vmap_call" and hasattr(shown["rule"], "told"):
+        shown = {"call": shown["call_jaxpr"], **shown["rule"].told}
     elif kind in _COLLECTIVES:
         shown = _COLLECTIVES[kind](eqn)
     elif type(shown.get("axes")) is MappedAxes:
@@ -357,6 +360,7 @@ def _written(jaxpr: Jaxpr, namer: _Namer, indent: int = 0, before: int = 0) -> s
 
 def format_jaxpr(jaxpr: Jaxpr) -> str:
     """The text of `jaxpr`: long jaxprs inside of it, and those in several places, come first."""
+    jaxpr = with_held(jaxpr)
     namer = _Namer(_lets(jaxpr))
     lines = []
     for inner, name in namer.lets.items():

@@ -8,10 +8,11 @@ from typing import Any
 
 from numjet.base import config
 from numjet.core.evaluate import run_compiled
-from numjet.core.jaxpr import ClosedJaxpr, Var
+from numjet.core.jaxpr import HELD, ClosedJaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
 from numjet.core.trace import set_trace
+from numjet.transforms.batch import Axis, batch_jaxpr_in_place
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose, merge, partition
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr
@@ -22,8 +23,8 @@ def _evaluate(*args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
     return run_compiled(jaxpr, args, name)
 
 
-def _bind(name: str) -> Bind:
-    return lambda closed, args: call(closed, args, name)
+def _bind(name: str, held: int = 0) -> Bind:
+    return lambda closed, args: call(closed, args, name, held)
 
 
 def _without_passed(closed: ClosedJaxpr, first: int) -> tuple[ClosedJaxpr, list[int | None]]:
@@ -55,7 +56,9 @@ def _live(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     closed, name = params["jaxpr"], params["name"]
     unknown = [trace.is_unknown(x) for x in args]
-    known_jaxpr, unknown_jaxpr, unknown_out, residual_avals = partial_eval_jaxpr(closed, unknown)
+    known_jaxpr, unknown_jaxpr, unknown_out, residual_avals = partial_eval_jaxpr(
+        closed, unknown, keep_zeros=config.jax_form()
+    )
     known_args, unknown_args = partition(args, unknown)
     n_known = len(known_jaxpr.out_avals) - len(residual_avals)
     first = n_known
@@ -63,13 +66,25 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         known_jaxpr, first = _live(known_jaxpr), 0
     known_jaxpr, passed = _without_passed(known_jaxpr, first)
     with set_trace(trace.parent):
-        made = iter(call(known_jaxpr, known_args, name))
+        made = iter(call(known_jaxpr, known_args, name, closed.cache.get(HELD, 0)))
         outs = [next(made) if i is None else known_args[i] for i in passed]
     later: list[Any] = []
     if any(unknown_out):
         params = {"jaxpr": unknown_jaxpr, "name": name}
         later = trace.record(jit_p, [*outs[n_known:], *unknown_args], params)
     return merge(unknown_out, outs, later)
+
+
+def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, name: str) -> tuple:
+    return call_jvp(_bind(name, jaxpr.cache.get(HELD, 0)), jaxpr, primals, tangents)
+
+
+def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, name: str) -> tuple:
+    held = jaxpr.cache.get(HELD, 0)
+    if config.jax_form():
+        batched, dims_out = batch_jaxpr_in_place(jaxpr, axis, dims)
+        return call(batched, args, name, held), dims_out
+    return call_batch(_bind(name, held), jaxpr, axis, args, dims)
 
 
 jit_p = Primitive(
@@ -79,8 +94,8 @@ jit_p = Primitive(
     linear=True,
     abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
     evaluate=_evaluate,
-    jvp=lambda primals, tangents, *, jaxpr, name: call_jvp(_bind(name), jaxpr, primals, tangents),
-    batch=lambda axis, args, dims, *, jaxpr, name: call_batch(_bind(name), jaxpr, axis, args, dims),
+    jvp=_jvp,
+    batch=_batch,
     transpose=lambda cts, *args, jaxpr, name: call_transpose(_bind(name), jaxpr, cts, args),
     partial_eval=_partial_eval,
     loops=Region("jit"),
@@ -88,9 +103,12 @@ jit_p = Primitive(
 )
 
 
-def call(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
-    """Apply a closed jaxpr as one call equation; its constants become operands."""
+def call(closed: ClosedJaxpr, args: Sequence[Any], name: str, held: int = 0) -> list[Any]:
+    """Apply a closed jaxpr as one call equation; its constants become operands. held: how many of
+    the first operands are constants already."""
     if closed.consts:
-        args = [*closed.consts, *args]
+        args, held = [*closed.consts, *args], held + len(closed.consts)
         closed = hoist_consts(closed.jaxpr)
+    if held:
+        closed.cache[HELD] = held
     return jit_p.bind(*args, jaxpr=closed, name=name)

@@ -272,6 +272,31 @@ def mapped_to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     return [x if d is None else moveaxis(x, d, 0) for x, d in zip(xs, dims, strict=True)]
 
 
+def batch_jaxpr_in_place(
+    closed: ClosedJaxpr, axis: Axis, dims: Sequence[int | None]
+) -> tuple[ClosedJaxpr, list[int | None]]:
+    """The jaxpr of inputs whose batch axes are at `dims`, and where those of its outputs are: as
+    JAX writes calls. Remembered with the jaxpr."""
+    key = (
+        "batch in place", axis.size, axis.name, tuple(dims), tuple(axis_env().items()), axis.placed
+    )  # fmt: skip
+    found = closed.cache.get(key)
+    if found is None:
+        dims_out: list[int | None] = []
+
+        def fun(*args: Any) -> list[Any]:
+            outs, places = batch_call(
+                lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, dims
+            )
+            dims_out.extend(places)
+            return outs
+
+        pairs = zip(closed.in_avals, dims, strict=True)
+        jaxpr, consts = stage(fun, [a if d is None else axis.over(a, d) for a, d in pairs])
+        found = closed.cache[key] = ClosedJaxpr(jaxpr, consts), dims_out
+    return found
+
+
 def batch_jaxpr(
     closed: ClosedJaxpr,
     axis: Axis,

@@ -15,7 +15,7 @@ from typing import Any
 from numjet.base import config, errors
 from numjet.base.class_names import shown_as
 from numjet.base.name_stack import NameStack
-from numjet.core import hooks
+from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -109,7 +109,7 @@ class StageTrace(Trace):
         else:
             if type(x) is not ArrayImpl:
                 x = as_array(x)
-            if not x.aval.shape:
+            if not (x.aval.shape or dtypes.is_key(x.aval.dtype) and config.jax_form()):
                 return Literal(x, x.aval)
         var = self._const_of.get(id(x))
         if var is None:
