@@ -438,7 +438,8 @@ def write_plan(
             f"does not fit the indexed shape {result}."
         )
     clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
-    kept = isinstance(x, Tracer)  # what is outside is written as an equation, for checkify
+    # What is outside is written as an equation, for checkify.
+    kept = isinstance(x, Tracer) or not current_trace().at_once
     plan, outside = _bound(plan, clip, kept)
     if outside and not kept or 0 in result or not x.aval.size:
         return x
@@ -482,8 +483,8 @@ def _bound(plan: Plan, clip: bool, kept: bool) -> tuple[Plan, bool]:
         i = i + n if i < 0 else i
         if not 0 <= i < n:
             if kept:
-                most = dtypes.iinfo(index_dtype(n)).max
-                i, outside = min(max(i, -1), most), True
+                limits = dtypes.iinfo(index_dtype(n))
+                i, outside = min(max(i, limits.min), limits.max), True
             elif not clip or not n:
                 return plan, True
             else:
@@ -626,7 +627,7 @@ def _repeated_apply(x: Any, plan: Plan, func: Callable, mode: Any, wrap: bool) -
     own = x.aval.shape
     if own != plan.shape:
         x = lax.reshape(x, plan.shape)
-    kept = isinstance(x, Tracer)
+    kept = isinstance(x, Tracer) or not current_trace().at_once
     plan, outside = _bound(plan, False, kept)
     if outside and not kept or 0 in plan.result_shape():
         return lax.reshape(x, own)

@@ -476,22 +476,34 @@ def take_plan(
     filling = mode is None and fill_value is not None or is_fill(mode)
     arrays = dict(plan.arrays)
     ints = dict(plan.ints)
-    if filling or isinstance(x, Tracer):
+    shows, dynamic = FLAG.uses and wanted(), all(not a.aval.ndim for a in arrays.values())
+    if filling and shows and dynamic and (arrays or ints):
+        is_sorted = unique = True
+        wrap = wrap and bool(arrays)
+    if filling or not current_trace().at_once and not _clips(mode):
         for axis, i in list(ints.items()):
             n = plan.shape[axis]
-            if type(n) is not DimExpr and not -n <= i < n:
+            if type(n) is DimExpr:
+                continue
+            if filling and shows:
+                i = ints[axis] = i + n if i < 0 else i
+            if filling and shows or not -n <= i < n:
                 # As an array, which is seen to be outside: by filling, and by checkify.
                 dtype = index_dtype(n)
                 least, most = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
                 arrays[axis] = as_array(np.asarray(min(max(ints.pop(axis), least), most), dtype))
-    dynamic = all(not a.aval.ndim for a in arrays.values())
     for axis in [k for k, n in enumerate(plan.shape) if n == 0 and (k in arrays or k in ints)]:
         sizes = plan.result_shape()
         if 0 in sizes:
             return lax.full(sizes, 0, x.aval.dtype)
         raise IndexError(f"index is out of bounds for axis {axis} with size 0.")
-    x = _slice_static(x, plan, ints)
     narrow = dynamic and not filling and "block" not in plan.slots
+    if arrays and narrow and wrap and shows:
+        steps = {slot.step for slot in plan.slots if isinstance(slot, Slice)}
+        if steps <= {1, -1} and not any_symbolic(plan.shape):
+            x = _dynamic_block(x, plan, arrays, ints)
+            return _shape_result(x, plan, (*ints, *arrays))
+    x = _slice_static(x, plan, ints)
     if arrays:
         if narrow:
             x = _dynamic_ints(x, arrays, wrap)
@@ -501,6 +513,11 @@ def take_plan(
             )
     gone = tuple(ints) + (tuple(arrays) if narrow else ())
     return _shape_result(x, plan, gone)
+
+
+def _clips(mode: Any) -> bool:
+    clip = lax.GatherScatterMode.CLIP
+    return mode is not None and lax.GatherScatterMode.from_any(mode) is clip
 
 
 def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
@@ -557,19 +574,32 @@ def _dynamic_ints(x: Any, arrays: dict[int, Any], wrap: bool) -> Any:
     dtype = index_dtype(*x.aval.shape)
     zero = as_array(np.zeros((), dtype))
     sizes = tuple([1 if k in arrays else n for k, n in enumerate(x.aval.shape)])
-    if wrap and FLAG.uses and wanted():
-        starts = [arrays.get(k, zero) for k in range(x.aval.ndim)]
-        if len(starts) == 1 and starts[0].aval.weak_type and isinstance(starts[0], Tracer):
-            (i,) = starts
-            below = less(i, 0)
-            starts = [lax.select_n(below, i, lax.add(strong(i), scalar(x.aval.shape[0], dtype)))]
-            return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
-        return lax.dynamic_slice(x, [strong(i) for i in starts], sizes)
     starts = [
         normalized(arrays[k], x.aval.shape[k], wrap, dtype) if k in arrays else zero
         for k in range(x.aval.ndim)
     ]
     return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+
+
+def _dynamic_block(x: Any, plan: Plan, arrays: dict[int, Any], ints: dict[int, int]) -> Any:
+    """One dynamic_slice as JAX writes it: of traced and static integers and of ranges."""
+    dtype = index_dtype(*x.aval.shape)
+    ranges = {slot.axis: slot for slot in plan.slots if isinstance(slot, Slice)}
+    sizes = tuple([ranges[k].size if k in ranges else 1 for k in range(x.aval.ndim)])
+    turned = tuple([k for k, slot in ranges.items() if slot.step < 0])
+    known = ints | {
+        k: slot.start - (max(slot.size - 1, 0) if slot.step < 0 else 0)
+        for k, slot in ranges.items()
+    }
+    starts = [arrays[k] if k in arrays else scalar(known[k], dtype) for k in range(x.aval.ndim)]
+    if len(starts) == 1 and starts[0].aval.weak_type and isinstance(starts[0], Tracer):
+        (i,) = starts
+        below = less(i, 0)
+        starts = [lax.select_n(below, i, lax.add(strong(i), scalar(x.aval.shape[0], dtype)))]
+        return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+    starts = [i if dtypes.kind(i.aval.dtype) == "i" else narrow_index(i, dtype) for i in starts]
+    x = lax.dynamic_slice(x, [strong(i) for i in starts], sizes)
+    return lax.rev(x, turned) if turned else x
 
 
 def stack_indices(parts: list[Any], batch: tuple[int, ...]) -> Any:

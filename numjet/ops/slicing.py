@@ -44,7 +44,7 @@ from numjet.ops.shape import (
     select_n,
     squeeze,
 )
-from numjet.transforms.batch import to_front
+from numjet.transforms.batch import mapped_to_front, to_front
 
 
 # ------------------------------------------------------------------ slice
@@ -107,13 +107,14 @@ def _slice_loops(
 def _slice_transpose(
     ct: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: tuple | None
 ) -> list:
-    widths = []
+    widths, steps = [], strides is not None and set(strides) != {1}
     for axis, start in enumerate(start_indices):
         stride, n = strides[axis] if strides else 1, ct.aval.shape[axis]
         if n == 0:
             return [zeros(x.aval)]
         behind = x.aval.shape[axis] - start - (n - 1) * stride - 1
-        widths.append((start, *numpy_axes((behind,)), stride - 1))
+        between = numpy_axes((stride - 1,)) if steps else (0,)
+        widths.append((start, *numpy_axes((behind,)), *between))
     zero = zeros(ShapedArray((), ct.aval.dtype))
     if config.jax_form():
         return [pad_p.bind(ct, zero, padding_config=tuple(widths))]
@@ -384,11 +385,17 @@ def _stacked(
     """Start indices as int[batch, axes], for the gather or scatter that a mapped start needs in
     axes of `shape`."""
     dtype = index_dtype(*shape)
-    columns = [narrow_index(to_front(s, d, size), dtype) for s, d in zip(starts, dims, strict=True)]
     if config.jax_form():
-        columns = [broadcast_in_dim(c, (size, 1), (0,)) for c in columns]
+        fronts = mapped_to_front(starts, dims)
+        columns = [
+            broadcast_in_dim(narrow_index(s, dtype), (size, 1), () if d is None else (0,))
+            for s, d in zip(fronts, dims, strict=True)
+        ]
     else:
-        columns = [reshape(c, (size, 1)) for c in columns]
+        columns = [
+            reshape(narrow_index(to_front(s, d, size), dtype), (size, 1))
+            for s, d in zip(starts, dims, strict=True)
+        ]
     return concatenate(columns, 1)
 
 

@@ -10,6 +10,8 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.experimental import checkify
 
+_FOUR = jnp.arange(4.0)
+
 # Each line is a function and arguments; `A` makes an array. Runs under both systems.
 AUTOMATIC = """
 lambda x: jnp.log(x) | A(-1.)
@@ -175,7 +177,8 @@ def test_bad_arguments():
 
 @pytest.mark.parametrize("read", [
     lambda v: v[9], lambda v: v[jnp.array(9)], lambda v: v[-9], lambda v: v.reshape(2, 2)[0, 5],
-    lambda v: v.at[9].get(mode="clip"), lambda v: v.at[9].set(0.0, mode="clip"),
+    lambda v: v.at[9].set(0.0, mode="clip"), lambda v: _FOUR[9] + v,
+    lambda v: _FOUR.at[9].set(v[0]),
     lambda v: v.at[9].set(0.0), lambda v: v.at[-9].add(1.0), lambda v: v.at[9].apply(jnp.sin),
     lambda v: nj.jit(lambda u: u[jnp.array(4)])(v), lambda v: nj.grad(lambda u: u[7])(v),
     lambda v: nj.vmap(lambda i: v[i])(jnp.arange(5)),
@@ -184,6 +187,16 @@ def test_bad_arguments():
 def test_positions_that_are_known_are_checked_as_well(read):
     error, _ = checkify.checkify(read, errors=checkify.index_checks)(jnp.arange(4.0))
     assert "out-of-bounds indexing" in (error.get() or "")
+
+
+def test_indices_that_are_python_numbers_are_checked():
+    # The array is closed over, and the index is no array: both are known while tracing.
+    checked = checkify.checkify(lambda i: _FOUR[i], errors=checkify.index_checks)
+    told = "out-of-bounds indexing for array of shape (4,): index 10 is out of bounds for axis 0"
+    assert checked(10)[0].get().startswith(told)
+    assert checked(-4)[0].get() is None
+    clipped = checkify.checkify(lambda i: _FOUR.at[i].get(mode="clip"), errors=checkify.all_checks)
+    assert clipped(10)[0].get() is None  # it takes the last, as asked
 
 
 @pytest.mark.parametrize("read", [

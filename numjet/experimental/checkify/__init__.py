@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core.array import Array, as_array
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.stretched import written_out
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.checkify import rewrite
 from numjet.experimental.checkify.sites import (
@@ -83,6 +85,8 @@ class Error:
         return f"Error({self.get()})"
 
     def __repr__(self) -> str:
+        if not self._sites:  # as JAX writes it where nothing was checked
+            return "Error(_pred={}, _code={}, _metadata={}, _payload={})"
         known = not isinstance(self._code, Tracer)
         return str(self) if known else f"Error({aval_of(self._code).str_short()})"
 
@@ -196,9 +200,9 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
     `float_checks`, `automatic_checks`, `all_checks`, or a union of these sets. The first error in
     the order of the program is kept. Leaves of the arguments that are no Arrays, such as numbers,
     are handed to `f` as they are. Inside of functions with rules of their own (`custom_jvp`,
-    `custom_vjp`) checks are of the function, not of its rules. An index that is known while tracing
-    is not checked. Raises NotImplementedError for a `check` in a function that is passed to a
-    solver (`custom_root`, `custom_linear_solve`) or to `shard_map`.
+    `custom_vjp`) checks are of the function, not of its rules. Raises NotImplementedError for a
+    `check` in a function that is passed to a solver (`custom_root`, `custom_linear_solve`) or to
+    `shard_map`.
 
     >>> import numjet.numpy as jnp
     >>> from numjet.experimental import checkify
@@ -225,7 +229,10 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
             out_tree.append(treedef)
             return [as_array(x) for x in outs]
 
-        jaxpr, consts = stage(flat, [x.aval for x in given], name_of(f))
+        # As JAX writes equations, indices that are known to be outside stand in them.
+        with config.jax_equations(OOBError in categories or config.jax_equations.value):
+            jaxpr, consts = stage(flat, [x.aval for x in given], name_of(f))
+        jaxpr = written_out(ClosedJaxpr(jaxpr, consts)).jaxpr
         sites = rewrite.find_sites(jaxpr, categories)
         report = rewrite.Report.empty(sites)
         outs = rewrite.run(jaxpr, consts, given, categories, report, 0)
