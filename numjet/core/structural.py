@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -74,9 +75,19 @@ def scalar(value: Any, dtype: Any) -> Any:
     return ArrayImpl(np.asarray(value).astype(dtype), ShapedArray((), dtype))
 
 
+# Symbolic zeros without dimensions that were made arrays while `make_jaxpr` traces, by their ids:
+# JAX hands those to the backward pass of a call as residuals, where other numbers are literals.
+INSTANTIATED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
 def instantiate(x: Any) -> Any:
     """`x`, with a symbolic zero made an array."""
-    return zeros(x.aval) if type(x) is Zero else x
+    if type(x) is not Zero:
+        return x
+    made = zeros(x.aval)
+    if config.jax_form() and type(made) is ArrayImpl and not made.aval.shape:
+        INSTANTIATED[id(made)] = made
+    return made
 
 
 hooks.install(Zero, {"instantiate": instantiate})
@@ -165,9 +176,9 @@ def _broadcast_transpose(ct: Any, x: Any, *, shape: tuple, broadcast_dimensions:
         if aval.shape[axis] == shape[dim] and (ones_too or shape[dim] != 1)
     ]
     ct = reduce_sum(ct, tuple(d for d in range(len(shape)) if d not in kept))
-    axes = tuple(axis for axis, dim in enumerate(broadcast_dimensions) if dim in kept)
-    if config.jax_form() and stretched and ct.aval.ndim != aval.ndim:
+    if type(broadcast_dimensions) is TangentAxes and ct.aval.ndim not in (0, aval.ndim):
         return [REGISTRY["reshape"].bind(ct, new_sizes=aval.shape, dimensions=None)]
+    axes = tuple(axis for axis, dim in enumerate(broadcast_dimensions) if dim in kept)
     return [broadcast_in_dim(ct, aval.shape, axes) if ct.aval.ndim != aval.ndim else ct]
 
 
@@ -313,6 +324,8 @@ def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> l
     aval = x.aval
     if dtypes.is_complex(ct.aval.dtype) and not dtypes.is_complex(aval.dtype):
         ct = convert(ct, dtypes.real_of(ct.aval.dtype))
+    if type(ct) is ArrayImpl and not ct.aval.shape and ct.aval.dtype == aval.dtype:
+        return [ArrayImpl(ct._value, ct.aval.update(weak_type=aval.weak_type))]  # no equation
     return [convert(ct, aval.dtype, aval.weak_type)]
 
 
@@ -356,6 +369,19 @@ def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
 def numpy_axes(axes: tuple) -> tuple:
     """The axes; as NumPy's integers where JAX has these, which printed equations show."""
     return tuple(map(np.int64, axes)) if config.jax_form() else axes
+
+
+class TangentAxes(tuple):
+    """The axes of a tangent that is repeated as its operand is: JAX sums its cotangent as that of
+    an elementwise operation, which printed equations show. Equal to no other tuple."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is TangentAxes and tuple.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return hash(("tangent", *self))
 
 
 class MappedAxes(tuple):

@@ -362,9 +362,9 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     Array([-0.0454,  0.    ,  1.9546], dtype=float32)
     """
     x = one_inexact("gelu", x)
-    x = cast(x, x.aval.dtype, False)
     if FLAG.uses and wanted():
         return gelu_in_jax(x, approximate)
+    x = cast(x, x.aval.dtype, False)
     if approximate:
         return again(_gelu, x, _gelu) if isinstance(x, Tracer) else _gelu(x)
     return multiply(multiply(0.5, x), lax.erfc(multiply(x, -math.sqrt(0.5))))

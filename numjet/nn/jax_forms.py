@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.shown import Shown, form
+from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, multiply, negative, power, subtract
 from numjet.numpy.logic import equal, greater, where
@@ -24,8 +25,10 @@ from numjet.ops.arrange import stop_gradient
 def gelu_in_jax(x: Any, approximate: bool) -> Any:
     """x / 2 (1 + tanh(...)), or by erfc."""
     if approximate:
-        inner = multiply(math.sqrt(2 / math.pi), add(x, multiply(0.044715, power(x, 3))))
+        scale = scalar(math.sqrt(2 / math.pi), x.aval.dtype)
+        inner = multiply(scale, add(x, multiply(0.044715, power(x, 3))))
         return multiply(x, multiply(0.5, add(1.0, tanh(inner))))
+    x = cast(x, x.aval.dtype, False)
     return lax.mul(multiply(0.5, x), lax.erfc(multiply(negative(x), math.sqrt(0.5))))
 
 

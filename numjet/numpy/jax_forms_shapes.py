@@ -15,16 +15,24 @@ from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax
-from numjet.numpy.elementwise import NEAREST_EVEN, constant, rint, round
+from numjet.numpy.elementwise import NEAREST_EVEN, constant, prepared, rint, round, zeros_like
 from numjet.numpy.functional import allclose
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import where
 from numjet.numpy.products import cross, kron
-from numjet.numpy.promote import as_arrays, canonical_axes, cast, float_dtype, one_array
+from numjet.numpy.promote import (
+    as_arrays,
+    canonical_axes,
+    cast,
+    float_dtype,
+    one_array,
+    promote_inexact,
+    strong,
+)
 from numjet.numpy.quantiles import median, quantile
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import flip, swapaxes
-from numjet.numpy.unary import isclose
+from numjet.numpy.unary import hypot, isclose
 from numjet.ops.indexing import GatherDimensionNumbers, GatherScatterMode
 
 _INT = np.dtype(np.int32)
@@ -44,6 +52,31 @@ def round_in_jax(a: Any, decimals: int = 0) -> Any:
     scale = constant(10.0**decimals, wide)
     rounded = lax.div(lax.round(lax.mul(wide, scale), NEAREST_EVEN), scale)
     return cast(rounded, dtype, x.aval.weak_type)
+
+
+@form("trunc")
+def trunc_in_jax(x: Any) -> Any:
+    x = one_array("trunc", x)
+    if not dtypes.is_inexact(x.aval.dtype):
+        return x
+    return where(lax.lt(x, zeros_like(x)), lax.ceil(x), lax.floor(x))
+
+
+@form("hypot")
+def hypot_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = prepared("hypot", promote_inexact, x1, x2)
+    if dtypes.is_complex(x.aval.dtype):
+        return hypot(x1, x2)
+    x, y = lax.abs(x), lax.abs(y)
+    infinite = lax.bitwise_or(lax.eq(x, constant(np.inf, x)), lax.eq(y, constant(np.inf, y)))
+    large, small = lax.max(x, y), lax.min(x, y)
+    zero = lax.eq(large, zeros_like(large))
+    again, one = lax.eq(large, zeros_like(large)), constant(1, large)
+    if large.aval.shape:
+        one = broadcast_in_dim(one, large.aval.shape, ())
+    ratio = lax.div(small, where(again, one, large))
+    out = lax.mul(large, lax.sqrt(lax.add(constant(1, ratio), lax.square(ratio))))
+    return where(infinite, scalar(np.inf, out.aval.dtype), where(zero, large, out))
 
 
 @form("rint")
@@ -223,10 +256,10 @@ def cross_in_jax(
     return lax.concatenate([broadcast_in_dim(p, (1,), ()) for p in parts], 0)
 
 
-def _plain_pair(x: Any, y: Any) -> bool:
-    """Whether two arrays of one shape and floating dtype."""
-    same = x.aval.dtype == y.aval.dtype and x.aval.shape == y.aval.shape
-    return same and dtypes.is_floating(x.aval.dtype)
+def _real_pair(x: Any, y: Any) -> bool:
+    """Whether these are real numbers that `isclose` compares as floats."""
+    kinds = [v.aval.dtype for v in (x, y)]
+    return all([dtypes.is_floating(d) or dtypes.is_integer(d) for d in kinds])
 
 
 @form("isclose")
@@ -234,8 +267,9 @@ def isclose_in_jax(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Any:
     x, y = as_arrays("isclose", a, b)
-    if not _plain_pair(x, y):
+    if not _real_pair(x, y):
         return isclose(a, b, rtol, atol, equal_nan)
+    x, y = [strong(v) for v in prepared("isclose", promote_inexact, x, y)]
     relative, absolute = [convert(one_array("isclose", t), x.aval.dtype) for t in (rtol, atol)]
     neither = lax.bitwise_and(lax.ne(x, x), lax.ne(y, y))
     finite = lax.is_finite(y)
@@ -254,7 +288,7 @@ def allclose_in_jax(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Any:
     x, y = as_arrays("allclose", a, b)
-    if not _plain_pair(x, y):
+    if not _real_pair(x, y):
         return allclose(a, b, rtol, atol, equal_nan)
     near = _isclose.call((x, y, rtol, atol, equal_nan), {})
     return lax.reduce_and(near, tuple(range(near.aval.ndim)))

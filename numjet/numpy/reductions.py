@@ -40,7 +40,7 @@ from numjet.numpy.promote import (
     strong,
 )
 from numjet.numpy.shape import expand_dims, ravel, reshape
-from numjet.ops.reduce import extreme_of
+from numjet.ops.reduce import extreme_of, sum_over
 from numjet.transforms.again import again
 
 
@@ -254,7 +254,7 @@ def _reduce_min(x: Any, axes: tuple) -> Any:
 _sum = _reduction(
     "sum",
     "",
-    lambda x, axes: lax.reduce_sum(x, axes),
+    lambda x, axes: sum_over(x, axes),
     "reduce_sum",
     add,
     lambda d: 0,

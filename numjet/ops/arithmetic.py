@@ -32,12 +32,6 @@ from numjet.ops.families import (
 from numjet.ops.logic import bitwise_and, eq, ge, gt, lt
 from numjet.ops.shape import select_n
 
-
-def _as_jax(t: Any, out: Any) -> Any:
-    """A tangent where JAX repeats it before a rule; other rules repeat what they give."""
-    return broadcast_tangent(t, out.aval.shape) if config.jax_form() else t
-
-
 # ------------------------------------------------------------------ sums
 add_p = elementwise(
     "add",
@@ -50,18 +44,20 @@ add_p = elementwise(
         unbroadcast(ct, y) if is_linear(y) else None,
     ],
     loops=lambda e, x, y: e.add(x, y),
+    of_tangents=True,
 )
 sub_p = elementwise(
     "sub",
     accepts=NUMERIC,
     reference=np.subtract,
-    jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(_as_jax(t, out))),
+    jvp=(lambda t, out, x, y: t, lambda t, out, x, y: neg(t)),
     linear=True,
     transpose=lambda ct, x, y: [
         unbroadcast(ct, x) if is_linear(x) else None,
         unbroadcast(neg(ct), y) if is_linear(y) else None,
     ],
     loops=lambda e, x, y: e.sub(x, y),
+    of_tangents=True,
 )
 
 

@@ -19,6 +19,7 @@ from numjet.core.lowering import elementwise_loops
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import (
+    TangentAxes,
     add_tangents,
     broadcast_in_dim,
     convert,
@@ -169,12 +170,21 @@ def elementwise_batch(primitive_of: Callable[[], Primitive]) -> Callable:
 
 def broadcast_tangent(t: Any, shape: tuple) -> Any:
     """A tangent of an operand that is repeated, at the shape of the result."""
-    return broadcast_in_dim(t, shape, tuple(range(t.aval.ndim))) if t.aval.shape != shape else t
+    if t.aval.shape == shape:
+        return t
+    axes = tuple(range(t.aval.ndim))
+    if config.jax_form() and axes:
+        return REGISTRY["broadcast_in_dim"].bind(
+            t, shape=shape, broadcast_dimensions=TangentAxes(axes)
+        )
+    return broadcast_in_dim(t, shape, axes)
 
 
-def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Callable:
+def elementwise_jvp(
+    primitive_of: Callable[[], Primitive], rules: tuple, of_tangents: bool = False
+) -> Callable:
     """Forward rule from one rule an operand: `rule(tangent, out, *primals, **params) -> tangent` or
-    None."""
+    None. of_tangents: two tangents are combined as the primals are, which jaxprs show."""
 
     def jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
         out = primitive_of().bind(*primals, **params)
@@ -184,6 +194,8 @@ def elementwise_jvp(primitive_of: Callable[[], Primitive], rules: tuple) -> Call
             if type(tangent) is Zero or rule is None:
                 return out, Zero(aval.tangent())
             return out, rule(tangent, out, *primals, **params)
+        if of_tangents and config.jax_form() and Zero not in map(type, tangents):
+            return out, primitive_of().bind(*tangents, **params)
         total = None
         for rule, tangent in zip(rules, tangents, strict=True):
             if type(tangent) is Zero or rule is None:
@@ -218,6 +230,7 @@ def elementwise(
     result: Callable[[Any], Any] | None = None,
     linear: bool = False,
     transpose: Callable | None = None,
+    of_tangents: bool = False,
 ) -> Primitive:
     """An elementwise primitive.
 
@@ -230,7 +243,7 @@ def elementwise(
         name,
         abstract=elementwise_abstract(name, accepts, result),
         reference=reference,
-        jvp=None if jvp is None else elementwise_jvp(lambda: primitive, rules),
+        jvp=None if jvp is None else elementwise_jvp(lambda: primitive, rules, of_tangents),
         differentiable=jvp is not None,
         batch=elementwise_batch(lambda: primitive),
         loops=elementwise_loops(loops),

@@ -29,7 +29,7 @@ from numjet.core.structural import (
     reduced_shape,
     transpose,
 )
-from numjet.core.trace import concrete_or_none
+from numjet.core.trace import concrete_or_none, current_trace
 from numjet.ops import arithmetic, logic
 from numjet.ops.arithmetic import add, div, mul
 from numjet.ops.families import (
@@ -94,7 +94,8 @@ def _extreme_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
     else:
         whole = _broadcast_back(out, x.aval.shape, axes)
     mask = convert(eq(x, whole), t.aval.dtype)
-    return div(reduce_sum(mul(t, mask), axes), reduce_sum(mask, axes))
+    count = reduce_sum(mask, axes)
+    return div(reduce_sum(mul(t, mask), axes), count)
 
 
 def _extreme(reduce: Callable, low: bool) -> Callable:
@@ -256,7 +257,7 @@ def _axes(name: str, ndim: int, axes: Any) -> tuple[int, ...]:
 def _over(primitive: Primitive, operand: Any, axes: Axes) -> Any:
     x = as_array(operand)
     axes = _axes(primitive.name, x.aval.ndim, axes)
-    if not axes:  # nothing to combine
+    if not axes and (current_trace().at_once or not config.jax_form()):  # nothing to combine
         bits = x.aval.weak_type and primitive.name in _OF_BITS
         return convert(x, x.aval.dtype) if bits else x
     return primitive.bind(x, axes=axes)

@@ -78,17 +78,17 @@ def _native(name: str, reference: str, jvp: Callable) -> Primitive:
 erf_p = _native(
     "erf",
     "erf",
-    lambda t, out, x: mul(t, mul(constant_like(x, 2 / _SQRT_PI), exp(neg(square(x))))),
+    lambda t, out, x: mul(constant_like(x, 2 / _SQRT_PI), mul(t, exp(neg(square(x))))),
 )
 erfc_p = _native(
     "erfc",
     "erfc",
-    lambda t, out, x: mul(t, mul(constant_like(x, -2 / _SQRT_PI), exp(neg(square(x))))),
+    lambda t, out, x: mul(constant_like(x, -2 / _SQRT_PI), mul(t, exp(neg(square(x))))),
 )
 erf_inv_p = _native(
     "erf_inv",
     "erfinv",
-    lambda t, out, x: mul(t, mul(constant_like(x, _SQRT_PI / 2), exp(square(out)))),
+    lambda t, out, x: mul(constant_like(x, _SQRT_PI / 2), mul(t, exp(square(out)))),
 )
 
 # ------------------------------------------------------------------ gamma

@@ -11,7 +11,7 @@ from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive
-from numjet.core.structural import add_tangents, broadcast_in_dim, convert
+from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.accuracy import check_accuracy
 from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
 from numjet.ops.families import (
@@ -49,7 +49,13 @@ def _one(x: Any) -> Any:
 
 
 exp_p = _unary("exp", np.exp, lambda t, out, x: mul(t, out))
-exp2_p = _unary("exp2", np.exp2, lambda t, out, x: mul(t, mul(out, constant_like(x, np.log(2)))))
+def _exp2_jvp(t: Any, out: Any, x: Any) -> Any:
+    if config.jax_form():
+        return mul(log(constant_like(x, 2)), mul(t, out))
+    return mul(t, mul(out, constant_like(x, np.log(2))))
+
+
+exp2_p = _unary("exp2", np.exp2, _exp2_jvp)
 log_p = _unary("log", np.log, lambda t, out, x: div(t, x))
 
 
@@ -93,18 +99,18 @@ sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)))
 cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))))
 tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), square(out))))
 asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(sub(_one(x), square(x)))))
-acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(neg(t), rsqrt(sub(_one(x), square(x)))))
+acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
 atan_p = _unary("atan", np.arctan, lambda t, out, x: div(t, add(_one(x), square(x))))
 sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
 cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
 def _tanh_jvp(t: Any, out: Any, x: Any) -> Any:
     if config.jax_form():
-        return mul(add_tangents(t, mul(t, out)), sub(_one(x), out))
+        return mul(add(t, mul(t, out)), sub(_one(x), out))
     return mul(t, sub(_one(x), mul(out, out)))
 
 
 tanh_p = _unary("tanh", np.tanh, _tanh_jvp)
-asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(mul(x, x), _one(x)))))
+asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(square(x), _one(x)))))
 def _acosh_slope(x: Any) -> Any:
     below, above = sub(x, _one(x)), add(x, _one(x))
     if dtypes.is_complex(x.aval.dtype):      # one root of the product has another branch cut
@@ -192,7 +198,10 @@ def _choose(mask: Any, value: float, x: Any, shape: tuple) -> Any:
 def _pow_first(t: Any, out: Any, x: Any, y: Any) -> Any:
     # y x^(y-1), unmasked: y = 0 makes it 0, and it still depends on y. Not weakly typed.
     x, y = convert(x, x.aval.dtype), convert(y, x.aval.dtype)
-    return mul(t, mul(y, pow(x, sub(y, constant_like(y, 1)))))
+    one = constant_like(y, 1)
+    if config.jax_form() and y.aval.shape:
+        one = broadcast_in_dim(one, y.aval.shape, ())
+    return mul(t, mul(y, pow(x, sub(y, one))))
 
 
 def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:

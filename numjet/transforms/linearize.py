@@ -7,7 +7,7 @@ unknown, the record is the linear part of the function, which `transforms.transp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from numjet.base.class_names import shown_as
@@ -19,6 +19,7 @@ from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var,
 from numjet.core.lowering import Host
 from numjet.core.names import current_names, named, transformation
 from numjet.core.primitive import Primitive
+from numjet.core.structural import INSTANTIATED
 from numjet.core.trace import (
     EVAL,
     Trace,
@@ -150,7 +151,7 @@ def tape_to_jaxpr(
     tape: Sequence[Eqn],
     invars: Sequence[Var],
     outs: Sequence[Any],
-    arguments: Sequence[int] = (),
+    arguments: Container[int] = (),
 ) -> tuple[Jaxpr, list[Any]]:
     """A jaxpr of (residuals, *invars) from recorded equations; returns it with the residual values.
 
@@ -218,18 +219,21 @@ def partial_eval_jaxpr(
     closed: ClosedJaxpr,
     unknown: Sequence[bool],
     instantiate_out: bool | Sequence[bool] = False,
+    keep_zeros: bool = False,
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
     """Split a jaxpr by which inputs are known.
 
     Returns `known` (known inputs -> known outputs, residuals), `unknown` (residuals, unknown inputs
     -> unknown outputs), which outputs are unknown, and the residuals' avals. `instantiate_out`
-    forces outputs to be unknown. Remembered with the jaxpr.
+    forces outputs to be unknown; with `keep_zeros` symbolic zeros that were made arrays are
+    residuals.
+    Remembered with the jaxpr.
     """
     n_out = len(closed.jaxpr.outvars)
     force = (
         [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
     )
-    key = ("partial_eval", tuple(unknown), tuple(force))
+    key = ("partial_eval", tuple(unknown), tuple(force), keep_zeros)
     found = closed.cache.get(key)
     if found is not None:
         return found
@@ -254,7 +258,8 @@ def partial_eval_jaxpr(
             for x, unk in zip(outs, is_unknown, strict=True)
             if unk
         ]
-        jaxpr, residuals = tape_to_jaxpr(trace.tape, in_vars, unknown_outs)
+        kept = INSTANTIATED if keep_zeros else ()
+        jaxpr, residuals = tape_to_jaxpr(trace.tape, in_vars, unknown_outs, kept)
         record.update(jaxpr=jaxpr, unknown=is_unknown, avals=[r.aval for r in residuals])
         return [x for x, unk in zip(outs, is_unknown, strict=True) if not unk] + residuals
 

@@ -20,6 +20,7 @@ w = jnp.ones((4, 3))
 p = {"w": w, "b": jnp.ones(3)}
 k = jax.random.key(0)
 saved = jax.checkpoint_policies.dots_saveable
+held = jax.jit(lambda v: m @ v)
 """
 # Functions, and their arguments behind a bar.
 _FUNCTIONS = """
@@ -49,6 +50,70 @@ lambda x, i: x[i] | x, i
 lambda x, i: x[i] | x, s
 lambda x, i: x[i] | m, s
 lambda x, i: x[i, i] | m, s
+lambda x, i: x[i, 1] | m, 1
+lambda x, i: x[-1, i, None] | m, 1
+lambda x, i: x[i, 1:3] | m, np.uint8(1)
+lambda x, i: x[i, ::-1] | m, 1
+lambda x: x[5, 1] | m
+lambda x: x.at[-9].set(1.0) | x
+lambda x: x.at[9].get(mode="clip") | x
+lambda x: x.at[2].get(mode="fill") | x
+lambda x, i: x.at[i].get(mode="fill", fill_value=7.0) | x, 1
+lambda v: m.at[9].set(v) | f
+jax.vmap(lambda a, i: a[i, 1], (None, 0)) | m, i
+jax.grad(lambda a, i: a[i, 1]) | m, 1
+jax.jit(lambda v: m @ v) | x
+lambda x: jax.jit(lambda v: m @ v)(x) + m.sum() | x
+jax.jit(lambda x: jax.jit(lambda v: m @ v)(x) + m[:, 0]) | x
+jax.jit(lambda v, n: n @ m @ v) | x, m[:, :3]
+lambda w: jax.jit(lambda v: w @ m[:, :3] @ v)(w) | x[:3]
+jax.grad(jax.jit(lambda v: jnp.sum((m @ v - 1) ** 2))) | x
+jax.jit(jax.grad(lambda v: jnp.sum((m @ v - 1) ** 2))) | x
+jax.vmap(jax.jit(lambda v: m @ v)) | m
+jax.jacfwd(jax.jit(lambda v: m @ v)) | x
+lambda a: jax.jvp(jax.jit(lambda v: m @ v), (a,), (a,)) | x
+jax.jit(lambda v: m) | f
+lambda v: held(v) + held(v) | x
+lambda v: lax.cond(v[0] > 0, held, lambda u: m[:, :3].T @ held(u), v) | x
+lambda v: lax.scan(lambda c, t: (c, held(v)), 0.0, v) | x
+lambda v: lax.while_loop(lambda c: held(c)[0] < 1, lambda c: c + held(x)[0], v) | x
+jax.checkpoint(held) | x
+lambda v: jax.random.normal(k) + v | f
+jnp.sum | f
+jnp.mean | f
+jnp.max | f
+lambda x: jnp.sum(x, axis=()) | m
+jax.vmap(jax.grad(lambda a: jnp.sum(a ** 2))) | x
+jax.grad(lambda a: jnp.sum(a ** 2)) | f
+jax.grad(lambda a: jnp.mean(a ** 2)) | f
+jax.grad(lambda a: a[::2].sum()) | x
+jax.grad(lambda a: jnp.var(a)) | x
+jax.grad(lambda a: jnp.std(a)) | x
+jax.grad(lambda a: jnp.pad(a, 1).sum()) | x
+jax.grad(lambda a: jnp.diag(a).sum()) | x
+jax.grad(lambda a: jnp.broadcast_to(a[:, None], (4, 3)).sum()) | x
+jax.grad(lambda a: jnp.where(a[:, None] > 0, a[:, None], m[:, :1].T).sum()) | x
+jax.grad(lambda a: (jnp.ones((4, 3)) - a[:, None]).sum()) | x
+jax.grad(lambda a: (a[:, None] + jnp.ones((4, 3))).sum()) | x
+jax.grad(lambda a: jnp.power(a[:, None], jnp.ones((4, 3))).sum()) | x
+jax.grad(lambda s: (x - s).sum()) | f
+jax.grad(lambda a: jnp.sum(a @ a.T - a @ a.T * 2)) | m
+lambda a: jax.jvp(lambda b: b - b * b, (a,), (a,)) | x
+lambda a: jax.jvp(lambda b: b[:1] + b, (a,), (a,)) | x
+lambda a: jax.jvp(jnp.tanh, (a,), (a,)) | x
+lambda a: jax.jvp(jnp.exp2, (a,), (a,)) | x
+lambda a: jax.jvp(jnp.arccos, (a,), (a,)) | x
+lambda a: jax.jvp(jnp.arcsinh, (a,), (a,)) | x
+lambda a: jax.jvp(jax.scipy.special.erf, (a,), (a,)) | x
+lambda a: jax.jvp(lambda b: jnp.power(b, b), (a,), (a,)) | x
+lambda a: jax.jvp(jnp.max, (a,), (a,)) | x
+jax.linearize(lambda a: a * a + 1, x)[1] | x
+jax.jacfwd(jnp.tanh) | x
+jnp.hypot | x, f
+jnp.isclose | x, f
+jnp.isclose | i, i
+jnp.trunc | x
+jax.jit(lambda v: jax.random.normal(k, (2,)) + v) | f
 lambda x: x[jnp.array([0, 2])] | x
 lambda x: x.at[0].set(1.0) | x
 lambda x: x.at[1:3].add(2.0) | x
