@@ -7,7 +7,7 @@ from typing import Any
 
 from numjet.api.autodiff import checkpoint as checkpoint
 from numjet.api.flat import Flat as _Flat, array_leaves as _array_leaves, name_of as _name_of
-from numjet.base import tree as _tree
+from numjet.base import config as _config, tree as _tree
 from numjet.core.array import as_array as _as_array
 from numjet.core.jaxpr import Var as _Var
 from numjet.transforms.linearize import linearize as _linearize, tape_to_jaxpr as _tape_to_jaxpr
@@ -58,7 +58,8 @@ def _saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, 
         tangents = [t for t in lin.out_tangents if type(t) is _Var]
         return _tape_to_jaxpr(lin.tape, lin.in_vars, tangents)[1]
 
-    jaxpr, _ = _stage(residuals, [x.aval for x in leaves], _name_of(f))
+    with _config.jax_equations(True):  # what JAX's rules keep
+        jaxpr, _ = _stage(residuals, [x.aval for x in leaves], _name_of(f))
     paths, _ = _tree.tree_flatten_with_path((args, kwargs))
     # Arguments first, then what is computed, in the order of the program.
     made = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
@@ -74,21 +75,23 @@ def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:
     if var in jaxpr.constvars:
         return "from a constant"
     if var in jaxpr.invars:
-        kind, first, *rest = paths[jaxpr.invars.index(var)]
+        part, first, *rest = paths[jaxpr.invars.index(var)]
         names = list(inspect.signature(f).parameters)
-        place = first.key if kind.idx else names[first.idx] if first.idx < len(names) else first
+        place = first.key if part.idx else names[first.idx] if first.idx < len(names) else first
         return f"from the argument {place}{_tree.keystr(tuple(rest))}"
     (eqn,) = [eqn for eqn in jaxpr.eqns if var in eqn.outvars]
     inner = getattr(eqn.params.get("jaxpr"), "jaxpr", None)
+    kind = eqn.primitive.name
     if inner is not None and len(inner.outvars) == len(eqn.outvars):
-        # A call: what it is within, or which operand.
+        # A call: which operand, or what it is within if it is checkpointed.
         found = inner.outvars[list(eqn.outvars).index(var)]
-        if found in inner.invars:
+        if found in inner.invars and kind != "scan":
             return _origin(f, jaxpr, eqn.invars[inner.invars.index(found)], paths)
-        if any(found in e.outvars for e in inner.eqns):
+        if kind == "remat" and any(found in e.outvars for e in inner.eqns):
             return _origin(f, inner, found, paths)
-    label = f"named {eqn.params['name']!r}" if eqn.primitive is _name_p else (
-        f"output of {eqn.primitive.name}")  # fmt: skip
+    label = f"named {eqn.params['name']!r}" if eqn.primitive is _name_p else f"output of {kind}"
+    if kind == "jit":
+        label = f"output of jitted function {eqn.params['name']!r}"
     return f"{label} from {eqn.source}" if eqn.source is not None else label
 
 

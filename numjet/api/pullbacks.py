@@ -359,6 +359,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     in_tree = tree.tree_structure(tuple(primals))
     closed: ClosedJaxpr = traced.jaxpr
     out_tree, shared = traced.out_tree, sharing_of(closed, tree.tree_leaves(primals))
+    handed_on = {*closed.jaxpr.outvars}.difference(*[eqn.invars for eqn in closed.jaxpr.eqns])
 
     def transposed(cotangent: Any) -> tuple:
         noted: Noted = {}
@@ -384,6 +385,11 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         if shared is not None:
             found = shared.gradients(found)
         found = [instantiate(ct) for ct in found]
-        return tree.tree_unflatten(in_tree, as_given(found, noted))
+        # Where the function hands an argument on, the cotangent is what was given, as in JAX.
+        found = [
+            as_given([ct], noted)[0] if v in handed_on else ct
+            for v, ct in zip(closed.jaxpr.invars, found, strict=True)
+        ]
+        return tree.tree_unflatten(in_tree, found)
 
     return transposed

@@ -317,14 +317,13 @@ def _transposed_body(
     staged, consts = stage(
         fun, [*res_c, *ct_c, *outs[:num_carry], *outs[num_carry:], *res_x], "scan_transpose"
     )
-    if config.jax_form():
-        staged = _not_weakened(staged)
-    found = jaxpr.cache[key] = ClosedJaxpr(staged, consts)
+    found = jaxpr.cache[key] = ClosedJaxpr(_not_weakened(staged), consts)
     return found
 
 
 def _not_weakened(jaxpr: Jaxpr) -> Jaxpr:
-    """The results without conversions that make them weak, which JAX does not write there."""
+    """The results without conversions that make them weak: as in JAX, the gradient of a carry that
+    the loop makes strong is so."""
     of = {
         eqn.outvars[0]: eqn.invars[0]
         for eqn in jaxpr.eqns
@@ -332,6 +331,8 @@ def _not_weakened(jaxpr: Jaxpr) -> Jaxpr:
         and eqn.params["weak_type"]
         and eqn.invars[0].aval.dtype == eqn.params["new_dtype"]
     }
+    if not of:
+        return jaxpr
     outvars = [of.get(v, v) if type(v) is Var else v for v in jaxpr.outvars]
     return dce_jaxpr(jaxpr.replace(outvars=outvars))[0]
 

@@ -249,3 +249,48 @@ def test_jaxprs_of_callbacks_tell_what_is_called():
     tree = "in_tree=PyTreeDef(((*,), {})))"
     assert f"callback=_FlatCallback(callback_func=<ufunc 'sin'>, {tree}\n" in text
     assert "sharding=None\n      vmap_method=None\n    ] a" in text
+
+
+def test_gradients_of_carries_that_become_strong_are_strong():
+    # The carry is a Python number, and the rows are float32: so is the carry, and its gradient.
+    for f in (
+        lambda a: lax.scan(lambda c, t: (c * t, None), a, x3)[0],
+        lambda a: lax.fori_loop(0, 3, lambda i, c: c * x3[i], a),
+    ):
+        assert not nj.grad(f)(2.0).weak_type and not nj.jit(nj.grad(f))(2.0).weak_type
+    assert nj.grad(lambda a: lax.scan(lambda c, t: (c * a, None), a, x3)[0])(2.0).weak_type
+
+
+@pytest.mark.parametrize(
+    ("index", "taken"), [(2**31, 0), (2**32 + 1, 1), (-(2**31) - 1, 1), (7, 1)]
+)
+def test_an_index_beyond_int32_wraps(index, taken):
+    assert int(lax.switch(index, [lambda: 0, lambda: 1])) == taken
+    with pytest.raises(OverflowError):
+        lax.switch(2**70, [lambda: 0, lambda: 1])
+
+
+def test_transposes_hand_numbers_on_only_where_the_function_does():
+    (same,) = nj.linear_transpose(lambda a: a, 1.0)(3.0)
+    assert type(same) is float
+    first, second = nj.linear_transpose(lambda a, b: a + b, 1.0, 1.0)(3.0)
+    assert isinstance(first, nj.Array) and isinstance(second, nj.Array) and first.weak_type
+
+
+def test_a_mapped_function_with_a_rule_is_shown_with_its_trees():
+    @nj.custom_batching.custom_vmap
+    def f(a):
+        return {"q": a + x3}
+
+    f.def_vmap(lambda size, mapped, a: ({"q": a}, {"q": True}))
+    text = str(nj.make_jaxpr(f)(x3))
+    assert "in_tree=PyTreeDef(([*], (*,)))\n" in text and "out_tree=PyTreeDef({'q': *})\n" in text
+    assert ".<lambda> at 0xXXXXXXXXXXXX>" in text and "call={ lambda ; d:f32[3] e:f32[3]." in text
+
+
+def test_an_error_without_checks_is_shown_as_jax_shows_it():
+    from numjet.experimental import checkify
+
+    error, _ = checkify.checkify(lambda x: x + 1)(x3)
+    assert repr(error) == "Error(_pred={}, _code={}, _metadata={}, _payload={})"
+    assert str(error) == "Error(None)"

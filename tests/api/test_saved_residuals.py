@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import numjet as nj
@@ -46,3 +48,18 @@ def test_what_checkpoint_saves_is_told_with_its_own_line(capsys: pytest.CaptureF
         print_saved_residuals(f, *ARGUMENTS)
         lines = capsys.readouterr().out.splitlines()[3:]
         assert [line.split()[-1] for line in lines] == ends
+
+
+def test_calls_and_loops_are_told_as_such(capsys: pytest.CaptureFixture) -> None:
+    def told(f: Any) -> list[str]:
+        print_saved_residuals(f, jnp.ones(3))
+        lines = capsys.readouterr().out.splitlines()
+        return [line.split(" from <")[0].split(" from /")[0] for line in lines]
+
+    assert told(lambda a: nj.jit(lambda b: jnp.sin(b))(a)) == [
+        "f32[3] output of jitted function '<lambda>'"
+    ]
+    assert told(lambda a: nj.lax.scan(lambda c, t: (jnp.sin(c) * t, None), 1.0, a)[0]) == [
+        "f32[3] from the argument a", "f32[3] output of scan", "f32[3] output of scan"
+    ]
+    assert told(jnp.tanh) == ["f32[3] output of tanh", "f32[3] output of sub"]  # JAX's rule
