@@ -73,9 +73,11 @@ MODULES = {"jax.core": "numjet.extend.jax_core"}
 # Classes that say JAX's module, as programs print it and pickle writes it: by our module, JAX's
 # with their names there.
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
-    "numjet.api.mesh": (("jax._src.mesh", "AxisType"),),
+    "numjet.api.custom": (("jax._src.custom_derivatives", "custom_jvp custom_vjp"),),
+    "numjet.api.mesh": (("jax._src.mesh", "AxisType"), ("jax._src.sharding_impls", "set_mesh")),
     "numjet.api.placements": (("jax.sharding", "SingleDeviceSharding"),),
     "numjet.api.shape_struct": (("jax", "ShapeDtypeStruct"),),
+    "numjet.api.stages": (("jax._src.stages", "Compiled Lowered Traced"),),
     "numjet.api.sharding": (("jax.sharding", "NamedSharding"), ("jax", "P")),
     "numjet.base.errors": (
         ("jax.dtypes", "TypePromotionError"),
@@ -89,13 +91,19 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "numjet.base.tree_registry": (("jax.tree_util", "Partial"),),
     "numjet.core.avals": (("jax._src.core", "AbstractValue ShapedArray"),),
+    "numjet.core.jaxpr": (("jax._src.core", "ClosedJaxpr Jaxpr JaxprEqn Literal Var"),),
+    "numjet.core.refs": (("jax._src.core", "Ref"),),
     "numjet.core.shared": (("jax._src.core", "ManualAxisType"),),
     "numjet.core.trace": (("jax._src.core", "Trace"),),
+    "numjet.custom_batching": (("jax._src.custom_batching", "custom_vmap"),),
     "numjet.dtypes": (("jax.dtypes", "extended prng_key"),),
     "numjet.example_libraries.optimizers": (
         ("jax.example_libraries.optimizers", "JoinPoint Optimizer OptimizerState"),
     ),
     "numjet.experimental.checkify": (("jax._src.checkify", "Error"),),
+    "numjet.experimental.checkify.sites": (
+        ("jax._src.checkify", "DivisionByZeroError FailedCheckError NaNError OOBError"),
+    ),
     "numjet.experimental.multihost_utils": (
         ("jax.experimental.multihost_utils", "ProcessFailureError"),
     ),

@@ -4,7 +4,8 @@ Each row: the private module, the name in it, the place of ours, and the librari
 What is not here raises AttributeError (a module: ModuleNotFoundError) with a sentence. Read by
 finder.py.
 
-A new row needs a published library that stops without it; tests/as_jax/test_private.py resolves
+A new row needs a published library that stops without it, or is a class that programs print
+("printed": namespaces.SHOWN); tests/as_jax/test_private.py resolves
 every row.
 """
 
@@ -16,6 +17,7 @@ ROOTS = ("jax._src", "jaxlib.")
 _HERE = "numjet.as_jax.stand_ins:"
 _CORE = "numjet.extend.jax_core:"
 _PICKLE = "numjet.as_jax.pickles:"
+_CHECKS = "numjet.experimental.checkify.sites:"
 
 # module, name, where it is with us, libraries. A row without a name is for a module alone.
 TABLE: tuple[tuple[str, str, str, str], ...] = (
@@ -25,20 +27,30 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.api_util", "infer_argnums_and_argnames", _HERE + "infer_argnums_and_argnames",
      "e3nn-jax"),
     ("jax._src.array", "_reconstruct_array", _HERE + "reconstruct_array", "pickles of arrays"),
+    ("jax._src.checkify", "DivisionByZeroError", _CHECKS + "DivisionByZeroError", "printed"),
     ("jax._src.checkify", "Error", "numjet.experimental.checkify:Error", "flax"),
+    ("jax._src.checkify", "FailedCheckError", _CHECKS + "FailedCheckError", "printed"),
     ("jax._src.checkify", "JaxException", "numjet.experimental.checkify:JaxRuntimeError", "flax"),
+    ("jax._src.checkify", "NaNError", _CHECKS + "NaNError", "printed"),
+    ("jax._src.checkify", "OOBError", _CHECKS + "OOBError", "printed"),
     ("jax._src.checkify", "Out", "typing:Any", "flax"),
     ("jax._src.checkify", "checkify", "numjet.experimental.checkify:checkify", "flax"),
     ("jax._src.checkify", "user_checks", "numjet.experimental.checkify:user_checks", "flax"),
     ("jax._src.compiler", "", "", "chex"),
     ("jax._src.core", "AbstractValue", _CORE + "AbstractValue", "quax"),
+    ("jax._src.core", "ClosedJaxpr", "numjet.core.jaxpr:ClosedJaxpr", "printed"),
+    ("jax._src.core", "Jaxpr", "numjet.core.jaxpr:Jaxpr", "printed"),
+    ("jax._src.core", "JaxprEqn", "numjet.core.jaxpr:JaxprEqn", "printed"),
+    ("jax._src.core", "Literal", "numjet.core.jaxpr:Literal", "printed"),
     ("jax._src.core", "ManualAxisType", "numjet.sharding:ManualAxisType", "pickles"),
     ("jax._src.core", "MemorySpace", "numjet.api.sharding:MemorySpace", "pickles"),
     ("jax._src.core", "Primitive", _CORE + "Primitive", "quax"),
+    ("jax._src.core", "Ref", "numjet.core.refs:Ref", "printed"),
     ("jax._src.core", "ShapedArray", _CORE + "ShapedArray", "flax, quax"),
     ("jax._src.core", "Trace", _CORE + "Trace", "quax"),
     ("jax._src.core", "TraceTag", _CORE + "TraceTag", "quax"),
     ("jax._src.core", "Tracer", _CORE + "Tracer", "quax"),
+    ("jax._src.core", "Var", "numjet.core.jaxpr:Var", "printed"),
     ("jax._src.core", "concrete_or_error", _CORE + "concrete_or_error", "dynamiqs"),
     ("jax._src.core", "full_lower", _CORE + "full_lower", "quax"),
     ("jax._src.core", "get_aval", _CORE + "get_aval", "quax"),
@@ -48,6 +60,9 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.core", "take_current_trace", _CORE + "take_current_trace", "quax"),
     ("jax._src.core", "trace_ctx", _HERE + "trace_ctx", "quax"),
     ("jax._src.core", "trace_state_clean", _HERE + "trace_state_clean", "numpyro"),
+    ("jax._src.custom_batching", "custom_vmap", "numjet.custom_batching:custom_vmap", "printed"),
+    ("jax._src.custom_derivatives", "custom_jvp", "numjet.api.custom:custom_jvp", "printed"),
+    ("jax._src.custom_derivatives", "custom_vjp", "numjet.api.custom:custom_vjp", "printed"),
     ("jax._src.dispatch", "wait_for_tokens", "numjet.api.callbacks:effects_barrier", "equinox"),
     ("jax._src.distributed", "global_state", _HERE + "global_state", "orbax-checkpoint"),
     ("jax._src.dtypes", "DType", "numpy:dtype", "flax"),
@@ -105,6 +120,10 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.scipy.special", "gammaln", "numjet.scipy.special:gammaln", "jaxns"),
     ("jax._src.scipy.special", "logsumexp", "numjet.scipy.special:logsumexp", "jaxctx"),
     ("jax._src.sharding_impls", "canonicalize_sharding", _HERE + "canonicalize_sharding", "jaxns"),
+    ("jax._src.sharding_impls", "set_mesh", "numjet.api.mesh:set_mesh", "printed"),
+    ("jax._src.stages", "Compiled", "numjet.api.stages:Compiled", "printed"),
+    ("jax._src.stages", "Lowered", "numjet.api.stages:Lowered", "printed"),
+    ("jax._src.stages", "Traced", "numjet.api.stages:Traced", "printed"),
     ("jax._src.state.indexing", "Slice", "numjet.numpy.dynamic_slices:Slice", "haliax"),
     ("jax._src.state.types", "AbstractRef", "numjet.core.refs:AbstractRef", "flax"),
     ("jax._src.traceback_util", "UnfilteredStackTrace", _HERE + "UnfilteredStackTrace", "flax"),
