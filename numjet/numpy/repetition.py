@@ -56,7 +56,7 @@ def tile(A: Any, reps: Any) -> Any:
     if all(r == 1 for r in reps):
         return reshaped(x, own)
     if FLAG.uses and wanted():
-        return tile_p.bind(reshaped(x, own), reps=reps)
+        return tile_p.bind(lax.expand_dims(x, range(len(own) - x.aval.ndim)), reps=reps)
     wide = tuple([n for r, m in zip(reps, own) for n in (r, m)])
     kept = tuple(range(1, 2 * rank, 2))
     return reshaped(

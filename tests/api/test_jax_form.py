@@ -113,6 +113,7 @@ jnp.hypot | x, f
 jnp.isclose | x, f
 jnp.isclose | i, i
 jnp.trunc | x
+lambda x: jnp.tile(x, (2, 1)) | x
 jax.jit(lambda v: jax.random.normal(k, (2,)) + v) | f
 lambda x: x[jnp.array([0, 2])] | x
 lambda x: x.at[0].set(1.0) | x
