@@ -7,9 +7,9 @@ Finds the functions of numpy, numpy.fft, lax, nn, scipy.special and random that 
 arrays of one size as they are, by calling them on small ones; `extra` has calls of other kinds.
 A process for each package (PYTHON has JAX, by default the tests' oracle: tests/oracle.py) times
 each call in turn, in each round the least of N calls after the first (the table has the least of
-all rounds, and the median of the rounds' ratios); if it takes longer than
-`PATIENCE` seconds its process is ended, and another goes on. Each result is written to FILE.jsonl
-at once; what is there already is not run again, so that an interrupted survey goes on there.
+all rounds, and the median of the rounds' ratios); if it takes longer than `PATIENCE` seconds its
+process is ended, and another goes on. Each result is written to FILE.jsonl at once; what is there
+already is not run again, so that an interrupted survey goes on there.
 The table has the slowest beside JAX first, then what only one package did; its last lines are the
 geometric means. With --jit calls are jitted; NUMJET_CPU=x86-64-v3 and
 XLA_FLAGS=--xla_cpu_max_isa=AVX2 in the environment limit the two packages to AVX2. With --processor

@@ -631,8 +631,8 @@ def jit(
     results may take over; they cannot be used afterwards (RuntimeError). keep_unused: pass
     arguments that the program does not read. in_shardings, out_shardings: layouts of arguments and
     results, pytree prefixes. device, backend: where to run, instead of where the arguments are.
-    inline: no call of its own within another program. compiler_options: a
-    dictionary of XLA's, which change nothing here.
+    inline: no call of its own within another program. compiler_options: a dictionary of XLA's,
+    which change nothing here.
 
     The returned function has `.trace`, `.lower` (ahead of time) and `.eval_shape`. Differentiation
     and `vmap` pass through it. Raises ValueError for static values that are not hashable,

@@ -84,7 +84,7 @@ def vmap(
         if type(in_axes) is int and not kwargs:
             axes: list[int | None] = [in_axes] * len(leaves)
         else:
-            axes = _axes_of_leaves("vmap", in_axes, args, kwargs, in_tree)
+            axes = _axes_of_leaves("vmap", in_axes, args, in_tree)
         refs: dict[int, Ref] = {}
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
@@ -185,7 +185,7 @@ def _mapped_leaves(
 
 
 def _axes_of_leaves(
-    what: str, in_axes: Any, args: tuple, kwargs: dict, in_tree: Any
+    what: str, in_axes: Any, args: tuple, in_tree: Any
 ) -> list[int | None]:
     """in_axes for every leaf of (args, kwargs), whose structure is `in_tree`; keyword arguments are
     mapped over axis 0."""
@@ -389,7 +389,7 @@ def pmap(
         nums, axes = _dynamic(args, statics, in_axes)
         dynamic = tuple([args[i] for i in nums])
         leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
-        found = _axes_of_leaves("pmap", axes, dynamic, kwargs, in_tree)
+        found = _axes_of_leaves("pmap", axes, dynamic, in_tree)
         dims = tuple([None if d is None else d % np.ndim(x) for x, d in zip(leaves, found)])
         fixed = tuple([(i, x) for i, x in enumerate(args) if i not in nums])
         arrays = _across().given(fun, mesh, leaves, dims, axis_size)
@@ -461,7 +461,7 @@ def _on_devices(
     """The arguments with a slice on each device of what is mapped, and the rest on each."""
     nums, axes = _dynamic(args, statics, in_axes)
     leaves, in_tree = array_leaves("pmap", (tuple([args[i] for i in nums]), kwargs))
-    dims = _axes_of_leaves("pmap", axes, tuple([args[i] for i in nums]), kwargs, in_tree)
+    dims = _axes_of_leaves("pmap", axes, tuple([args[i] for i in nums]), in_tree)
     moved = [
         constrained(x, _cut(mesh, None if d is None else d % x.ndim))
         for x, d in zip(leaves, dims, strict=True)
@@ -507,7 +507,7 @@ def _check_devices(
     dynamic = tuple([args[i] for i in nums])
     leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
     dims = _mapped_leaves(
-        "pmap", leaves, _axes_of_leaves("pmap", axes, dynamic, kwargs, in_tree), in_tree
+        "pmap", leaves, _axes_of_leaves("pmap", axes, dynamic, in_tree), in_tree
     )
     found = {x.aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
     if given is None and not found:

@@ -87,7 +87,7 @@ def _pure(core: Any, statics: tuple, treedef: Any, known: list) -> Callable:
         refs: dict[int, Ref] = known[1]
         inner = {i: Ref(AbstractRef(leaves[i].aval), leaves[i]) for i in refs}
         dynamic, kw = tree.tree_unflatten(treedef, [inner.get(i, x) for i, x in enumerate(leaves)])
-        positional, named = _positional(core, statics, dynamic, kw)
+        positional, named = _positional(statics, dynamic, kw)
         out = core._fun(*positional, **named)
         used = getattr(current_trace(), "refs", None) or {}
         for i, ref in refs.items():
@@ -120,7 +120,7 @@ tree.register_pytree_node(
 )
 
 
-def _positional(core: Any, statics: tuple, dynamic: tuple, kw: dict) -> tuple[list, dict]:
+def _positional(statics: tuple, dynamic: tuple, kw: dict) -> tuple[list, dict]:
     """The arguments of a call, static ones among them."""
     positional = list(dynamic)
     for i, value, _ in statics:
@@ -170,7 +170,7 @@ def _pure_of_values(
         made = _made(given, arrays)
         others = iter(rest)
         leaves = [next(others) if place is None else made[place] for place in places]
-        positional, named = _positional(core, statics, *tree.tree_unflatten(treedef, leaves))
+        positional, named = _positional(statics, *tree.tree_unflatten(treedef, leaves))
         out = core._fun(*positional, **named)
         last = [hi.Held(value) for value in made]
         return out, [_Lowered(held.form, [as_array(x) for x in held.arrays]) for held in last]

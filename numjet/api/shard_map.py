@@ -157,7 +157,7 @@ def shard_map(
                 if check_vma:
                     _check_varying(where, spec, along, name_of(f), i)
                 over = x.aval.placed  # by axes that are not mapped here
-                joined.append((_join(where, names, spec, x, along), over, len(along)))
+                joined.append((_join(where, spec, x, along), over, len(along)))
         return tree.tree_unflatten(treedef, [
             _laid_out(where, spec, *whole) for spec, whole in zip(wanted, joined, strict=True)
         ])
@@ -546,9 +546,7 @@ def _laid_out(
     return place(x, sharding)
 
 
-def _join(
-    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, along: Sequence[Any]
-) -> Any:
+def _join(mesh: Mesh, spec: PartitionSpec, x: Any, along: Sequence[Any]) -> Any:
     """The whole array of blocks that have an axis in front for each axis in `along`."""
     ndim = x.ndim - len(along)
     _check_rank(spec, ndim)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import textwrap
 from array import array
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -70,8 +71,7 @@ class Flag:
 
     __slots__ = (
         "name", "kind", "doc", "traced", "choices", "uses", "asks", "_global", "_local", "_hooks",
-        "_begins", "_fixed", "_around",
-        "__dict__",  # holds the flag's own __doc__
+        "_begins", "_fixed", "_around", "default",
     )  # fmt: skip
 
     def __init__(
@@ -85,7 +85,7 @@ class Flag:
     ) -> None:
         self.name, self.kind, self.doc, self.traced = name, kind, doc, traced
         self.choices = choices
-        self._global = default
+        self._global = self.default = default
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
         self._begins: list = []
@@ -100,21 +100,21 @@ class Flag:
         # Whether the process's value asks for checks.
         self.asks = self._checks(self._global)
         FLAGS[name] = self
-        self.__doc__ = self._documentation(default)
 
-    def _documentation(self, default: Any) -> str:
+    def documentation(self) -> str:
         """The flag's docstring, from its record."""
         kind = f"one of {self.choices}" if self.choices else self.kind.__name__
-        text = (
-            f"The flag `{self.name}`: {self.doc}.\n\n"
-            f"new_val: {kind}{', True unless given' if self.kind is bool else ''}. A context in "
-            f"which the flag has this value, for its thread.\nFor the process: "
-            f"`config.update({self.name!r}, value)`, or before it begins\n"
-            f"NUMJET_{self.name.upper()}; {default!r} otherwise. Raises ValueError or "
-            "TypeError for a value that it\ndoes not take."
-        )
-        if self.traced:
-            text += "\nFunctions are traced anew for each value."
+        more = " Functions are traced anew for each value." if self.traced else ""
+        text = "\n\n".join([
+            textwrap.fill(paragraph, 96) for paragraph in (
+                f"The flag `{self.name}`: {self.doc}.",
+                f"new_val: {kind}{', True unless given' if self.kind is bool else ''}. A context "
+                "in which the flag has this value, for its thread. For the process: "
+                f"`config.update({self.name!r}, value)`, or before it begins "
+                f"NUMJET_{self.name.upper()}; by default {self.default!r}. Raises ValueError or "
+                f"TypeError for a value that it does not take.{more}",
+            )
+        ])
         if self.name in _IN_BLOCKS:
             value, public = _IN_BLOCKS[self.name], _ALIASES.get(self.name, self.name)
             text += (
@@ -242,6 +242,17 @@ class Flag:
         return f"Flag({self.name}={self.value!r})"
 
 
+class _Documentation:
+    """A flag's docstring, written when it is asked for, and that of the class."""
+
+    def __init__(self, own: str | None) -> None:
+        self.own = own
+
+    def __get__(self, flag: Flag | None, owner: type) -> str | None:
+        return self.own if flag is None else flag.documentation()
+
+
+Flag.__doc__ = _Documentation(Flag.__doc__)  # type: ignore[assignment]
 enable_x64 = Flag("enable_x64", False, bool, "64-bit types by default", traced=True)
 disable_jit = Flag("disable_jit", False, bool, "run jitted functions operation by operation")
 check_ir = Flag("check_ir", False, bool, "verify every IR after every pass")

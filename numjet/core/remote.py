@@ -2,8 +2,8 @@
 
 A `RemoteArray` is no `ArrayImpl` by type, so that every fast way of concrete arrays leaves it
 alone; what evaluates and compiles asks `target` where a computation belongs, once `Remote.active`
-(`core.hooks`) says that there is such a backend. What would break it: code that
-reads `_value` of whatever it is given, which fetches the array to the host.
+(`core.hooks`) says that there is such a backend. What would break it: code that reads `_value` of
+whatever it is given, which fetches the array to the host.
 """
 
 from __future__ import annotations

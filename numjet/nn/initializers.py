@@ -301,7 +301,7 @@ def _scaled(name: str, scale: float, mode: str, distribution: str) -> Any:
     fan = {"fan_in": "inputs", "fan_avg": "mean of inputs and outputs"}[mode]
     drawn = "uniform" if kind == "uniform" else "normal, cut at two deviations"
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""An initializer of variance {scale:g} / {fan}: weights are {drawn}.
+    make.__doc__ = f"""An initializer of variance {scale:g} / {fan}: {drawn}.
 
     in_axis, out_axis, batch_axis: which axes are inputs, outputs and neither; the others count for
     inputs and outputs. dtype: the default of the initializer's. Result: a function (key, shape,

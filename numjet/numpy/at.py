@@ -549,7 +549,7 @@ _SCATTER = {
 }
 
 
-def scatter_layout(x: Any, plan: Plan, slots: list, wrap: bool) -> tuple[Any, Any]:
+def scatter_layout(plan: Plan, slots: list, wrap: bool) -> tuple[Any, Any]:
     """The indices and dimension numbers of the scatter that writes where `plan` reads."""
     batch: list[int] = []  # the axes that walk over positions, in the order of the values' axes
     strided: dict[int, int] = {}
@@ -613,7 +613,7 @@ def _scatter(
     shape: tuple[int, ...] | None = None,
 ) -> Any:
     """One scatter; shape: what `y` is repeated to, once the indices are there."""
-    indices, numbers = scatter_layout(x, plan, slots, wrap)
+    indices, numbers = scatter_layout(plan, slots, wrap)
     unique = unique or not plan.arrays
     y = y if shape is None else broadcast(cast(y, x.aval.dtype, x.aval.weak_type), shape)
     if name == "multiply" and dtypes.is_bool(x.aval.dtype):
@@ -635,6 +635,6 @@ def _repeated_apply(x: Any, plan: Plan, func: Callable, mode: Any, wrap: bool) -
     shape = plan._replace(slots=slots).result_shape()
     dummy = as_array(np.zeros(shape, np.int8))
     _, slots = _forward(dummy, slots, len(plan.block))
-    indices, numbers = scatter_layout(x, plan, slots, wrap)
+    indices, numbers = scatter_layout(plan, slots, wrap)
     out = lax.scatter_apply(x, indices, func, numbers, update_shape=shape, mode=mode)
     return lax.reshape(out, own) if out.aval.shape != own else out

@@ -168,7 +168,7 @@ def _of_known_rows(rows: ArrayImpl, q: ArrayImpl, method: str) -> Any:
         found = placed[..., index]
         return as_constant(np.array(np.moveaxis(found, -1, 0) if share.ndim else found, order="C"))
 
-    out = _between(method, pick(below), pick(above), broadcast(low), broadcast(at - low))
+    out = _between(method, pick(below), pick(above), broadcast(at - low))
     nans = np.isnan(placed[..., -1])
     if not nans.any():
         return out
@@ -201,13 +201,13 @@ def _of_rows(rows: Any, q: Any, method: str, skip_nans: bool) -> Any:
         found = take_along_axis(rows, flat, -1)
         return moveaxis(found, -1, 0) if q.aval.ndim else reshape(found, lead)
 
-    out = _between(method, pick(low), pick(high), low, weight)
+    out = _between(method, pick(low), pick(high), weight)
     bad = less(count, 1) if skip_nans else any_(nans, -1)
     return where(broadcast(bad, wide), scalar(np.nan, out.aval.dtype), out)
 
 
-def _between(method: str, below: Any, above: Any, low: Any, weight: Any) -> Any:
-    """The quantile at position `low` + `weight`, from the elements below and above it."""
+def _between(method: str, below: Any, above: Any, weight: Any) -> Any:
+    """The quantile that lies `weight` of the way from the element below it to the one above."""
     if method == "linear":
         return add(multiply(below, subtract(1, weight)), multiply(above, weight))
     if method == "lower":

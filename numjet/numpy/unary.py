@@ -209,8 +209,7 @@ def _scaled_log(name: str, base: float) -> Callable:
         return lax.div(value, strong(constant(math.log(base), value)))
 
     logarithm.__name__ = logarithm.__qualname__ = name
-    logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}    -inf at 0, NaN below for real
-    numbers.
+    logarithm.__doc__ = f"""The logarithm to base {base:g}.{_X}    -inf at 0; NaN for real x < 0.
 
     >>> jnp.{name}(jnp.array([1.0, {base**3:g}]))
     Array([0., 3.], dtype=float32)

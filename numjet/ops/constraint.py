@@ -45,7 +45,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, sharding: Any = None) -> tup
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
 
-def spread(x: Any, dim: int | None, axis: Axis) -> Any:
+def broadcast_mapped(x: Any, dim: int | None, axis: Axis) -> Any:
     """`x` with a mapped axis first: if it has none, repeated for each member, and laid out as
     values that have this axis are."""
     if dim is not None:

@@ -459,13 +459,13 @@ def _public(primitive: Primitive, what: str, example: str, more: str) -> Callabl
     scatter_function.__doc__ = (
         f"operand with windows at many positions {what} updates.\n\n"
         "operand: an array. scatter_indices: integers [..., k], the last axis holds the components "
-        "of one\nposition. updates: of operand's dtype, for each position a window. "
-        "dimension_numbers:\nScatterDimensionNumbers, which say what axes mean. indices_are_sorted,"
-        " unique_indices: promises\nabout the positions. mode: 'drop' (default; windows that reach "
-        "outside change nothing), 'clip'\n(they are moved inside), 'promise_in_bounds'. Result: "
-        f"operand's shape and dtype. {more}\nRaises TypeError when shapes do not fit, "
-        "ValueError for\nindices that are no integers. "
-        "`numpy`'s `x.at[...]` is easier.\n\n"
+        "of\none position. updates: of operand's dtype, for each position a window. "
+        "dimension_numbers:\nScatterDimensionNumbers, which say what axes mean. "
+        "indices_are_sorted, unique_indices: promises\nabout the positions. mode: 'drop' (default; "
+        "windows that reach outside change nothing), 'clip'\n(they are moved inside), "
+        f"'promise_in_bounds'. Result: operand's shape and dtype.\n{more}\n"
+        "Raises TypeError when shapes do not fit, ValueError for indices that are no integers. "
+        "`numpy`'s\n`x.at[...]` is easier.\n\n"
         ">>> from numjet import lax, numpy as jnp\n"
         ">>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
         f">>> lax.{name}(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)\n"
@@ -475,10 +475,10 @@ def _public(primitive: Primitive, what: str, example: str, more: str) -> Callabl
 
 
 _LINEAR = "Linear in operand and updates."
-_SHARED = "Derivative: to the one taken, shared by equal ones."
+_SHARED = "Derivative: that of the one taken, shared by equal ones."
 scatter = _public(
     scatter_p, "replaced by", "1, 5, 3",
-    "Of several for one place\nany may stay. Linear in operand and updates.",
+    "Of several for one place any may stay. Linear in operand and updates.",
 )  # fmt: skip
 scatter_add = _public(scatter_add_p, "increased by", "1, 7, 3", _LINEAR)
 scatter_sub = _public(scatter_sub_p, "decreased by", " 1, -3,  3", _LINEAR)

@@ -30,7 +30,7 @@ from numjet.core.structural import (
     zeros,
 )
 from numjet.ops.arithmetic import add, clamp
-from numjet.ops.constraint import spread
+from numjet.ops.constraint import broadcast_mapped
 from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -612,10 +612,10 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
 
 def _update_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
     x, update, *starts = args
-    x, looked_at = spread(x, dims[0], axis), config.jax_form()
+    x, looked_at = broadcast_mapped(x, dims[0], axis), config.jax_form()
     if looked_at and any([d is not None for d in dims[2:]]):
         indices = _stacked(starts, dims[2:], axis.size, x.aval.shape[1:])
-    update = spread(update, dims[1], axis)
+    update = broadcast_mapped(update, dims[1], axis)
     if all(d is None for d in dims[2:]):
         zero = full((), 0, dtypes.int32)
         return dynamic_update_slice_p.bind(x, update, zero, *starts), 0

@@ -40,7 +40,7 @@ from numjet.ops.bodies import (
     stage_tree,
     strengthen,
 )
-from numjet.ops.constraint import spread
+from numjet.ops.constraint import broadcast_mapped
 from numjet.ops.logic import lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
@@ -140,7 +140,7 @@ def _batch(
     m_carry, (body, cond, m_pred), _ = fixed_point(step, m_carry)
     c_consts, b_consts, carry = split(mapped_to_front(args, dims), cond_nconsts, body_nconsts)
     carry = [
-        x if d is not None or not m else spread(x, None, axis)
+        x if d is not None or not m else broadcast_mapped(x, None, axis)
         for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)
     ]
     if m_pred:

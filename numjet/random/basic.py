@@ -202,7 +202,7 @@ def unit(key: Any, shape: tuple[int, ...], dtype: Any, low: Any = 0.0, high: Any
     return uniform_of(key, shape, dtype, scalar(low, dtype), scalar(high, dtype))
 
 
-def spread(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_shown(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` repeated to a shape; where jaxprs are looked at with axes of size 1 in front, as JAX."""
     if not (FLAG.uses and wanted()):
         return broadcast_to(x, shape)
@@ -724,7 +724,7 @@ def categorical(
         own = list(shape[len(prefix) :])
         own.insert(axis, logits.shape[axis])
         full = (*prefix, *own)
-        noisy = ar.add(gumbel_of(key, full, dtype, mode), spread(logits, full))
+        noisy = ar.add(gumbel_of(key, full, dtype, mode), broadcast_shown(logits, full))
         return argmax(noisy, axis + len(prefix), dtypes.canonical(int))
     noisy = ar.add(logits, gumbel_of(key, logits.shape, dtype, mode))
     k = math.prod(prefix)

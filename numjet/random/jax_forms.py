@@ -23,7 +23,7 @@ from numjet.ops.shape import select_n
 from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log
 from numjet.random import basic
-from numjet.random.basic import float_dtype, normal, spread, unit_floats
+from numjet.random.basic import broadcast_shown, float_dtype, normal, unit_floats
 from numjet.random.keys import shape_of, single_key, split_two
 from numjet.random.streams import random_bits
 
@@ -76,7 +76,7 @@ def bernoulli_in_jax(
     if mode != "low" or not dtypes.is_floating(p.dtype):
         return basic.bernoulli(key, p, shape, mode)
     shape = basic.result_shape("bernoulli", shape, p)
-    return lt(basic.unit(single_key(key, "bernoulli"), shape, p.dtype), spread(p, shape))
+    return lt(basic.unit(single_key(key, "bernoulli"), shape, p.dtype), broadcast_shown(p, shape))
 
 
 _bernoulli = Shown(bernoulli_in_jax, "_bernoulli")

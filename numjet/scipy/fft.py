@@ -130,8 +130,8 @@ def idct(
     """The inverse cosine transform of type 2 along an axis: idct(dct(x)) is x.
 
     x, type, n, axis, norm: as of `dct`, norm as it was there. Linear. Raises ValueError for other
-    norms and lengths, NotImplementedError for another type. SciPy's
-    orthogonalize, overwrite_x and workers are not taken.
+    norms and lengths, NotImplementedError for another type. SciPy's orthogonalize, overwrite_x and
+    workers are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.fft import dct, idct

@@ -140,7 +140,7 @@ class _Chunks:
         if self.full or running or moments:
             var = LoopVar("t", tasks)
             self.task = Index.of(var) if tasks > 1 else Index.of(0)
-            columns.stand(self.task // self.chunks, self.outer)
+            columns.stand(self.task // self.chunks)
             body = self.accumulate(running, moments)
         if not alone:
             body = self.over(var, [*columns.allocs, *body], 1) if body else body
@@ -148,7 +148,7 @@ class _Chunks:
             var = LoopVar("b", self.count)
         columns.take_rows(1)
         block = Index.of(var) if self.count > 1 else Index.of(0)
-        columns.stand(block, self.outer)
+        columns.stand(block)
         each = self.join(block, running, moments, joined)
         if alone:
             work = self.columns.rows * columns.columns * self.k.weight()

@@ -86,7 +86,7 @@ class Columns:
         block = self.block_size(outer)
         count = outer * self.cut(block)
         var = LoopVar("b", count)
-        self.stand(Index.of(var), outer)
+        self.stand(Index.of(var))
         body: list[Stmt] = []
         self.make_scratch()
         self.row_level(-1, body)
@@ -116,7 +116,7 @@ class Columns:
             self.block = self.block // self.wide * wide
             self.wide = wide
 
-    def stand(self, whole: Index, outer: int) -> None:
+    def stand(self, whole: Index) -> None:
         """Be at the block number `whole`, those of one place of the leading axes together."""
         shape, block = self.k.group.shape, self.block
         blocks = -(-self.columns // block)

@@ -207,7 +207,7 @@ def dear_places(node: Node) -> bool:
     return False
 
 
-def constant(fusion: Fusion, val: Val) -> bool:
+def constant(val: Val) -> bool:
     """Whether `val` is a literal, or one repeated."""
     todo: Sequence[Val] = [val]
     while todo:

@@ -157,8 +157,8 @@ class UpdateStep(KernelStep):
 
 @record(frozen=True, slots=True)
 class Function:
-    """Code that depends on nothing but its operands: `write(module)` adds
-    `void NAME(ptr operands)` to an LLVM module; equal names mean equal code."""
+    """Code that depends on nothing but its operands: `write(module)` adds `void NAME(ptr operands)`
+    to an LLVM module; equal names mean equal code."""
 
     name: str
     write: Callable[[Any], None]

@@ -158,7 +158,7 @@ class ScalarKernel(LoopKernel):
             return self.scan(node, args, body, outs)
         raise NotScalar
 
-    def carries(self, values: Sequence[Any], vals: Sequence[Any], body: list[Stmt]) -> list[Any]:
+    def carries(self, values: Sequence[Any], body: list[Stmt]) -> list[Any]:
         for value in values:
             if type(value) is Array:
                 raise NotScalar
@@ -178,7 +178,7 @@ class ScalarKernel(LoopKernel):
     def while_(self, params: dict, args: list[Any], body: list[Stmt]) -> list[Any]:
         n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
         first, second = args[:n_cond], args[n_cond : n_cond + n_body]
-        locals_ = self.carries(args[n_cond + n_body :], (), body)
+        locals_ = self.carries(args[n_cond + n_body :], body)
         carry = [self.e.read_local(x) for x in locals_]
         before: list[Stmt] = []
         (test,) = self.call(params["cond_jaxpr"], [*first, *carry], before)
@@ -216,7 +216,7 @@ class ScalarKernel(LoopKernel):
             if any(v.size != 1 for v in node.ins[n_consts + n_carry :]):
                 raise NotScalar
             return self.call(params["jaxpr"], args, body)
-        locals_ = self.carries(args[n_consts : n_consts + n_carry], (), body)
+        locals_ = self.carries(args[n_consts : n_consts + n_carry], body)
         carry = [e.read_local(x) for x in locals_]
         self.names += 1
         var = LoopVar(f"i{self.names}", length)

@@ -31,7 +31,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the beta distribution, density x^(a-1) (1-x)^(b-1) / B(a, b) in [0, 1].
+    """The density of the beta distribution: x^(a-1) (1-x)^(b-1) / B(a, b) in [0, 1].
 
     x: where; a, b: its shapes, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0

@@ -25,7 +25,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the Cauchy distribution, density 1 / (π (1 + x²)).
+    """The density of the Cauchy distribution: 1 / (π (1 + x²)).
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.

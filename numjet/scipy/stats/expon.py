@@ -26,7 +26,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the exponential distribution, density e^-x from 0 on.
+    """The density of the exponential distribution: e^-x from 0 on.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. 0 outside of its support.

@@ -30,7 +30,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the gamma distribution, density x^(a-1) e^-x / Γ(a) from 0 on.
+    """The density of the gamma distribution: x^(a-1) e^-x / Γ(a) from 0 on.
 
     x: where; a: its shape, positive; loc, scale: shift it and stretch it: the distribution of loc +
     scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0 outside

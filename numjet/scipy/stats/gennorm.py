@@ -42,8 +42,8 @@ def cdf(x: Any, beta: Any) -> Any:
 
 
 def pdf(x: Any, beta: Any) -> Any:
-    """The density of the generalized normal distribution, density beta exp(-|x|^beta) / (2 Γ(1 /
-    beta)).
+    """The density of the generalized normal distribution:
+    beta exp(-|x|^beta) / (2 Γ(1 / beta)).
 
     x: where; beta: its shape, positive. Arrays that broadcast; integers become floats. Result: the
     broadcast shape. Differentiable in floats. Raises TypeError for complex numbers.

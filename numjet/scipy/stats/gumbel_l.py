@@ -30,7 +30,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the left Gumbel distribution, density exp(x - e^x).
+    """The density of the left Gumbel distribution: exp(x - e^x).
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.

@@ -24,7 +24,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the Laplace distribution, density exp(-|x|) / 2.
+    """The density of the Laplace distribution: exp(-|x|) / 2.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.

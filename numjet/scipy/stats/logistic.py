@@ -29,7 +29,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the logistic distribution, density e^-x / (1 + e^-x)².
+    """The density of the logistic distribution: e^-x / (1 + e^-x)².
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.

@@ -39,7 +39,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the normal distribution, density exp(-x²/2) / √(2π).
+    """The density of the normal distribution: exp(-x²/2) / √(2π).
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.

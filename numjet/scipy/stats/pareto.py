@@ -34,7 +34,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """The density of the Pareto distribution, density b / x^(b+1) from 1 on.
+    """The density of the Pareto distribution: b / x^(b+1) from 1 on.
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0

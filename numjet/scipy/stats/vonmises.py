@@ -28,8 +28,8 @@ def logpdf(x: Any, kappa: Any) -> Any:
 
 
 def pdf(x: Any, kappa: Any) -> Any:
-    """The density of the von Mises distribution, density exp(kappa cos x) / (2π I₀(kappa)) on the
-    circle.
+    """The density of the von Mises distribution on the circle:
+    exp(kappa cos x) / (2π I₀(kappa)).
 
     x: where; kappa: its concentration. Arrays that broadcast; integers become floats. Result: the
     broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed with

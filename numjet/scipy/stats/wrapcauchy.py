@@ -28,8 +28,8 @@ def logpdf(x: Any, c: Any) -> Any:
 
 
 def pdf(x: Any, c: Any) -> Any:
-    """The density of the wrapped Cauchy distribution, density (1 - c²) / (2π (1 + c² - 2 c cos x))
-    in [0, 2π].
+    """The density of the wrapped Cauchy distribution:
+    (1 - c²) / (2π (1 + c² - 2 c cos x)) in [0, 2π].
 
     x: where; c: its concentration, in (0, 1). Arrays that broadcast; integers become floats.
     Result: the broadcast shape. 0 outside of its support. Differentiable in floats.

@@ -376,7 +376,7 @@ def _vecmat_emit(product: Product) -> Any:
     element, n, k = product.element, product.n, product.k
     (_, xs), (brs, bcs) = product.a, product.b
     if brs < bcs:
-        name, values = matvec.PREFIX, matvec.plan(element, n, k, bcs, batch)
+        name, values = matvec.PREFIX, matvec.plan(n, k, bcs, batch)
     else:
         name, values = vecmat.PREFIX, vecmat.plan(element, n, k, xs, brs, batch)
     libraries.start(name + element)

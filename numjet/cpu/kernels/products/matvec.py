@@ -21,11 +21,11 @@ PREFIX = "nj_matvec_"
 FIELDS = ("n", "k", "ars", "groups", "batch", "xb", "ab", "yb", "grain")
 ROWS = 8
 UNROLL = 1
-# How many bytes ahead each row is asked for: prefetchers stop at the end of a page.
+# How many bytes ahead each row is prefetched: the processor's own prefetch stops at a page's end.
 AHEAD = 1024
 
 
-def plan(element: str, n: int, k: int, ars: int, batch: Sequence[int] = (1, 0, 0, 0)) -> list[int]:
+def plan(n: int, k: int, ars: int, batch: Sequence[int] = (1, 0, 0, 0)) -> list[int]:
     """The table: A's sizes, the byte stride of its rows, (count, strides of x, a, y)."""
     groups = -(-n // ROWS)
     total = groups * batch[0]

@@ -53,9 +53,8 @@ class Collective(Record):
     """A collective of a program: which function of MPI, and its arguments beside the memory.
 
     bytes: of the result. part: how many elements go to one call of a reduction, of `width` bytes
-    each. request: where MPI's word for what was begun stands. inplace: what MPI
-    takes in the place of an operand that lies in the result. report: what is called with MPI's
-    error code.
+    each. request: where MPI's word for what was begun stands. inplace: what MPI takes in the place
+    of an operand that lies in the result. report: what is called with MPI's error code.
     """
 
     kind: Int

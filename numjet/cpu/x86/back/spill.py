@@ -95,7 +95,7 @@ class _Spiller:
             format = m[0]
             if format in _FOLDS:
                 return [m]
-        return self._with(list(m), format, writes, reads, memory, where)
+        return self._with(list(m), writes, reads, memory, where)
 
     def _in_memory(self, m: tuple) -> list[tuple] | None:
         """An instruction on general registers with its spilled operand in memory, where it can."""
@@ -132,7 +132,7 @@ class _Spiller:
         return (_FOLDED[format], op, d, a, where, k, z, length, 0, imm)
 
     def _with(
-        self, m: list, format: object, writes: tuple, reads: tuple, memory: int, where: tuple | None
+        self, m: list, writes: tuple, reads: tuple, memory: int, where: tuple | None
     ) -> list[tuple]:
         at, classes = self.at, self.s.classes
         free = {cls: list(registers) for cls, registers in self.scratch.items()}

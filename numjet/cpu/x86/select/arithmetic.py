@@ -26,7 +26,7 @@ def float_binary(s: Selector, instruction: Binary) -> None:
     op, name, _, type, a, b = instruction
     if type.bits == 16:
         raise Unsupported("half arithmetic")
-    if op in _COMMUTES and swap_for_memory(s, type, a, b):
+    if op in _COMMUTES and swap_for_memory(s, a, b):
         a, b = b, a
     d = s.define(name)
     made = OPS[_FLOAT[op] + type.float_suffix]
@@ -48,7 +48,7 @@ def binary(s: Selector, instruction: Binary) -> None:
     op, name, _, type, a, b = instruction
     if op in ("and", "or", "xor") and type.size >= 16 and ternary(s, instruction):
         return
-    if op in _COMMUTES and swap_for_memory(s, type, a, b):
+    if op in _COMMUTES and swap_for_memory(s, a, b):
         a, b = b, a
     d = s.define(name)
     imm = None

@@ -142,7 +142,7 @@ def compare_floats(
     if type.bits == 16:
         raise Unsupported("comparison of half floats")
     imm = FLOAT_PREDICATES[predicate]
-    if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, type, a, b)):
+    if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, a, b)):
         a, b, imm = b, a, _swap_float(imm)
     three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm, within)
 
@@ -174,14 +174,14 @@ def compare_part(s: Selector, instruction: Compare, piece: int, part: int, k: in
     _, _, _, _, a, b, predicate, type = instruction
     imm = _INTEGER_PREDICATES[predicate]
     unsigned = "u" if predicate[0] == "u" else ""
-    if swap_for_memory(s, type, a, b):
+    if swap_for_memory(s, a, b):
         a, b, imm = b, a, {1: 6, 2: 5, 5: 2, 6: 1}.get(imm, imm)
     if b[0] != "%" and constant(type, b).splat == 0 and imm in (0, 4):
         op = OPS[("vptestm" if imm == 4 else "vptestnm") + type.letter]
         masked = s.once(a, Binary, "and") if a[0] == "%" and type.size >= 16 else None
         if masked is not None:
             x, y = masked.a, masked.b
-            if swap_for_memory(s, type, x, y):
+            if swap_for_memory(s, x, y):
                 x, y = y, x
             three(s, op, piece, type, x, y, part, k=k)
             return

@@ -207,7 +207,7 @@ def integer_extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     a, b = parts
     d = s.define(name)
     if type.cls == VECTOR:
-        if swap_for_memory(s, type, a, b):
+        if swap_for_memory(s, a, b):
             a, b = b, a
         for part in range(type.parts):
             three(s, OPS[_INTEGER[word] + type.letter], d + part, type, a, b, part)

@@ -106,7 +106,7 @@ def seed(s: Selector, d: int, type: Type, text: str, part: int = 0) -> None:
     s.fill(d, type, constant(type, text), part, write)
 
 
-def swap_for_memory(s: Selector, type: Type, a: str, b: str) -> bool:
+def swap_for_memory(s: Selector, a: str, b: str) -> bool:
     """Whether exchanging the operands lets a constant or a load come last."""
     if a[0] != "%":
         return b[0] == "%"

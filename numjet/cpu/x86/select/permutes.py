@@ -145,7 +145,7 @@ def _two(picks: Picks, bits: int) -> Plan:
                 wanted = [start + k // 2 + per * (first ^ k & 1) for k in range(per)]
                 if _is(tuple(uniform), wanted):
                     return ("mixed", _UNPACK[bits][half], first, 1 - first, None)
-        found = _shuffled(tuple(uniform), 32) if bits == 32 else None
+        found = _shuffled(tuple(uniform)) if bits == 32 else None
         if found is not None:
             return ("mixed", "vshufps", *found)
     if bits == 64:
@@ -157,7 +157,7 @@ def _two(picks: Picks, bits: int) -> Plan:
         _FLOATS[bits] if bits == 32 else _LETTERS[bits]), _packed(picks, bits))
 
 
-def _shuffled(pattern: Picks, bits: int) -> tuple[int, int, int] | None:
+def _shuffled(pattern: Picks) -> tuple[int, int, int] | None:
     """(first, second, imm) where the lower lanes are of one source and the upper of the other."""
     n = len(pattern)
     for first in range(2):
@@ -179,7 +179,7 @@ def _two_of_64(picks: Picks) -> Plan:
             return ("mixed", "vshufpd", first, 1 - first, _bits_of([p and p & 1 for p in picks], 1))
     blocks = _joined(picks)
     if blocks is not None and n == 8:
-        found = _shuffled(blocks, 128)
+        found = _shuffled(blocks)
         if found is not None:
             return ("mixed", "vshuff64x2", *found)
     if blocks is not None and n == 4:
