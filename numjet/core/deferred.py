@@ -153,11 +153,10 @@ class Plan:
 
     `equations` are (primitive, params, places, aval): a place is that of an array, counted with the
     constants behind the given ones, or of an earlier equation's result behind these. The last
-    equation's result is the plan's, or `kept` says which equations' are; then there are
-    several, as a list. `forms` is what `api.deferral` made of it: None before it was
-    asked, () where it leaves it alone. `entry` is the same for native code, or None, and points
-    into what is `held`; `told` says whether the tables of operations know the plan. `remote` is
-    what `xla.backend` made of it.
+    equation's result is the plan's, or `kept` says which equations' are; then there are several, as
+    a list. `forms` is what `api.deferral` made of it: None before it was asked, () where it leaves
+    it alone. `entry` is the same for native code, or None, and points into what is `held`; `told`
+    says whether the tables of operations know the plan. `remote` is what `xla.backend` made of it.
     """
 
     __slots__ = (

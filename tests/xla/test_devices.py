@@ -11,6 +11,7 @@ import weakref
 
 import numpy as np
 import pytest
+from python_process import printed
 from xla.plugin import PLATFORM, device, needs_plugin
 
 import numjet as nj
@@ -129,6 +130,48 @@ def test_clients():
     assert device() in client.devices() == client.local_devices() == nj.devices(PLATFORM)
     assert client.device_count() == client.local_device_count() == len(nj.devices(PLATFORM))
     assert client.process_index() == 0 and client.platform_version
+
+
+CALLS = """
+    import os, sys, numjet as nj, numjet.numpy as jnp
+    from numjet.xla import client
+    device, called = nj.devices(sys.argv[1])[0], []
+    x = nj.device_put(jnp.ones(3), device)
+    program = nj.jit(lambda x: x + 1).lower(x).compile()
+    plugin = device.client.plugin
+    plugin.call = lambda name, **_: called.append(name)
+
+    def let_go():
+        global x, program
+        x.delete()
+        del x, program
+        device.client.let_go()
+"""
+
+
+@needs_plugin
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_no_clients_of_its_parent():
+    """A plugin's threads are not there."""
+    assert printed(CALLS + """
+    child = os.fork()
+    if child == 0:
+        let_go()
+        os._exit(3 if not called and not client._clients else 4)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), device.client.alive, flush=True)
+    os._exit(0)
+    """, PLATFORM) == "3 True\n"
+
+
+@needs_plugin
+def test_nothing_is_given_back_when_the_process_ends():
+    assert printed(CALLS + """
+    import atexit
+    atexit._run_exitfuncs()
+    let_go()
+    print(called)
+    """, PLATFORM) == "[]\n"
+
 
 
 def test_errors_at_a_read_name_the_program():

@@ -166,6 +166,24 @@ def test_fork_gets_a_thread_of_its_own():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_ends_while_calls_of_its_parent_run():
+    """They never end in the child, which has no thread for them."""
+    assert run_child("""
+    queue.submit_python(slow)
+    child = os.fork()
+    if child == 0:
+        sys.exit(3)
+    found, rounds = (0, 0), 0
+    while found[0] == 0 and rounds < 400:
+        found, rounds = os.waitpid(child, os.WNOHANG), rounds + 1
+        time.sleep(0.05)
+    if found[0] == 0:
+        os.kill(child, 9)
+    assert found[0] == child and os.waitstatus_to_exitcode(found[1]) == 3
+    """) == "ran\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_does_not_wait_for_a_thread_of_its_parent():
     """One that was handing a call over when the process was forked."""
     queue = events.queue()
