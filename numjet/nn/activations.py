@@ -161,8 +161,8 @@ def _number(name: str, x: Any) -> Any:
 def sigmoid(x: Any) -> Any:
     """The logistic function 1 / (1 + exp(-x)), without overflow.
 
-    x: a floating array of any shape (TypeError for integers). Result: x's shape. Derivative: y (1 -
-    y).
+    x: a floating array of any shape (TypeError for integers). Result: x's shape. Derivative (y is
+    the result): y (1 - y).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.sigmoid(jnp.array([-2.0, 0.0, 2.0])).round(4)
@@ -225,8 +225,8 @@ def silu(x: Any) -> Any:
     """x times the sigmoid of x; `swish` is another name.
 
     x: a floating or complex array of any shape (TypeError for integers and booleans). Result: x's
-    shape and dtype. Derivative: y + sigmoid(x) (1 - y). Source: Elfwing, Uchibe and Doya,
-    Sigmoid-weighted linear units (2017).
+    shape and dtype. Derivative (y is the result): y + sigmoid(x) (1 - y). Source: Elfwing, Uchibe
+    and Doya, Sigmoid-weighted linear units (2017).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.silu(jnp.array([-2.0, 0.0, 2.0])).round(4)
@@ -271,8 +271,8 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     """x above 0, alpha (exp(x) - 1) below.
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. alpha: a number
-    or an array. Result: x's shape. Derivative: 1 above 0, y + alpha below. Source: Clevert,
-    Unterthiner and Hochreiter, Exponential linear units (2015).
+    or an array. Result: x's shape. Derivative (y is the result): 1 above 0, y + alpha below.
+    Source: Clevert, Unterthiner and Hochreiter, Exponential linear units (2015).
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.elu(jnp.array([-2.0, 0.0, 2.0])).round(4)
@@ -341,7 +341,7 @@ def selu(x: Any) -> Any:
 
     x: an array of any shape, real; integers become floats, floats keep their dtype. Result: x's
     shape. Source: Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks
-    (2017). Derivative: 1.0507 above 0, y + 1.7581 below and at 0.
+    (2017). Derivative (y is the result): 1.0507 above 0, y + 1.7581 below and at 0.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.selu(jnp.array([-2.0, 0.0, 2.0])).round(4)

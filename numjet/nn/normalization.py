@@ -65,8 +65,8 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
     booleans that broadcast to x; elements without are left out, and 0 in the result. Result: x's
-    shape; sums to 1, or to 0 where nothing is left. Derivative: y (dx - Σ y dx). Raises ValueError
-    where `where` does not broadcast, TypeError for booleans.
+    shape; sums to 1, or to 0 where nothing is left. Derivative (y is the result):
+    y (dx - Σ y dx). Raises ValueError where `where` does not broadcast, TypeError for booleans.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.softmax(jnp.array([0.0, 0.0, 5.0]), where=jnp.array([True, True, False]))

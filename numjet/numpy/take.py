@@ -49,8 +49,7 @@ def _positions(name: str, indices: Any) -> Any:
     if not dtypes.is_integer(index.aval.dtype) and index.aval.dtype != dtypes.bool_:
         raise (ValueError if name == "take" else TypeError)(
             f"{name} requires integer indices: indices must have an integer type, got "
-            f"{index.aval.dtype}. Convert them "
-            "with .astype(int)."
+            f"{index.aval.dtype}. Convert them with .astype(int)."
         )
     return cast(index, dtypes.int32) if index.aval.dtype == dtypes.bool_ else index
 
@@ -546,10 +545,8 @@ def _insert_traced(x: Any, obj: Any, y: Any, axis: int) -> Any:
 
 
 def _front_to(y: Any, axis: int) -> Any:
-    from_axis = 0
-    order = [i for i in range(y.aval.ndim) if i != from_axis]
-    order.insert(axis, from_axis)
-    return lax.transpose(y, tuple(order))
+    """The first axis moved to `axis`."""
+    return lax.transpose(y, (*range(1, axis + 1), 0, *range(axis + 1, y.aval.ndim)))
 
 
 def delete(
@@ -586,8 +583,8 @@ def delete(
         return _delete_traced(x, obj, axis, assume_unique_indices)
     if isinstance(obj, slice):
         gone = np.arange(n)[obj]
-    elif isinstance(obj, (Array, np.ndarray, list, tuple)):
-        known = concrete_or_none(obj) if not isinstance(obj, _LIST) else np.asarray(obj)
+    elif isinstance(obj, (Array, np.ndarray)):
+        known = concrete_or_none(obj)
         if known is None:
             return _delete_traced(x, obj, axis, assume_unique_indices)
         gone = _integers_or_mask("delete", known)

@@ -476,8 +476,8 @@ def erf_inv(x: Any) -> Any:
     """The inverse of erf: the y with erf(y) = x.
 
     x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
-    Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for other dtypes; `numpy`
-    promotes. Source: Giles, Approximating the erfinv function (2011).
+    Derivative (y is the result): √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for other
+    dtypes; `numpy` promotes. Source: Giles, Approximating the erfinv function (2011).
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.erf_inv(jnp.array([0.0, 0.5, 1.0])).round(4)
@@ -560,8 +560,8 @@ def bessel_i0e(x: Any) -> Any:
     """exp(-|x|) I₀(x), the scaled modified Bessel function of order 0.
 
     x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
-    Derivative: `bessel_i1e`(x) - sign(x) y. Raises TypeError for other dtypes; `numpy` promotes.
-    Source: DLMF 10.25.2, 10.40.1; Chebyshev series after Clenshaw (1962).
+    Derivative (y is the result): `bessel_i1e`(x) - sign(x) y. Raises TypeError for other dtypes;
+    `numpy` promotes. Source: DLMF 10.25.2, 10.40.1; Chebyshev series after Clenshaw (1962).
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.bessel_i0e(jnp.array([0.0, 1.0])).round(4)
@@ -574,8 +574,8 @@ def bessel_i1e(x: Any) -> Any:
     """exp(-|x|) I₁(x), the scaled modified Bessel function of order 1.
 
     x: a real floating array, of any shape, or a Python number. Result: x's shape and dtype.
-    Derivative: I₀(x) exp(-|x|) - y (sign(x) + 1/x), 1/2 at 0. Raises TypeError for other dtypes;
-    `numpy` promotes. Source: as of `bessel_i0e`.
+    Derivative (y is the result): I₀(x) exp(-|x|) - y (sign(x) + 1/x), 1/2 at 0. Raises TypeError
+    for other dtypes; `numpy` promotes. Source: as of `bessel_i0e`.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.bessel_i1e(jnp.array([0.0, 1.0])).round(4)

@@ -538,8 +538,8 @@ def logistic(x: Any, *, accuracy: Any = None) -> Any:
     """The logistic function 1 / (1 + exp(-x)), without overflow.
 
     x: a floating or complex array, of any shape, or a Python number. Result: x's shape and dtype.
-    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative:
-    y (1 - y). Raises TypeError for other dtypes; `numpy` promotes.
+    accuracy: None, an AccuracyMode or a Tolerance; every implementation here meets it. Derivative
+    (y is the result): y (1 - y). Raises TypeError for other dtypes; `numpy` promotes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.logistic(jnp.array([0.0, 100.0, -100.0])).round(4)

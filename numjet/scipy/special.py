@@ -232,7 +232,7 @@ def expit(x: Any) -> Any:
     """The logistic function 1 / (1 + exp(-x)), without overflow.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: y (1 - y). Raises TypeError for complex x.
+    shape. Derivative (y is the result): y (1 - y). Raises TypeError for complex x.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -440,8 +440,8 @@ def i0e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of the first kind, of order 0.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: i1e(x) - sign(x) y. Raises TypeError for complex x. Computed by
-    `lax.bessel_i0e`.
+    shape. Derivative (y is the result): i1e(x) - sign(x) y. Raises TypeError for complex x.
+    Computed by `lax.bessel_i0e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -455,8 +455,8 @@ def i1e(x: Any) -> Any:
     """exp(-|x|) times the modified Bessel function of the first kind, of order 1.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x. Computed by
-    `lax.bessel_i1e`.
+    shape. Derivative (y is the result): i0e(x) - y (sign(x) + 1/x). Raises TypeError for complex x.
+    Computed by `lax.bessel_i1e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -470,8 +470,8 @@ def i1(x: Any) -> Any:
     """The modified Bessel function of the first kind, of order 1.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: i0(x) - y / x. `i1e` does not overflow. Raises TypeError for complex x.
-    Computed by `lax.bessel_i1e`.
+    shape. Derivative (y is the result): i0(x) - y / x. `i1e` does not overflow. Raises TypeError
+    for complex x. Computed by `lax.bessel_i1e`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -530,7 +530,7 @@ def softmax(x: Any, /, *, axis: Any = None) -> Any:
     """exp(x) divided by its sum, without overflow.
 
     x: a real array; integers become floats. axis: an integer, several, or None for all
-    (`nn.softmax` takes the last). Result: x's shape. Derivative: y (dx - Σ y dx).
+    (`nn.softmax` takes the last). Result: x's shape. Derivative (y is the result): y (dx - Σ y dx).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

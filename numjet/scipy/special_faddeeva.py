@@ -55,7 +55,7 @@ def erfcx(x: Any) -> Any:
 def wofz(z: Any) -> Any:
     """The Faddeeva function exp(-z²) erfc(-i z).
 
-    z: real or complex numbers of any shape. Result: complex. Derivative: 2i/√π - 2 z y. Source:
+    z: real or complex numbers of any shape. Result: complex. Derivative: 2i/√π - 2 z w(z). Source:
     Weideman, Computation of the complex error function (1994).
 
     >>> from numjet import numpy as jnp

@@ -214,8 +214,8 @@ def beta(a: Any, b: Any) -> Any:
     """The beta function Γ(a) Γ(b) / Γ(a + b).
 
     a, b: real; arrays that broadcast; integers become floats. Result: the broadcast shape, the
-    promoted dtype. Derivative: y (digamma(a) - digamma(a + b)) in a. Raises ValueError for complex
-    numbers. Source: that of `betaln`.
+    promoted dtype. Derivative (y is the result): y (digamma(a) - digamma(a + b)) in a. Raises
+    ValueError for complex numbers. Source: that of `betaln`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

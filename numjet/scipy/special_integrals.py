@@ -175,8 +175,8 @@ def dawsn(x: Any) -> Any:
     """Dawson's integral: exp(-x²) times the integral of exp(t²) from 0 to x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: 1 - 2 x y. Raises ValueError for complex x. Source: DLMF 7.2.5, 7.12.1;
-    Chebyshev series after Clenshaw (1962).
+    shape. Derivative (y is the result): 1 - 2 x y. Raises ValueError for complex x. Source: DLMF
+    7.2.5, 7.12.1; Chebyshev series after Clenshaw (1962).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special

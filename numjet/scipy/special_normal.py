@@ -65,8 +65,8 @@ def erfinv(x: Any) -> Any:
     """The inverse of erf: the y with erf(y) = x.
 
     x: a real array of any shape; integers become floats, floats keep their dtype. Result: x's
-    shape. Derivative: √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for complex x. Computed
-    by `lax.erf_inv`.
+    shape. Derivative (y is the result): √π/2 exp(y²). ±∞ at ±1, NaN outside. Raises TypeError for
+    complex x. Computed by `lax.erf_inv`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -95,10 +95,9 @@ def ndtr(x: Any) -> Any:
 def ndtri(p: Any) -> Any:
     """The inverse of ndtr: the quantile of the normal distribution.
 
-    p: float32 or float64 of any shape (TypeError for others). Result: p's shape. Derivative:
-    √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Source: Chebyshev series in log and √log of p,
-    as Giles, Approximating the erfinv function
-    (2011).
+    p: float32 or float64 of any shape (TypeError for others). Result: p's shape. Derivative
+    (y is the result): √(2π) exp(y²/2). -∞ at 0, ∞ at 1, NaN outside. Source: Chebyshev series in
+    log and √log of p, as Giles, Approximating the erfinv function (2011).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
@@ -131,10 +130,9 @@ _quantile.defjvps(
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log of ndtr, exact in the lower tail.
 
-    x: float32 or float64 of any shape (TypeError for others). series_order: 0 to 30 (ValueError);
-    no
-    result depends on it, since no asymptotic series is used. Result: x's shape. Derivative:
-    exp(-x²/2 - y) / √(2π). Source: the formula with `erfcx`, DLMF 7.2.
+    x: float32 or float64 of any shape (TypeError for others). series_order: 0 to 30 (ValueError); no
+    result depends on it, since no asymptotic series is used. Result: x's shape. Derivative (y is
+    the result): exp(-x²/2 - y) / √(2π). Source: the formula with `erfcx`, DLMF 7.2.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
