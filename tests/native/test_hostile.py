@@ -203,3 +203,34 @@ print("lives")
 """
     done = run(text)
     assert (done.returncode, done.stdout) == (0, "lives\n"), done.stderr
+
+
+@needs_native
+def test_what_a_container_held_lives_until_the_call() -> None:
+    """Comparing a key empties the list, whose elements native code has looked up already."""
+    text = """
+import numjet as nj, numjet.numpy as jnp, numpy as np
+from numjet.native import operators
+operators.usable() or operators._build()
+
+class Key:
+    def __hash__(self):
+        return hash("w")
+
+    def __eq__(self, other):
+        items.clear()
+        others.extend(jnp.asarray(np.full(3, 100 + k, np.float32)) for k in range(8))
+        return True
+
+f = nj.jit(lambda t: t[0]["w"] + t[1])
+for _ in range(8):
+    f([{"w": jnp.ones(3)}, jnp.ones(3)])
+items, others, sums = [], [], []
+for _ in range(50):
+    items[:] = [{Key(): jnp.ones(3)}, jnp.asarray(np.full(3, 7, np.float32))]
+    sums += f(items).tolist()
+    others.clear()
+print(sums == [8.0] * 150)
+"""
+    done = run(text)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
