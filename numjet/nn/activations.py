@@ -15,6 +15,7 @@ from numjet.core.array import as_array
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.nn.jax_forms import gelu_in_jax
 from numjet.numpy import lax_names as lax
+from numjet.numpy.binary import logaddexp
 from numjet.numpy.elementwise import (
     add,
     clip,
@@ -39,7 +40,7 @@ from numjet.numpy.promote import (
     promote_dtypes,
     promote_inexact,
 )
-from numjet.numpy.unary import exp, expm1, log, log1p, logaddexp, sqrt, tanh
+from numjet.numpy.unary import exp, expm1, log, log1p, sqrt, tanh
 from numjet.transforms.again import again
 from numjet.transforms.jvp import JVPTrace, JVPTracer
 from numjet.transforms.linearize import PartialTrace

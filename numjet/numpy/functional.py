@@ -17,6 +17,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import LARGE
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
+from numjet.numpy.binary import isclose
 from numjet.numpy.creation import array
 from numjet.numpy.elementwise import multiply
 from numjet.numpy.fast import eager
@@ -33,7 +34,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import all as all_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
-from numjet.numpy.unary import isclose, isnan
+from numjet.numpy.unary import isnan
 
 
 # ------------------------------------------------------------------ whole arrays

@@ -15,6 +15,7 @@ from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax
+from numjet.numpy.binary import hypot, isclose
 from numjet.numpy.elementwise import NEAREST_EVEN, constant, prepared, rint, round, zeros_like
 from numjet.numpy.functional import allclose
 from numjet.numpy.indexing import getitem
@@ -32,7 +33,6 @@ from numjet.numpy.promote import (
 from numjet.numpy.quantiles import median, quantile
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import flip, swapaxes
-from numjet.numpy.unary import hypot, isclose
 from numjet.ops.indexing import GatherDimensionNumbers, GatherScatterMode
 
 _INT = np.dtype(np.int32)

@@ -793,8 +793,3 @@ def argmin(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = No
     Array([0, 1], dtype=int32)
     """
     return _arg("argmin", a, axis, out, keepdims, lax.argmin)
-
-
-# ------------------------------------------------------------------ cumulative
-
-

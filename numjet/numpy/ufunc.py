@@ -19,7 +19,7 @@ from numjet.api.jit_arguments import hashable
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.native import operators as native
-from numjet.numpy import cumulative, elementwise as el, logic, reductions, unary
+from numjet.numpy import binary, cumulative, elementwise as el, logic, reductions
 from numjet.numpy.creation import array
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
@@ -373,8 +373,8 @@ def attach(namespace: dict[str, Any]) -> None:
         (logic.bitwise_and, -1, {}),
         (logic.bitwise_or, 0, {}),
         (logic.bitwise_xor, 0, {}),
-        (unary.logaddexp, -np.inf, {}),
-        (unary.logaddexp2, -np.inf, {}),
+        (binary.logaddexp, -np.inf, {}),
+        (binary.logaddexp2, -np.inf, {}),
         (el.negative, None, {}),
     ]
     for below, identity, own in table:
