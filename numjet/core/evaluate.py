@@ -180,10 +180,26 @@ def _reference(primitive: Primitive, avals: tuple, out: Any) -> Any:
         if aval.narrow:
             return narrow.reference(primitive)
         if type(aval.dtype) is dtypes.KeyDType and primitive.name in ("eq", "ne"):
-            return narrow.equality(primitive)
+            return _of_keys(primitive)
     if type(out) is ShapedArray and out.narrow:
         return narrow.reference(primitive)
     return primitive.reference
+
+
+def _of_keys(primitive: Primitive) -> Callable:
+    """The reference of `eq` or `ne` for PRNG keys: NumPy compares no plain bytes, so each byte is
+    compared."""
+
+    def compare(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        same = np.equal(*[_byte_rows(v) for v in (x, y)]).all(-1)
+        return same if primitive.name == "eq" else ~same
+
+    return compare
+
+
+def _byte_rows(x: np.ndarray) -> np.ndarray:
+    raw = np.ascontiguousarray(x).reshape(x.shape)[..., None].view(np.uint8)
+    return raw.reshape(*x.shape, x.dtype.itemsize)
 
 
 def executor(primitive: Primitive, avals: tuple, params: dict) -> Callable:

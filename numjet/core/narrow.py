@@ -81,21 +81,6 @@ def reference(primitive: Primitive) -> Callable:
     return functools.partial(_run, primitive)
 
 
-def equality(primitive: Primitive) -> Callable:
-    """`eq` or `ne` of PRNG keys: NumPy compares no plain bytes, so their words are compared."""
-
-    def compare(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        same = np.equal(*[_byte_rows(v) for v in (x, y)]).all(-1)
-        return same if primitive.name == "eq" else ~same
-
-    return compare
-
-
-def _byte_rows(x: np.ndarray) -> np.ndarray:
-    raw = np.ascontiguousarray(x).reshape(x.shape)[..., None].view(np.uint8)
-    return raw.reshape(*x.shape, x.dtype.itemsize)
-
-
 def _run(primitive: Primitive, *args: np.ndarray, **params: Any) -> Any:
     if primitive.name == "bitcast_convert_type":
         return _bitcast(args[0], params["new_dtype"])

@@ -55,6 +55,11 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None,
     """The product of the rows of each segment; 1 for segments without rows.
 
     Arguments and errors as of `segment_sum`. Differentiable with unique_indices=True alone.
+
+    >>> import numjet.numpy as jnp
+    >>> from numjet.ops import segment_prod
+    >>> segment_prod(jnp.array([2., 3., 4.]), jnp.array([0, 0, 2]), num_segments=3)
+    Array([6., 1., 4.], dtype=float32)
     """
     return _segments("segment_prod", scatter_mul, reduce_prod, lambda d: 1, data, segment_ids,
                      num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
@@ -68,6 +73,11 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None,
     """The largest of the rows of each segment; -inf (the lowest integer) for segments without rows.
 
     Arguments and errors as of `segment_sum`.
+
+    >>> import numjet.numpy as jnp
+    >>> from numjet.ops import segment_max
+    >>> segment_max(jnp.array([2., 3., 4.]), jnp.array([0, 0, 2]), num_segments=3)
+    Array([  3., -inf,   4.], dtype=float32)
     """
     return _segments("segment_max", scatter_max, reduce_max, _lowest, data, segment_ids,
                      num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
@@ -82,6 +92,11 @@ def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None,
     rows.
 
     Arguments and errors as of `segment_sum`.
+
+    >>> import numjet.numpy as jnp
+    >>> from numjet.ops import segment_min
+    >>> segment_min(jnp.array([2., 3., 4.]), jnp.array([0, 0, 2]), num_segments=3)
+    Array([ 2., inf,  4.], dtype=float32)
     """
     return _segments("segment_min", scatter_min, reduce_min, _highest, data, segment_ids,
                      num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
