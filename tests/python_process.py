@@ -33,3 +33,14 @@ def printed(text: str, *arguments: str, timeout: float = 120, **environment: str
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+# For such programs: a queue's thread calls a Python function.
+SUBMIT = """
+import ctypes
+
+def submit(queue, function):
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
+    entry = kind(lambda *_: 0 * bool(function()))
+    return queue.submit(ctypes.cast(entry, ctypes.c_void_p).value, (), entry)
+"""

@@ -16,7 +16,7 @@ import functools
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from numjet.base import locks
@@ -54,24 +54,20 @@ def _native() -> tuple[Any, Any] | None:
 class Pending:
     """A call that was handed over. `done()` costs a memory read."""
 
-    __slots__ = ("_done", "_failures", "_job", "_keep", "_pid")
+    __slots__ = ("_done", "_job", "_keep", "_pid")
 
-    def __init__(self, job: Any, keep: Any, failures: Sequence[BaseException] = ()) -> None:
+    def __init__(self, job: Any, keep: Any) -> None:
         self._job = job
         self._keep = keep
         self._done = ctypes.c_int32.from_buffer(job, _DONE)
         self._pid = os.getpid()
-        self._failures = failures
 
     def done(self) -> bool:
         """Whether the call has ended."""
         return self._done.value != 0
 
     def wait(self) -> int:
-        """Block until the call has ended and return its status; Ctrl-C interrupts the wait.
-
-        An exception of a submitted Python function is raised here.
-        """
+        """Block until the call has ended and return its status; Ctrl-C interrupts the wait."""
         if not self._done.value:
             if self._pid != os.getpid():
                 raise RuntimeError(
@@ -83,8 +79,6 @@ class Pending:
             while not self._done.value:
                 wait(address)
         self._keep = None
-        if self._failures:
-            raise self._failures[0]
         return ctypes.c_int32.from_buffer(self._job, _STATUS).value
 
 
@@ -106,17 +100,11 @@ class Queue:
         arguments: at most four addresses (None is NULL). keep: whatever owns the memory they
         point to; it is held until the call has ended.
         """
-        return self._submit(function, arguments, keep, ())
-
-    def _submit(
-        self, function: int, arguments: Sequence[int | None], keep: Any,
-        failures: Sequence[BaseException],
-    ) -> Pending:
         job = (ctypes.c_char * _JOB_BYTES)()
         fields = (ctypes.c_void_p * 6).from_buffer(job)
         fields[1] = function
         fields[2 : 2 + len(arguments)] = list(arguments)
-        pending = Pending(job, keep, failures)
+        pending = Pending(job, keep)
         native = _native()
         address = ctypes.addressof(job)
         if native is None:
@@ -138,24 +126,8 @@ class Queue:
             native[0](self._state, address)
         return pending
 
-    def submit_python(self, function: Callable[[], object]) -> Pending:
-        """Call a Python function on the queue's thread (it takes the GIL while it runs)."""
-        failures: list[BaseException] = []
-
-        def run(*_ignored: Any) -> int:
-            try:
-                function()
-            except BaseException as error:  # raised by Pending.wait
-                failures.append(error)
-                return 1
-            return 0
-
-        entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(run)
-        address = ctypes.cast(entry, ctypes.c_void_p).value or 0
-        return self._submit(address, (), entry, failures)
-
     def drain(self) -> None:
-        """Wait until everything submitted has ended; failures stay with their `Pending`s."""
+        """Wait until everything submitted has ended."""
         native = _native() if self._pid == os.getpid() else None
         for pending in list(self._running):
             while native is not None and not pending.done():

@@ -2,13 +2,13 @@
 
 import gc
 import os
-import threading
+import textwrap
 import time
 import weakref
 
 import numpy as np
 import pytest
-from python_process import printed
+from python_process import SUBMIT, printed
 from together import together
 
 from numjet.cpu.link import link
@@ -91,20 +91,6 @@ def test_memory_is_kept_while_the_call_runs(library):
     assert alive() is None
 
 
-def test_python_functions_and_their_exceptions():
-    queue, seen = Queue(), []
-    queue.submit_python(lambda: seen.append(threading.get_ident())).wait()
-    assert seen and seen[0] != threading.get_ident()
-
-    def fail():
-        raise LookupError("no such thing")
-
-    failed = queue.submit_python(fail)
-    with pytest.raises(LookupError, match="no such thing"):
-        failed.wait()
-    assert queue.submit_python(lambda: None).wait() == 0
-
-
 def test_many_threads_submit(library):
     queue = Queue()
     states = [Owner([0, k]) for k in range(4)]
@@ -129,8 +115,8 @@ def test_without_threads_calls_run_at_once(library, monkeypatch):
     assert call.done() and call.wait() == 9 and state.array[0] == 4
 
 
-_SETUP = """
-    import ctypes, os, sys, time
+_SETUP = textwrap.indent(SUBMIT, "    ") + """
+    import os, sys, time
     from numjet.cpu.runtime import events
     queue = events.queue()
     seen = []
@@ -144,21 +130,21 @@ def run_child(code):
 
 def test_the_interpreter_waits_for_running_calls():
     assert run_child("""
-    queue.submit_python(slow)
+    submit(queue, slow)
     """) == "ran\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork_gets_a_thread_of_its_own():
     assert run_child("""
-    pending = queue.submit_python(slow)
+    pending = submit(queue, slow)
     child = os.fork()
     if child == 0:
         try:
             pending.wait()
         except RuntimeError as error:
             assert "before forking" in str(error)
-        queue.submit_python(lambda: seen.append(2)).wait()
+        submit(queue, lambda: seen.append(2)).wait()
         os._exit(3 if seen == [2] else 4)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
     pending.wait()
@@ -169,7 +155,7 @@ def test_fork_gets_a_thread_of_its_own():
 def test_a_child_ends_while_calls_of_its_parent_run():
     """They never end in the child, which has no thread for them."""
     assert run_child("""
-    queue.submit_python(slow)
+    submit(queue, slow)
     child = os.fork()
     if child == 0:
         sys.exit(3)
@@ -200,7 +186,7 @@ def test_waiting_can_be_interrupted():
     import signal, threading
     signal.signal(signal.SIGINT, signal.default_int_handler)  # shells' background jobs ignore it
     done = threading.Event()
-    pending = queue.submit_python(lambda: done.wait(30))
+    pending = submit(queue, lambda: done.wait(30))
     try:
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         pending.wait()

@@ -115,8 +115,8 @@ def test_each_page_of_a_large_frame_is_touched() -> None:
             assert (-4096 * page).to_bytes(4, "little", signed=True) in code.buffer
 
 
-THREADS = """
-import ctypes, os, re, resource
+THREADS = python_process.SUBMIT + """
+import os, re, resource
 resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, -1))  # what others get
 from numjet.cpu import host
 from numjet.cpu.runtime import events, threads
@@ -130,7 +130,7 @@ events._native()  # what is compiled leaves memory behind, too
 def start():
     parallel_for(ctypes.cast(fn, ctypes.c_void_p), None, 2, 1)
     assert threads.workers() == 2
-    events.queue().submit_python(lambda: None).wait()
+    submit(events.queue(), lambda: None).wait()
 """
 
 
@@ -171,7 +171,7 @@ def chunk(*_):  # the pool's two workers and the caller take one each
 main = libc.pthread_self()
 fn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(chunk)
 parallel_for(ctypes.cast(fn, ctypes.c_void_p), None, 3, 1)
-events.queue().submit_python(measure).wait()
+submit(events.queue(), measure).wait()
 sizes.pop(main)
 print([host.STACK_BYTES - 65536 <= size <= host.STACK_BYTES for size in sizes.values()])
 """
