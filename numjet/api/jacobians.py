@@ -44,8 +44,8 @@ from numjet.core.structural import (
 from numjet.core.trace import aval_of
 from numjet.ops.arithmetic import add, sub
 from numjet.ops.logic import eq
+from numjet.ops.named import split_p
 from numjet.ops.shape import broadcasted_iota, iota, reshape
-from numjet.ops.tokens import split_p
 from numjet.transforms.jvp import jvp_call
 
 

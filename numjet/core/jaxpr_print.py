@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -148,9 +148,6 @@ class _Namer:
 
     def bind(self, var: Var) -> str:
         return f"{self(var)}:{var.aval.str_short(True)}"
-
-    def bind_all(self, variables: Iterable[Var]) -> str:
-        return " ".join([self.bind(v) for v in variables])
 
     def __call__(self, atom: Any) -> str:
         if type(atom) is Literal:

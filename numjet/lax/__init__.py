@@ -260,6 +260,7 @@ from numjet.ops.logic import (
     xor_p,
 )
 from numjet.ops.mulhi import mulhi_p as mulhi_p
+from numjet.ops.named import split_p, stack_p, stage, stage_p, tile_p, unstack_p
 from numjet.ops.permute import ppermute, ppermute_p, pshuffle
 from numjet.ops.precision import (
     reduce_precision,
@@ -389,12 +390,6 @@ from numjet.ops.tokens import (
     create_token_p,
     dce_sink,
     dce_sink_p,
-    split_p,
-    stack_p,
-    stage,
-    stage_p,
-    tile_p,
-    unstack_p,
 )
 from numjet.ops.transcendental import (
     acos,

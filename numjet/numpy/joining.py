@@ -37,7 +37,7 @@ from numjet.numpy.shape import (
     ravel,
     reshaped,
 )
-from numjet.ops.tokens import split_p, stack_p, unstack_p
+from numjet.ops.named import split_p, stack_p, unstack_p
 
 
 # ------------------------------------------------------------------ joining

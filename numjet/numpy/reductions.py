@@ -1,4 +1,4 @@
-"""Reductions: sums, means, extrema, variances, positions; cumulative sums and products."""
+"""Reductions: sums, products, means, extrema, variances, and positions of extrema."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from numjet.numpy.promote import (
     one_array,
 )
 from numjet.numpy.shape import ravel, reshaped
-from numjet.ops.tokens import tile_p
+from numjet.ops.named import tile_p
 
 
 # ------------------------------------------------------------------ repetition

@@ -28,8 +28,8 @@ from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
 from numjet.ops.bodies import flatten_values, name_of, stage_once
 from numjet.ops.logic import eq, ne
+from numjet.ops.named import empty_p
 from numjet.ops.shape import select_n
-from numjet.ops.tokens import empty_p
 from numjet.transforms.batch import Axis, all_to_front, batch_jaxpr, mapped_to_front
 from numjet.transforms.calls import merge, partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr

@@ -22,10 +22,10 @@ from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import pvary_p
 from numjet.ops.cond import chosen_p
 from numjet.ops.fma import fma
+from numjet.ops.named import empty_p
 from numjet.ops.permute import permute_rows
 from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
 from numjet.ops.special_series import polynomial
-from numjet.ops.tokens import empty_p
 
 
 @dataclass(frozen=True)
