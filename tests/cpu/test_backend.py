@@ -17,9 +17,9 @@ from together import together
 import numjet
 from numjet.core.array import as_array
 from numjet.core.structural import full, reduce_sum
-from numjet.cpu import backend, kernels, pipeline
+from numjet.cpu import backend, host, kernels, pipeline
 from numjet.cpu.graph.forms import Forms, Uncacheable
-from numjet.cpu.link import link, sources
+from numjet.cpu.link import link, loader, sources
 from numjet.cpu.link.jobs import Jobs
 from numjet.cpu.program import cache as program_cache
 from numjet.ops import transcendental as fn
@@ -183,6 +183,19 @@ def test_second_process_compiles_nothing(tmp_path):
     }
     for word in ("first", "again"):
         subprocess.run([sys.executable, "-c", SCRIPT, word], env=env, check=True, timeout=120)
+
+
+def test_a_kept_program_is_not_damaged_where_memory_is_refused(monkeypatch):
+    """The system may take the right away later: the program stays, and is asked for again."""
+    closed = stage_closed(lambda x: [chain(chain(x))], [spec(23)])
+    key = backend.compile(closed).key
+    with monkeypatch.context() as refused:
+        refused.setattr(host, "make_executable", lambda start, size: False)
+        refused.setattr(link, "cache_damaged", None)
+        with pytest.raises(loader.CodeRefused):
+            backend.compile(closed)
+    monkeypatch.setattr(backend, "_compile", None)
+    assert backend.compile(closed).key == key
 
 
 def test_texts_of_a_loaded_program_are_rebuilt():

@@ -7,7 +7,9 @@ import threading
 
 import pytest
 
+from numjet.cpu import host
 from numjet.cpu.kernels import libraries
+from numjet.cpu.link import link, loader
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -54,3 +56,21 @@ def test_an_interrupted_library_is_made_again(monkeypatch) -> None:
         assert libraries.address("nj_tried_x") and tries == ["x", "x"]
     finally:
         libraries._jobs.pop("nj_tried_x", None)
+
+
+def test_a_kept_library_is_not_damaged_where_memory_is_refused(monkeypatch) -> None:
+    text = f"define i64 @{libraries.ENTRY}() {{\n  ret i64 5\n}}\n"
+    monkeypatch.setitem(libraries._modules, "nj_kept_", lambda rest: text)
+    monkeypatch.setitem(libraries._direct, "nj_kept_", lambda rest: False)
+    try:
+        libraries.address("nj_kept_x")
+        del libraries._jobs["nj_kept_x"]
+        with monkeypatch.context() as refused:
+            refused.setattr(host, "make_executable", lambda start, size: False)
+            refused.setattr(link, "cache_damaged", None)
+            with pytest.raises(loader.CodeRefused):
+                libraries.address("nj_kept_x")
+        monkeypatch.setattr(link, "compile_module", None)
+        assert libraries.address("nj_kept_x")
+    finally:
+        libraries._jobs.pop("nj_kept_x", None)

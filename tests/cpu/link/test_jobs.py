@@ -95,6 +95,23 @@ def test_settings_come_back_after_the_last_one_has_left():
         gc.enable()
 
 
+def test_a_shorter_interval_and_a_disabled_collector_are_left_alone():
+    before, inside = sys.getswitchinterval(), _Undisturbed()
+    sys.setswitchinterval(1e-5)
+    try:
+        with inside:
+            assert sys.getswitchinterval() < 2e-5
+    finally:
+        sys.setswitchinterval(before)
+    gc.disable()
+    try:
+        with inside:
+            made = [[] for _ in range(5000)]
+        assert any(made[-1] is x for x in gc.get_objects(generation=0))  # nobody moved it
+    finally:
+        gc.enable()
+
+
 def test_idle_tells_whether_work_would_begin(monkeypatch):
     monkeypatch.setattr(host, "cpu_count", lambda: 2)
     jobs, go = Jobs(), threading.Event()
@@ -187,6 +204,19 @@ def test_garbage_goes_although_there_is_always_a_thread_inside(monkeypatch):
     finally:
         leave.set()
         thread.join()
+
+
+def test_where_the_user_collects_nothing_nothing_is_collected(collections, monkeypatch):
+    monkeypatch.setattr("numjet.cpu.link.jobs._MOST_YOUNG", 100)
+    inside = _Undisturbed()
+    gc.disable()
+    try:
+        with inside:
+            with inside:
+                made = [[] for _ in range(1000)]
+            assert made and not collections
+    finally:
+        gc.enable()
 
 
 def test_what_the_user_froze_stays_frozen():
