@@ -5,9 +5,11 @@ from __future__ import annotations
 import collections
 import ctypes
 import random
+import threading
 
 import numpy as np
 import pytest
+from together import together
 
 import numjet
 import numjet.numpy as jnp
@@ -144,3 +146,19 @@ def test_which_nodes_native_code_takes_apart():
         assert calls._native(structure(tree)), tree
     for tree in ({1.5: 1}, {(1, 2): 1}, Labeled(1, {})):
         assert not calls._native(structure(tree)), tree
+
+
+def test_threads_run_one_program_beside_each_other() -> None:
+    """Its memory serves one call at a time: the others go to the fallback."""
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((300, 300)), jnp.float32)
+    _, native, _ = prebuilt(lambda x: jnp.tanh(x @ x) @ jnp.sin(x), x)
+    wanted, start = native(x), threading.Barrier(4)
+
+    def work(_: int) -> None:
+        start.wait()
+        for _ in range(20):
+            out = native(x)
+            assert isinstance(out, str) or np.array_equal(out, wanted)
+
+    together(work, range(4))
+    assert np.array_equal(native(x), wanted)
