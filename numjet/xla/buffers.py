@@ -299,8 +299,10 @@ class DeviceBuffer(Held):
     def delete(self) -> None:
         """Give its memory back now."""
         finish_readers("an array is deleted")
-        if not self.client.alive or getattr(self, "shown", 0):
-            return  # with the process, or the last one that sees it
+        if not self.client.alive:
+            return  # with the process
+        if getattr(self, "shown", 0):
+            return  # with the last one that sees it
         for handle in self.handles:
             self.client.plugin.call("Buffer_Delete", buffer=handle)
 
