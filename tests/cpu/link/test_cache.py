@@ -127,6 +127,19 @@ def test_nothing_is_written_where_others_may_write(tmp_path) -> None:
     assert not list(tmp_path.iterdir()) and store.get(KEY) == b"contents"
 
 
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch) -> None:
+    store = cache.Store(str(tmp_path), 1 << 20)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "replace", fail)
+    store.put(KEY, b"contents")
+    with pytest.warns(RuntimeWarning, match="no space"):
+        store.flush()
+    assert not list((tmp_path / KEY[:2]).iterdir())
+
+
 @as_root
 @pytest.mark.parametrize("which", ["", "ab", "ab/" + KEY])
 def test_what_belongs_to_others_is_no_source_of_code(store, which) -> None:
