@@ -130,9 +130,9 @@ _quantile.defjvps(
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log of ndtr, exact in the lower tail.
 
-    x: float32 or float64 of any shape (TypeError for others). series_order: 0 to 30 (ValueError); no
-    result depends on it, since no asymptotic series is used. Result: x's shape. Derivative (y is
-    the result): exp(-x²/2 - y) / √(2π). Source: the formula with `erfcx`, DLMF 7.2.
+    x: float32 or float64 of any shape (TypeError for others). series_order: 0 to 30 (ValueError);
+    no result depends on it, since no asymptotic series is used. Result: x's shape. Derivative (y
+    is the result): exp(-x²/2 - y) / √(2π). Source: the formula with `erfcx`, DLMF 7.2.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import special
