@@ -204,6 +204,9 @@ class ExprWriter:
                 value = self.b.extract(value, 0)
             return self._widen_int(value, atom.expr.dtype, "i64"), 0
         inputs = [self.index_scalar(p) for p in atom.parts()]
+        if all([x.ref[0] != "%" for x in inputs]):  # where a loop is written round by round
+            known = atom.rebuild(tuple([Index.of(int(x.ref)) for x in inputs]))
+            return None, known.const
         return self._form(atom, inputs), 0
 
     def _widen_int(self, x: Value, dtype: np.dtype, element: str) -> Value:

@@ -191,6 +191,27 @@ def test_any_and_all():
         assert got[0] == all_
 
 
+@pytest.mark.parametrize("kind, dtype", [("i8", np.int8), ("float", np.float32)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_stores_under_constant_masks(kind, dtype, wide):
+    """Lanes outside stay as they were, whether the store is one or some of parts of the vector."""
+    masks = [[k < n for k in range(8)] for n in range(1, 9)]
+    masks += [mask[::-1] for mask in masks]
+    masks += [[k in (1, 2, 6) for k in range(8)], [True, False] * 4]
+    features = link.features()
+    module = Module(features if wide else features - {"avx512f"})
+    b = Builder(module, "f", [("x", "ptr"), ("out", "ptr")])
+    x = b.load(b.args[0], f"<8 x {kind}>")
+    for n, mask in enumerate(masks):
+        place = b.gep(b.args[1], 8 * n, kind)
+        b.masked_store(x, place, b.lanes(mask, "i1"))
+    b.ret()
+    assert wide or module.text().count("call void @llvm.masked.store") == 1  # the last one's
+    got = np.full((len(masks), 8), 9, dtype)
+    run(module, "f", np.arange(1, 9).astype(dtype), got)
+    np.testing.assert_array_equal(got, np.where(masks, np.arange(1, 9), 9))
+
+
 def test_masked_memory_gather_and_scatter():
     module = Module(link.features())
     b = Builder(module, "f", [("x", "ptr"), ("out", "ptr")])
