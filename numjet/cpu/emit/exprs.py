@@ -35,6 +35,7 @@ from numjet.cpu.loops.index import (
     Mod,
     atoms,
     linear_address,
+    rewrite,
     stride,
 )
 from numjet.cpu.loops.ir import (
@@ -203,11 +204,22 @@ class ExprWriter:
             if TYPES[value.type].lanes:
                 value = self.b.extract(value, 0)
             return self._widen_int(value, atom.expr.dtype, "i64"), 0
+        known = self._known(atom)
+        if known is not None:
+            return None, known
         inputs = [self.index_scalar(p) for p in atom.parts()]
-        if all([x.ref[0] != "%" for x in inputs]):  # where a loop is written round by round
-            known = atom.rebuild(tuple([Index.of(int(x.ref)) for x in inputs]))
-            return None, known.const
         return self._form(atom, inputs), 0
+
+    def _known(self, atom: Atom) -> int | None:
+        """The value of a quotient, a remainder or a clamp where its loops are written round by
+        round, so that their variables are constants."""
+        if type(atom) is LoopVar or type(atom) is Dyn:
+            return None
+        for a in atom.inside:
+            if type(a) is Dyn or (type(a) is LoopVar and self.vars.get(a, (a, 0))[0] is not None):
+                return None
+        leaf = lambda a: Index.of(self.vars[a][1]) if type(a) is LoopVar else None  # noqa: E731
+        return rewrite(Index.of(atom), leaf).const
 
     def _widen_int(self, x: Value, dtype: np.dtype, element: str) -> Value:
         if TYPES[x.type].bits == TYPES[element].bits:
@@ -319,9 +331,13 @@ class ExprWriter:
         element = ev.memory_type(COMPLEX_PARTS.get(buffer.dtype, buffer.dtype))
         stable: list[tuple[Atom, int]] = []
         volatile: list[tuple[Atom, int]] = []
+        const = lin.const
         for term in lin.terms:
             atom = term[0]
-            if type(atom) is LoopVar:
+            known = self._known(atom)
+            if known is not None:
+                const += term[1] * known
+            elif type(atom) is LoopVar:
                 if only is None or atom not in only:
                     stable.append(term)
             elif not plain:
@@ -333,7 +349,6 @@ class ExprWriter:
         key = ("chain", id(buffer), lin.terms)
         done, address = self.scopes.get(key) or ((), base)
         rest = [t for t in stable if t not in done] if done else stable
-        const = lin.const
         if rest:
             if only is not None and self._is_free(rest):
                 return address

@@ -173,7 +173,9 @@ class VectorWriter(StatementWriter):
 
     def _is_heavy(self, s: For) -> bool:
         """Whether a body is written once, masked in all rounds."""
-        return cost(s.body) > (_HEAVY if self.b.module.has("avx512f") else _HEAVY_MASKED)
+        if self.b.module.has("avx512f"):
+            return cost(s.body) > _HEAVY
+        return cost(s.body, rounds=False) > _HEAVY_MASKED
 
     def _to_line(
         self, s: For, start: int, count: int

@@ -64,19 +64,20 @@ def op_cost(name: str) -> int:
     return 1 if name in _CHEAP else _MEDIUM.get(name, _FUNCTION)
 
 
-def cost(stmts: Sequence[Stmt]) -> int:
-    """About how many instructions one run of the statements takes, loops counted by extent."""
+def cost(stmts: Sequence[Stmt], rounds: bool = True) -> int:
+    """About how many instructions one run of the statements takes, loops counted by extent; or, not
+    counting `rounds`, how many are written."""
     total = 0
     for s in stmts:
         if isinstance(s, For):
             extent = s.extent if isinstance(s.extent, int) else s.var.extent
-            total += extent * (1 + cost(s.body))
+            total += (extent if rounds else s.unroll) * (1 + cost(s.body, rounds))
         elif isinstance(s, While):
-            total += 20 * (1 + cost(s.body))  # an unknown count
+            total += (20 if rounds else 1) * (1 + cost(s.body, rounds))  # an unknown count
         else:
             total += 1
             inner = [*getattr(s, "then", ()), *getattr(s, "otherwise", ())]
-            total += cost(inner)
+            total += cost(inner, rounds)
     for e in exprs([s for s in stmts if not isinstance(s, For | While)]):
         if isinstance(e, Op):
             total += op_cost(e.name)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet.cpu.loops.cost import cost
-from numjet.cpu.loops.index import Index, LoopVar
+from numjet.cpu.loops.index import Index, LoopVar, atoms
 from numjet.cpu.loops.ir import (
     COMPARISONS,
     Const,
@@ -65,14 +65,18 @@ def asks(loop: For) -> bool:
 
 def apart(loop: For, lane: LoopVar | None) -> bool:
     """Whether the rounds of a loop inside that over the lanes `lane` are better written one by one:
-    they ask where they stand, or read short rows backwards, in steps or in part, so that a block
-    of them is not one of the loop's own columns."""
+    they ask where they stand, count in quotients and remainders, or read short rows backwards, in
+    steps or in part, so that a block of them is not one of the loop's own columns."""
     if asks(loop):
         return True
     n = loop.extent
-    if lane is None or type(n) is not int or n > MOST_READ:
+    if lane is None or type(n) is not int or n > MOST_ROUNDS:
         return False
     if n * cost(loop.body) > MOST_EXPRESSIONS:
+        return False
+    if divides(loop):
+        return True
+    if n > MOST_READ:
         return False
     stores = [s for s in loop.body if type(s) is Store]
     if any([address(s).coefficient(lane) != n for s in stores]):
@@ -84,6 +88,13 @@ def apart(loop: For, lane: LoopVar | None) -> bool:
             if along not in (0, 1) or (along == 1 and n < row <= MOST_READ):
                 return True
     return False
+
+
+def divides(loop: For) -> bool:
+    """Whether places or values in a loop have quotients or remainders of its variable."""
+    places = [i for e in exprs(loop.body) for i in e.indices_()]
+    places += [i for s in loop.body if type(s) is Store for i in s.index]
+    return any([loop.var in a.inside for i in places for a in atoms(i)])
 
 
 def round_of(loop: For, k: int) -> list[Stmt]:
