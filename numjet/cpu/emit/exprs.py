@@ -24,7 +24,7 @@ from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
 from numjet.cpu.emit import values as ev
 from numjet.cpu.emit.transposed_blocks import Tile, picked
 from numjet.cpu.link import link
-from numjet.cpu.loops.cost import column_of_rows
+from numjet.cpu.loops.cost import column_of_rows, in_short_rows
 from numjet.cpu.loops.index import (
     Atom,
     Clamp,
@@ -412,6 +412,8 @@ class ExprWriter:
                 raw = tile.get(b, self.vars)
             elif step and self._lies_in_rows(buffer, lin, step, part is not None):
                 raw = self._load_column(buffer, lin, step, element)
+            elif step and in_short_rows(abs(step), link.vector_bytes()) and not self.predicated:
+                raw = self._load_apart(buffer, lin, step, element)
             else:
                 raw = self._gather(buffer, lin, element)
         return ev.from_memory(b, raw, dtype)
@@ -447,7 +449,7 @@ class ExprWriter:
         if self.predicated:
             return False
         size = math.prod(buffer.shape) * (2 if parts else 1)
-        return column_of_rows(lin, width, size, link.vector_bytes())
+        return in_short_rows(width, link.vector_bytes()) and column_of_rows(lin, width, size)
 
     def _all_inside(self) -> bool:
         """Whether all lanes may be read, those that the mask excludes too."""
@@ -484,16 +486,52 @@ class ExprWriter:
             rows = kept((half, column % half), partial(picked, self.b, rows, places))
         return kept((column,), lambda: self._column(rows, column // half))
 
+    def _load_apart(self, buffer: Buffer, lin: Index, step: int, element: str) -> Value:
+        """Elements `step` apart: all from the first to the last are read, and nothing outside."""
+        b, lanes, type = self.b, self.lanes, vector(element, self.lanes)
+        width, back = abs(step), step < 0
+        at, size = self.pointer(buffer, lin + min(step, 0) * (lanes - 1)), TYPES[element].bits // 8
+        starts = [*range(0, (width - 1) * lanes, lanes), width * (lanes - 1) + 1 - lanes]
+        found = Value("poison", type)
+        for k, start in enumerate(starts):
+            place = b.gep(at, start * max(size, 1))
+            if self.mask is None or self._all_inside():
+                row = b.load(place, type)
+            else:
+                mask = self._mask_apart(width, start, back)
+                row = b.masked_load(place, mask, b.const(0, type))
+            places = [width * lane - start for lane in range(lanes)]
+            if k == 0:
+                found = row
+            else:
+                found = b.shuffle(found, row, [
+                    lanes + p if 0 <= p < lanes else -1 if p >= lanes
+                    else width * lane if k == 1 else lane
+                    for lane, p in enumerate(places)
+                ])  # fmt: skip
+        return self._reverse(found) if back else found
+
+    def _mask_apart(self, width: int, start: int, back: bool) -> Value:
+        """Which elements from `start` on are not outside those of active lanes, `width` apart."""
+        if not back:
+            return self._first_lanes(self.active, width, start + width - 1)
+        active = self.active
+        off = self.lanes - active if isinstance(active, int) else self.b.sub(self.lanes, active)
+        return self._first_lanes(off, width, start, False)
+
     def record_mask(self, width: int, k: int) -> Value | None:
         """Which elements of the k-th vector belong to active lanes; None where all do."""
+        return None if self.mask is None else self._first_lanes(self.active, width, k * self.lanes)
+
+    def _first_lanes(
+        self, count: Value | int, width: int, before: int, are: bool = True
+    ) -> Value:
+        """A mask of the first count·width - before lanes; of the others if they `are` not meant."""
         b, lanes = self.b, self.lanes
-        if self.mask is None:
-            return None
-        if isinstance(self.active, int):
-            return b.lanes([k * lanes + q < self.active * width for q in range(lanes)], "i1")
-        left = b.sub(b.mul(self.active, width), k * lanes)
-        left = b.trunc(left, "i32")
-        return b.icmp("slt", b.iota("i32", lanes), b.splat(left, lanes))
+        if isinstance(count, int):
+            return b.lanes([(before + q < count * width) == are for q in range(lanes)], "i1")
+        left = b.trunc(b.sub(b.mul(count, width), before), "i32")
+        return b.icmp("slt" if are else "sge", b.iota("i32", lanes), b.splat(left, lanes))
 
     def _column(self, rows: list[Value], column: int) -> Value:
         """One column of rows, each in a vector."""

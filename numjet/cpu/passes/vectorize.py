@@ -16,7 +16,14 @@ from collections.abc import Sequence
 
 from numjet.base.record import record, replace
 from numjet.cpu.link import link
-from numjet.cpu.loops.cost import column_of_rows, cost, default_lanes, op_cost, reductions
+from numjet.cpu.loops.cost import (
+    column_of_rows,
+    cost,
+    default_lanes,
+    in_short_rows,
+    op_cost,
+    reductions,
+)
 from numjet.cpu.loops.index import Div, Dyn, Index, LoopVar, Mod, atoms, stride
 from numjet.cpu.loops.ir import (
     COMPLEX_PARTS,
@@ -401,17 +408,19 @@ class _Chooser:
         if step in (1, -1):
             # Two cache lines a vector when rows are not aligned; a reversal is a shuffle.
             return 1 if step == 1 else 2
+        crosses = self.along is not None and stride(lin, self.along) == 1
         if type(at) is Load and at.part is None and step is not None:
-            if column_of_rows(lin, step, math.prod(at.buffer.shape), self.vector_bytes):
-                return step + 1  # rows read whole, and shuffles
-        if at.part is None and step is not None and self.along is not None:
-            if stride(lin, self.along) == 1 and lanes <= _TILE_LANES:
-                # A load or store a row, and the shuffles of a transpose.
-                width = min(self.along.extent, lanes)
-                each = lanes * lanes.bit_length() / width + 1
-                if step == width:
-                    each = min(each, width)
-                return min(each, _GATHERED_LANE * lanes)
+            if in_short_rows(abs(step), self.vector_bytes):
+                if not crosses or column_of_rows(lin, step, math.prod(at.buffer.shape)):
+                    return abs(step) + 1  # all that lies between is read, and shuffles
+        if at.part is None and step is not None and crosses and lanes <= _TILE_LANES:
+            assert self.along is not None
+            # A load or store a row, and the shuffles of a transpose.
+            width = min(self.along.extent, lanes)
+            each = lanes * lanes.bit_length() / width + 1
+            if step == width:
+                each = min(each, width)
+            return min(each, _GATHERED_LANE * lanes)
         return _GATHERED_LANE * lanes
 
     def runtime(self, atom: Dyn, var: LoopVar, lanes: int) -> float:
