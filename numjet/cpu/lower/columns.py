@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.cpu.graph.nodes import Val
+from numjet.cpu.link import link
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import Alloc, Buffer, Expr, For, Stmt
 from numjet.cpu.lower import chunks as lower_chunks
@@ -32,6 +33,9 @@ BLOCK_BYTES = 1 << 15
 ROWS_AT_ONCE = 8
 LIGHT = 24
 FEW = 16
+# Bytes of the rows of few columns that are walked once for each vector of these: a half of a
+# first-level cache.
+NEAR = 1 << 14
 # Rows of up to SHORT_ROW bytes that follow each other are read in order, about that many bytes at
 # once: more rows are many streams within few pages, which prefetchers do not follow, fewer go
 # through the accumulators more often. Against one by one, rows of 1 KB (float32) took 0.97 of the
@@ -81,10 +85,14 @@ class Columns:
     def steps(self) -> list[Step]:
         k, shape = self.k, self.k.group.shape
         outer = product([shape[a] for a in self.leading])
-        if lower_chunks.suits(self, outer):
+        self.cut(self.block_size(outer))
+        # A few rows that fill a vector are better off than as wide rows, whose parts are joined.
+        bytes_of_row = self.columns * max(self.row_bytes() // self.columns, 4)
+        full = self.rows <= 4 * FEW and 2 * bytes_of_row > link.vector_bytes()
+        alone = full and outer >= BLOCKS and self.in_registers()
+        if not alone and lower_chunks.suits(self, outer):
             return lower_chunks.steps(self, outer)
-        block = self.block_size(outer)
-        count = outer * self.cut(block)
+        count = outer * self.cut(self.block_size(outer))
         var = LoopVar("b", count)
         self.stand(Index.of(var))
         body: list[Stmt] = []
@@ -263,17 +271,34 @@ class Columns:
             self.arrays[r.a.out] = (r.places if r.a.arg else r.values, r.a.out.dtype)
 
     def in_registers(self) -> bool:
-        """Whether all rows are added up before anything is stored: a few, in one sweep."""
+        """Whether all rows are added up before anything is stored, in one sweep: a few, or those of
+        few columns, which stay in the first cache."""
         if self.sweeps.count != 1 or len(self.reduced) != 1:
             return False
-        return self.rows_at_once(self.sweeps.full, self.running(0)) >= self.rows
+        full, running = self.sweeps.full, self.running(0)
+        if self.rows_at_once(full, running) >= self.rows:
+            return True
+        near = self.columns <= FEW and self.rows * self.row_bytes() <= NEAR
+        return bool(running) and near and not self.writes_rows(full)
 
     def at_once(self, body: list[Stmt]) -> None:
-        """The only sweep, of few rows: no accumulators, whose masked stores would be waited for
-        by the loads behind them (a product of two 3×3 matrices took five times as long)."""
+        """The only sweep, of few rows or columns: no accumulators in memory, whose masked stores
+        would be waited for by the loads behind them (a product of two 3×3 matrices took five times
+        as long, sums of 16 rows of 3 integers as well)."""
         k, running = self.k, self.running(0)
         var, _ = self.column_loop("j0")
         inner: list[Stmt] = []
+        if self.rows_at_once(self.sweeps.full, running) >= self.rows:
+            self.few_rows(running, inner)
+        else:
+            self.few_columns(running, inner)
+        k.domain[self.reduced[0]] = Index.of(0)
+        self.row_members(0, inner)
+        body.append(For(var, self.extent, tuple(inner), "vector"))
+
+    def few_rows(self, running: list, inner: list[Stmt]) -> None:
+        """All rows of a column in one expression."""
+        k = self.k
         totals = self.elements(self.rows, Index.of(0), self.sweeps.full, running, inner)
         last = position(self.reduced, k.domain, k.group.shape)
         for r, values in zip(running, totals, strict=True):
@@ -283,9 +308,31 @@ class Columns:
             else:
                 total = r.combine(r.a.initial(), pairwise(r.combine, values))
             k.values[r.a.out] = k.e.cast(k.name(total, inner), r.a.out.dtype)
-        k.domain[self.reduced[0]] = Index.of(0)
-        self.row_members(0, inner)
-        body.append(For(var, self.extent, tuple(inner), "vector"))
+
+    def few_columns(self, running: list, inner: list[Stmt]) -> None:
+        """All rows of a column in a loop of its own."""
+        k, full = self.k, self.sweeps.full
+        kept = dict(k.values)
+        for r in running:
+            r.a.define(inner)
+        together = self.rows_at_once(full, running)
+        whole = self.rows // together
+        parts = [(0, whole, together), (whole * together, 1, self.rows % together)]
+        for start, rounds, count in [part for part in parts if part[2]]:
+            row = LoopVar("r0", rounds)
+            round_: list[Stmt] = []
+            totals = self.elements(count, Index.of(row) * count + start, full, running, round_)
+            last = position(self.reduced, k.domain, k.group.shape)
+            for r, values in zip(running, totals, strict=True):
+                if r.arg:
+                    for n, value in enumerate(values, 1 - count):
+                        r.a.update(round_, value, last + n)
+                else:
+                    r.a.update(round_, r.together(values), last)
+            inner.append(For(row, rounds, tuple(round_)))
+        k.values, k.memo, k.depth = kept, {}, {}
+        for r in running:
+            k.values[r.a.out] = r.a.result()
 
     def running(self, phase: int) -> list[_Running]:
         """Accumulators of the reductions of a sweep."""
@@ -308,7 +355,9 @@ class Columns:
             most = SHORT_ROW_OF_LARGE if large else SHORT_ROW
             while together > 1 and 2 * together * apart > 3 * most:
                 together //= 2
-        return together
+        # LLVM writes one position back by masked stores, which loads behind them wait for: 4 rows
+        # of 896 integers took eight times as long.
+        return max(together, 2) if any([r.arg for r in running]) else together
 
     def row_bytes(self) -> int:
         """The bytes from a row to the next in an operand that has the domain's shape."""
