@@ -106,6 +106,7 @@ class Writer:
         self.count = 0
         self.label = "entry"
         self.known: dict[tuple, Value] = {}  # see `pure`
+        self.narrower: dict[str, Value] = {}  # wider floats: what they were made of
         # What writes the function for the direct generator in place of its lines.
         self.whole: Callable[[Any], None] | None = None
         self.glue = "optnone" in attributes
@@ -328,6 +329,11 @@ class Writer:
 
     def fpext(self, x: Value, element: str) -> Value:
         """A wider float of the same value."""
+        found = self._extended(x, element)
+        self.narrower[found.ref] = x
+        return found
+
+    def _extended(self, x: Value, element: str) -> Value:
         if TYPES[x.type].element != "half" or self.module.converts_half():
             return self._fpext(x, element)
         # By integers, scaled to a float's exponents, which is exact for subnormal numbers too.
@@ -345,6 +351,9 @@ class Writer:
 
     def fptrunc(self, x: Value, element: str) -> Value:
         """A narrower float, rounded to nearest even."""
+        narrow = self.narrower.get(x.ref)
+        if narrow is not None and TYPES[narrow.type].element == TYPES[element].element:
+            return narrow
         if TYPES[element].element == "half" and not self.module.converts_half():
             return self._round_half(self._fptrunc(x, "float"))
         if TYPES[element].element != "bfloat":

@@ -14,6 +14,7 @@ from numjet.cpu.loops.cost import cost
 from numjet.cpu.loops.index import Index, LoopVar, atoms
 from numjet.cpu.loops.ir import (
     COMPARISONS,
+    Cast,
     Const,
     Expr,
     For,
@@ -65,7 +66,7 @@ def asks(loop: For) -> bool:
 
 def apart(loop: For, lane: LoopVar | None) -> bool:
     """Whether the rounds of a loop inside that over the lanes `lane` are better written one by one:
-    they ask where they stand, count in quotients and remainders, or read short rows backwards, in
+    they ask where they stand or count with that, or read short rows backwards, in
     steps or in part, so that a block of them is not one of the loop's own columns."""
     if asks(loop):
         return True
@@ -74,7 +75,7 @@ def apart(loop: For, lane: LoopVar | None) -> bool:
         return False
     if n * cost(loop.body) > MOST_EXPRESSIONS:
         return False
-    if divides(loop):
+    if counts(loop):
         return True
     if n > MOST_READ:
         return False
@@ -90,9 +91,12 @@ def apart(loop: For, lane: LoopVar | None) -> bool:
     return False
 
 
-def divides(loop: For) -> bool:
-    """Whether places or values in a loop have quotients or remainders of its variable."""
-    places = [i for e in exprs(loop.body) for i in e.indices_()]
+def counts(loop: For) -> bool:
+    """Whether a loop computes with its variable: places in quotients or remainders, or values."""
+    found = exprs(loop.body)
+    if any([type(e) is IndexValue and loop.var in atoms(e.index) for e in found]):
+        return True
+    places = [i for e in found for i in e.indices_()]
     places += [i for s in loop.body if type(s) is Store for i in s.index]
     return any([loop.var in a.inside for i in places for a in atoms(i)])
 
@@ -129,6 +133,10 @@ class Known(FreshRewriter):
         new = super()._expr(e)
         if type(new) is IndexValue and new.index.is_const:
             return Const(new.index.const, new.dtype)
+        if type(new) is Cast and type(new.arg) is Const and new.arg.dtype.kind in "iu":
+            # Small integers are floats of any precision.
+            if new.dtype.kind in "fV" and not new.bits and abs(new.arg.value) <= 256:
+                return Const(float(new.arg.value), new.dtype)
         if type(new) is Op:
             answer = _decided(new)
             if answer is not None:

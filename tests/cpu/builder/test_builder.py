@@ -191,6 +191,15 @@ def test_any_and_all():
         assert got[0] == all_
 
 
+def test_a_wider_float_narrowed_again_is_what_it_was_made_of():
+    b = Builder(Module(link.features()), "f", [("x", "ptr")])
+    x = b.load(b.args[0], "<8 x half>")
+    wide = b.fpext(x, "float")
+    assert b.fptrunc(wide, "half") is x
+    assert b.fptrunc(b.fpext(wide, "double"), "float") is wide
+    assert b.fptrunc(b.fpext(wide, "double"), "half") is not x  # of another type
+
+
 @pytest.mark.parametrize("kind, dtype", [("i8", np.int8), ("float", np.float32)])
 @pytest.mark.parametrize("wide", [False, True])
 def test_stores_under_constant_masks(kind, dtype, wide):

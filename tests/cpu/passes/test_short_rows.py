@@ -59,3 +59,14 @@ def test_rows_that_are_not_whole_vectors(width, dtype):
         stacked = numbers((3, width, length), dtype)
         swapped = nj.jit(lambda x: jnp.swapaxes(x, 1, 2))
         np.testing.assert_array_equal(swapped(stacked), stacked.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("width", [2, 3, 7, 16])
+def test_positions_that_are_values(width, dtype):
+    x = jnp.asarray(np.arange(203) % 15).astype(dtype)
+    scaled = nj.jit(lambda x: x[:, None] * jnp.arange(width))(x)
+    want = (np.arange(203) % 15)[:, None] * np.arange(width)
+    np.testing.assert_array_equal(np.asarray(scaled, np.float32), want)
+    moved = nj.jit(lambda x: x + jnp.arange(width))(scaled)
+    np.testing.assert_array_equal(np.asarray(moved, np.float32), want + np.arange(width))
