@@ -66,6 +66,8 @@ def of_one(primitive: Primitive, params: dict, ins: Sequence[Any], outs: Sequenc
         if "index_dtype" in params:
             return low.Expand(lambda x, **params: zeros(outs[0]))
         return low.Expand(lambda x, **params: REGISTRY["squeeze"].bind(x, dimensions=axes))
+    if primitive.name == "top_k" and ins[0].shape[params["axis"]] == 1:
+        return low.Expand(lambda x, **params: [x, zeros(outs[1])])
     along = _ALONG.get(primitive.name)
     if along is None or ins[0].shape[params[along]] != 1:
         return None

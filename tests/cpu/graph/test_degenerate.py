@@ -82,3 +82,14 @@ def test_sums_and_the_like_over_few_elements(shape, axis, dtype, reverse):
             np.asarray(got, np.complex64), np.asarray(want, np.complex64), rtol=1e-5
         )
         assert got.dtype == want.dtype and "special" not in run.lower(x).as_text()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "bfloat16"])
+@pytest.mark.parametrize(("shape", "axis"), [((50, 1), 1), ((1, 9, 3), 0), ((1,), 0)])
+def test_the_largest_of_one(shape, axis, dtype):
+    x = jnp.array(np.random.default_rng(0).integers(-9, 9, shape)).astype(dtype)
+    run = nj.jit(lambda x: lax.top_k(x, 1, axis=axis))
+    values, places = run(x)
+    np.testing.assert_array_equal(np.asarray(values), np.asarray(x))
+    np.testing.assert_array_equal(places, np.zeros(shape, np.int32))
+    assert places.dtype == "int32" and "special" not in run.lower(x).as_text()
