@@ -20,7 +20,7 @@ from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Buffer, For, If, Kernel, Load, Stmt, Store, exprs
 from numjet.cpu.lower.core import Lowering
 from numjet.cpu.lower.groups import Compilation, Fusion, Group
-from numjet.cpu.passes.vectorize import map_blocks
+from numjet.cpu.passes.vectorize import collapse, map_blocks
 from numjet.cpu.program.steps import KernelStep, Step, UpdateStep
 
 METHODS = {
@@ -78,23 +78,26 @@ def lower(build: Compilation, fusion: Fusion, group: Group, node: Node) -> list[
     body: list[Stmt] = k.e.store(buffer, place, value)
     # Without positions one after the other the passes choose the vector loops themselves.
     plain = not order and method is None
-    vectors = not plain and bool(window) and updates.shape[window[-1]] >= VECTOR_WINDOW
-    for n, a in enumerate(reversed(window)):
+    for a in reversed(window):
         if axes[a].extent > 1:
-            body = [
-                For(
-                    axes[a],
-                    axes[a].extent,
-                    tuple(body),
-                    "vector" if vectors and not n else "serial",
-                )
-            ]
+            body = [For(axes[a], axes[a].extent, tuple(body))]
+    if not plain and type(body[0]) is For:
+        # Windows that lie together in all arrays are one row.
+        body = [_lane_wise(collapse(body[0]))]
     if conditions:
         body = [If(functools.reduce(k.e.and_, conditions.values()), tuple(body))]
     for a in reversed(order):
         if axes[a].extent > 1:
             body = [For(axes[a], axes[a].extent, tuple(body))]
     return [_step(k, body, operand, out, updates, {} if plain else {"annotated": True})]
+
+
+def _lane_wise(s: Stmt) -> Stmt:
+    """A nest of loops whose innermost one runs over lanes, if it is long enough."""
+    assert type(s) is For
+    if type(s.body[0]) is For:
+        return replace(s, body=(_lane_wise(s.body[0]),))
+    return replace(s, kind="vector") if s.var.extent >= VECTOR_WINDOW else s
 
 
 def redirect(steps: Sequence[Step], node: Node) -> bool:

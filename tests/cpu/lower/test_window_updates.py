@@ -55,3 +55,28 @@ def test_windows_of_carries(step):
     new, old = run(start)
     np.testing.assert_allclose(np.asarray(new), wanted[6], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(np.asarray(old), wanted[5], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex64"])
+@pytest.mark.parametrize("shape", [(9, 7, 6), (9, 3, 1, 2), (9, 40), (9, 2, 30), (9, 1, 1)])
+def test_windows_that_lie_together_are_one_row(shape, dtype):
+    x = jnp.asarray(np.arange(np.prod(shape)) % 50).astype(dtype).reshape(shape)
+    places = np.array([3, 0, 3, 8, 11, -1])
+    for name in ("add", "multiply", "set"):
+        update = nj.jit(lambda x, y, name=name: getattr(x.at[places], name)(y, mode="drop"))
+        y = x[:6] + 1
+        want = np.array(x)
+        for at, row in zip(places, np.asarray(y), strict=True):
+            if at < 9:
+                with np.errstate(over="ignore"):
+                    want[at] = {"add": want[at] + row, "multiply": want[at] * row, "set": row}[name]
+        np.testing.assert_array_equal(update(x, y), want)
+    every = nj.jit(lambda x: x.at[:, ::2].add(1))
+    want = np.array(x)
+    want[:, ::2] += 1
+    np.testing.assert_array_equal(every(x), want)
+
+
+def test_one_loop_for_windows_of_several_axes():
+    text = nj.jit(lambda x: x.at[jnp.arange(20) * 3].add(1)).lower(jnp.zeros((64, 20, 6))).as_text()
+    assert "< 120 vector" in text, text
