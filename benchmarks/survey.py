@@ -285,8 +285,8 @@ def worker(name: str) -> None:
 class Worker:
     """The process of a package."""
 
-    def __init__(self, python: str, package: str, processor: bool) -> None:
-        self.command = [python, "-W", "ignore", __file__, "--worker", package]
+    def __init__(self, python: str, package: str, processor: bool, script: str = __file__) -> None:
+        self.command = [python, "-W", "ignore", script, "--worker", package]
         if processor:
             one = sorted(os.sched_getaffinity(0))
             self.command[:0] = ["taskset", "-c", str(one[os.getpid() % len(one)])]
