@@ -24,7 +24,7 @@ from numjet.numpy.elementwise import (
 )
 from numjet.numpy.logic import logical_and, not_equal, where
 from numjet.numpy.promote import as_arrays, cast, one_array, promote_inexact, refuse, strong
-from numjet.numpy.unary import isfinite
+from numjet.numpy.unary import isfinite, isinf
 
 
 def signbit(x: Any, /) -> Any:
@@ -145,8 +145,8 @@ def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
     """(fractional part, whole part), both floats: x - trunc(x) and trunc(x).
 
     x: real numbers of any shape; integers and booleans count as floats. The fractional part of
-    infinities is NaN, where NumPy's is 0, and that of whole numbers 0 without their sign. The
-    derivatives are 1 and 0. TypeError for complex numbers, NotImplementedError for `out`.
+    whole numbers and infinities is 0 without a sign. The derivatives are 1 and 0. TypeError for
+    complex numbers, NotImplementedError for `out`.
 
     >>> jnp.modf(jnp.array([2.5, -0.25]))
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 2., -0.], dtype=float32))
@@ -154,7 +154,7 @@ def modf(x: Any, /, out: Any = None) -> tuple[Any, Any]:
     refuse("modf", out=out)
     (x,) = promote_inexact(one_array("modf", x))
     whole = trunc(x)
-    return subtract(x, whole), whole
+    return where(isinf(x), constant(0, x), subtract(x, whole)), whole
 
 
 def spacing(x: Any, /) -> Any:

@@ -388,7 +388,9 @@ def numpy_index(index: Any) -> Any:
 
 def _complete(x: Any, index: Any) -> Any:
     for item in index if type(index) is tuple else (index,):
-        if type(item) is int and not -PAST - 1 <= item <= max(PAST, *x.aval.shape, 0):
+        if type(item) is not int or -PAST - 1 <= item <= PAST:
+            continue
+        if item < 0 or all([type(n) is not int or n < item for n in x.aval.shape]):
             raise OverflowError(f"The index {item} is too large for int32, which positions are.")
     if dynamic_slices.among(index):
         x, index = dynamic_slices.cut(x, index)

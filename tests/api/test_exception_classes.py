@@ -24,11 +24,12 @@ NAMES = {
 CASES = {
     "axis": {
         "ValueError": "jnp.sum(x, 5); jnp.cumsum(x, 5); jnp.nanmean(x, 5); jnp.average(x, 5); "
-        "jnp.expand_dims(x, (0, 0)); jnp.moveaxis(x, 0, 5); jnp.fft.fft(x, axis=5)",
+        "jnp.expand_dims(x, (0, 0)); jnp.moveaxis(x, 0, 5); jnp.fft.fft(x, axis=5); "
+        "jnp.delete(x3, 7)",
         "IndexError": "jnp.mean(x, 5); jnp.var(x, (0, 5)); jnp.argmax(x, 5); jnp.unwrap(x, axis=5);"
         "jnp.swapaxes(x, 0, 5); jnp.split(x, 1, axis=5); jnp.linspace(0, 1, 3, axis=5); "
         "jnp.fft.hfft(x, axis=5); jnp.fft.fftshift(x, 5); jnp.packbits(b, 5); "
-        "jnp.vecdot(x, x, axis=5); jnp.linalg.cross(x, x, axis=5); jnp.delete(x3, 7); "
+        "jnp.vecdot(x, x, axis=5); jnp.linalg.cross(x, x, axis=5); "
         "lax.slice_in_dim(x, 0, 1, axis=5); lax.dynamic_index_in_dim(x, 0, axis=5)",
         "TypeError": "jnp.sort(x, 1.5); jnp.flip(x, (0, 0))",
         "NameError": "jnp.max(x, 'a'); x.sum(axis='a'); jnp.mean(x, ('a', 0))",

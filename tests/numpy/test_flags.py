@@ -21,7 +21,7 @@ CALLS = """
 jnp.polyfit(V,W,2)
 jnp.polyfit(V,W,2,full=True)
 jnp.polyfit(V,W,2,cov=True,w=W)
-jnp.polyfit(IV,W,1)
+jnp.polyfit(V,W,1)
 jnp.polyadd(V,IV.astype(V.dtype)[:2])
 jnp.polymul(V,W[:2])
 jnp.polydiv(V,W[:2])
