@@ -27,7 +27,7 @@ from numjet.core import lowering as low
 from numjet.core.memo import remembered
 from numjet.cpu.fusion import chains, epilogues, recompute, standalone
 from numjet.cpu.fusion.recompute import UNREACHABLE
-from numjet.cpu.graph import scan_sums, stacked
+from numjet.cpu.graph import rejoined, scan_sums, stacked
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, is_real, same_places
@@ -99,6 +99,7 @@ class _Fusion(Fusion):
         before = self.graph.nodes
         self.graph.nodes = scan_sums.hoist_all(before)
         stacked.rewrite(self.graph)
+        rejoined.rewrite(self.graph)
         changed = standalone.join_transposes(self.graph) or self.graph.nodes is not before
         for node in self.graph.nodes:
             found = standalone.expand(node) if type(node.rule) is low.Kernel else None
@@ -132,6 +133,7 @@ class _Fusion(Fusion):
                 if out in wanted and is_reshape(node):
                     # The same bytes: the operand goes to memory, this is a view of it.
                     wanted.add(node.ins[0])
+                wanted.update(rejoined.groups(node))
             elif rule is not low.Reduce:
                 wanted.update(node.ins)
 

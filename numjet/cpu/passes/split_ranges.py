@@ -17,7 +17,7 @@ from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import For, Kernel, Stmt, Store, exprs, walk
 from numjet.cpu.loops.positions import MOST_EXPRESSIONS, Known, cuts
 
-# So many ranges of one loop.
+# So many ranges at once; of more the loop is cut in the middle first, if that parts its body too.
 MOST_RANGES = 8
 Around = TypeVar("Around", Kernel, For)
 
@@ -50,20 +50,25 @@ def _loop(loop: For) -> list[Stmt]:
     inside = exprs(loop.body)
     found = sorted({cut for e in inside for cut in cuts(e, loop.var) if 0 < cut < n})
     ranges = list(itertools.pairwise([0, *found, n]))
-    if not found or len(ranges) > MOST_RANGES or len(ranges) * len(inside) > MOST_EXPRESSIONS:
+    if not found:
         return [_within(loop)]
     innermost = not any([type(s) is For for s in loop.body])
     if innermost and 2 * sum([b - a == 1 for a, b in ranges]) > n:
         return [loop]  # most of its rounds would stand alone: lanes take them together
-    out: list[Stmt] = []
-    for a, b in ranges:
-        if b - a == 1:
-            out += _block(Known({loop.var: Index.of(a)}).block(loop.body))
-            continue
-        var = LoopVar(loop.var.name, b - a)
-        body = Known({loop.var: Index.of(var) + a}).block(loop.body)
-        out.append(_within(For(var, b - a, body)))
-    return out
+    if len(ranges) > MOST_RANGES or len(ranges) * len(inside) > MOST_EXPRESSIONS:
+        middle = found[len(found) // 2]
+        halves = [_range(loop, 0, middle), _range(loop, middle, n)]
+        parted = sum([len(exprs(half)) for half in halves]) <= 1.5 * len(inside) + MOST_RANGES
+        return [s for half in halves for s in _block(half)] if parted else [_within(loop)]
+    return [s for a, b in ranges for s in _block(_range(loop, a, b))]
+
+
+def _range(loop: For, a: int, b: int) -> Sequence[Stmt]:
+    """A range of a loop, in which comparisons are decided: a loop, or its body for one round."""
+    if b - a == 1:
+        return Known({loop.var: Index.of(a)}).block(loop.body)
+    var = LoopVar(loop.var.name, b - a)
+    return [For(var, b - a, Known({loop.var: Index.of(var) + a}).block(loop.body))]
 
 
 def _within(around: Around) -> Around:

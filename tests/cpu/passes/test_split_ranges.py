@@ -35,7 +35,7 @@ def selects(kernel):
         st.tuples(
             st.sampled_from(COMPARISONS), st.booleans(), st.sampled_from((1, -1, 2)),
             st.integers(-5, 205), st.integers(-20, 220), st.booleans(),
-        ), min_size=1, max_size=3,
+        ), min_size=1, max_size=12,
     ),
 )  # fmt: skip
 def test_cut_loops_store_what_one_loop_does(rows, columns, tests):
