@@ -44,8 +44,9 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     """`xs` (a pytree of arrays) laid out as `out_shardings` say.
 
     out_shardings: a sharding, a PartitionSpec of the current mesh, or a pytree of them. As
-    `lax.with_sharding_constraint`, but a layout must be given. Derivative: the identity. Raises
-    ValueError for None and for a layout that does not fit a shape.
+    `lax.with_sharding_constraint`, but a layout must be given, whose None entries past an array's
+    dimensions mean nothing. Derivative: the identity. Raises ValueError for None and for a layout
+    that does not fit a shape.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.reshard(jnp.arange(2), nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x")))
@@ -292,6 +293,8 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 _check_auto(spec)
                 if isinstance(leaf, Tracer):
                     spec = spec.dividing(np.shape(leaf))
+            if not is_check and isinstance(spec, NamedSharding):
+                spec = _without_open_end(spec, np.ndim(leaf))
             spec._check_shape(tuple(np.shape(leaf)))
             if name == "reshard":
                 _check_explicit(spec)
@@ -302,6 +305,15 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 spec = spec.update(spec=spec.spec.update(partitions=(*spec.spec, *open_)))
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
+
+
+def _without_open_end(sharding: NamedSharding, ndim: int) -> NamedSharding:
+    """The sharding without the entries past an array's dimensions, where all of these are None: one
+    PartitionSpec may serve arrays of several ranks."""
+    entries = tuple(sharding.spec)
+    if len(entries) <= ndim or any(entry is not None for entry in entries[ndim:]):
+        return sharding
+    return sharding.update(spec=sharding.spec.update(partitions=entries[:ndim]))
 
 
 def _check_explicit(sharding: Sharding) -> None:

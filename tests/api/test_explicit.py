@@ -481,3 +481,23 @@ def test_mapped_operations_lie_over_the_axis_that_is_mapped(name, eight_devices)
             if nj.dtypes.issubdtype(want.dtype, nj.dtypes.prng_key):
                 want = nj.random.key_data(want)
             np.testing.assert_allclose(one, want, rtol=1e-6)
+
+
+def test_none_entries_past_an_arrays_dimensions_mean_nothing() -> None:
+    """One PartitionSpec serves arrays of several ranks, as `reshard(model, P(None, None))` asks."""
+    tall = nj.NamedSharding(mesh(), nj.P("x", None, None))
+    row = put((8,), "y")
+    with nj.set_mesh(mesh()):
+        made = nj.reshard({"kernel": put((8, 4), "x"), "bias": row}, nj.P(None, None))
+        assert [typed(made[name]) for name in ("kernel", "bias")] == ["[8,4]", "[8]"]
+        assert nj.reshard(np.float32(1), nj.P(None)).sharding.spec == nj.P()
+        assert typed(nj.jit(lambda x: nj.reshard(x, tall))(row)) == "[8@x]"
+        assert typed(nj.grad(lambda x: nj.reshard(x, tall).sum())(row)) == "[8@y]"
+        assert typed(jnp.zeros(8, out_sharding=tall)) == "[8@x]"
+        assert typed(jnp.einsum("ij,j->i", put((8, 4)), put((4,)), out_sharding=tall)) == "[8@x]"
+        assert typed(auto_axes(lambda x: 2 * x, out_sharding=nj.P("x", None))(row)) == "[8@x]"
+        for past in (nj.P(None, "x"), nj.P(None, None, "x")):
+            with pytest.raises(ValueError, match="rank at least"):
+                nj.reshard(row, past)
+    with pytest.raises(ValueError, match="rank at least"):
+        nj.device_put(row, tall)
