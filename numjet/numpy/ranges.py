@@ -95,9 +95,9 @@ def arange(
         dtypes.check_elements((high - low) // by, "arange")
         value = np.arange(low, high, by).astype(kind)
         return placed(ArrayImpl(value, ShapedArray(value.shape, kind)), None)
-    layout = device if device is not None else out_sharding
     if any_symbolic((start, stop, step)):
-        return placed(_symbolic_range(start, stop, step, canonical_dtype(dtype, "arange")), layout)
+        symbolic = _symbolic_range(start, stop, step, canonical_dtype(dtype, "arange"))
+        return placed(symbolic, device, out_sharding)
     first = "stop" if stop is None else "start"
     for x, what in ((start, first), (stop, "stop"), (step, "step")):
         if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
@@ -106,6 +106,7 @@ def arange(
             raise ValueError(
                 f"arange: complex numbers have no order, got {what}={x}. Multiply a real range."
             )
+    is_free = device is None and out_sharding is None
     given = [x for x in (start, stop, step) if x is not None]
     wanted = canonical_dtype(dtype, "arange")
     if wanted is None:
@@ -135,7 +136,7 @@ def arange(
         if step != 1:
             iota = lax.mul(iota, scalar(step, wanted))
         out = iota if not start else lax.add(iota, scalar(start, wanted))
-        return out if layout is None else placed(out, layout)
+        return out if is_free else placed(out, device, out_sharding)
     if dtypes.kind(wanted) in "iu":
         value = np.arange(size, dtype=wanted) * _wrapped(step, wanted) + _wrapped(start, wanted)
     else:
@@ -143,7 +144,7 @@ def arange(
         value = exact * step + start
     with np.errstate(all="ignore"):
         value = np.asarray(value).astype(wanted)
-    return placed(ArrayImpl(value, ShapedArray(value.shape, wanted)), layout)
+    return placed(ArrayImpl(value, ShapedArray(value.shape, wanted)), device, out_sharding)
 
 
 def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Any:

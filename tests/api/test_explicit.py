@@ -494,6 +494,7 @@ def test_none_entries_past_an_arrays_dimensions_mean_nothing() -> None:
         assert typed(nj.jit(lambda x: nj.reshard(x, tall))(row)) == "[8@x]"
         assert typed(nj.grad(lambda x: nj.reshard(x, tall).sum())(row)) == "[8@y]"
         assert typed(jnp.zeros(8, out_sharding=tall)) == "[8@x]"
+        assert str(nj.typeof(jnp.arange(8, out_sharding=tall))) == "int32[8@x]"
         assert typed(jnp.einsum("ij,j->i", put((8, 4)), put((4,)), out_sharding=tall)) == "[8@x]"
         assert typed(auto_axes(lambda x: 2 * x, out_sharding=nj.P("x", None))(row)) == "[8@x]"
         for past in (nj.P(None, "x"), nj.P(None, None, "x")):
