@@ -12,6 +12,7 @@ rules must cast first, and a TypeError says so.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,8 @@ Value = Expr | ComplexPair
 
 # Functions whose result is a boolean whatever their operand.
 _PREDICATES = frozenset(["is_finite", "is_nan", "is_inf"])
+# What is asked of constants, as of the imaginary parts of real numbers.
+_OF_CONSTANTS = {name: getattr(operator, name) for name in COMPARISONS} | {"not": operator.not_}
 
 
 def _exact_inverse(divisor: Const) -> float | None:
@@ -175,6 +178,10 @@ class ExprEmitter:
             inverse = _exact_inverse(args[1])
             if inverse:
                 name, args = "mul", (args[0], self.const(inverse, out))
+        elif name in _OF_CONSTANTS and out == BOOL:
+            values = [a.value for a in args if type(a) is Const]
+            if len(values) == len(args):
+                return self.const(_OF_CONSTANTS[name](*values), BOOL)
         key = ("o", name, out, *[id(a) for a in args])
         return self._share(key, lambda: Op(name, tuple(args), out))
 

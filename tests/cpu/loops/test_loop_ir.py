@@ -191,3 +191,10 @@ def test_a_quotient_by_a_power_of_two_is_a_product(name):
         assert e.div(x, e.const(divisor, dtype)).name == "div"
     k = np.dtype(np.int32)
     assert e.div(e.const(3, k), e.const(2, k)).name == "div"
+
+
+def test_comparisons_of_constants_are_known(e):
+    one, two, nan = [e.const(x, F32) for x in (1.0, 2.0, np.nan)]
+    assert [e.lt(one, two).value, e.ne(nan, nan).value, e.not_(e.ge(one, two)).value] == [True] * 3
+    assert e.eq(nan, nan).value is False
+    assert e.not_(e.const(1, I32)).name == "not"  # of bits
