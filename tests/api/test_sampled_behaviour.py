@@ -3,6 +3,7 @@ small answers that programs see. Values given here are JAX's."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -285,7 +286,7 @@ def test_a_mapped_function_with_a_rule_is_shown_with_its_trees():
     f.def_vmap(lambda size, mapped, a: ({"q": a}, {"q": True}))
     text = str(nj.make_jaxpr(f)(x3))
     assert "in_tree=PyTreeDef(([*], (*,)))\n" in text and "out_tree=PyTreeDef({'q': *})\n" in text
-    assert ".<lambda> at 0xXXXXXXXXXXXX>" in text and "call={ lambda ; d:f32[3] e:f32[3]." in text
+    assert re.search(r"\.<lambda> at 0x\w+>", text) and "call={ lambda ; d:f32[3] e:f32[3]." in text
 
 
 def test_an_error_without_checks_is_shown_as_jax_shows_it():
