@@ -325,11 +325,12 @@ def work(seed: int, count: int) -> None:
             call = Call(k, names)
             signal.alarm(SECONDS)
             try:
-                error = call.run()
+                try:
+                    error = call.run()
+                finally:  # the alarm may ring in here, where it rang inside of one long C call
+                    signal.alarm(0)
             except TimeoutError as late:
                 error = late
-            finally:
-                signal.alarm(0)
         if error is not None and wrong(error):
             last = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{last.filename.replace(str(ROOT) + '/', '')}:{last.lineno}"
