@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.dtypes import physical
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from numjet.core.trace import EVAL, set_trace
 
 _told: list[bool] = []
@@ -46,12 +46,15 @@ class Evaluated:
         with set_trace(EVAL):
             eqn = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
             if eqn is not None and eqn.primitive.name in _LOOPS:
-                known: dict[Any, Any] = dict(zip(jaxpr.invars, values, strict=True))
-                operands = [known[v] for v in eqn.invars]
-                made: dict[Any, Any] = dict(
-                    zip(eqn.outvars, _LOOPS[eqn.primitive.name](operands, eqn.params), strict=True)
-                )
-                outs = [known[v] if v in known else made[v] for v in jaxpr.outvars]
+                known: dict[Any, Any] = dict(zip(jaxpr.constvars, self.closed.consts, strict=True))
+                known.update(zip(jaxpr.invars, values, strict=True))
+
+                def value_of(atom: Any) -> Any:
+                    return atom.value if type(atom) is Literal else known[atom]
+
+                made = _LOOPS[eqn.primitive.name]([*map(value_of, eqn.invars)], eqn.params)
+                known.update(zip(eqn.outvars, made, strict=True))
+                outs = [value_of(v) for v in jaxpr.outvars]
             else:
                 outs = eval_jaxpr(jaxpr, self.closed.consts, *values)
         # Nobody else sees the memory of results.
@@ -70,11 +73,6 @@ def _run(closed: ClosedJaxpr, *args: Any) -> list[Any]:
 def _while(args: list, params: dict) -> list:
     nc, nb = params["cond_nconsts"], params["body_nconsts"]
     for_cond, for_body, carry = args[:nc], args[nc : nc + nb], args[nc + nb :]
-    batched = bool(params["cond_jaxpr"].out_avals[0].shape)
-    if batched:
-        raise NotImplementedError(
-            "A while loop over examples needs compiled code, which may not run here."
-        )
     while bool(_run(params["cond_jaxpr"], *for_cond, *carry)[0]):
         carry = _run(params["body_jaxpr"], *for_body, *carry)
     return carry

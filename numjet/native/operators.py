@@ -387,9 +387,7 @@ def _reason() -> str:
     """Why there can be no native code here; "" when there can be."""
     if not config.disk_cache.value:
         return "the flag disk_cache is off"
-    if not freestanding.supported():
-        return "code is mapped on 64-bit Linux only"
-    reason = layout() or ("" if sources.readable() else sources.MISSING)
+    reason = freestanding.reason() or layout() or ("" if sources.readable() else sources.MISSING)
     for record, cls in ((objects.AtHelper, AtSlots), (objects.AtRef, AtIndexSlots)):
         if not reason and not slots_of(record, cls, exact=False):
             reason = f"the slots of {record.__name__} were not found"

@@ -44,6 +44,13 @@ with warnings.catch_warnings(record=True) as caught:
     assert ys.shape == (3, 4)
     assert lax.while_loop(lambda c: c < 100, lambda c: c * 2, 3) == 192
     assert lax.fori_loop(0, 5, lambda i, c: c + i, 0) == 10
+    doubled = nj.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: c * 2, x))  # begins with literals
+    np.testing.assert_array_equal(doubled(x), 32 * np.asarray(x))
+    examples = nj.vmap(lambda n: lax.while_loop(lambda c: c < n, lambda c: c * 2, 3))
+    assert examples(jnp.array([1, 50, 100])).tolist() == [3, 96, 192]
+    # Nothing is compiled in vain, and what reads objects natively is not waited for.
+    assert "numjet.cpu.pipeline" not in sys.modules
+    assert "SELinux" in nj.native.status()
     assert nj.jit(lambda n: lax.cond(n > 2, lambda: 5, lambda: 7))(3) == 5
     donated = nj.jit(lambda v: v + 1, donate_argnums=0)
     assert donated(jnp.zeros(3)).tolist() == [1, 1, 1]

@@ -215,25 +215,25 @@ def run(cache: Path, *arguments: str) -> dict:
 def test_a_later_process_gives_in_native_code_what_the_first_gave_in_python(tmp_path):
     first, second = run(tmp_path, "1000"), run(tmp_path, "0")
     assert not first.pop("native")
-    assert second.pop("native") == freestanding.supported()
+    assert second.pop("native") == (not freestanding.reason())
     assert first == second and first["errors"] > 100
 
 
-@pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
+@pytest.mark.skipif(bool(freestanding.reason()), reason=freestanding.reason())
 @pytest.mark.skipif(sources.CHECKED, reason="a checked build is there at once")
 def test_a_process_takes_native_code_when_it_is_compiled(tmp_path):
     first = run(tmp_path, "0.01", "and wait")
     assert not first["native"] and first["late"]
 
 
-@pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
+@pytest.mark.skipif(bool(freestanding.reason()), reason=freestanding.reason())
 def test_code_that_refers_to_something_is_refused():
     text = "declare void @abort()\ndefine void @f() { call void @abort() ret void }"
     with pytest.raises(InternalError, match="freestanding"):
         freestanding.build("a module that is not freestanding", text)
 
 
-@pytest.mark.skipif(not freestanding.supported(), reason="code is mapped on Linux only")
+@pytest.mark.skipif(bool(freestanding.reason()), reason=freestanding.reason())
 def test_code_is_found_under_its_identity_alone():
     import ctypes
 
@@ -252,6 +252,16 @@ def test_code_is_found_under_its_identity_alone():
     g = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(addresses["g"])
     assert g(5) == 16
     assert link.cache_get(freestanding._key("test: three times")) is not None
+
+
+@pytest.mark.skipif(bool(freestanding.reason()), reason=freestanding.reason())
+@pytest.mark.parametrize("bad", [b"", b"garbage", b"NJIMAGE1garbage"])
+def test_code_that_is_damaged_in_the_cache_is_not_there(bad, monkeypatch):
+    monkeypatch.setattr(link._store(), "_warned", set())
+    link.cache_put(freestanding._key("test: damaged"), bad)
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        assert freestanding.load("test: damaged") is None
+    assert freestanding.load("test: damaged") is None
 
 
 def test_evaluations_of_ever_new_shapes_are_bounded():

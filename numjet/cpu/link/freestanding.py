@@ -24,9 +24,11 @@ def _key(identity: str) -> str:
     return host.sha256(f"freestanding {_FORMAT} {triple}\n{identity}".encode()).hex()
 
 
-def supported() -> bool:
-    """Whether code can be mapped here."""
-    return host.maps_code() and host.executes_code()
+def reason() -> str:
+    """Why code cannot be mapped here; "" where it can be, as what follows wants."""
+    if not host.maps_code():
+        return "code is mapped on 64-bit Linux only"
+    return "" if host.executes_code() else loader.REFUSED
 
 
 def load(identity: str) -> dict[str, int] | None:
@@ -34,25 +36,24 @@ def load(identity: str) -> dict[str, int] | None:
 
     `identity` must name everything that the IR depends on.
     """
-    data = link.cache_get(_key(identity)) if supported() else None
+    data = link.cache_get(_key(identity))
     if data is None:
         return None
     try:
         image = loader.unpack(data)
-    except loader.Malformed as reason:
-        link.cache_damaged(_key(identity), reason)
+    except loader.Malformed as damage:
+        link.cache_damaged(_key(identity), damage)
         return None
     try:
         base = loader.place(image, ())
-    except InternalError:  # no memory for code: callers stay with Python
+    except loader.CodeRefused:  # no memory: callers stay with Python
         return None
     return {name: base + offset for name, offset in image.exports.items()}
 
 
 def build(identity: str, ir_text: str) -> None:
     """Compile `ir_text` for later calls of `load`."""
-    if supported():
-        link.cache_put(_key(identity), _linked(_compile(ir_text)))
+    link.cache_put(_key(identity), _linked(_compile(ir_text)))
 
 
 def _compile(ir_text: str) -> bytes:
@@ -76,8 +77,8 @@ def _linked(data: bytes) -> bytes:
     """The image of an object that refers to nothing outside of itself, packed."""
     try:
         image = loader.combine([data])
-    except loader.Unsupported as reason:
-        raise InternalError(f"freestanding code cannot be linked: {reason}") from None
+    except loader.Unsupported as error:
+        raise InternalError(f"freestanding code cannot be linked: {error}") from None
     if image.imports:
         raise InternalError(f"freestanding code refers to {list(image.imports)}.")
     return image.pack()
