@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import stat
 
@@ -92,7 +91,6 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         self._encoded = os.fsencode(path)
-        self._temporaries = itertools.count()
 
     # ---- directories: a descriptor, or the name where there are none
 
@@ -199,15 +197,14 @@ class Folder:
             self._close(root)
 
     def _put(self, folder: int | str, name: str, data: bytes) -> None:
-        # Unique among threads and live processes; a dead process's leftover is swept.
-        temporary = f".tmp-{os.getpid()}-{next(self._temporaries)}-{name[:8]}"
+        # Other machines and containers, where processes have the same numbers, may write here too;
+        # what a dead process left is swept.
+        temporary = f".tmp-{os.urandom(8).hex()}"
         where, source, both = {}, temporary, {}
         if isinstance(folder, int):
             where, both = {"dir_fd": folder}, {"src_dir_fd": folder, "dst_dir_fd": folder}
         else:
             source, name = f"{folder}/{temporary}", f"{folder}/{name}"
-        with contextlib.suppress(FileNotFoundError):  # of an earlier process of this number
-            os.unlink(source, **where)
         file = os.open(source, _WRITING, 0o600, **where)
         try:
             try:

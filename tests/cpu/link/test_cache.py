@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import marshal
 import os
@@ -22,8 +23,10 @@ import pytest
 
 import numjet
 from numjet.core import hooks
+from numjet.cpu import host
 from numjet.cpu.link import cache, link, loader, sources
-from numjet.native import operators
+from numjet.cpu.link.folder import Folder
+from numjet.native import files, operators
 
 KEY = "ab" * 32
 posix = pytest.mark.skipif(os.name != "posix", reason="needs users and modes")
@@ -44,6 +47,20 @@ def store(tmp_path, request, monkeypatch):
     made.flush()
     made.clear_memory()
     return made
+
+
+@pytest.fixture
+def promptly():
+    """A test that waits for a pipe fails."""
+
+    def late(*_: object) -> None:
+        raise AssertionError("something waits")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def read_natively() -> bool:
@@ -140,6 +157,34 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch) -> None
     assert not list((tmp_path / KEY[:2]).iterdir())
 
 
+def test_writers_with_one_process_number_do_not_meet(tmp_path, monkeypatch) -> None:
+    """As in containers, or on machines, that share a directory."""
+    write, other = os.write, Folder(str(tmp_path))
+
+    def meanwhile(file: int, data: bytes) -> int:
+        monkeypatch.undo()
+        other.write(KEY, [b"contents"])
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", meanwhile)
+    Folder(str(tmp_path)).write(KEY, [b"contents"])
+    assert [path.name for path in (tmp_path / "ab").iterdir()] == [KEY]
+    assert (tmp_path / "ab" / KEY).read_bytes() == b"contents"
+
+
+def test_what_has_the_name_of_a_temporary_stays(tmp_path, monkeypatch) -> None:
+    """It may be another process's."""
+    monkeypatch.setattr(os, "urandom", bytes)
+    folder = Folder(str(tmp_path))
+    folder.write(KEY, [b"contents"])
+    theirs = tmp_path / "ab" / f".tmp-{bytes(8).hex()}"
+    theirs.write_bytes(b"theirs")
+    with pytest.raises(FileExistsError):
+        folder.write(KEY, [b"others"])
+    assert theirs.read_bytes() == b"theirs"
+    assert (tmp_path / "ab" / KEY).read_bytes() == b"contents"
+
+
 @as_root
 @pytest.mark.parametrize("which", ["", "ab", "ab/" + KEY])
 def test_what_belongs_to_others_is_no_source_of_code(store, which) -> None:
@@ -180,14 +225,37 @@ def test_native_code_reads_what_python_reads(tmp_path, monkeypatch) -> None:
             assert store._folder.read(KEY, size) == (data, seconds)
         assert native(directory, KEY.encode(), size - 1) is None
     name = KEY.encode()
+    assert native(directory, name, most := 1 << 22) is not None
     for given in (
-        (directory, name), (directory, name, 9, 9), (store.directory, name, 9), (directory, KEY, 9),
-        (directory, b"ab", 9), (directory, b"", 9), (b"", name, 9), (directory, name + b"\0", 9),
-        (directory + b"\0/", name, 9), (directory, name, -1), (directory, name, 1 << 70),
-        (directory, name, None), (directory, b"cd" + name, 9), (b"missing", name, 9),
+        (directory, name), (directory, name, most, 9), (store.directory, name, most),
+        (directory, KEY, most), (directory, b"ab", most), (directory, b"", most),
+        (b"", name, most), (directory, name + b"\0", most), (directory + b"\0/", name, most),
+        (directory, name, -1), (directory, name, 1 << 70), (directory, name, None),
+        (directory, b"cd" + name, most), (b"missing", name, most),
     ):  # fmt: skip
         assert native(*given) is None
     assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+@pytest.mark.parametrize("found", [7, 0, -1])
+def test_native_code_takes_no_part_of_a_file(store, monkeypatch, found) -> None:
+    """Where the disk fails, or the file becomes shorter meanwhile."""
+    if not read_natively():
+        pytest.skip(f"Python reads: {operators.status()}")
+    native, variable = hooks.read_file, operators._state["addresses"]["files"]
+    kind = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+    read = kind(lambda *_: found)
+    addresses = {"read": ctypes.cast(read, ctypes.c_void_p).value}
+    given = os.fsencode(store.directory), KEY.encode(), 1 << 20
+    whole = native(*given)
+    with monkeypatch.context() as patch:
+        of_all = host.symbol_address
+        patch.setattr(host, "symbol_address", lambda n, *a: addresses.get(n) or of_all(n, *a))
+        patch.setattr(hooks, "read_file", native)
+        files.install(native, variable)
+        assert native(*given) is None
+    files.install(native, variable)
+    assert native(*given) == whole
 
 
 # ---------------------------------------------------------------- what is an entry
@@ -195,7 +263,7 @@ def test_native_code_reads_what_python_reads(tmp_path, monkeypatch) -> None:
 
 @posix
 @pytest.mark.parametrize("kind", ["pipe", "directory", "socket", "link", "broken link"])
-def test_what_is_no_file_is_a_miss_without_waiting(store, tmp_path, kind) -> None:
+def test_what_is_no_file_is_a_miss_without_waiting(store, promptly, tmp_path, kind) -> None:
     path = entry(store)
     path.rename(tmp_path / "saved")
     if kind == "pipe":
@@ -224,7 +292,7 @@ def test_what_is_no_file_is_a_miss_without_waiting(store, tmp_path, kind) -> Non
 
 @posix
 @pytest.mark.parametrize("kind", ["pipe", "read pipe", "directory", "link"])
-def test_what_is_no_log_keeps_nobody_waiting(store, tmp_path, kind) -> None:
+def test_what_is_no_log_keeps_nobody_waiting(store, promptly, tmp_path, kind) -> None:
     log = Path(store.directory) / "growth"
     log.unlink(missing_ok=True)
     reader = None
@@ -237,9 +305,13 @@ def test_what_is_no_log_keeps_nobody_waiting(store, tmp_path, kind) -> None:
     else:
         (tmp_path / "other").write_text("precious")
         log.symlink_to(tmp_path / "other")
-    with pytest.warns(RuntimeWarning, match="numjet's compilation cache"):
-        store.put(KEY, b"contents")
-        store.flush()
+    try:
+        with pytest.warns(RuntimeWarning, match="numjet's compilation cache"):
+            store.put(KEY, b"contents")
+            store.flush()
+    finally:
+        if kind == "pipe":  # a writer that waits goes on
+            reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
     if reader is not None:
         assert not os.read(reader, 9)
         os.close(reader)
