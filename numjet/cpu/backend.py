@@ -182,19 +182,13 @@ class _Modules:
 def _linked(libraries: Mapping[str, str]) -> bool:
     """Link the libraries of kernels that a cached program calls, symbol -> cache key, without the
     modules that write them; False where one is not in the cache."""
-    missing = {s: key for s, key in libraries.items() if link.defined_symbol(s) is None}
-    images = {symbol: link.cache_get(key) for symbol, key in missing.items()}
-    if None in images.values():
-        return False
-    for symbol, image in images.items():
-        assert image is not None
-        try:
-            library = link.load([image])
-        except loader.Malformed as reason:
-            link.cache_damaged(libraries[symbol], reason)
-            return False
-        library.leak()
-        link.define_symbol(symbol, library.address("entry"))
+    for symbol, key in libraries.items():
+        if link.defined_symbol(symbol) is None:
+            library = link.kept(key)
+            if library is None:
+                return False
+            library.leak()
+            link.define_symbol(symbol, library.address("entry"))
     return True
 
 

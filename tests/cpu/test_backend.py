@@ -198,6 +198,24 @@ def test_a_kept_program_is_not_damaged_where_memory_is_refused(monkeypatch):
     assert backend.compile(closed).key == key
 
 
+@pytest.mark.parametrize("bad", [b"", b"garbage", marshal.dumps([1, 2, 3]), "garbage as code"])
+def test_a_program_that_is_damaged_in_the_cache_is_compiled_anew(bad, monkeypatch):
+    closed = stage_closed(lambda x: [add(chain(x), x)], [spec(29)])
+    before = backend.compile(closed)
+    if bad == "garbage as code":
+        fields = [{}, [], {}, {}, [b"NJIMAGE1garbage"]]
+        monkeypatch.setattr(program_cache, "unpack", lambda *_: fields)
+        fields[0] = {"providers": [], "libraries": {}}
+    else:
+        link.cache_put(before.key, bad)
+    monkeypatch.setattr(link._store(), "_warned", set())
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        again = backend.compile(closed)
+    x = np.linspace(-1, 1, 29, dtype=F32)
+    np.testing.assert_array_equal(again([x])[0], before([x])[0])
+    assert link.cache_get(before.key) not in (None, bad)
+
+
 def test_texts_of_a_loaded_program_are_rebuilt():
     closed = stage_closed(lambda x: [chain(x)], [spec(21)])
     backend.compile(closed)

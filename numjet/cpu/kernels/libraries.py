@@ -12,10 +12,9 @@ import os
 import threading
 from collections.abc import Callable
 
-from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.builder.module import Module
-from numjet.cpu.link import link, loader
+from numjet.cpu.link import link
 from numjet.cpu.runtime import threads
 from numjet.cpu.runtime.entry import RUNTIME
 
@@ -53,14 +52,7 @@ class _Job:
         """Compile and link."""
         try:
             key = _key(self.symbol)
-            image, library = link.cache_get(key), None
-            if image is not None:
-                try:
-                    library = link.load([image])
-                except loader.CodeRefused:
-                    raise
-                except (InternalError, *link.MALFORMED) as reason:
-                    link.cache_damaged(key, reason)
+            library = link.kept(key)
             if library is None:
                 prefix, rest = _parts(self.symbol)
                 module = _modules[prefix](rest)

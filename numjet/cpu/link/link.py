@@ -464,6 +464,21 @@ def load(objects: Iterable[bytes], exports: Sequence[str] = ()) -> Library:
     return library
 
 
+def kept(key: str) -> Library | None:
+    """`load` of what the cache has under `key`; None where that is nothing, or damaged, which is
+    reported. Raises CodeRefused."""
+    data = cache_get(key)
+    if data is None:
+        return None
+    try:
+        return load([data])
+    except loader.CodeRefused:
+        raise
+    except (InternalError, *MALFORMED) as reason:
+        cache_damaged(key, reason)
+        return None
+
+
 def library(ir_text: str, *, quick: bool = False) -> Library:
     """`load` of one module that stands alone, which is kept as it is linked.
 
@@ -475,13 +490,9 @@ def library(ir_text: str, *, quick: bool = False) -> Library:
 def library_of(identity: str, text: Callable[[], str], *, quick: bool = False) -> Library:
     """`library` of a module that is written only when it is compiled. `identity` names all that
     its text depends on."""
-    try:
-        return load([library_code(identity, quick=quick, text=text)])
-    except loader.CodeRefused:
-        raise
-    except InternalError as reason:
-        cache_damaged(_library_key(identity, quick), reason)
-    return load([library_code(identity, quick=quick, text=text)])
+    return kept(_library_key(identity, quick)) or load(
+        [library_code(identity, quick=quick, text=text)]
+    )
 
 
 def _library_key(identity: str, quick: bool) -> str:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from numjet.cpu import host
+from numjet.cpu import backend, host
 from numjet.cpu.kernels import libraries
 from numjet.cpu.link import link, loader
 
@@ -74,3 +74,24 @@ def test_a_kept_library_is_not_damaged_where_memory_is_refused(monkeypatch) -> N
         assert libraries.address("nj_kept_x")
     finally:
         libraries._jobs.pop("nj_kept_x", None)
+
+
+@pytest.mark.parametrize("bad", [b"", b"garbage", b"NJIMAGE1garbage"])
+def test_a_library_that_is_damaged_in_the_cache_is_made_anew(bad, monkeypatch) -> None:
+    text = f"define i64 @{libraries.ENTRY}() {{\n  ret i64 7\n}}\n"
+    monkeypatch.setitem(libraries._modules, "nj_damaged_", lambda rest: text)
+    monkeypatch.setitem(libraries._direct, "nj_damaged_", lambda rest: False)
+    monkeypatch.setattr(link._store(), "_warned", set())
+    key = libraries._key("nj_damaged_x")
+    link.cache_put(key, bad)
+    try:
+        with pytest.warns(RuntimeWarning, match="damaged"):
+            assert libraries.address("nj_damaged_x")
+        assert link.cache_get(key) not in (None, bad)
+        # Without the modules that write it, for a program from the cache.
+        link.cache_put(key, bad)
+        monkeypatch.setattr(link._store(), "_warned", set())
+        with pytest.warns(RuntimeWarning, match="damaged"):
+            assert not backend._linked({"nj_damaged_y": key})
+    finally:
+        libraries._jobs.pop("nj_damaged_x", None)

@@ -221,6 +221,16 @@ def test_damaged_entry_is_reported_once_and_replaced(store, damage):
     assert link.cache_get(link.digest(constant_module("f", 1))) == good
 
 
+@pytest.mark.parametrize("bad", [b"", b"garbage", b"NJIMAGE1garbage"])
+def test_a_library_that_is_damaged_in_the_cache_is_made_anew(store, bad):
+    text = constant_module("f", 6)
+    link.library(text)
+    link.cache_put(link._library_key(text, False), bad)
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        assert call(link.library(text).address("f")) == 6
+    assert link.cache_get(link._library_key(text, False)) != bad
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
 def test_entries_of_other_users_are_not_used(store, monkeypatch):
     store.put("ab" * 32, b"x")
@@ -312,6 +322,16 @@ def test_a_write_that_fails_later_is_reported_by_the_next(tmp_path, monkeypatch)
     store.put("ac", b"z")  # reported once
     assert (store.get("aa"), store.get("ab"), store.get("ac")) == (b"x", b"y", b"z")
     assert not store._pending
+
+
+def test_what_is_made_while_the_process_ends_is_written_at_once(tmp_path, monkeypatch):
+    store = link_cache.Store(str(tmp_path), 1 << 20)
+    monkeypatch.setattr(link_cache, "_stores", {store})
+    monkeypatch.setattr(link_cache, "later", lambda *_: None)  # which nobody waits for any more
+    store.put("aa", b"before")
+    link_cache._at_exit()
+    store.put("ab", b"meanwhile")
+    assert {os.path.basename(path) for path in glob.glob(f"{tmp_path}/??/*")} == {"aa", "ab"}
 
 
 def test_code_stays_while_the_interpreter_ends(monkeypatch):
