@@ -4,6 +4,7 @@ from Python, from the second time without it, and only where nothing has changed
 from __future__ import annotations
 
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -109,6 +110,25 @@ def test_flags_and_traces_are_looked_at(learned) -> None:
         jnp.tanh(kept[0] + b) + nj.grad(lambda v: jnp.sum(kept[0] * v))(x * 1.0)
     second = nj.grad(lambda v: jnp.sum(nj.grad(lambda u: jnp.sum(u**3 * v))(v) * v))(x * 1.0)
     np.testing.assert_allclose(second, 12 * X**3, rtol=1e-4, atol=1e-4)
+
+
+def test_what_an_operation_raises_is_raised_and_nothing_done_again(learned) -> None:
+    calls = []
+
+    def fail(x):
+        calls.append(x)
+        raise StopIteration  # which a loop of the method in Python would swallow
+
+    def loss(v):
+        -v
+        if k == 11:
+            with pytest.raises(StopIteration):
+                v.owner.process(nj.lax.neg_p, (v,), {}, fail)
+        return jnp.sum(v)
+
+    for k in range(12):
+        nj.grad(loss)(jnp.array(X) * 1.0)
+    assert len(calls) == 1 and type(eager.LinearizeTrace.process) is types.MethodDescriptorType
 
 
 def test_powers_of_what_waits_are_learned_once(learned) -> None:

@@ -331,7 +331,7 @@ def record(self: Object, given: Array[Object], n: Int) -> Object:
 
 @native
 def known_product(c: RecordContext, x: Object, y: Object) -> Tuple:
-    """What is known of x @ y, borrowed; NULL with an exception set, or without."""
+    """What is known of x @ y, borrowed; NULL for nothing."""
     left = StageTracer(x).aval
     right: Object = NULL
     if y.type == c.stage_tracer:
@@ -342,6 +342,7 @@ def known_product(c: RecordContext, x: Object, y: Object) -> Tuple:
         return NULL
     key = c.PyTuple_New(2)
     if key == NULL:
+        c.PyErr_Clear()
         return NULL
     c.Py_IncRef(left)
     c.Py_IncRef(right)
@@ -362,10 +363,7 @@ def product(x: Object, y: Object) -> Object:
     operands[1] = y
     owner = StageTracer(x).owner
     facts = known_product(c, x, y)
-    if facts == NULL:
-        if c.PyErr_Occurred() != NULL:
-            return NULL
-    elif current(c, owner):
+    if facts != NULL and current(c, owner):
         c.Py_IncRef(facts)
         c.Py_IncRef(owner)
         out = write(
