@@ -20,8 +20,7 @@ from typing import Any
 
 from numjet.api.jit import JitFunction, jit, prebuilt
 from numjet.api.shown import CALLS, FLAG, Shown, wanted
-from numjet.base import config, tree
-from numjet.base.errors import ConcretizationTypeError
+from numjet.base import config, errors, tree
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray, Plan
@@ -54,6 +53,11 @@ _ARRAYS = (ArrayImpl, DeferredArray, ShardedArray)
 _UNSHARDED = (ArrayImpl, DeferredArray)
 _OPERANDS = (*_ARRAYS, float)
 CHECKS = config.numeric_checks
+# What is raised where the value of a traced operand is asked for.
+_VALUE_ASKED = (
+    errors.ConcretizationTypeError, errors.TracerArrayConversionError,
+    errors.TracerIntegerConversionError, errors.NonConcreteBooleanIndexError,
+)  # fmt: skip
 
 
 def elements(args: tuple, kwargs: dict) -> int:
@@ -197,7 +201,7 @@ def as_program(
                 if alone and len(of_rows) < _MAX_PROGRAMS:
                     of_rows.add(_others(args, kwargs))
             return out
-        except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
+        except _VALUE_ASKED:  # for that of an argument: not tried again
             programs[key] = untraced
             return function(*args, **kwargs)
 
@@ -250,7 +254,7 @@ class _Small:
             return self.function(*args, **kwargs)
         try:
             out = program(*args, **kwargs)
-        except ConcretizationTypeError:  # an argument whose value is asked for: not tried again
+        except _VALUE_ASKED:  # for that of an argument: not tried again
             self.programs[places, names] = None
             return self.function(*args, **kwargs)
         if times < OFTEN:

@@ -317,6 +317,17 @@ def test_arguments_whose_values_are_asked_for() -> None:
         np.testing.assert_allclose(jnp.percentile(x, 50.0), np.percentile(X[:300], 50), rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [36, 6400, LARGE])
+def test_arrays_are_taken_for_shapes_and_refused_for_static_numbers_at_any_size(size: int) -> None:
+    """A traced array that is asked for its value raises one of several exceptions."""
+    x = jnp.ones(size)
+    for _ in range(OFTEN + 2):
+        assert jnp.pad(x, jnp.array([1, 2])).shape == (size + 3,)
+        assert jnp.tile(x, jnp.array([2])).shape == (2 * size,)
+        with pytest.raises(ValueError, match="Non-hashable static arguments"):
+            jnp.diff(x, jnp.array(2))
+
+
 def test_ever_new_sizes_compile_a_few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(deferral._counts, "compiled", 0)
     made = []

@@ -123,6 +123,8 @@ def test_integer_results_have_jacobians_of_zeros():
      "output shapes must match b"),
     (lambda: nj.vmap(lambda x: lax.pshuffle(x, "i", [0, 0, 1]), axis_name="i")(x3), ValueError,
      "does not represent a permutation"),
+    (lambda: nj.shard_map(lambda x: x, in_specs="x", out_specs=nj.P()), TypeError,
+     "in_specs argument must be a pytree of `PartitionSpec` instances"),
     (lambda: jnp.linalg.svd(x3), TypeError, "must have rank at least 2"),
     (lambda: jnp.linalg.inv(m23), ValueError, "square"),
     (lambda: jnp.block((x3,)), ValueError, "does not allow tuples"),

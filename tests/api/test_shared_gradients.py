@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import P, lax
+from numjet.api import shared_gradients
+from numjet.core.shared import Shared
 from numjet.sharding import AxisType
 
 ALL, CUT = P(), P("x")
@@ -241,3 +244,16 @@ def test_rules_with_collectives_in_loops_that_are_differentiated() -> None:
     cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x**2 * ct,))
     plain = lambda x: lax.fori_loop(0, 2, lambda i, c: c + jnp.sum(cube(x)), 0.0 * x[0])  # noqa: E731
     np.testing.assert_allclose(mapped(nj.grad(plain), CUT, CUT)(X), 6 * X**2)
+
+
+def test_what_a_trace_noted_is_kept_where_a_rule_raises(monkeypatch) -> None:
+    """The function that calls it may catch that, and go on."""
+    trace = SimpleNamespace(effects=frozenset({"before"}), flows=None)
+    monkeypatch.setattr(shared_gradients, "unknown", lambda name: trace)
+    token = Shared.axes.set((("x", 2),))
+    try:
+        with pytest.raises(ZeroDivisionError):
+            shared_gradients.run_rule(lambda: 1 // 0, "f")
+    finally:
+        Shared.axes.reset(token)
+    assert trace.effects == {"before"}

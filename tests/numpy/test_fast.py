@@ -104,6 +104,23 @@ def test_results_that_numpy_gives_as_scalars_are_arrays():
         assert type(y._value) is np.ndarray and y.shape == () and float(y) == 4.0
 
 
+@pytest.mark.parametrize("operation", [
+    nj.lax.sinh, jnp.exp, jnp.sqrt, jnp.abs, jnp.logical_not, lambda x: x + 1.0, lambda x: 2 / x,
+    lambda x: x / x, lambda x: x @ x, lambda x: x < 1.0, lambda x: x.at[0].set(1.0),
+    lambda x: x.at[0].add(x[1]), lambda x: nj.lax.integer_pow(x, 3), lambda x: x.astype(int),
+    lambda x: jnp.where(x > 0, x, 1.0), jnp.sum, jnp.max, jnp.isnan, nj.lax.reciprocal,
+])  # fmt: skip
+def test_numpys_settings_come_back_from_operations_that_raise(operation):
+    before = np.geterr()
+    for _ in range(3):
+        x = jnp.ones(4) + 0.0
+        operation(x)
+        x.delete()
+        with pytest.raises(RuntimeError, match="deleted"):
+            operation(x)
+        assert np.geterr() == before
+
+
 def test_warnings_as_errors_change_nothing():
     x = jnp.array([1.0, 0.0])
     with warnings.catch_warnings():

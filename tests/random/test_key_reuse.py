@@ -124,3 +124,12 @@ def test_the_flag_for_all_that_follows():
         nj.config.update("jax_debug_key_reuse", False)
     random.normal(key)
     assert importlib.import_module("numjet.experimental.key_reuse").__doc__
+
+
+def test_keys_of_which_nobody_knows_which_they_are_count_as_new():
+    """JAX refuses the array of keys where one of them was used."""
+    chosen = nj.jit(lambda k, p: (random.normal(k), random.normal(jnp.where(p, k, random.clone(k)))))
+    taken = nj.jit(lambda ks, i: (random.normal(ks[0]), random.normal(jnp.take(ks, i))))
+    with nj.debug_key_reuse(True):
+        chosen(random.key(0), False)
+        taken(random.split(random.key(0)), 1)

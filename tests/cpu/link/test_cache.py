@@ -18,6 +18,8 @@ import time
 import types
 import warnings
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -256,6 +258,63 @@ def test_native_code_takes_no_part_of_a_file(store, monkeypatch, found) -> None:
         assert native(*given) is None
     files.install(native, variable)
     assert native(*given) == whole
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files")
+def test_nothing_stays_open(store, monkeypatch) -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before = opened()
+    store.put("cd" * 32, b"contents")
+    store.flush()
+    store.clear_memory()
+    assert store.get("cd" * 32) == store.get(KEY) == b"contents" and store.get("ef" * 32) is None
+    (Path(store.directory) / "cd").chmod(0o777)
+    store.clear_memory()
+    refused(store, "may be written by others", "cd" * 32)
+    for name in ("replace", "write"):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
+            patch.setattr(os, name, mock.Mock(side_effect=OSError("full")))
+            Folder(store.directory).write("01" * 32, [b"contents"])
+    store.sweep()
+    assert opened() == before
+
+
+class Guarded(dict):
+    """What is changed only under a lock."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        assert self.lock.locked()
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        assert self.lock.locked()
+        super().__delitem__(key)
+
+    def pop(self, *given: Any) -> Any:
+        assert self.lock.locked()
+        return super().pop(*given)
+
+    def clear(self) -> None:
+        assert self.lock.locked()
+        super().clear()
+
+
+def test_what_threads_share_is_changed_under_its_lock(store, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "MEMORY_BYTES", 10)
+    store._memory, store._pending = Guarded(store._lock), Guarded(store._lock)
+    for key in ("cd" * 32, "ef" * 32):
+        store.put(key, b"contents")
+    store.flush()
+    assert len(store._memory) == 1 and not store._pending
+    with pytest.warns(RuntimeWarning, match="damaged"):
+        store.damaged("ef" * 32, "by a test")
+    store.clear_memory()
+    assert store.get("cd" * 32) == b"contents"
 
 
 # ---------------------------------------------------------------- what is an entry

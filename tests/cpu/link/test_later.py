@@ -57,6 +57,25 @@ def test_work_may_be_given_by_work_and_by_many_threads():
     wait_until(lambda: len(done) == 4 * 21)
 
 
+def test_what_is_to_be_done_is_changed_under_the_lock():
+    later = _Later()
+
+    class Guarded(list):
+        def append(self, work):
+            assert later._lock.locked()
+            super().append(work)
+
+        def remove(self, work):
+            assert later._lock.locked()
+            super().remove(work)
+
+    later._todo, done = Guarded(), []
+    for k in range(3):
+        later(0, lambda k=k: done.append(k))
+    wait_until(lambda: not later._serving)
+    assert done == [0, 1, 2]
+
+
 def test_without_a_thread_nothing_is_kept(monkeypatch):
     def none(*_):
         raise RuntimeError("can't start new thread")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 import warnings
 
 import pytest
@@ -322,6 +323,21 @@ def test_a_write_that_fails_later_is_reported_by_the_next(tmp_path, monkeypatch)
     store.put("ac", b"z")  # reported once
     assert (store.get("aa"), store.get("ab"), store.get("ac")) == (b"x", b"y", b"z")
     assert not store._pending
+
+
+def test_the_option_of_llvm_is_changed_by_the_first_and_the_last_under_a_lock(monkeypatch):
+    around, said = link._WithoutStrengthReduction(), []
+
+    def option(name, value):
+        assert around._lock.locked()
+        said.append(value)
+
+    fake = types.SimpleNamespace(lib=types.SimpleNamespace(LLVMPY_SetCommandLine=option))
+    monkeypatch.setattr(link, "_llvm_once", lambda: fake)
+    for _ in range(2):
+        with around, around:
+            assert said[-1] == b"-disable-lsr=1"
+    assert said == [b"-disable-lsr=1", b"-disable-lsr=0"] * 2
 
 
 def test_what_is_made_while_the_process_ends_is_written_at_once(tmp_path, monkeypatch):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import select
 import socket
+from types import SimpleNamespace
 
 import pytest
 
+from numjet.cpu.runtime.watch import _Watch
 from numjet.cpu.runtime.watch_server import Server
 
 
@@ -37,3 +39,14 @@ def test_ranks_that_ended_before_the_first_was_heard_of_are_named(
     for pair in ends:
         for end in pair:
             end.close()
+
+
+def test_a_rank_that_cannot_reach_the_watch_goes_on_without(capsys: pytest.CaptureFixture) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = (*closed.getsockname(), "s")
+    met: list[int] = []
+    control = SimpleNamespace(bcast=lambda _: address, Barrier=lambda: met.append(1))
+    watch = _Watch(SimpleNamespace(count=2, index=1, control=control, doing=dict))
+    assert "rank 1 cannot reach the watch" in capsys.readouterr().err and met == [1]
+    watch.goodbye()
