@@ -47,6 +47,63 @@ def test_a_campaign_in_a_checked_build() -> None:
     assert done.stdout.startswith("native True")
 
 
+WITHOUT_MEMORY = """
+import os, sys
+import _testcapi
+import numjet as nj, numjet.numpy as jnp
+from numjet.api import deferral
+from numjet.core import hooks
+from numjet.core.trace import EVAL
+from numjet.cpu.link import cache
+from numjet.native import deferral as native, operators
+from numjet.transforms import eager
+from numjet.transforms.linearize import PartialTrace
+operators._build()
+x, vector, large = jnp.ones((3, 4)), jnp.arange(4.0), jnp.ones((100000, 4))
+store = cache.Store(sys.argv[1], 1 << 20)
+store.put("ab" * 32, b"contents")
+store.flush()
+entry = os.fsencode(store.directory), b"ab" * 32, 1 << 20
+kept = [large * 2.0, jnp.tanh(large) + 1.0]
+rows = list(deferral._local.open.tape.rows)
+trace = eager.LinearizeTrace(PartialTrace(EVAL))
+made = eager.linearize(lambda u: [jnp.sum(jnp.tanh(u * 2.0))], [large * 1.0])
+record = made.tape, made.in_vars, made.out_tangents, [jnp.ones(())], 5, None
+calls = [
+    lambda: native.survey(rows), lambda: hooks.lifted(trace, [x, vector]),
+    lambda: hooks.record_key(*record), lambda: hooks.read_file(*entry),
+    lambda: x + 1.0, lambda: x @ vector, lambda: -x, lambda: x[0], lambda: jnp.tanh(x),
+    lambda: jnp.where(x > 0, x, 0.0), lambda: x.at[0].set(1.0), lambda: large * 3.0 + 1.0,
+    lambda: nj.make_jaxpr(lambda u: jnp.tanh(u @ vector) * 2)(x),
+    lambda: nj.grad(lambda u: jnp.sum(jnp.tanh(u * 2.0 + vector[0])))(large),
+]
+ended = [0, 0]
+for call in calls:
+    for _ in range(12):
+        call()
+    for k in range(80):
+        _testcapi.set_nomemory(k, k + 1)
+        try:
+            call()
+            ended[0] += 1
+        except (MemoryError, SystemError):  # which methods of dicts leave
+            ended[1] += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+assert min(ended) > 100 and hooks.read_file(*entry)[0].endswith(b"contents")
+assert float((x + 1.0)[0, 0]) == 2.0
+print("survived")
+"""
+
+
+@needs_native
+def test_allocations_that_fail_end_in_python(tmp_path) -> None:
+    """Each of the first ones of a call; Python takes over, or says MemoryError."""
+    pytest.importorskip("_testcapi")
+    done = run(WITHOUT_MEMORY, str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "survived\n"), done.stderr[-3000:]
+
+
 CALLS = {
     "add": "object.__new__(type(x)) + 1.0",
     "reflected": "1.0 + object.__new__(type(x))",
