@@ -260,12 +260,8 @@ class JitCore:
         found = target((*entry.consts, *leaves), entry.name)
         return found or inside or found
 
-    def _execute(
-        self, entry: Entry, leaves: list, given: Sequence[Any] = (), donated: bool = True
-    ) -> list:
+    def _execute(self, entry: Entry, leaves: list, given: Sequence[Any] = ()) -> list:
         executable = entry.executable
-        if not donated and entry.donate:
-            return dispatch.run(entry.closed, [*entry.consts, *leaves], entry.name)
         if executable is None:
             n = len(entry.consts)
             executable = dispatch.compiled(

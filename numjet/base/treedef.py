@@ -455,9 +455,9 @@ def _article(name: str) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
-def _short(value: Any, limit: int = 60) -> str:
+def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= limit else text[:limit - 3] + "..."
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 _NONE_REMEDY = (" None is a node without leaves; pass is_leaf=lambda x: x is None, where the "

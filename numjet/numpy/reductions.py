@@ -62,7 +62,6 @@ def _finish(out: Any, x: Any, axes: tuple, keepdims: bool) -> Any:
 
 def _reduction(
     name: str,
-    doc: str,
     operation: Callable,
     primitive: str,
     combine: Callable | None,
@@ -253,7 +252,6 @@ def _reduce_min(x: Any, axes: tuple) -> Any:
 
 _sum = _reduction(
     "sum",
-    "",
     lambda x, axes: sum_over(x, axes),
     "reduce_sum",
     add,
@@ -264,7 +262,6 @@ _sum = _reduction(
 )
 _prod = _reduction(
     "prod",
-    "",
     lambda x, axes: lax.reduce_prod(x, axes),
     "reduce_prod",
     multiply,
@@ -274,14 +271,13 @@ _prod = _reduction(
     lambda x, axes, dtype: np.multiply.reduce(x, axis=axes, dtype=dtype),
 )
 _max = _reduction(
-    "max", "", _reduce_max, "reduce_max", maximum, lambda d: extreme_of(d, True), _as_is, False
+    "max", _reduce_max, "reduce_max", maximum, lambda d: extreme_of(d, True), _as_is, False
 )
 _min = _reduction(
-    "min", "", _reduce_min, "reduce_min", minimum, lambda d: extreme_of(d, False), _as_is, False
+    "min", _reduce_min, "reduce_min", minimum, lambda d: extreme_of(d, False), _as_is, False
 )
 _all = _reduction(
     "all",
-    "",
     lambda x, axes: lax.reduce_and(x, axes),
     "reduce_and",
     None,
@@ -291,7 +287,6 @@ _all = _reduction(
 )
 _any = _reduction(
     "any",
-    "",
     lambda x, axes: lax.reduce_or(x, axes),
     "reduce_or",
     None,

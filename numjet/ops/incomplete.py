@@ -234,7 +234,7 @@ def _uniform(F: Any, a: Any, x: Any) -> tuple:
     return eta, series, -inverse * inverse * moved, scale
 
 
-def _regions(F: Any, plain: Any, a: Any, x: Any) -> tuple:
+def _regions(plain: Any, a: Any, x: Any) -> tuple:
     """Where the uniform expansion, the series of P, and the continued fraction are used."""
     ratio = x / a
     uniform = plain & (a >= _UNIFORM_FROM) & (ratio > _UNIFORM_LOW) & (ratio < _UNIFORM_HIGH)
@@ -245,7 +245,7 @@ def _regions(F: Any, plain: Any, a: Any, x: Any) -> tuple:
 def _incomplete_gamma(F: Any, a: Any, x: Any, upper: bool) -> Any:
     given_a, given_x = a, x
     plain, a, x = _gamma_parts(F, a, x)
-    uniform, series, fraction = _regions(F, plain, a, x)
+    uniform, series, fraction = _regions(plain, a, x)
     # Below this a, Q is computed of P's small complement.
     half = F.log(F.where(series, F.minimum(x, 0.5) * 0.5, 0.5))
     small = series & (x <= 1.0) & (a <= F.where(x < 0.5, math.log(0.5) / half, x))
@@ -293,7 +293,7 @@ def upper_gamma(F: Any, a: Any, x: Any) -> Any:
 def _slope_in_a(F: Any, a: Any, x: Any) -> tuple:
     """∂P/∂a, divided by x^a exp(-x) / Γ(a + 1), of elements that are no special cases."""
     plain, a, x = _gamma_parts(F, a, x)
-    uniform, series, fraction = _regions(F, plain, a, x)
+    uniform, series, fraction = _regions(plain, a, x)
     zero = x * 0.0
     total, slope = _series(F, series, a, x, True)
     # log x - ψ(a + 1)

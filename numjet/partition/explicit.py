@@ -139,7 +139,7 @@ def _strict(
     if name == "dynamic_update_slice" and any(layouts[1]):
         return [layouts[0]]
     if name == "gather" and not _gathers(params, layouts[1]):
-        raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[1]))
+        raise ShardingTypeError(_ambiguous(name, avals, outs, avals[1]))
     if name == "conv_general_dilated" and (spatial := _convolved(avals, outs, layouts, params)):
         return [spatial]
     if name in _KEPT:
@@ -155,7 +155,7 @@ def _strict(
     for aval, dims, layout in zip(avals, rule.ins, layouts, strict=True):
         for factors, axes in zip(dims, layout, strict=True):
             if axes and not _taken(rule, factors, axes, cuts, gone, twice, sizes):
-                raise ShardingTypeError(_ambiguous(name, avals, outs, axes, aval))
+                raise ShardingTypeError(_ambiguous(name, avals, outs, aval))
     summed = set(cuts if name == "conv_general_dilated" else twice) & set(rule.reduced)
     if summed:
         raise ShardingTypeError(
@@ -165,7 +165,7 @@ def _strict(
         )
     found = [layout_of(dims, cuts) for dims in rule.outs]
     if not all([_sayable(rule, dims, cuts, sizes) for dims in rule.outs]):
-        raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[0]))
+        raise ShardingTypeError(_ambiguous(name, avals, outs, avals[0]))
     _check_once(name, avals, outs, found)
     return found
 
@@ -290,9 +290,7 @@ _REMEDY = {
 }
 
 
-def _ambiguous(
-    name: str, avals: tuple, outs: Sequence[ShapedArray], axes: tuple, aval: ShapedArray
-) -> str:
+def _ambiguous(name: str, avals: tuple, outs: Sequence[ShapedArray], aval: ShapedArray) -> str:
     if name == "reshape":
         return (
             "This reshape is not supported. Please specify the sharding of the output via the "

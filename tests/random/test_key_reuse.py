@@ -128,8 +128,9 @@ def test_the_flag_for_all_that_follows():
 
 def test_keys_of_which_nobody_knows_which_they_are_count_as_new():
     """JAX refuses the array of keys where one of them was used."""
-    chosen = nj.jit(lambda k, p: (random.normal(k), random.normal(jnp.where(p, k, random.clone(k)))))
-    taken = nj.jit(lambda ks, i: (random.normal(ks[0]), random.normal(jnp.take(ks, i))))
+    clone, normal = random.clone, random.normal
+    chosen = nj.jit(lambda k, p: (normal(k), normal(jnp.where(p, k, clone(k)))))
+    taken = nj.jit(lambda ks, i: (normal(ks[0]), normal(jnp.take(ks, i))))
     with nj.debug_key_reuse(True):
         chosen(random.key(0), False)
         taken(random.split(random.key(0)), 1)

@@ -59,7 +59,6 @@ class Branch:
         self._builder = builder
         self._slot = slot
         self._condition = condition
-        self._otherwise: tuple[Value, ...] = ()
         self._then: tuple[Value, ...] = ()
         self._yielded: tuple[Value, ...] = ()
         self._then_label = self._then_end = self._end = ""

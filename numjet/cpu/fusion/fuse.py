@@ -160,16 +160,7 @@ class _Fusion(Fusion):
                 # It was thought to be only read by loops: a kernel of its own moves the elements.
                 mover = self.inline[val]
                 twin = Val.of(val.aval) if val.aval is not None else Val(val.shape, val.dtype)
-                copy = Node(
-                    mover.primitive,
-                    mover.params,
-                    mover.ins,
-                    [twin],
-                    mover.rule,
-                    mover.effects,
-                    mover.source,
-                )
-                twin.node = copy
+                copy = mover.instead(mover.ins, [twin])
                 node.ins = [*node.ins[:k], twin, *node.ins[k + 1 :]]
                 self.wanted.add(twin)
                 self.accesses[copy] = self.accesses[mover]

@@ -159,10 +159,7 @@ def _without_transposes(node: Node) -> Node:
     if ins == node.ins:
         return node
     params = {**node.params, "dimension_numbers": (tuple(contract), tuple(batch))}
-    made = Node(node.primitive, params, ins, node.outs, node.rule, node.effects, node.source)
-    for out in made.outs:
-        out.node = made
-    return made
+    return node.instead(ins, node.outs, params)
 
 
 def _left_transposed(node: Node) -> tuple[Node, Node]:
@@ -173,20 +170,11 @@ def _left_transposed(node: Node) -> tuple[Node, Node]:
     order = (*batch, *free, *contract)
     shape = tuple([left.shape[a] for a in order])
     out = Val.of(ShapedArray(shape, left.dtype))
-    rule = transpose_p.loops
-    transposed = Node(
-        transpose_p, {"permutation": order}, [left], [out], rule, node.effects, node.source
-    )
-    out.node = transposed
+    transposed = node.instead([left], [out], {"permutation": order}, transpose_p)
     lasts = tuple(range(len(order) - len(contract), len(order)))
     numbers = (lasts, other), (tuple(range(len(batch))), other_batch)
     params = {**node.params, "dimension_numbers": numbers}
-    made = Node(
-        node.primitive, params, [out, right], node.outs, node.rule, node.effects, node.source
-    )
-    for result in made.outs:
-        result.node = made
-    return transposed, made
+    return transposed, node.instead([out, right], node.outs, params)
 
 
 def _with_windows(node: Node, group: Graph) -> Node | None:
@@ -200,10 +188,7 @@ def _with_windows(node: Node, group: Graph) -> Node | None:
     if ins == node.ins:
         return None
     params = {**node.params, "windows": tuple(windows)}
-    made = Node(node.primitive, params, ins, node.outs, node.rule, node.effects, node.source)
-    for out in made.outs:
-        out.node = made
-    return made
+    return node.instead(ins, node.outs, params)
 
 
 def _window(val: Val, group: Graph) -> tuple[Val, Any] | None:

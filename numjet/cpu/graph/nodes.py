@@ -109,6 +109,21 @@ class Node:
         self.group: Any = None
         self.note: Any = None
 
+    def instead(
+        self, ins: list[Val], outs: list[Val], params: dict | None = None,
+        primitive: Primitive | None = None, rule: Any = None,
+    ) -> Node:  # fmt: skip
+        """A node that does the work of this one or a part of it, with its effects and its line, and
+        makes `outs`. What is not given is as here; of another primitive the rule is its own."""
+        if primitive is None:
+            primitive, rule = self.primitive, rule or self.rule
+        params = self.params if params is None else params
+        rule = rule or primitive.loops
+        made = Node(primitive, params, ins, outs, rule, self.effects, self.source)
+        for out in outs:
+            out.node = made
+        return made
+
     def __repr__(self) -> str:
         outs = " ".join(map(repr, self.outs))
         return f"{outs} = {self.primitive.name} {' '.join(map(repr, self.ins))}"

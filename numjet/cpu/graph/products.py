@@ -54,38 +54,16 @@ def expand(node: Node) -> list[Node]:
         return e.and_(one, two) if boolean else e.mul(one, two)
 
     whole = Val.of(ShapedArray(shape, work))
-    first = Node(
-        node.primitive, {}, [lhs, rhs], [whole], Pointwise(product), node.effects, node.source
-    )
-    whole.node = first
+    nodes = [node.instead([lhs, rhs], [whole], {}, rule=Pointwise(product))]
     axes = tuple(range(batch + left, batch + left + depth))
-    nodes = [first]
     if not axes:
         summed = whole
     else:
         summed = out if work == out.dtype else Val.of(ShapedArray(out.shape, work))
-        total = Node(
-            reduce_sum_p,
-            {"axes": axes},
-            [whole],
-            [summed],
-            _ANY if boolean else _SUM,
-            node.effects,
-            node.source,
-        )
-        summed.node = total
-        nodes.append(total)
+        rule = _ANY if boolean else _SUM
+        nodes.append(node.instead([whole], [summed], {"axes": axes}, reduce_sum_p, rule))
     if summed is not out:
-        rule = elementwise_loops(lambda e, x, **_: e.cast(x, out.dtype))
-        last = Node(
-            convert_element_type_p,
-            {"new_dtype": out.dtype, "weak_type": False},
-            [summed],
-            [out],
-            rule,
-            node.effects,
-            node.source,
-        )
-        out.node = last
-        nodes.append(last)
+        cast = elementwise_loops(lambda e, x, **_: e.cast(x, out.dtype))
+        params = {"new_dtype": out.dtype, "weak_type": False}
+        nodes.append(node.instead([summed], [out], params, convert_element_type_p, cast))
     return nodes

@@ -57,13 +57,9 @@ def _grouped(node: Node) -> list[Node] | None:
         ins, shape = node.ins[start : start + size], list(node.outs[0].shape)
         shape[dimension] = sum([v.shape[dimension] for v in ins])
         out = Val.of(ShapedArray(tuple(shape), node.outs[0].aval.dtype))
-        out.node = Node(
-            node.primitive, node.params, ins, [out], node.rule, node.effects, node.source
-        )
-        made.append(out.node)
+        made.append(node.instead(ins, [out]))
         outs.append(out)
-    node.ins = outs
-    return [*made, node]
+    return [*made, node.instead(outs, node.outs)]
 
 
 def _cut(part: Val, dimension: int) -> Cut | None:
@@ -99,9 +95,7 @@ def _joined(node: Node) -> list[Node] | None:
     made: list[Node] = []
 
     def put(name: str, params: dict, ins: list[Val], out: Val) -> Val:
-        primitive = REGISTRY[name]
-        made.append(Node(primitive, params, ins, [out], primitive.loops, node.effects, node.source))
-        out.node = made[-1]
+        made.append(node.instead(ins, [out], params, REGISTRY[name]))
         return out
 
     def new(shape: list[int]) -> Val:

@@ -136,16 +136,11 @@ def _without(node: Node, closed: ClosedJaxpr, sums: list[_Sum]) -> list[Node]:
             *[jaxpr.outvars[k] for k in left], *jaxpr.outvars[carries:], *extra
         ],
     )  # fmt: skip
-    scan = Node(
-        node.primitive,
-        {**params, "jaxpr": ClosedJaxpr(body, closed.consts), "num_carry": len(left)},
+    nodes = [node.instead(
         [v for k, v in enumerate(node.ins) if k - first not in gone],
         [*[node.outs[k] for k in left], *node.outs[carries:], *[stacks[v] for v in extra]],
-        node.rule,
-        node.effects,
-        node.source,
-    )
-    nodes = [scan]
+        {**params, "jaxpr": ClosedJaxpr(body, closed.consts), "num_carry": len(left)},
+    )]  # fmt: skip
     for s in sums:
         (lc, rc), (lb, rb) = s.product.params["dimension_numbers"]
         over = (0, *[d + 1 for d in lc]), (0, *[d + 1 for d in rc])

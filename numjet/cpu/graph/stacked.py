@@ -61,9 +61,7 @@ def _combined(node: Node) -> list[Node]:
     made: list[Node] = []
 
     def put(primitive: Primitive, params: dict, ins: list[Val], outs: list[Val]) -> Val:
-        new = Node(primitive, params, ins, outs, primitive.loops, node.effects, node.source)
-        outs[0].node = new
-        made.append(new)
+        made.append(node.instead(ins, outs, params, primitive))
         return outs[0]
 
     def flat(part: Val) -> Val:

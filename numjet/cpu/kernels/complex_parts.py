@@ -24,11 +24,7 @@ class Parts:
 
     def add(self, primitive: Any, ins: list[Val], outs: list[Val], params: dict) -> None:
         """One more node."""
-        made = Node(primitive, params, ins, outs, primitive.loops, self.node.effects,
-                    self.node.source)  # fmt: skip
-        for out in outs:
-            out.node = made
-        self.nodes.append(made)
+        self.nodes.append(self.node.instead(ins, outs, params, primitive))
 
     def of(self, x: Val) -> list[Val]:
         """The real and the imaginary part of a complex value, any other value as it is."""
@@ -59,12 +55,7 @@ def sort(node: Node) -> tuple[list[Node], Node, list[Node]]:
     ins = [before.of(x) for x in node.ins]
     outs = [after.empty(x) for x in node.outs]
     keys = sum([len(parts) for parts in ins[: node.params["num_keys"]]])
-    inner = Node(
-        node.primitive, {**node.params, "num_keys": keys}, sum(ins, []), sum(outs, []), node.rule,
-        node.effects, node.source,
-    )  # fmt: skip
-    for out in inner.outs:
-        out.node = inner
+    inner = node.instead(sum(ins, []), sum(outs, []), {**node.params, "num_keys": keys})
     for parts, out in zip(outs, node.outs, strict=True):
         after.join(parts, out)
     return before.nodes, inner, after.nodes

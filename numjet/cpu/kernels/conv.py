@@ -58,10 +58,7 @@ def expand(node: Node) -> list[Node] | None:
         primitive: Any, x: Val, shape: tuple[int, ...], dtype: Any, *more: Val, **params: Any
     ) -> Val:
         made = Val.of(ShapedArray(shape, np.dtype(dtype)))
-        made.node = Node(
-            primitive, params, [x, *more], [made], primitive.loops, node.effects, node.source
-        )
-        nodes.append(made.node)
+        nodes.append(node.instead([x, *more], [made], params, primitive))
         return made
 
     def turn(x: Val, order: tuple[int, ...]) -> Val:

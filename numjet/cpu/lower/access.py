@@ -72,9 +72,9 @@ class _Recorder:
         return self.emitter.load(self.buffer, at)
 
 
-def loop_vars(shape: tuple[int, ...], stem: str = "i") -> list[Index]:
+def loop_vars(shape: tuple[int, ...]) -> list[Index]:
     """One fresh loop variable an axis, as indices (0 for axes of extent 1)."""
-    return [Index.of(LoopVar(f"{stem}{k}", n)) for k, n in enumerate(shape)]
+    return [Index.of(LoopVar(f"i{k}", n)) for k, n in enumerate(shape)]
 
 
 def _projection(at: tuple, axis_of: dict[Any, int]) -> Any:

@@ -62,7 +62,6 @@ class Lowering:
         self.values: dict[Val, Any] = {}  # members' elements at the loops' position
         self.depth: dict[Val, int] = {}
         self.memo: dict[tuple, Any] = {}
-        self.reads_at: dict[Val, set[tuple]] = {}
         self.stray: set[Val] = set()  # inputs read elsewhere than where the loops stand
         self.names = 0
         for val in group.stored.values():

@@ -82,7 +82,6 @@ class _Chain(LaneKernel):
         self.within: list[Node] = node.params["nodes"]
         self.cells: dict[Val, Cell] = {}
         self.computed: dict[Node, Pointwise] = {}
-        self.read_here = {v for n in self.within for v in n.ins}
 
     def steps(self) -> list[Step]:
         node = self.node

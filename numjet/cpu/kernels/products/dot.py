@@ -294,11 +294,8 @@ def widened(node: Node) -> list[Node] | None:
         if x.dtype == dtype:
             return x
         made = target or Val.of(ShapedArray(x.shape, np.dtype(dtype)))
-        made.node = Node(
-            convert_element_type_p, {"new_dtype": np.dtype(dtype), "weak_type": False}, [x], [made],
-            convert_element_type_p.loops, node.effects, node.source,
-        )  # fmt: skip
-        nodes.append(made.node)
+        params = {"new_dtype": np.dtype(dtype), "weak_type": False}
+        nodes.append(node.instead([x], [made], params, convert_element_type_p))
         return made
 
     ins = [cast(x, work) for x in node.ins]

@@ -203,17 +203,9 @@ def expand(node: Node) -> list[Node] | None:
     values = list(node.ins)
     for key in range(keys - 1, -1, -1):
         order = [key, *[k for k in range(len(values)) if k != key]]
-        made = [Val.of(v.aval) for v in node.outs]
+        made = [Val.of(v.aval) for v in node.outs] if key else list(node.outs)
         params = {**node.params, "num_keys": 1, "is_stable": True}
-        step = Node(
-            node.primitive, params, [values[k] for k in order], [made[k] for k in order],
-            node.rule, node.effects, node.source,
-        )  # fmt: skip
-        if key == 0:
-            made = list(node.outs)
-            step.outs = [made[k] for k in order]
-        for out in step.outs:
-            out.node = step
-        nodes.append(step)
+        ins, outs = ([x[k] for k in order] for x in (values, made))
+        nodes.append(node.instead(ins, outs, params))
         values = made
     return nodes

@@ -482,17 +482,13 @@ def gm(
     code.buffer += out + tail
 
 
-def grip(
-    code: Code, op: General, reg: int, label: int, size: int = 8, imm: int | None = None
-) -> None:
-    """Append a general instruction with the data at `label` as r/m."""
-    opcode, tail = _immediate(op, size, imm)
-    out = _head(op, reg, 0, size, size == 1 and reg in _BYTE_REGISTERS)
-    out += opcode
+def grip(code: Code, op: General, reg: int, label: int) -> None:
+    """Append a general instruction of 8 bytes with the data at `label` as r/m."""
+    out = _head(op, reg, 0, 8, False)
+    out += op.opcode
     out.append(5 | ((op.reg | reg) & 7) << 3)
     code.buffer += out
-    code._address(label, len(tail))
-    code.buffer += tail
+    code._address(label, 0)
 
 
 def move_constant(code: Code, reg: int, value: int) -> None:
