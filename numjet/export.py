@@ -38,7 +38,7 @@ from numjet.core.dims import (
 from numjet.core.jaxpr import (
     ClosedJaxpr as _ClosedJaxpr,
     Literal as _Literal,
-    eval_jaxpr as _eval_jaxpr,
+    eval_closed as _eval_closed,
 )
 from numjet.core.lowering import Region as _Region
 from numjet.core.primitive import Primitive as _Primitive
@@ -240,7 +240,7 @@ class Exported:
     def _program(self, values: dict) -> Callable:
         closed = _concrete(self.jaxpr, values) if values else self.jaxpr
         run: Any = _jit(
-            lambda *xs: [_strong(y) for y in _eval_jaxpr(closed.jaxpr, closed.consts, *xs)]
+            lambda *xs: [_strong(y) for y in _eval_closed(closed, *xs)]
         )
         if self.was_read:  # the program has none of the rules that the function had
             plain, run = run, _custom_vjp(run)
@@ -284,7 +284,7 @@ class Exported:
         count = len(self.in_avals)
 
         def pullback(*args: Any) -> tuple:
-            flat = lambda *xs: _eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *xs)  # noqa: E731
+            flat = lambda *xs: _eval_closed(self.jaxpr, *xs)  # noqa: E731
             return _vjp(flat, *args[:count])[1](list(args[count:]))
 
         found = export(_jit(pullback))(*_shapes((*self.in_avals, *self.out_avals)))

@@ -30,7 +30,7 @@ from numjet.core.deferred import DeferredArray
 from numjet.core.dims import any_symbolic
 from numjet.core.evaluate import check_finite
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, eval_closed
 from numjet.core.lowering import Host, Kernel, Reduce, Region
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
@@ -118,7 +118,7 @@ def wrap(
         except FloatingPointError:
             if not alone:
                 with set_trace(EVAL):
-                    eval_jaxpr(closed.jaxpr, closed.consts, *args)
+                    eval_closed(closed, *args)
             raise
     return [ArrayImpl(value, aval) for value, aval in zip(values, closed.out_avals, strict=True)]
 
@@ -221,7 +221,7 @@ def run(
     out."""
     closed = written_out(closed)
     if config.disable_jit.value and not _is_region(closed):
-        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return eval_closed(closed, *args)
     sharded = Sharded.active and any_sharded(args)
     place = target(args, name) if Remote.active and not sharded else None
     if place is not None:

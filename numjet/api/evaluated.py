@@ -16,7 +16,7 @@ import numpy as np
 
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.dtypes import physical
-from numjet.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Literal, eval_closed
 from numjet.core.trace import EVAL, set_trace
 
 _told: list[bool] = []
@@ -56,7 +56,7 @@ class Evaluated:
                 known.update(zip(eqn.outvars, made, strict=True))
                 outs = [value_of(v) for v in jaxpr.outvars]
             else:
-                outs = eval_jaxpr(jaxpr, self.closed.consts, *values)
+                outs = eval_closed(self.closed, *values)
         # Nobody else sees the memory of results.
         return [np.array(as_array(x)._value) for x in outs]
 
@@ -66,15 +66,11 @@ class Evaluated:
         )
 
 
-def _run(closed: ClosedJaxpr, *args: Any) -> list[Any]:
-    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-
 def _while(args: list, params: dict) -> list:
     nc, nb = params["cond_nconsts"], params["body_nconsts"]
     for_cond, for_body, carry = args[:nc], args[nc : nc + nb], args[nc + nb :]
-    while bool(_run(params["cond_jaxpr"], *for_cond, *carry)[0]):
-        carry = _run(params["body_jaxpr"], *for_body, *carry)
+    while bool(eval_closed(params["cond_jaxpr"], *for_cond, *carry)[0]):
+        carry = eval_closed(params["body_jaxpr"], *for_body, *carry)
     return carry
 
 
@@ -88,7 +84,7 @@ def _scan(args: list, params: dict) -> list:
             ArrayImpl(x._value[k], aval)
             for x, aval in zip(xs, body.in_avals[n + m :], strict=True)
         ]
-        outs = _run(body, *consts, *carry, *at)
+        outs = eval_closed(body, *consts, *carry, *at)
         carry = outs[:m]
         for row, y in zip(rows, outs[m:], strict=True):
             row[k] = as_array(y)._value

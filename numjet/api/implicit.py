@@ -16,7 +16,7 @@ from numjet.api.custom import jvp_of_arrays
 from numjet.api.flat import array_leaves
 from numjet.base import tree
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import convert, instantiate
@@ -107,7 +107,7 @@ class _Closed:
         values = [
             convert(x, a.dtype, a.weak_type) for x, a in zip(leaves, self.in_avals, strict=True)
         ]
-        return self.unflatten(eval_jaxpr(self.closed.jaxpr, self.closed.consts, *consts, *values))
+        return self.unflatten(eval_closed(self.closed, *consts, *values))
 
 
 def _closed(
@@ -136,7 +136,7 @@ def _parts(args: Sequence[Any], counts: tuple) -> list[list[Any]]:
 
 
 def _run(closed: ClosedJaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    return eval_jaxpr(closed.jaxpr, closed.consts, *consts, *values)
+    return eval_closed(closed, *consts, *values)
 
 
 def _solve_evaluate(*args: Any, jaxprs: tuple, counts: tuple) -> list[Any]:

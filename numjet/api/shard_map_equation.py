@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_closed
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive
 from numjet.core.shared import ManualAxisType, Shared
@@ -40,7 +40,7 @@ def equation(expand: Callable[..., list], out_avals: Callable[..., list]) -> Pri
     def transpose(cts: Any, *args: Any, **params: Any) -> list:
         avals = [x.aval if type(x) is Linear else aval_of(x) for x in args]
         closed = stage_closed(lambda *xs: expand(*xs, **params), avals, "shard_map")
-        run = lambda jaxpr, values: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *values)  # noqa: E731
+        run = lambda jaxpr, values: eval_closed(jaxpr, *values)  # noqa: E731
         return call_transpose(run, closed, cts, args)
 
     def effects(*, jaxpr: Jaxpr, newly_manual_axes: frozenset, **_: Any) -> frozenset:

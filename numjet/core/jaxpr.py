@@ -269,6 +269,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     return _eval_eqns(jaxpr, consts, args, None)
 
 
+def eval_closed(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """`eval_jaxpr` of a jaxpr with its constants."""
+    return _eval_eqns(closed.jaxpr, closed.consts, args, None)
+
+
 def eval_at_own_lines(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], trace: Any) -> Any:
     """`eval_jaxpr` under `trace`, where what is recorded of an equation has the line of that
     equation, not of who calls this."""

@@ -26,7 +26,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, zeros
 from numjet.core.trace import Trace, Tracer, aval_of, current_trace, set_trace, user_source
@@ -394,7 +394,7 @@ def _jet_jaxpr(
             for a in active
         ]
         with set_trace(trace):
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *ins)
+            outs = eval_closed(closed, *ins)
         results: list[Any] = []
         for i, y in enumerate(outs):
             primal, coefficients = trace.open(y, order)

@@ -23,6 +23,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.remote import RemoteArray
 from numjet.cpu.builder.records import words
 from numjet.native import build
+from numjet.native.entries import address
 from numjet.native.layout import NEW_ARRAY, Method, array_api, context_of, forever, layout
 from numjet.native.tables import CallContext, CallEntry, CallTable, Node, RemoteCall
 from numjet.transforms.batch import _axis_env
@@ -91,7 +92,7 @@ class Calls:
 
     def __init__(self) -> None:
         table = np.zeros(_FIRST + MAX_ENTRIES, np.int64)
-        table[0], table[2] = config.state[0], _address(_context())
+        table[0], table[2] = config.state[0], address(_context())
         self.table = table
         self.keep: list[Any] = []
 
@@ -117,7 +118,7 @@ class Calls:
         with _adding:
             k = int(self.table[1])
             if k < MAX_ENTRIES:  # threads that call at one time add entries of one signature each
-                self.table[_FIRST + k] = _address(made)
+                self.table[_FIRST + k] = address(made)
                 self.table[1] = k + 1
         return k < MAX_ENTRIES
 
@@ -145,15 +146,11 @@ def usable() -> bool:
     return _method() is not None
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def _table(words: list[int], keep: list) -> int:
     """The address of a table of words, kept alive by `keep`."""
     table = np.array([w & 0xFFFFFFFFFFFFFFFF for w in words] or [0], np.uint64)
     keep.append(table)
-    return _address(table)
+    return address(table)
 
 
 def _objects(objects: Any, keep: list) -> int:

@@ -25,6 +25,7 @@ from numjet.core.names import named
 from numjet.core.primitive import Primitive
 from numjet.cpu.builder.records import place_fields, words
 from numjet.native import objects
+from numjet.native.entries import address
 from numjet.native.layout import context_of, forever, slots_of
 from numjet.native.tables import LINES, RecordContext
 from numjet.ops.dot import dot_general_p
@@ -104,9 +105,9 @@ def install(
     }  # fmt: skip
     lines = np.zeros(3 * LINES, np.int64)
     known = {name: id(x) for name, x in objects_.items()}
-    known["lines"] = lines.__array_interface__["data"][0]
+    known["lines"] = address(lines)
     _context[:] = context_of(RecordContext, known)
-    ctypes.c_size_t.from_address(recording).value = _context.__array_interface__["data"][0]
+    ctypes.c_size_t.from_address(recording).value = address(_context)
     _keep.extend([objects_, lines, methods, _context])
     _functions_of.update(methods, new_method=new_method, new_function=new_function)
     record = ctypes.addressof(methods["record"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.jaxpr import eval_closed
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import instantiate
@@ -68,7 +68,7 @@ def composed(name: str, function: Callable, *, several: bool = False,
             return [ct if type(x) is Linear else None for x, ct in zip(args, found, strict=True)]
         avals = [x.aval if type(x) is Linear else aval_of(x) for x in args]
         closed = stage_closed(flat(params), avals, name)
-        run = lambda jaxpr, values: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *values)  # noqa: E731
+        run = lambda jaxpr, values: eval_closed(jaxpr, *values)  # noqa: E731
         return call_transpose(run, closed, cts if several else [cts], args)
 
     primitive = Primitive(

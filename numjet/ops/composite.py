@@ -11,7 +11,7 @@ from typing import Any
 from numjet.base import tree
 from numjet.base.errors import UnexpectedTracerError
 from numjet.core.array import as_array
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
 from numjet.core.trace import Tracer, set_trace
@@ -22,7 +22,7 @@ from numjet.transforms.varying import along
 
 
 def _run(jaxpr: ClosedJaxpr) -> Callable[..., list]:
-    return lambda *xs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *xs)
+    return lambda *xs: eval_closed(jaxpr, *xs)
 
 
 def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **_: Any) -> tuple:

@@ -17,7 +17,7 @@ from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.memories import MemorySpace
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
@@ -77,7 +77,7 @@ chosen_p = Primitive(
 # ------------------------------------------------------------------ cond
 def _evaluate(index: Any, *operands: Any, branches: tuple) -> list[Any]:
     branch = branches[min(max(int(index), 0), len(branches) - 1)]
-    return eval_jaxpr(branch.jaxpr, branch.consts, *operands)
+    return eval_closed(branch, *operands)
 
 
 def _jvp(primals: tuple, tangents: tuple, *, branches: tuple) -> tuple:
@@ -139,7 +139,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
                     chosen_p.bind(flags, x) if dtypes.is_inexact(x.aval.dtype) else x
                     for x in values
                 ]
-        results.append(eval_jaxpr(b.jaxpr, b.consts, *given))
+        results.append(eval_closed(b, *given))
     outs = [
         select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases)
         for cases in zip(*results, strict=True)
@@ -208,7 +208,7 @@ def _share_residuals(branches: tuple, parts: Sequence[tuple]) -> tuple[tuple, tu
         def run(
             *args: Any, k: ClosedJaxpr = k, n_known: int = n_known, place: list = place
         ) -> list[Any]:
-            outs = eval_jaxpr(k.jaxpr, k.consts, *args)
+            outs = eval_closed(k, *args)
             residuals = dict(zip(place, outs[n_known:], strict=True))
             blank = _shown_blanks(slots).__getitem__ if config.jax_form() else zeros
             return [
@@ -269,7 +269,7 @@ def _fill_zeros(
     if found is None:
 
         def run(*args: Any) -> list[Any]:
-            outs = iter(eval_jaxpr(closed.jaxpr, closed.consts, *args))
+            outs = iter(eval_closed(closed, *args))
             return [next(outs) if p else zeros(a) for p, a in zip(present, avals, strict=True)]
 
         jaxpr, consts = stage(run, closed.in_avals, "cond_transpose")
@@ -521,7 +521,7 @@ def _with_out_avals(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Closed
         return closed  # weak or not: JAX writes no conversion
 
     def run(*args: Any) -> list[Any]:
-        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        outs = eval_closed(closed, *args)
         return [convert(x, a.dtype, a.weak_type) for x, a in zip(outs, avals, strict=True)]
 
     jaxpr, consts = stage(run, closed.in_avals, "cond_branch")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
 
 
 def _evaluate(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
-    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+    return eval_closed(call_jaxpr, *args)
 
 
 def _jvp(*_: Any, **params: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import instantiate
@@ -25,7 +25,7 @@ def _abstract(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Sh
 
 
 def _evaluate(*args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+    return eval_closed(call_jaxpr, *args)
 
 
 def _batch(
@@ -68,7 +68,7 @@ def _jvp(
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     call = params["call_jaxpr"]
     with set_trace(trace):
-        return eval_jaxpr(call.jaxpr, call.consts, *args)
+        return eval_closed(call, *args)
 
 
 custom_vmap_p = Primitive(

@@ -10,7 +10,7 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.jaxpr import eval_closed
 from numjet.core.structural import broadcast_in_dim
 from numjet.ops.bodies import stage_tree
 from numjet.ops.shape import cut, reshape
@@ -40,7 +40,7 @@ def fold(
         mapped = [False] * len(consts) + [True] * (2 * len(xs))
         wide, _ = batch_jaxpr(closed, Axis(lanes), mapped, True)
         flat = [reshape(x, (lanes,)) for x in (*a, *b)]
-        outs = eval_jaxpr(wide.jaxpr, wide.consts, *consts, *flat)
+        outs = eval_closed(wide, *consts, *flat)
         return [reshape(x, shape) for x in outs]
 
     shape = tuple([n for i, n in enumerate(xs[0].aval.shape) if i not in axes])

@@ -19,7 +19,7 @@ from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
 from numjet.core.evaluate import run_compiled
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, eval_closed
 from numjet.core.lowering import Region
 from numjet.core.memo import FunctionMemo
 from numjet.core.primitive import REGISTRY, Met, Primitive, Zero
@@ -228,13 +228,13 @@ def _run_until_all_stop(
     c_avals, b_avals, avals = ([x.aval for x in v] for v in (c_consts, b_consts, carry))
 
     def any_goes_on(*args: Any) -> list[Any]:
-        (pred,) = eval_jaxpr(cond.jaxpr, cond.consts, *args)
+        (pred,) = eval_closed(cond, *args)
         return [reduce_or(pred, tuple(range(pred.ndim)))]
 
     def step(*args: Any) -> list[Any]:
         cc, bc, old = split(args, nc, nb)
-        (pred,) = eval_jaxpr(cond.jaxpr, cond.consts, *cc, *old)
-        new = eval_jaxpr(body.jaxpr, body.consts, *bc, *old)
+        (pred,) = eval_closed(cond, *cc, *old)
+        new = eval_closed(body, *bc, *old)
         return [
             select_n(
                 broadcast_in_dim(pred, x.shape, tuple(range(pred.ndim))),

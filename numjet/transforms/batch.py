@@ -16,7 +16,7 @@ from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import Effect
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, moveaxis
@@ -286,7 +286,7 @@ def batch_jaxpr_in_place(
 
         def fun(*args: Any) -> list[Any]:
             outs, places = batch_call(
-                lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, dims
+                lambda *xs: eval_closed(closed, *xs), axis, args, dims
             )
             dims_out.extend(places)
             return outs
@@ -321,7 +321,7 @@ def batch_jaxpr(
 
     def fun(*args: Any) -> list[Any]:
         outs, dims = batch_call(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
+            lambda *xs: eval_closed(closed, *xs),
             axis,
             args,
             [0 if m else None for m in mapped],

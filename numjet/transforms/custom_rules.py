@@ -13,7 +13,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.given import array_of, note_tangent
-from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
@@ -28,7 +28,7 @@ from numjet.transforms.varying import along
 def run_call(call: Any, args: Sequence[Any]) -> list[Any]:
     """Run a `call_jaxpr` param, whichever form it has."""
     if type(call) is ClosedJaxpr:
-        return eval_jaxpr(call.jaxpr, call.consts, *args)
+        return eval_closed(call, *args)
     return call(*args)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from numjet.base import config
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
-from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_at_own_lines, eval_jaxpr
+from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_at_own_lines, eval_closed
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
 from numjet.core.structural import linear_jvp
@@ -27,7 +27,7 @@ Policy = Callable[..., bool]
 
 
 def _evaluate(*args: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+    return eval_closed(jaxpr, *args)
 
 
 def _bind(params: dict) -> Bind:

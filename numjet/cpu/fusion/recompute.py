@@ -8,6 +8,7 @@ Called by `fuse`. What would break it: a call before every later group is settle
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container
 
 from numjet.core import lowering as low
@@ -75,10 +76,7 @@ def _allowed(fusion: Fusion, group: Group, asked: Asked) -> bool:
         return True
     again = _again(fusion, group, val)
     for reader in asked.groups.values():
-        size = 1
-        for n in reader.shape:
-            size *= n
-        if size > val.size + val.size // JOINED:
+        if math.prod(reader.shape) > val.size + val.size // JOINED:
             return again.total <= BROADCAST_COST
     limit = RECOMPUTE_COST
     if val.nbytes >= LARGE:

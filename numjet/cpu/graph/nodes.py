@@ -8,6 +8,7 @@ under a param other than `jaxpr`, `call_jaxpr` or `fun_jaxpr`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,10 +48,8 @@ class Val:
         self.aval: Any = None
         self.shape = shape
         self.dtype = dtypes.physical(dtype)
-        size = 1
-        for n in shape:
-            size *= n
-        self.size, self.nbytes = size, size * self.dtype.itemsize
+        self.size = math.prod(shape)
+        self.nbytes = self.size * self.dtype.itemsize
         self.node = node
         self.literal: Any = None
         self.place: Any = None

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_closed
 from numjet.core.lowering import Host, Kernel, Region
 from numjet.core.primitive import Primitive
 from numjet.cpu.graph.forms import Forms
@@ -50,7 +50,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedA
 def _evaluate(*args: Any, jaxpr: ClosedJaxpr, length: int, num_consts: int) -> list[Any]:
     consts, carry = args[:num_consts], list(args[num_consts:])
     for _ in range(length):
-        carry = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *consts, *carry)
+        carry = eval_closed(jaxpr, *consts, *carry)
     return carry
 
 

@@ -9,6 +9,7 @@ would be read and written in every round. For: `fuse`. Keeps: values, but for th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numjet.base.record import record
@@ -99,18 +100,12 @@ def _worth(product: Eqn, length: int, consts: set) -> int | None:
         return None
     if any(a.aval.dtype != out.dtype for a in atoms) or out.dtype.kind != "f":
         return None
-    sizes = [_size(a.aval.shape) for a in atoms]
-    contracted = _size([atoms[0].aval.shape[d] for d in product.params["dimension_numbers"][0][0]])
-    if contracted > SHORT_CONTRACTION or _size(out.shape) <= max(sizes):
+    sizes = [math.prod(a.aval.shape) for a in atoms]
+    over = product.params["dimension_numbers"][0][0]
+    contracted = math.prod([atoms[0].aval.shape[d] for d in over])
+    if contracted > SHORT_CONTRACTION or math.prod(out.shape) <= max(sizes):
         return None
     return length * sum(sizes) * out.dtype.itemsize
-
-
-def _size(shape: Any) -> int:
-    total = 1
-    for n in shape:
-        total *= n
-    return total
 
 
 def _without(node: Node, closed: ClosedJaxpr, sums: list[_Sum]) -> list[Node]:

@@ -31,6 +31,7 @@ CPU backend, its passes and its emitter. What would break it: a Load kept across
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -70,10 +71,7 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        total = 1
-        for n in self.shape:
-            total *= n
-        return total
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -23,7 +23,6 @@ from numjet.cpu.link import link
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import COMPLEX_PARTS, Alloc, Buffer, Expr, For, Stmt
 from numjet.cpu.lower import moments as lower_moments
-from numjet.cpu.lower.core import product
 from numjet.cpu.lower.moments import PIVOT_ROWS, Moments
 from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction
 from numjet.cpu.program.steps import Step
@@ -166,7 +165,7 @@ class _Chunks:
     def part(self, dtype: Any, tasks: int) -> Buffer:
         """Memory for what each task gives."""
         shape = (tasks, self.columns.block)
-        if product(shape) * dtype.itemsize > STACK_SCRATCH:
+        if math.prod(shape) * dtype.itemsize > STACK_SCRATCH:
             return self.k.work(dtype, shape)
         buffer = Buffer(f"part{len(self.allocs)}", dtype, shape, "scratch")
         self.allocs.append(Alloc(buffer))

@@ -8,6 +8,7 @@ reduced apart (`lower.chunks`).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numjet.cpu.link import link
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import Alloc, Buffer, Expr, For, Stmt
 from numjet.cpu.lower import chunks as lower_chunks
-from numjet.cpu.lower.core import PARALLEL_WORK, Lowering, product, unflatten
+from numjet.cpu.lower.core import PARALLEL_WORK, Lowering, unflatten
 from numjet.cpu.lower.groups import Member
 from numjet.cpu.lower.moments import pairwise
 from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
@@ -71,8 +72,8 @@ class Columns:
         self.leading = [a for a in kept if a < last]
         self.trailing = [a for a in kept if a > last]
         self.sweeps = Sweeps(k)
-        self.columns = product([shape[a] for a in self.trailing])
-        self.rows = product([shape[a] for a in self.reduced])
+        self.columns = math.prod([shape[a] for a in self.trailing])
+        self.rows = math.prod([shape[a] for a in self.reduced])
         self.arrays: dict[Val, tuple[Buffer, Any]] = {}  # the array over the block, final cast
         self.scratch: dict[Val, Buffer] = {}
         self.allocs: list[Stmt] = []
@@ -84,7 +85,7 @@ class Columns:
 
     def steps(self) -> list[Step]:
         k, shape = self.k, self.k.group.shape
-        outer = product([shape[a] for a in self.leading])
+        outer = math.prod([shape[a] for a in self.leading])
         self.cut(self.block_size(outer))
         # A few rows that fill a vector are better off than as wide rows, whose parts are joined.
         bytes_of_row = self.columns * max(self.row_bytes() // self.columns, 4)
@@ -106,7 +107,7 @@ class Columns:
                 self.row_level(phase, body)
         body = [*self.allocs, *body]
         if count > 1:
-            each = product(shape) // count * k.weight()
+            each = math.prod(shape) // count * k.weight()
             body = [For(var, count, tuple(body), "serial", 1, 0, k.grain(count, each))]
         lent = set(self.scratch.values())
         late = {v for v in self.sweeps.late() if k.buffers.get(v) not in lent}
@@ -351,7 +352,7 @@ class Columns:
             together //= 2
         apart = self.row_bytes()
         if self.block == self.columns and apart <= SHORT_ROW:
-            large = apart // self.columns * product(k.group.shape) > LARGE
+            large = apart // self.columns * math.prod(k.group.shape) > LARGE
             most = SHORT_ROW_OF_LARGE if large else SHORT_ROW
             while together > 1 and 2 * together * apart > 3 * most:
                 together //= 2

@@ -9,6 +9,7 @@ the loops' own (`fuse` decides that it is not).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -231,10 +232,8 @@ class Lowering:
             tuple(body),
             {"annotated": annotated},
         )
-        size = 1
-        for n in self.group.shape:
-            size *= n
-        flops = size * sum(self.fusion.accesses[m.node].cost for m in self.members)
+        cost = sum(self.fusion.accesses[m.node].cost for m in self.members)
+        flops = math.prod(self.group.shape) * cost
         return [
             KernelStep(
                 kernel,
@@ -282,15 +281,5 @@ def unflatten(i: Index, shape: Sequence[int]) -> list[Index]:
     # The outermost needs no wrapping: i is in range.
     first = next((k for k, n in enumerate(shape) if n > 1), None)
     if first is not None:
-        step = 1
-        for n in shape[first + 1 :]:
-            step *= n
-        out[first] = i // step
+        out[first] = i // math.prod(shape[first + 1 :])
     return out
-
-
-def product(shape: Sequence[int]) -> int:
-    total = 1
-    for n in shape:
-        total *= n
-    return total

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numjet.core import lowering as low
 from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import For, Stmt
-from numjet.cpu.lower.core import Lowering, product
+from numjet.cpu.lower.core import Lowering
 from numjet.cpu.program.steps import Step
 
 
 def lower(k: Lowering) -> list[Step]:
     """The kernel of a group without reductions."""
     shape = k.group.shape
-    total = product(shape)
+    total = math.prod(shape)
     if total == 1:
         k.domain = [Index.of(0)] * len(shape)
         return k.finish("scalar", _body(k), k.same_place_pairs())

@@ -6,12 +6,13 @@ of the loop IR make them vectors and cut them into chunks for threads.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index, LoopVar
 from numjet.cpu.loops.ir import Alloc, Buffer, For, Stmt
-from numjet.cpu.lower.core import Lowering, product
+from numjet.cpu.lower.core import Lowering
 from numjet.cpu.lower.flat import in_step, reads_flat
 from numjet.cpu.lower.groups import Member
 from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction, position
@@ -28,7 +29,7 @@ def lower(k: Lowering) -> list[Step]:
     """The kernel of a group whose reductions run over the last axes."""
     group = k.group
     plan = _Rows(k)
-    return plan.rows(product([group.shape[a] for a in plan.kept_axes]), product(group.shape))
+    return plan.rows(math.prod([group.shape[a] for a in plan.kept_axes]), math.prod(group.shape))
 
 
 class _Rows:
@@ -171,7 +172,7 @@ class _Rows:
         k.forget()
         k.values.update(self.row_values)
         if k.flat:
-            var = LoopVar(f"j{phase}", product(shape))
+            var = LoopVar(f"j{phase}", math.prod(shape))
             k.domain = [Index.of(var)]
             self.inner = Index.of(var)
             return [var]

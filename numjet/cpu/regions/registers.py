@@ -10,6 +10,7 @@ ahead of a loop (`Cell.depth` keeps it inside).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -67,9 +68,7 @@ class Cell:
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype, depth: int) -> None:
         self.shape, self.dtype, self.depth = tuple(shape), np.dtype(dtype), depth
-        self.size = 1
-        for n in shape:
-            self.size *= n
+        self.size = math.prod(shape)
 
     def find(self, r: Registers, pattern: Pattern) -> Value:
         """Write the code for the elements of `pattern`."""

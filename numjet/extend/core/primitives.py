@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, eval_closed
 from numjet.core.primitive import REGISTRY
 from numjet.extend.linear_util import WrappedFun
 from numjet.extend.primitive import LoweredFun, Primitive
@@ -54,7 +54,7 @@ class CallPrimitive(Primitive):
 
     def _run(self, *args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
         closed = _closed(call_jaxpr)
-        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return eval_closed(closed, *args)
 
     def _again(self, params: dict) -> Any:
         def bind(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
