@@ -6,6 +6,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.base import config
+from numjet.core.stretched import written_out
 from numjet.cpu import host
 from numjet.cpu.link import link
 from numjet.cpu.passes import stream
@@ -21,7 +22,7 @@ def stores(monkeypatch, f, *shapes, donate=(), dtype="float32"):
     """How many non-temporal stores the program of `f` has."""
     monkeypatch.setattr(stream, "RESULT_BYTES", 1 << 16)
     with config.enable_x64(True):
-        closed = nj.make_jaxpr(f)(*[jnp.zeros(s, dtype) for s in shapes])
+        closed = written_out(nj.make_jaxpr(f)(*[jnp.zeros(s, dtype) for s in shapes]))
         return run(Build(closed, donate)).llvm.count(MARK)
 
 
