@@ -23,10 +23,11 @@ def both_made(c: Interpreter, first: Object, second: Object, made: Array[Object]
     """A new object of each of two types, in `made`; False with an exception, and neither, without
     memory."""
     made[0] = c.PyType_GenericAlloc(first, 0)
-    made[1] = c.PyType_GenericAlloc(second, 0)
-    if made[0] != NULL and made[1] != NULL:
+    made[1] = NULL
+    if made[0] != NULL:
+        made[1] = c.PyType_GenericAlloc(second, 0)
+    if made[1] != NULL:
         return True
-    c.Py_DecRef(made[1])
     c.Py_DecRef(made[0])
     return False
 

@@ -91,8 +91,10 @@ def survey(self: Object, given: Array[Object], n: Int) -> Object:
     if n == 1 and given[0].type == c.list:
         rows = List(given[0])
         key = words_of(c, rows, 0, 0, 0)
-        found = c.PyDict_New()
-        good = key != NULL and found != NULL
+        found: Object = NULL
+        if key != NULL:
+            found = c.PyDict_New()
+        good = found != NULL
         if good:
             for k in range(rows.size):
                 if good:
