@@ -552,7 +552,8 @@ class ExprWriter:
     def _gather(self, buffer: Buffer, lin: Index, element: str) -> Value:
         b = self.b
         base, offsets = self._offsets(buffer, lin)
-        if TYPES[element].bits >= 32 and link.vector_bytes() >= 64:
+        bits = TYPES[element].bits
+        if link.vector_bytes() >= 64 and (bits >= 32 or bits >= 8 and self.mask is None):
             return b.gather(b.gep(base, offsets, element), vector(element, self.lanes), self.mask)
         # No gather instruction: one lane after the other, lanes that are off reading like lane 0,
         # or when that may be off too, the buffer's first element.
