@@ -17,6 +17,7 @@ lower than that of a group it reads.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -429,7 +430,7 @@ class _Fusion(Fusion):
         if group.number in self.asked:
             recompute.decide(self, group)
         for val in group.reads:
-            self.use(group, val)
+            self.use(group, val, math.prod(group.shape))
         for member in reversed(group.members):
             for val in member.node.outs:
                 if val in self.wanted:
@@ -437,8 +438,7 @@ class _Fusion(Fusion):
                     member.live = True
             if not member.live and not member.node.effects:
                 continue
-            for val in member.node.ins:
-                self.use(group, val)
+            self.use_operands(group, member.node)
 
     # ---- 4: kernels
 

@@ -29,6 +29,10 @@ BROADCAST_COST = 3
 # A reader larger by less than this part has edges beside the value's elements (a padding, a
 # concatenation), each of which it reads once.
 JOINED = 8
+# Loops of stores are cut where a concatenation's operands of this size meet, or their lanes hold
+# elements of one operand: each reads its own elements once, as well. Smaller ones may lie in one
+# vector, which computes all operands; so do reductions.
+PIECE = 1024
 # An operation that costs more is better kept than done again, if what follows from it is not.
 CHEAP_OPERATION = 3
 UNREACHABLE = 10**6
@@ -54,9 +58,8 @@ def decide(fusion: Fusion, group: Group) -> None:
             if not _allowed(fusion, group, found) or _prolongs(fusion, group, val):
                 _wanted(fusion, val)
                 continue
-            for reader in found.groups.values():
-                for operand in member.node.ins:
-                    fusion.use(reader, operand)
+            for number, reader in found.groups.items():
+                fusion.use_operands(reader, member.node, found.times[number])
 
 
 def _wanted(fusion: Fusion, val: Val) -> None:
@@ -75,16 +78,21 @@ def _allowed(fusion: Fusion, group: Group, asked: Asked) -> bool:
     if fusion.cost_of(val) <= BROADCAST_COST:
         return True
     again = _again(fusion, group, val)
-    for reader in asked.groups.values():
-        if math.prod(reader.shape) > val.size + val.size // JOINED:
-            return again.total <= BROADCAST_COST
+    most, joined = val.size + val.size // JOINED, False
+    for number, reader in asked.groups.items():
+        if math.prod(reader.shape) > most:
+            joined = val.size >= PIECE and asked.times[number] <= most and reader.reduced is None
+            if not joined:
+                return again.total <= BROADCAST_COST
     limit = RECOMPUTE_COST
     if val.nbytes >= LARGE:
         light = LESS * sum([v.nbytes for v in again.reads]) <= val.nbytes
         limit = LIGHT_COST if light else LARGE_COST
     if again.total <= limit:
         return True
-    if len(asked.groups) > 1 or again.total > MOVE_COST:
+    # What operands of a concatenation have in common, as the sine and cosine of a rotation, each of
+    # them would compute: their places differ.
+    if joined or len(asked.groups) > 1 or again.total > MOVE_COST:
         return False
     return again.repeated(_live(fusion, group)) <= limit
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,13 +81,15 @@ class Group:
 
 
 class Asked:
-    """A value that later groups read: `groups` by number."""
+    """A value that later groups read: `groups` by number, and `times`, how many elements of it
+    each reads, one as often as it is read."""
 
-    __slots__ = ("val", "groups")
+    __slots__ = ("val", "groups", "times")
 
     def __init__(self, val: Val) -> None:
         self.val = val
         self.groups: dict[int, Group] = {}
+        self.times: dict[int, int] = {}
 
 
 class Fusion:
@@ -106,7 +109,8 @@ class Fusion:
         self.again: dict[Val | Group, tuple[int, Any]] = {}
         self.read: set[Val] = set()  # what settled groups read from memory
         self.steps: list[Step] = []
-        self.computed: set[tuple[int, Val]] = set()  # what `use` has been through, by group
+        # What `use` has been through, by group: how many elements were read.
+        self.computed: dict[tuple[int, Val], int] = {}
 
     def level_of(self, val: Val) -> int:
         """The number of the group that makes it; -1 for none."""
@@ -115,25 +119,32 @@ class Fusion:
     def cost_of(self, val: Val) -> int:
         """What computing an element from memory costs."""
         return 0 if val.literal is not None else self.costs.get(val, 1)
+
     def in_memory(self, val: Val) -> bool:
         """Whether `val` will lie in memory: an argument, a step's result, or wanted."""
         if val.literal is not None:
             return False
         return val in self.wanted or (val not in self.member and val not in self.inline)
 
-    def use(self, group: Group, val: Val) -> None:
-        """`group` reads `val`: mark what must be live, ask for what earlier groups compute."""
-        todo = [val]
+    def use_operands(self, group: Group, node: Node, times: int = 0) -> None:
+        """`group` computes the results of `node`, `times` elements (by default, of its domain)."""
+        for val, count in _operands(node, times or math.prod(group.shape)):
+            self.use(group, val, count)
+
+    def use(self, group: Group, val: Val, times: int) -> None:
+        """`group` reads elements of `val`: mark what must be live, ask for what earlier groups
+        compute."""
+        todo = [(val, times)]
         while todo:
-            val = todo.pop()
-            if val.literal is not None or (group.number, val) in self.computed:
+            val, times = todo.pop()
+            if val.literal is not None or self.computed.get((group.number, val), 0) >= times:
                 continue
-            self.computed.add((group.number, val))
+            self.computed[group.number, val] = times
             if val.base is not None:
                 val = val.root()[0]
             node = self.inline.get(val)
             if node is not None:
-                todo.extend(node.ins)
+                todo += _operands(node, times)
                 continue
             member = self.member.get(val)
             if member is None:
@@ -146,7 +157,16 @@ class Fusion:
                 asked = self.asked.setdefault(self.level[val], {})
                 entry = asked.setdefault(val, Asked(val))
                 entry.groups[group.number] = group
+                entry.times[group.number] = max(entry.times.get(group.number, 0), times)
 
     def lower(self, group: Group) -> list[Step]:
         """The steps of a group."""
         raise NotImplementedError
+
+
+def _operands(node: Node, times: int) -> list[tuple[Val, int]]:
+    """The operands of a node, with how many elements of each are read for `times` of a result."""
+    if node.primitive.name != "concatenate":
+        return [(val, times) for val in node.ins]
+    size = node.outs[0].size
+    return [(val, -(-times * val.size // size)) for val in node.ins]

@@ -135,3 +135,29 @@ def test_values_between_edges_are_computed_where_they_are_joined():
         return [concatenate([part(x, (0,), (1,)), inner, part(x, (N - 1,), (N,))], 0)]
 
     assert compiled(run, spec(N)).memory_analysis()["temp_size_in_bytes"] == 0
+
+
+def test_columns_are_computed_where_they_are_joined():
+    def column(x, k):
+        return part(x, (0, k), (N * N, k + 1))
+
+    def cross(x, y):
+        pairs = [(1, 2), (2, 0), (0, 1)]
+        products = [
+            sub(mul(column(x, i), column(y, j)), mul(column(x, j), column(y, i))) for i, j in pairs
+        ]
+        return [concatenate(products, 1)]
+
+    rows = spec(N * N, 3)
+    assert compiled(cross, rows, rows).memory_analysis()["temp_size_in_bytes"] == 0
+
+
+def test_what_joined_halves_share_is_not_computed_by_each():
+    # Rows turned by an angle, whose sine and cosine both halves would compute.
+    def turned(x, y, angle):
+        s, c = fn.sin(angle), fn.cos(angle)
+        return [concatenate([sub(mul(x, c), mul(y, s)), add(mul(y, c), mul(x, s))], 1)]
+
+    half = spec(N, N)
+    run = compiled(turned, half, half, half, tolerance=1e-6)
+    assert run.memory_analysis()["temp_size_in_bytes"] >= 2 * WHOLE
