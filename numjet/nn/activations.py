@@ -204,7 +204,7 @@ def sparse_plus(x: Any) -> Any:
     """
     x = _beside_floats("sparse_plus", x)
     return where(
-        less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, divide(power(add(x, 1.0), 2), 4))
+        less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, multiply(power(add(x, 1.0), 2), 0.25))
     )
 
 
@@ -437,7 +437,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
         x = one_inexact("squareplus", x)  # single precision, whatever the integers are
     else:
         x, b = promote_inexact(x, b)
-    return divide(add(x, sqrt(add(square(x), b))), 2)
+    return multiply(add(x, sqrt(add(square(x), b))), 0.5)
 
 
 def hard_sigmoid(x: Any) -> Any:
