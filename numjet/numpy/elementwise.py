@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.large import as_program
 from numjet.api.shown import FLAG, Shown, as_call, wanted
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
@@ -565,6 +566,7 @@ def _static_power(x: Any, exponent: int) -> Any:
     return lax.integer_pow(x, exponent)
 
 
+@as_program
 def _integer_power(x: Any, y: Any) -> Any:
     """x ** y for integer arrays by repeated squaring: one product for each bit of the exponent."""
     small = type(x) is ArrayImpl and not x.aval.narrow and max(x.aval.size, y.aval.size) < LARGE
