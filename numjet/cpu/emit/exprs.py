@@ -550,22 +550,27 @@ class ExprWriter:
         return self.pointer(buffer, same), self.index_vector(lin - same)
 
     def _gather(self, buffer: Buffer, lin: Index, element: str) -> Value:
-        b = self.b
+        b, type = self.b, vector(element, self.lanes)
         base, offsets = self._offsets(buffer, lin)
+        mask, count = self.mask, self.lanes
+        if mask is not None and self._all_inside():
+            mask = None
+        elif mask is not None and isinstance(self.active, int) and not self.predicated:
+            count = self.active
         bits = TYPES[element].bits
-        if link.vector_bytes() >= 64 and (bits >= 32 or bits >= 8 and self.mask is None):
-            return b.gather(b.gep(base, offsets, element), vector(element, self.lanes), self.mask)
+        if link.vector_bytes() >= 64 and (bits >= 32 or bits >= 8 and mask is None):
+            return b.gather(b.gep(base, offsets, element), type, mask)
         # No gather instruction: one lane after the other, lanes that are off reading like lane 0,
-        # or when that may be off too, the buffer's first element.
-        if self.mask is not None:
+        # or when that may be off too, the buffer's first element; those that are known are left 0.
+        if mask is not None and count == self.lanes:
             safe = b.shuffle(offsets, None, [0] * self.lanes)
             if self.predicated:
-                base, zero = self.pointers[buffer], self.b.const(0, f"<{self.lanes} x i64>")
+                base, zero = self.pointers[buffer], b.const(0, f"<{self.lanes} x i64>")
                 offsets = self.index_vector(lin, "i64")
                 safe = zero
-            offsets = b.select(self.mask, offsets, safe)
-        result = Value("poison", vector(element, self.lanes))
-        for k in range(self.lanes):
+            offsets = b.select(mask, offsets, safe)
+        result = Value("poison", type) if count == self.lanes else b.const(0, type)
+        for k in range(count):
             address = b.gep(base, b.extract(offsets, k), element)
             result = b.insert(result, b.load(address, element), k)
         return result

@@ -9,7 +9,7 @@ from loop_harness import run
 from loop_interpreter import interpret
 
 from numjet.cpu.loops.build import ExprEmitter
-from numjet.cpu.loops.index import Index, LoopVar
+from numjet.cpu.loops.index import Index, LoopVar, dynamic
 from numjet.cpu.loops.ir import (
     Alloc,
     Buffer,
@@ -57,6 +57,17 @@ def test_nested_loops_over_contiguous_memory_become_one():
 def test_the_contiguous_loop_is_taken():
     k = vectorize(elementwise((30, 40), lambda e, x, i: e.load(x, (0, i[1]))))
     assert loops(k) == [("i", "serial"), ("j", "vector")]
+
+
+def test_picked_columns_of_long_rows_are_read_row_by_row():
+    # Lanes over rows would read each column by a gather and transpose what they store.
+    at, x = Buffer("at", np.dtype("int32"), (48,)), Buffer("x", F32, (300, 100))
+    y, e = Buffer("y", F32, (300, 48), "out"), ExprEmitter()
+    i, j = LoopVar("i", 300), LoopVar("j", 48)
+    place = dynamic(e.load(at, (Index.of(j),)), 0, 99)
+    body = tuple(e.store(y, (Index.of(i), Index.of(j)), e.load(x, (Index.of(i), place))))
+    kernel = Kernel("f", (at, x, y), (For(i, 300, (For(j, 48, body),)),))
+    assert loops(vectorize(kernel)) == [("i", "serial"), ("j", "vector")]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])

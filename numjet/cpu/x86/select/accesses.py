@@ -349,8 +349,9 @@ def gather(s: Selector, instruction: Call, parts: list[str]) -> None:
     mask_type, mask = typed(parts[2])
     other = typed(parts[3])[1]
     d = s.define(name)
-    if mask[0] != "%" and constant(mask_type, mask).mask() == (1 << type.lanes) - 1:
-        _OneByOne(s, type, d, pointers)
+    bits = constant(mask_type, mask).mask() if mask[0] != "%" else 0
+    if bits and not bits & bits + 1 and other == "zeroinitializer":
+        _OneByOne(s, type, d, pointers, bits.bit_length())
         return
     op, base, index, scale, length = _plan(s, type, pointers, "gather")
     k = _own_mask(s, type, mask_type, mask)
@@ -372,21 +373,22 @@ _ELEMENTS = {
 
 
 class _OneByOne:
-    """All lanes of a gather, each read by a load of its own; the last is written first.
+    """The first lanes of a gather, each read by a load of its own; the last is written first.
 
     The instruction takes 26 cycles for 16 floats in the first cache on Zen 4, this 20, up to an
     eighth longer than it where they are farther; on processors of Intel's that clear buffers
     behind the instruction (Gather Data Sampling) it takes longer still.
     """
 
-    def __init__(self, s: Selector, type: Type, d: int, pointers: str) -> None:
-        self.s, self.type = s, type
+    def __init__(self, s: Selector, type: Type, d: int, pointers: str, count: int) -> None:
+        self.s, self.type, self.count = s, type, count
         self.base, self.index_type, self.index, self.scale = _indices(s, pointers, type.lanes)
         self.known: list[int] | None = None
         if self.index[0] != "%":
             given = constant(self.index_type, self.index).lanes
             self.known = [signed(x or 0, self.index_type.bits) * self.scale for x in given]
-        self.word = self.quarter = -1  # registers: two indices, what they are taken from
+        self.word = -1  # the register of two indices
+        self.quarter, self.taken = -1, -1  # what they are taken from, and which quarter that is
         lanes = type.lanes // type.parts
         for part in range(type.parts - 1, -1, -1):
             self.lie(d + part, part * lanes, lanes)
@@ -394,7 +396,10 @@ class _OneByOne:
     def lie(self, d: int, first: int, count: int) -> None:
         """d = `count` elements from `first` on."""
         s, half = self.s, count // 2
-        size = count * self.type.bits
+        size, on = count * self.type.bits, min(self.count - first, count)
+        if on <= 0:
+            s.put(d, (formats.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
+            return
         if size > 128:
             low, high = s.new(VECTOR), s.new(VECTOR)
             op, length = ("vinsertf64x4", 2) if size == 512 else ("vinsertf32x4", 1)
@@ -404,7 +409,7 @@ class _OneByOne:
             return
         bits = self.type.bits
         begin, behind, unit = _ELEMENTS[bits]
-        for lane in range(first + count - 1, first, -1):
+        for lane in range(first + on - 1, first, -1):
             before = s.new(VECTOR)
             imm = None if unit is None else lane % (128 // bits) * unit
             self.read(lane, (formats.v3m, OPS[behind], d, before), imm)
@@ -425,7 +430,7 @@ class _OneByOne:
             return
         narrow = self.index_type.bits == 32
         odd = narrow and lane % 2
-        if not narrow or odd:
+        if not narrow or odd or lane == self.count - 1:
             self.word = s.new(GENERAL)
         i = s.new(GENERAL) if narrow and not odd else self.word
         s.put(d, (*instruction, (self.base, i, self.scale, 0), -1, 0, 0, 0, imm))
@@ -443,8 +448,8 @@ class _OneByOne:
         if not quarter:
             x = s.vector(self.index_type, self.index, part)
         else:
-            if word % 2:
-                self.quarter = s.new(VECTOR)
+            if self.taken != word // 2:
+                self.quarter, self.taken = s.new(VECTOR), word // 2
             x = self.quarter
         out = (formats.vout, OPS["vpextrq_s" if word % 2 else "vmovq_r_s"], x, -1, self.word)
         s.put(self.word, (*out, -1, 0, 0, 1 if word % 2 else None))
