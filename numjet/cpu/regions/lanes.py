@@ -73,6 +73,10 @@ MOST_MADE = 1200
 # are in flight: with 256, not 64, two variables by Runge and Kutta take 0.4 of the time, rows of
 # four that are normalized 0.6, and no loop that was measured more.
 SIDE_BY_SIDE, MOST_VECTORS = 256, 8
+# What a loop carries has to be in registers; what it only reads is read from the first cache as
+# quickly, if all of it is so many times the registers: 4 by 4 matrices, whose 16 numbers times four
+# vectors are more, took 1.5 times as long so.
+BEYOND = 2.5
 # Rows of more elements an example are read faster along them: of 32 a loop took 1.3 times as long.
 MOST_APART = 16
 # What takes few instructions, however long; functions are counted by their weight.
@@ -185,7 +189,8 @@ class LaneKernel(LoopKernel):
         vectors = self.vectors
         while vectors > 1 and (
             vectors * light > SIDE_BY_SIDE
-            or vectors * (2 * carried + constant) > link.registers()
+            or vectors * 2 * carried > link.registers()
+            or vectors * (2 * carried + constant) > BEYOND * link.registers()
             or vectors * lanes > size
         ):
             vectors //= 2
