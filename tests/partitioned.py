@@ -31,7 +31,9 @@ def on_devices(found: Partitioned, args: tuple) -> tuple:
 
     run = nj.shard_map(
         lambda *xs: tuple(eval_jaxpr(found.closed.jaxpr, found.closed.consts, *xs)),
-        mesh=nj.make_mesh(tuple(found.sizes.values()), tuple(found.sizes)),
+        mesh=nj.make_mesh(
+            tuple(found.sizes.values()), tuple(found.sizes), nj.sharding.AxisType.Auto
+        ),
         in_specs=tuple(map(spec, found.ins)),
         out_specs=tuple(map(spec, found.outs)),
     )

@@ -544,11 +544,11 @@ def device_put(
         if sharding is None:
             return leaf
         if isinstance(leaf, Tracer) or axes_alone:
-            sharding._check_shape(leaf.shape)
+            sharding._check_placed(leaf.shape)
             return mark(leaf, sharding)
         if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
             return leaf
-        sharding._check_shape(leaf.shape)
+        sharding._check_placed(leaf.shape)
         if type(leaf) is ShardedArray and not leaf.is_fully_addressable:
             return Sharded.move(leaf, sharding)
         return place(leaf, sharding)

@@ -21,6 +21,7 @@ from numjet.api.mesh import Mesh
 from numjet.api.reshard import constrained
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
+from numjet.base.errors import IndivisibleError
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
@@ -520,9 +521,15 @@ def _check_devices(
             f"pmap of {name_of(fun)}: Specified axis_size {given} doesn't match received axis_size "
             f"{max(found - {given})}."
         )
-    size = _mapped_size("pmap", fun, leaves, dims, in_tree, given)
+    lengths = [x.aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
+    parts = max(min(given or lengths[0], have), 1)
+    apart = ValueError if all(n % parts == 0 for n in lengths) else IndivisibleError
+    try:
+        size = _mapped_size("pmap", fun, leaves, dims, in_tree, given)
+    except ValueError as error:
+        raise apart(*error.args) from None
     if size > have:
-        raise ValueError(
+        raise apart(
             f"pmap of {name_of(fun)}: the mapped axis has size {size}, but there are only {have} "
             "devices. Use vmap inside pmap for more than one example a device, or set "
             "NUMJET_NUM_CPU_DEVICES."

@@ -80,6 +80,10 @@ class Sharding:
         self.check_compatible_aval(shape)
         self.shard_shape(shape)
 
+    def _check_placed(self, shape: tuple) -> None:
+        """`_check_shape` of an array whose type is going to say how it lies."""
+        self._check_shape(shape)
+
     def check_compatible_aval(self, aval_shape: tuple) -> None:
         """Raise ValueError where an array of this shape cannot be laid out so."""
         self.shard_shape(tuple(aval_shape))

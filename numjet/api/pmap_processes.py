@@ -16,7 +16,7 @@ from numjet.api.devices import place
 from numjet.api.flat import name_of
 from numjet.api.mesh import Mesh
 from numjet.api.reshard import over_types
-from numjet.api.shard_map import shard_map
+from numjet.api.shard_map import unchecked
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.cluster import Cluster
@@ -40,8 +40,8 @@ def mapped(call: Callable, mesh: Mesh, leaves: Sequence[Any], dims: Sequence[int
         return [expand_dims(as_array(x), (0,)) for x in call(given)]
 
     specs = tuple([cut(label, d) for d in dims])
-    return shard_map(local, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(label),
-                     check_vma=False)(*leaves)  # fmt: skip
+    each = unchecked(local, mesh, specs, PartitionSpec(label), check_vma=False)
+    return each(*leaves)
 
 
 def given(

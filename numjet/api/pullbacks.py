@@ -280,8 +280,11 @@ def _check_cotangent(out_tree: Any, i: int, aval: ShapedArray, ct: Any) -> Any:
             f"of the differentiated function had JAX type {aval.str_short()} "
             f"(cotangent{leaf_name(out_tree, i)})."
         )
-    wanted = () if want.placed is None else want.cotangent().placed.sums
-    if any(wanted) and (got.placed is None or got.placed.sums != wanted):
+    wanted = None if want.placed is None else want.cotangent().placed
+    unlike = wanted is not None and (
+        any(wanted.sums) if got.placed is None else got.placed.spec != wanted.spec
+    )
+    if unlike:
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
             f"{got.str_short()}, but expected {want.cotangent().str_short()} because the "

@@ -93,6 +93,8 @@ def over_types(x: Any, mesh: Any) -> Any:
     """An array, or a traced one, that lies as it did over a mesh whose axes have other types."""
     if isinstance(x, Tracer):
         return x if x.aval.placed is None else mesh_cast_p.bind(x, mesh=mesh)
+    if x.is_deleted():
+        return x  # whoever reads it says so
     sharding = x._sharding if type(x) in (ShardedArray, RemoteArray) else None
     if not isinstance(sharding, NamedSharding) or isinstance(mesh, AbstractMesh):
         return x
@@ -248,12 +250,12 @@ def laid_out(make: Callable[[], Any], shardings: Any) -> Any:
             "`out_sharding` argument only supports instances of `NamedSharding` or "
             f"`PartitionSpec`. Got {shardings!r} of type: {type(shardings)}"
         )
-    spec = shardings if isinstance(shardings, PartitionSpec) else getattr(shardings, "spec", None)
-    asked, summed = getattr(spec, "unreduced", None), SummedAxes()
+    place = of_context("out_sharding", shardings, ValueError)
+    _check_explicit("out_sharding", place)
+    asked, summed = getattr(getattr(place, "spec", None), "unreduced", None), SummedAxes()
     with lenient(summed):
         made = make()
     if asked:
-        of_context("out_sharding", shardings, ValueError)  # which tests the names
         check_asked(asked, summed.found)
     return _laid_out("out_sharding", made, shardings)
 
@@ -265,7 +267,7 @@ def over_no_mesh(sharding: Any) -> bool:
 
 
 def _place_again(x: Any, sharding: NamedSharding) -> Any:
-    return constrained(x, of_context("place", sharding))
+    return x if over_no_mesh(sharding) else constrained(x, of_context("place", sharding))
 
 
 def _laid_out(name: str, x: Any, shardings: Any) -> Any:
@@ -295,9 +297,9 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                     spec = spec.dividing(np.shape(leaf))
             if not is_check and isinstance(spec, NamedSharding):
                 spec = _without_open_end(spec, np.ndim(leaf))
-            spec._check_shape(tuple(np.shape(leaf)))
+            spec._check_placed(tuple(np.shape(leaf)))
             if name == "reshard":
-                _check_explicit(spec)
+                _check_explicit("reshard", spec)
             if is_check and isinstance(spec, NamedSharding):
                 spec = _constraint(leaf, spec)
             elif isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
@@ -316,7 +318,7 @@ def _without_open_end(sharding: NamedSharding, ndim: int) -> NamedSharding:
     return sharding.update(spec=sharding.spec.update(partitions=entries[:ndim]))
 
 
-def _check_explicit(sharding: Sharding) -> None:
+def _check_explicit(what: str, sharding: Any) -> None:
     """Raise ValueError where a sharding names axes that are not of type Explicit."""
     if not isinstance(sharding, NamedSharding):
         return
@@ -325,7 +327,7 @@ def _check_explicit(sharding: Sharding) -> None:
     for axis in [a for entry in sharding.spec for a in axes_of(entry)]:
         if kinds[axis] is not AxisType.Explicit:
             raise ValueError(
-                "PartitionSpec passed to reshard cannot contain axis names that are of type Auto "
+                f"PartitionSpec passed to {what} cannot contain axis names that are of type Auto "
                 f"or Manual. Got PartitionSpec: {sharding.spec} with axis name: {axis} of type: "
                 f"AxisType.{kinds[axis].name}. Use lax.with_sharding_constraint, or device_put."
             )

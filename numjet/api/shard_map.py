@@ -15,9 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from numjet.api.devices import place
+from numjet.api.devices import device_put, place
 from numjet.api.flat import array_leaves, check_callable, name_of
-from numjet.api.mesh import AbstractMesh, AxisType, Mesh, context_mesh, use_abstract_mesh
+from numjet.api.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    context_mesh,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
 from numjet.api.reshard import constrained, over_types, typed_mesh
 from numjet.api.shard_map_equation import equation, executed, shown
 from numjet.api.shard_map_values import of_members
@@ -25,7 +32,7 @@ from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import config, tree
 from numjet.base.record import record
 from numjet.core import hooks
-from numjet.core.array import as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import Jaxpr, eval_jaxpr
 from numjet.core.sharded import ShardedArray
@@ -77,10 +84,11 @@ def shard_map(
     value is taken, and each device's value is one of its own. Without `f` the result is a
     decorator. Differentiable.
     Raises ValueError when a dimension is no multiple of the parts it is cut into, for an axis that
-    the mesh has not, and where there is no mesh.
+    the mesh has not, where there is no mesh or another one is the current one, and, where all axes
+    are mapped and of type Explicit, for an argument whose type says that it lies otherwise.
 
     >>> import numjet as nj, numjet.numpy as jnp
-    >>> mesh, spec = nj.make_mesh((1,), ("x",)), nj.P("x")
+    >>> mesh, spec = nj.make_mesh((1,), ("x",), nj.sharding.AxisType.Auto), nj.P("x")
     >>> f = nj.shard_map(lambda x: nj.lax.psum(x, "x"), mesh=mesh, in_specs=spec, out_specs=nj.P())
     >>> f(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
@@ -109,16 +117,38 @@ def shard_map(
                     f"but it holds {spec} of type {type(spec).__name__}."
                 )
 
+    return _mapper(f, mesh, in_specs, out_specs, axis_names, check_vma)
+
+
+def unchecked(
+    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Any = frozenset(),
+    check_vma: bool = True,
+) -> Callable:  # fmt: skip
+    """`shard_map` whatever the current mesh is, and however the arguments' types say they lie: of
+    functions that are run for a caller's."""
+    return _mapper(f, mesh, in_specs, out_specs, axis_names, check_vma, checked=False)
+
+
+def _mapper(
+    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Any, check_vma: bool,
+    checked: bool = True,
+) -> Callable:  # fmt: skip
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
         where, names = _mapped_axes(mesh, axis_names)
         leaves, in_tree = array_leaves("shard_map", args)
+        if checked:
+            _check_context(mesh, leaves)
         if isinstance(where, AbstractMesh):
             where = _with_devices(where, leaves)
         leaves = [as_array(x) for x in leaves]
         specs = (_own_specs(where, names, leaves) if in_specs is Infer
                  else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
+        if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
+            for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
+                _block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
+                _check_placed(spec, x)
         out_tree: list = []
 
         def local(*values: Any) -> list[Any]:
@@ -135,12 +165,9 @@ def shard_map(
         inner = typed_mesh(where, names, AxisType.Auto)
         manual = _axes_within(where, names)
         if any_placed([x.aval for x in leaves]) or any(s.unreduced or s.reduced for s in specs):
-            if where.explicit_axes and set(names) == set(where.axis_names):
-                for spec, x in zip(specs, leaves, strict=True):
-                    _check_placed(names, spec, x)
-            elif where.explicit_axes:
+            if len(names) < len(where.axis_names) or not where.are_all_axes_explicit:
                 leaves = [_moved(names, *pair) for pair in zip(specs, leaves, strict=True)]
-            leaves = [over_types(x, inner) for x in leaves]
+            leaves = [_over(inner, *pair) for pair in zip(specs, leaves, strict=True)]
         blocks, uses = [], []
         with use_abstract_mesh(manual):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
@@ -201,9 +228,6 @@ class _Staged:
     def equation(self, local: Callable, out_tree: list) -> Any:
         """Trace the function of one device's part, and write the equation down."""
         where, names = self.where, self.names
-        if where.explicit_axes:
-            for spec, x in zip(self.specs, self.leaves, strict=True):
-                _check_placed(names, spec, x)
         avals = []
         for i, (spec, x) in enumerate(zip(self.specs, self.leaves, strict=True)):
             block = _block_shape(where, spec, x.aval.shape, f"argument number {i}", self.name)
@@ -249,9 +273,8 @@ def _expanded(
     """The results of an equation, by operations on whole arrays."""
     run = lambda *values: tuple(eval_jaxpr(executed(jaxpr), (), *values))  # noqa: E731
     with config.jax_equations(False):
-        return list(shard_map(
-            run, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_vma,
-            axis_names=newly_manual_axes,
+        return list(unchecked(
+            run, mesh, in_specs, out_specs, newly_manual_axes, check_vma
         )(*arrays))  # fmt: skip
 
 
@@ -342,14 +365,33 @@ def _own_specs(mesh: Mesh, names: Sequence[Any], leaves: Sequence[Any]) -> list[
     return found
 
 
-def _check_placed(names: Sequence[Any], spec: PartitionSpec, x: Any) -> None:
-    """Raise ValueError where the type of an argument names other mapped axes than its spec."""
-    placed, sums = x.aval.placed, _sums_over(names, x)
-    same = (sums["unreduced"], sums["reduced"]) == (spec.unreduced, spec.reduced)
-    for i, entry in enumerate(() if placed is None else placed.spec):
-        have = tuple([a for a in axes_of(entry) if a in names])
-        same = same and have == (axes_of(spec[i]) if i < len(spec) else ())
-    if not same:
+def _check_context(mesh: Any, leaves: Sequence[Any]) -> None:
+    """Raise ValueError where the mesh that is given, or over which the first argument lies that
+    lies over one, is another than that of the context."""
+    here = get_abstract_mesh()
+    if here.empty:
+        return
+    given = mesh
+    if mesh is None or mesh is here:
+        own = [getattr(x._sharding, "mesh", None) for x in leaves if isinstance(x, ArrayImpl)]
+        given = next((m for m in own if isinstance(m, Mesh)), None)
+    if given is not None and given.abstract_mesh != here:
+        raise ValueError(
+            f"The context mesh {here} should match the mesh passed to shard_map {given}: leave "
+            "mesh out, enter that mesh (numjet.set_mesh), or move the arguments to the context's."
+        )
+
+
+def _check_placed(spec: PartitionSpec, x: Any) -> None:
+    """Raise ValueError where the type of an argument names other axes than its spec."""
+    placed = x.aval.placed
+    entries = () if placed is None else placed.spec
+    sums = (frozenset(), frozenset()) if placed is None else placed.sums
+    have, wanted = ([axes_of(e) for e in s] for s in (entries, spec))
+    ends = [()] * (x.aval.ndim - len(wanted))
+    if placed is None:
+        have = [()] * x.aval.ndim
+    if have != [*wanted, *ends] or sums != (spec.unreduced, spec.reduced):
         raise ValueError(
             f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
             f"{x.aval.sharding.spec} for arg: {x.aval}. `in_specs` is an optional argument so you "
@@ -375,6 +417,14 @@ def _moved(names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
     ]
     wanted = placed.of_entries(entries, *placed.sums)
     return x if wanted.spec == placed.spec else constrained(x, wanted)
+
+
+def _over(mesh: Any, spec: PartitionSpec, x: Any) -> Any:
+    """An argument over a mesh whose axes have other types; an array over another mesh is moved."""
+    placed = x.aval.placed
+    if placed is None or isinstance(x, Tracer) or placed.mesh.shape_tuple == mesh.shape_tuple:
+        return over_types(x, mesh)
+    return device_put(x, NamedSharding(mesh, PartitionSpec(*spec)))
 
 
 def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:

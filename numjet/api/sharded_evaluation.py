@@ -80,9 +80,9 @@ def common_sharding(values: Sequence[Any], name: str) -> tuple[Any, Any]:
 
 
 def check_context(values: Sequence[Any], name: str) -> None:
-    """Raise ValueError where an array lies over Explicit axes of another mesh than that of
-    `set_mesh`. Types of axes alone may differ: functions within which they do are differentiated
-    outside of them."""
+    """Raise ValueError where an array lies over another mesh than that of `set_mesh`, and one of
+    the two has axes of type Explicit. Types of axes alone may differ: functions within which they
+    do are differentiated outside of them."""
     mesh = set_for_arrays.get()
     if mesh.empty or chosen_axes.get() is not None or current_mesh.get() is not mesh:
         return
@@ -97,12 +97,47 @@ def check_context(values: Sequence[Any], name: str) -> None:
                 )
             continue
         own = sharding.mesh
-        if own.explicit_axes and own.shape_tuple != mesh.shape_tuple:
+        explicit = own.explicit_axes or mesh.explicit_axes
+        if explicit and own.shape_tuple != mesh.shape_tuple:
             raise ValueError(
                 f"For {name}, context mesh {mesh.abstract_mesh} should match the aval mesh "
                 f"{own.abstract_mesh} for shape {x.aval.str_short()}. Enter the other mesh "
                 "(numjet.set_mesh), or move the array to this one with numjet.device_put."
             )
+
+
+def _check_meshes(arrays: Sequence[Any], name: str) -> None:
+    """Raise ValueError where operands of one operation lie over meshes that differ, in the types of
+    their axes too, if one has axes of type Explicit."""
+    first: Any = None
+    for x in arrays:
+        mesh = getattr(x._sharding, "mesh", None) if type(x) is ShardedArray else None
+        if not isinstance(mesh, Mesh) or mesh is first:
+            continue
+        if first is None:
+            first = mesh
+        elif (first.explicit_axes or mesh.explicit_axes) and (
+            first.abstract_mesh != mesh.abstract_mesh
+        ):
+            raise ValueError(
+                f"{name}: Mesh for all inputs should be equal. Got one mesh: {first.abstract_mesh} "
+                f"and another mesh: {mesh.abstract_mesh}. Move the arrays to one mesh with "
+                "numjet.device_put."
+            )
+
+
+def _check_programs_meshes(closed: ClosedJaxpr, arrays: Sequence[Any]) -> None:
+    """`_check_meshes` of the operations of a program that read arguments of it."""
+    given = {}
+    jaxpr = closed.jaxpr
+    for v, x in zip([*jaxpr.constvars, *jaxpr.invars], arrays, strict=True):
+        if type(x) is ShardedArray and isinstance(getattr(x._sharding, "mesh", None), Mesh):
+            given[v] = x
+    if len({x._sharding.mesh for x in given.values()}) > 1:
+        for eqn in jaxpr.eqns:
+            read = [given[a] for a in eqn.invars if type(a) is Var and a in given]
+            if not eqn.primitive.higher_order:
+                _check_meshes(read, eqn.primitive.name)
 
 
 def _check_device(closed: ClosedJaxpr, arrays: Sequence[Any], over: Any, name: str) -> None:
@@ -165,6 +200,8 @@ def run(
     arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
     if Sharded.contexts and name != "device_put":
         check_context(arrays, name)
+    if name != "device_put":
+        _check_programs_meshes(closed, arrays)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
     if over is None:
@@ -270,6 +307,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
     if Sharded.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
         check_context(arrays, primitive.name)
+    _check_meshes(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name)
     if hooks.guards is not None:
         for x in arrays:

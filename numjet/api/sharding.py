@@ -334,6 +334,18 @@ class NamedSharding(Sharding):
                 )
         return parts
 
+    def _check_placed(self, shape: tuple) -> None:
+        sizes, shown = self.mesh.shape, self.mesh.explicit_axes
+        for i, (n, entry) in enumerate(zip(shape, self.spec)):
+            k = math.prod([sizes[a] for a in axes_of(entry) if a in shown])
+            if n % k:
+                raise ValueError(
+                    f"Sharding spec {tuple(self.spec)} implies that array axis {i} is partitioned "
+                    f"{k} times, but does not evenly divide the dimension size {n}. Got shape: "
+                    f"{tuple(shape)} and sharding {self}"
+                )
+        self._check_shape(shape)
+
     def dividing(self, shape: Sequence[int]) -> NamedSharding:
         """The sharding without axes of type Auto that do not divide a dimension, which a constraint
         inside of a program may name."""

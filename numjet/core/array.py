@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.errors import JaxRuntimeError
 from numjet.base.slots import read_only
 from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
@@ -317,6 +318,10 @@ class ArrayImpl(Array):
         >>> (jnp.ones(2) * 2).block_until_ready()
         Array([2., 2.], dtype=float32)
         """
+        if self.is_deleted():
+            raise JaxRuntimeError(
+                "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated buffer"
+            )
         self._value  # noqa: B018 - reading waits
         return self
 

@@ -76,7 +76,7 @@ class ShardedArray(ArrayImpl):
     def block_until_ready(self) -> ShardedArray:
         """The value is there."""
         if self.is_deleted():
-            self._value  # noqa: B018 - raises
+            ArrayImpl.block_until_ready(self)  # which raises
         return self
 
     def is_ready(self) -> bool:
@@ -89,6 +89,10 @@ class ShardedArray(ArrayImpl):
 
     def __str__(self) -> str:
         return super().__str__() if "_value" in _held(self) else repr(self)
+
+
+# To programs there is one kind of arrays.
+ShardedArray.__name__ = ShardedArray.__qualname__ = ArrayImpl.__name__
 
 
 def _held(x: ShardedArray) -> set[str]:

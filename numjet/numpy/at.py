@@ -47,7 +47,7 @@ from numjet.numpy.indexing import (
 )
 from numjet.numpy.logic import where
 from numjet.numpy.promote import broadcast, cast, promoted
-from numjet.ops.slicing import index_dtype
+from numjet.ops.slicing import dynamic_update_slice_p, index_dtype
 
 
 class IndexUpdateHelper(AtSlots):
@@ -527,7 +527,7 @@ def _write_range(name: str, x: Any, ints: dict[int, int], slots: list, y: Any) -
     if tuple(sizes) == x.aval.shape:
         return y
     dtype = index_dtype(*x.aval.shape)
-    return lax.dynamic_update_slice(x, y, [scalar(s, dtype) for s in starts])
+    return dynamic_update_slice_p.bind(x, y, *[scalar(s, dtype) for s in starts])
 
 
 def _everywhere(shape: tuple, value: Any, dtype: Any) -> Any:

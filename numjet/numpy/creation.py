@@ -581,6 +581,8 @@ def full(
         raise ValueError(
             f"full: fill_value of shape {value.aval.shape} does not broadcast to {shape}."
         )
+    if device is not None:
+        value = structural.convert(value, value.aval.dtype, False)
     return placed(broadcast(value, shape), device, out_sharding)
 
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.api.shown import FLAG, wanted
-from numjet.base.errors import NonConcreteBooleanIndexError
+from numjet.base.errors import NonConcreteBooleanIndexError, ShardingTypeError
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import ShapedArray, is_lenient
 from numjet.core.dims import DimExpr, any_symbolic, index_of, largest, smallest
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
@@ -522,6 +522,22 @@ def _clips(mode: Any) -> bool:
     return mode is not None and lax.GatherScatterMode.from_any(mode) is clip
 
 
+def _check_whole(aval: ShapedArray, starts: Sequence, limits: Sequence, steps: Sequence) -> None:
+    """Raise ShardingTypeError where an axis that is cut over Explicit axes of a mesh is read in
+    part, and nobody asked for a layout: of traced values JAX takes the slice."""
+    if is_lenient():
+        return
+    ranges = zip(starts, limits, steps, strict=True)
+    for entry, n, read in zip(aval.placed.spec, aval.shape, ranges, strict=True):
+        if entry is not None and read != (0, n, 1):
+            raise ShardingTypeError(
+                "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
+                "indexing as out sharding could not be resolved unambiguously (or would require "
+                f"collectives on the operand): got {aval.str_short()}. lax.slice keeps the layout "
+                "where that divides the result."
+            )
+
+
 def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
     """Ranges and static positions (left as axes of size 1)."""
     shape = plan.shape
@@ -547,6 +563,8 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
         start = smallest(largest(i + n if i < 0 else i, 0), n - 1)
         starts[axis], limits[axis] = start, start + 1
     if any([s != 0 for s in starts]) or tuple(limits) != shape or any(s != 1 for s in steps):
+        if x.aval.placed is not None and not isinstance(x, Tracer):
+            _check_whole(x.aval, starts, limits, steps)
         x = lax.slice(x, starts, limits, None if all(s == 1 for s in steps) else steps)
     return lax.rev(x, tuple(turned)) if turned else x
 

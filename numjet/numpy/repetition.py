@@ -57,10 +57,13 @@ def tile(A: Any, reps: Any) -> Any:
         return reshaped(x, own)
     if FLAG.uses and wanted():
         return tile_p.bind(lax.expand_dims(x, range(len(own) - x.aval.ndim)), reps=reps)
-    wide = tuple([n for r, m in zip(reps, own) for n in (r, m)])
-    kept = tuple(range(1, 2 * rank, 2))
+    wide: list = []  # an axis that is repeated has its copies in front
+    kept = []
+    for r, m in zip(reps, own):
+        wide += [m] if r == 1 else [r, m]
+        kept.append(len(wide) - 1)
     return reshaped(
-        lax.broadcast_in_dim(reshaped(x, own), wide, kept),
+        lax.broadcast_in_dim(reshaped(x, own), tuple(wide), tuple(kept)),
         tuple([r * n for r, n in zip(reps, own)]),
     )
 

@@ -168,7 +168,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     Array([7., 7.], dtype=float32)
     """
     if sharding is not None:
-        return hooks.laid_out(functools.partial(full, shape, fill_value, dtype), sharding)
+        made = full(shape, fill_value, dtype)
+        return hooks.place_again(structural.convert(made, made.aval.dtype, False), sharding)
     if fill_value is None:
         raise ValueError("full: fill_value must be a number, got None.")
     shape = sizes_of("full", shape)

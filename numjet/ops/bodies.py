@@ -22,7 +22,7 @@ from numjet.core.memo import FunctionMemo, Memo
 from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.remote import traced_for
 from numjet.core.shared import Flow, Shared
-from numjet.core.structural import convert
+from numjet.core.structural import convert, placed_like
 from numjet.transforms.batch import axis_env
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import results
@@ -185,21 +185,26 @@ def check_carry(
 
 
 def strengthen(avals: Sequence[ShapedArray], out: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """Carry avals of which weak ones that come back with another dtype take it. Where weak types
+    """Carry avals of which weak ones that come back with another dtype take it, and those that
+    nobody placed the layout over Explicit axes that they come back with. Where weak types
     alone differ, the body need not be traced again: what it does depends on them no more than a
     Python loop's second round does."""
     result = []
     for a, o in zip(avals, out, strict=True):
         if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             dtype, _ = dtypes.promote((a.dtype, True), (o.dtype, o.weak_type))
-            result.append(a.update(dtype=dtype, weak_type=False))
-        else:
-            result.append(a)
+            a = a.update(dtype=dtype, weak_type=False)
+        if a.placed is None and o.placed is not None and a.shape == o.shape:
+            a = a.over(o.placed)
+        result.append(a)
     return result
 
 
 def convert_all(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    return [convert(x, a.dtype, a.weak_type) for x, a in zip(values, avals, strict=True)]
+    """The values with these dtypes, laid out over Explicit axes where the avals are."""
+    found = [convert(x, a.dtype, a.weak_type) for x, a in zip(values, avals, strict=True)]
+    return [x if a.placed is None else placed_like(x, a)
+            for x, a in zip(found, avals, strict=True)]  # fmt: skip
 
 
 def permute(

@@ -26,7 +26,7 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.bodies import flatten_values, name_of, stage_once
+from numjet.ops.bodies import convert_all, flatten_values, name_of, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.named import empty_p
 from numjet.ops.shape import select_n
@@ -501,15 +501,18 @@ def _join_outputs(
     for leaf, group in enumerate(zip(*avals, strict=True)):
         strong = [a for a in group if not a.weak_type]
         first = strong[0] if strong else group[0]
+        placed = next((a.placed for a in group if a.placed is not None), None)
         for i, a in enumerate(group):
-            if (a.shape, a.dtype, a.placed) != (first.shape, first.dtype, first.placed):
+            apart = a.placed is not None and a.placed != placed
+            if (a.shape, a.dtype) != (first.shape, first.dtype) or apart:
                 path = tree.keystr(tree.leaf_path(trees[0], leaf))
                 raise TypeError(
                     f"{what} branches must have equal output types: output{path} is "
                     f"{a.str_short()} in branch {i} ({name_of(branches[i])}) and "
                     f"{first.str_short()} in another one. Convert with .astype() or reshape."
                 )
-        joined.append(group[0])  # weak where the first branch is, as in JAX
+        # Weak where the first branch is, as in JAX; placed where one is.
+        joined.append(group[0] if placed is None else group[0].over(placed))
     return joined
 
 
@@ -517,12 +520,11 @@ def _with_out_avals(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Closed
     pairs = list(zip(closed.out_avals, avals, strict=True))
     if all(o is a for o, a in pairs):
         return closed
-    if config.jax_form() and all(o.dtype == a.dtype for o, a in pairs):
+    if config.jax_form() and all(o.dtype == a.dtype and o.placed == a.placed for o, a in pairs):
         return closed  # weak or not: JAX writes no conversion
 
     def run(*args: Any) -> list[Any]:
-        outs = eval_closed(closed, *args)
-        return [convert(x, a.dtype, a.weak_type) for x, a in zip(outs, avals, strict=True)]
+        return convert_all(eval_closed(closed, *args), avals)
 
     jaxpr, consts = stage(run, closed.in_avals, "cond_branch")
     return ClosedJaxpr(jaxpr, consts)

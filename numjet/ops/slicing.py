@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
+from numjet.base.errors import ShardingTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import ShapedArray, is_lenient
 from numjet.core.dims import DimExpr, index_of, largest, smallest
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
@@ -673,6 +674,12 @@ def dynamic_update_slice(
     Array([0, 0, 0, 3, 4], dtype=int32)
     """
     x, new = pair(operand, update)
+    if x.aval.placed is not None and new.aval.placed is None and not is_lenient():
+        raise ShardingTypeError(
+            "dynamic_update_slice operand sharding must be equal to update sharding, got operand "
+            f"sharding {x.aval} and update sharding {new.aval}. Lay the update out as the operand "
+            "with numjet.reshard, or use x.at[...].set."
+        )
     starts = _start_list("dynamic_update_slice", x, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(x, new, *starts)
 

@@ -138,6 +138,11 @@ def _strict(
         )
     if name == "dynamic_update_slice" and any(layouts[1]):
         return [layouts[0]]
+    if name == "select_n" and len({l for l in layouts[1:] if any(l)}) > 1:
+        raise ShardingTypeError(
+            f"select cases must have the same shardings, got {_shown(avals[1:])}. Lay one of them "
+            "out as the other with numjet.reshard."
+        )
     if name == "gather" and not _gathers(params, layouts[1]):
         raise ShardingTypeError(_ambiguous(name, avals, outs, avals[1]))
     if name == "conv_general_dilated" and (spatial := _convolved(avals, outs, layouts, params)):
@@ -146,6 +151,8 @@ def _strict(
         found = [_kept(name, avals, layouts)]
         _check_once(name, avals, outs, found)
         return found
+    if name == "reshape" and any(layouts[0]) and not _of_one_axis(avals[0].shape, outs[0].shape):
+        raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[0]))
     joined = _joined(avals[0], outs[0], layouts[0]) if name == "reshape" else None
     if joined is not None:
         return [joined]
@@ -183,9 +190,23 @@ def _check_once(name: str, avals: tuple, outs: Sequence[ShapedArray], found: lis
             )
 
 
+def _of_one_axis(old: tuple, new: tuple) -> bool:
+    """Whether a reshape splits one axis, makes one of several that stand side by side, or adds and
+    drops axes of size 1 alone: what JAX lays out by itself."""
+    if [n for n in old if n != 1] == [n for n in new if n != 1]:
+        return True
+    first, last = 0, 0
+    most = min(len(old), len(new))
+    while first < most and old[first] == new[first]:
+        first += 1
+    while first + last < most and old[-1 - last] == new[-1 - last]:
+        last += 1
+    return min(len(old), len(new)) - first - last == 1
+
+
 def _joined(x: ShapedArray, out: ShapedArray, layout: Layout) -> Layout | None:
-    """The layout of a reshape that joins axes all of which are cut, as JAX has it: over the axes of
-    the mesh of each, although parts move. None for other reshapes."""
+    """The layout of a reshape that joins axes the first of which are cut, as JAX has it: over the
+    axes of the mesh of each, although parts move. None for other reshapes."""
     ends: list[tuple] = []
     i, some = 0, False
     for n in out.shape:
@@ -197,11 +218,13 @@ def _joined(x: ShapedArray, out: ShapedArray, layout: Layout) -> Layout | None:
                 break
         if left > 1:
             return None
-        parts = [axes for axes, k in zip(layout[first:i], x.shape[first:i], strict=True) if k > 1]
-        if len(parts) > 1 and all(parts):
+        parts = list(layout[first:i])
+        cut = [k for k, axes in enumerate(parts) if axes]
+        if cut != [*range(len(cut))]:  # not the first ones
+            if x.shape[first:i].count(1) < i - first - 1:
+                return None
+        elif len(cut) > 1:
             some = True
-        elif len(parts) > 1 and any(parts[1:]):
-            return None
         ends.append(tuple([a for axes in parts for a in axes]))
     return tuple(ends) if some and i == x.ndim else None
 
@@ -272,13 +295,12 @@ def _kept(name: str, avals: tuple, layouts: list[Layout]) -> Layout:
     found: Layout = layouts[0]
     if name == "concatenate":
         for a, layout in zip(avals, layouts, strict=True):
-            both = [(x, y) for x, y in zip(found, layout, strict=True) if x != y]
-            if any(x and y for x, y in both):
+            if any(layout) and any(found) and layout != found:
                 raise ShardingTypeError(
-                    f"concatenate: the operands are laid out differently: {_shown(avals)}. Lay "
-                    f"{a.str_short()} out otherwise with numjet.reshard."
+                    f"concatenate: All operands should have the same sharding. Got {_shown(avals)}."
+                    f" Lay {a.str_short()} out otherwise with numjet.reshard."
                 )
-            found = tuple([x or y for x, y in zip(found, layout, strict=True)])
+            found = layout if any(layout) else found
     return found
 
 

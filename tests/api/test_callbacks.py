@@ -348,7 +348,7 @@ def test_what_a_callback_without_results_returns_is_dropped():
 @pytest.mark.parametrize("ordered", [False, True])
 def test_each_device_of_a_shard_map_calls_with_its_own_part(method, ordered, eight_devices):
     spec, shapes = nj.P("d"), []
-    mesh = nj.make_mesh((2,), ("d",))
+    mesh = nj.make_mesh((2,), ("d",), nj.sharding.AxisType.Auto)
 
     def double(x):
         shapes.append(x.shape)

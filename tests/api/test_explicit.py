@@ -138,12 +138,12 @@ REFUSED = {
     "places": (lambda x: x[jnp.array([0, 1])], "get"),
     "places that are cut": (lambda x: jnp.ones((4, 2))[put((8,), "x").astype(int)], "get"),
     "concatenate": (
-        lambda x: jnp.concatenate([x, put((8, 4), None, "x")], 1), "illegally sharded"
+        lambda x: jnp.concatenate([x, put((8, 4), None, "x")], 1), "have the same sharding"
     ),
     "sort": (lambda x: jnp.sort(x, 0), "numjet.reshard"),
     "cumsum": (lambda x: jnp.cumsum(x, 0), "numjet.reshard"),
     "pad": (lambda x: jnp.pad(x, ((1, 1), (0, 0))), "divide"),
-    "where": (lambda x: jnp.where(x > 0, x, put((8, 4), "y")), "incompatible"),
+    "where": (lambda x: jnp.where(x > 0, x, put((8, 4), "y")), "have the same shardings"),
 }
 
 

@@ -281,7 +281,7 @@ def test_data_parallel_step_equals_the_whole_batch(four_devices: None) -> None:
 
 def test_cotangents_of_what_is_one_value_are_shared_out(four_devices: None) -> None:
     x = jnp.sin(jnp.arange(4.0))
-    mesh = nj.make_mesh((4,), ("i",))
+    mesh = nj.make_mesh((4,), ("i",), (nj.sharding.AxisType.Auto,))
     spec = nj.P("i")
     maps = {
         "differs": lambda a: 3 * a,

@@ -214,7 +214,7 @@ def test_listeners_hear_of_their_kind_of_event(record: str, listener: str, value
 # ------------------------------------------------------------------ shard_map
 @pytest.mark.usefixtures("eight_devices")
 def test_shard_map_cuts_and_joins():
-    mesh = nj.make_mesh((4, 2), ("x", "y"))
+    mesh = nj.make_mesh((4, 2), ("x", "y"), nj.sharding.AxisType.Auto)
     a = np.arange(64.0, dtype=np.float32).reshape(8, 8)
     b = np.arange(48.0, dtype=np.float32).reshape(8, 6)
 
@@ -242,7 +242,7 @@ def test_shard_map_cuts_and_joins():
 
 @pytest.mark.usefixtures("eight_devices")
 def test_shard_map_refuses_what_does_not_fit():
-    mesh = nj.make_mesh((8,), ("x",))
+    mesh = nj.make_mesh((8,), ("x",), nj.sharding.AxisType.Auto)
     f = nj.shard_map(lambda x: x, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     with pytest.raises(ValueError, match="multiple of 8"):
         f(jnp.ones(9))

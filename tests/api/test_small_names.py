@@ -61,12 +61,18 @@ def test_gradients_go_where_they_are_wanted():
 
 
 def test_smap_maps_over_an_axis_of_the_current_mesh():
-    mesh = nj.make_mesh((1,), ("i",))
-    assert mesh.axis_types == (nj.sharding.AxisType.Explicit,)
+    explicit = nj.make_mesh((1,), ("i",))
+    assert explicit.axis_types == (nj.sharding.AxisType.Explicit,)
+    mesh = nj.make_mesh((1,), ("i",), nj.sharding.AxisType.Auto)
     f = nj.smap(lambda x, y: x * y + lax.axis_index("i"), in_axes=(0, None), out_axes=0,
                 axis_name="i")  # fmt: skip
     with nj.set_mesh(mesh):
         np.testing.assert_array_equal(f(jnp.ones((2, 3)), 2.0), np.full((2, 3), 2.0))
+    with nj.set_mesh(explicit):
+        cut = nj.reshard(jnp.ones((2, 3)), nj.P("i"))
+        np.testing.assert_array_equal(f(cut, 2.0), np.full((2, 3), 2.0))
+        with pytest.raises(ValueError, match="does not match the specs of the input"):
+            f(jnp.ones((2, 3)), 2.0)
     with pytest.raises(ValueError, match="context mesh cannot be empty"):
         f(jnp.ones((2, 3)), 2.0)
 
