@@ -209,7 +209,7 @@ def _dim(what: str, x: Any, axis: Any, in_tree: Any, i: int) -> int:
         )
     ndim = x.aval.ndim
     if not -ndim <= axis < ndim:
-        raise ValueError(
+        raise (IndexError if what == "pmap" and ndim else ValueError)(
             f"{what} was requested to map its argument along axis {axis}, which implies that its "
             f"rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its "
             f"shape is {x.shape}): {_leaf_name(in_tree, i)} has no axis {axis}. Use None in "

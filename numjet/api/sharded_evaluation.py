@@ -114,6 +114,8 @@ def _check_meshes(arrays: Sequence[Any], name: str) -> None:
         mesh = getattr(x._sharding, "mesh", None) if type(x) is ShardedArray else None
         if not isinstance(mesh, Mesh) or mesh is first:
             continue
+        if mesh.explicit_axes and x.aval.placed is None:
+            continue  # of a function within which the axes are of other types
         if first is None:
             first = mesh
         elif (first.explicit_axes or mesh.explicit_axes) and (
@@ -312,9 +314,12 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if hooks.guards is not None:
         for x in arrays:
             hooks.guards.moved(x, over or single)
-    if over is None and primitive.lays_out:
-        asked = params.get("sharding")
-        over = asked if hasattr(getattr(asked, "mesh", None), "devices_in_order") else None
+    if primitive.lays_out and hasattr(params.get("sharding"), "mesh"):
+        asked: Any = params["sharding"]
+        if over is None and hasattr(asked.mesh, "devices_in_order"):
+            over = asked
+        elif over is not None and over.mesh.alike(asked.mesh):
+            over = over.over_mesh(asked.mesh)
     if over is not None and over.mesh.is_multi_process:
         outs = run(_program(primitive, arrays, params), arrays, primitive.name)
         return outs if primitive.multiple_results else outs[0]
@@ -330,7 +335,11 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
             types = [x.aval for x in results]
         elif not primitive.multiple_results:
             types = [types]
-        labels = _operation_shardings(primitive, arrays, params, over, types)
+        if primitive.name == "mesh_cast":  # it lies as it did, over axes of other types
+            over = over.over_mesh(over.mesh.update(axis_types=params["mesh"].axis_types))
+            labels = [over]
+        else:
+            labels = _operation_shardings(primitive, arrays, params, over, types)
         results = [place(x, s) for x, s in zip(results, labels, strict=True)]
     return results if primitive.multiple_results else results[0]
 

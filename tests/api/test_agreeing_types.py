@@ -202,7 +202,7 @@ def test_tile_keeps_axes_that_are_not_repeated() -> None:
 
 def test_operands_lie_over_one_mesh() -> None:
     rows, free = array(explicit(), "x"), array(auto(), "x")
-    mixed = array(grid(Explicit, Auto), None, "y")
+    mixed = array(grid(Explicit, Auto), "x", "y")
     for x, y in ((rows, free), (free, rows), (mixed, free), (mixed, rows)):
         for run in (lambda a, b: a + b, nj.jit(lambda a, b: a * b)):
             with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
@@ -290,6 +290,13 @@ def test_deleted_arrays_over_a_mesh() -> None:
         y.delete()
         with pytest.raises(JaxRuntimeError, match="BlockHostUntilReady"):
             y.block_until_ready()
+
+
+def test_the_old_name_of_shard_map_warns() -> None:
+    with pytest.deprecated_call():
+        from numjet.experimental.shard_map import shard_map
+    f = shard_map(lambda v: lax.psum(v, "x"), auto(), P("x"), P())
+    np.testing.assert_array_equal(f(jnp.arange(4.0)), [6.0])
 
 
 def test_arrays_have_one_type_by_name() -> None:

@@ -78,7 +78,9 @@ def test_with_mesh_is_for_constraints_and_pjit() -> None:
     with mesh():
         assert nj.sharding.get_mesh().empty and nj.sharding.get_abstract_mesh().empty
         assert lax.with_sharding_constraint(x, P("x")).sharding == rows()
-        assert pjit(lambda x: x + 1, in_shardings=P("x"))(x).sharding == rows()
+        with pytest.deprecated_call():
+            f = pjit(lambda x: x + 1, in_shardings=P("x"))
+        assert f(x).sharding == rows()
         with pytest.raises(RuntimeError, match="non-empty mesh"):
             nj.jit(lambda x: x + 1, in_shardings=P("x"))(x)
         with pytest.raises(ValueError, match="context mesh cannot be empty"):
