@@ -375,7 +375,9 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
             )
         cts = []
         for i, (want, ct) in enumerate(zip(closed.out_avals, leaves, strict=True)):
-            if want.shape != ct.aval.shape or want.dtype != ct.aval.dtype:
+            own, there = ct.aval.placed, want.cotangent().placed
+            apart = own is not None and own.spec != getattr(there, "spec", own.spec)
+            if want.shape != ct.aval.shape or want.dtype != ct.aval.dtype or apart:
                 raise TypeError(
                     "linear_transpose: cotangent type does not match function output: the "
                     f"cotangent{leaf_name(out_tree, i)} must be {want.str_short()}, got "

@@ -305,8 +305,21 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             elif isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
                 open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
                 spec = spec.update(spec=spec.spec.update(partitions=(*spec.spec, *open_)))
+        if name == "out_sharding" and isinstance(leaf, Tracer) and _lies_so(leaf.aval, spec):
+            spec = None
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
+
+
+def _lies_so(aval: Any, sharding: Any) -> bool:
+    """Whether a type says already that a traced value lies so over Explicit axes."""
+    if aval.placed is None or not isinstance(sharding, NamedSharding):
+        return False
+    if not sharding.mesh.are_all_axes_explicit:
+        return False
+    return aval.placed.mesh.shape_tuple == sharding.mesh.shape_tuple and (
+        aval.over(sharding).placed == aval.placed
+    )
 
 
 def _without_open_end(sharding: NamedSharding, ndim: int) -> NamedSharding:

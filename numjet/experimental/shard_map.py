@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from numjet.api.shard_map import shard_map as _shard_map
@@ -20,13 +21,17 @@ def _old(
 _old.__name__ = _old.__qualname__ = "shard_map"
 
 
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
 def __getattr__(name: str) -> Any:
     if name != "shard_map":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("numjet."):
+    while frame.f_back is not None and _module(frame).startswith("numjet."):
         level, frame = level + 1, frame.f_back  # under JAX's name a module of ours is between
-        while frame.f_back is not None and frame.f_globals["__name__"].startswith("importlib."):
+        while frame.f_back is not None and _module(frame).startswith("importlib."):
             frame = frame.f_back  # which warnings do not count
     warnings.warn(
         "experimental.shard_map is deprecated. Use numjet.shard_map instead.",

@@ -29,8 +29,10 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import another
+from numjet.core.hooks import Sharded
 from numjet.core.memories import MemorySpace
 from numjet.core.remote import Device
+from numjet.core.sharded import any_sharded
 from numjet.core.shared import Shared
 from numjet.core.trace import Tracer, current_trace
 from numjet.cpu.runtime import memory
@@ -273,7 +275,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         return _from_python(x, leaves, dtype)
     if any([isinstance(v, Tracer | DimExpr) for v in leaves]) or any(
         [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]
-    ):
+    ) or Sharded.active and any_sharded(leaves):
         return _stack_nested(x, dtype)
     if dtype is None:
         kinds = {dtype_and_weak(v) for v in leaves}

@@ -18,9 +18,9 @@ from numjet.partition.families import rule_of
 from numjet.partition.rules import Cuts, Layout, Rule, count, layout_of, results
 from numjet.partition.sums import NO_SUMS, Sums, result_sums, sums_of
 
-# Operations that keep the axes that they lengthen, shorten or turn where they are.
+# Operations that keep the axes that they lengthen, shorten, turn or transform where they are.
 _KEPT = frozenset(
-    "slice dynamic_slice pad concatenate rev reduce_window_sum reduce_window_max "
+    "slice dynamic_slice pad concatenate rev fft reduce_window_sum reduce_window_max "
     "reduce_window_min".split()
 )
 
@@ -138,10 +138,10 @@ def _strict(
         )
     if name == "dynamic_update_slice" and any(layouts[1]):
         return [layouts[0]]
-    if name == "select_n" and len({l for l in layouts[1:] if any(l)}) > 1:
+    if name == "select_n" and not _alike(layouts):
         raise ShardingTypeError(
-            f"select cases must have the same shardings, got {_shown(avals[1:])}. Lay one of them "
-            "out as the other with numjet.reshard."
+            "select cases, and what chooses among them, must have the same shardings, got "
+            f"{_shown(avals)}. Lay one of them out as the other with numjet.reshard."
         )
     if name == "gather" and not _gathers(params, layouts[1]):
         raise ShardingTypeError(_ambiguous(name, avals, outs, avals[1]))
@@ -188,6 +188,15 @@ def _check_once(name: str, avals: tuple, outs: Sequence[ShapedArray], found: lis
                 "otherwise with numjet.reshard, or name the result's layout"
                 f"{_REMEDY.get(name, '')}."
             )
+
+
+def _alike(layouts: Sequence[Layout]) -> bool:
+    """Whether cases lie alike, and what chooses among them as they do; those that nobody placed,
+    which may be scalars written out, lie as the others."""
+    which, cases = layouts[0], {layout for layout in layouts[1:] if any(layout)}
+    if len(cases) > 1:
+        return False
+    return not any(which) or which in cases or not all(map(any, layouts[1:]))
 
 
 def _of_one_axis(old: tuple, new: tuple) -> bool:

@@ -143,14 +143,16 @@ def test_cases_and_parts_lie_alike() -> None:
     mesh, plain = explicit(), array()
     rows, both = array(mesh, "x"), array(mesh, "x", "y")
     for good in (lambda: lax.select(rows > 1, rows, plain), lambda: jnp.where(plain > 1, rows, 0.0),
+                 lambda: jnp.where(both > 1, rows, 0.0), lambda: jnp.where(rows > 1, both, 0.0),
                  lambda: jnp.concatenate([rows, plain]), lambda: lax.dynamic_update_slice(
                      plain, plain[:2], (0, 0)), lambda: rows.at[:, 0].set(1.0)):  # fmt: skip
         good()
-    for bad in (lambda: lax.select(rows > 1, rows, both), lambda: jnp.concatenate([rows, both]),
+    for bad in (lambda: lax.select(rows > 1, rows, both),
+                lambda: lax.select(both > 1, rows, rows), lambda: jnp.concatenate([rows, both]),
                 lambda: jnp.stack([rows, both]), lambda: lax.dynamic_update_slice(
                     rows, plain, (0, 0)), lambda: lax.dynamic_update_slice(rows, both, (0, 0)),
                 nj.jit(lambda: lax.dynamic_update_slice(rows, plain, (0, 0)))):  # fmt: skip
-        with pytest.raises(ShardingTypeError, match="same sharding|equal to update sharding"):
+        with pytest.raises(ShardingTypeError, match=r"the same sharding|equal to update sharding"):
             bad()
 
 
@@ -190,6 +192,34 @@ def test_reshapes_of_one_axis(old: tuple, spec: tuple, new: tuple, want: str | N
         assert typed(x.reshape(new)) == typed(nj.jit(lambda v: v.reshape(new))(x)) == (
             f"float32{want}"
         )
+
+
+def test_arrays_of_arrays_keep_their_layouts() -> None:
+    for x in (array(explicit(), "x"), array(auto(), "x")):
+        for parts in ([x, x], (x, array()), [x, np.ones((8, 2), np.float32)]):
+            made = jnp.array(parts)
+            assert made.sharding.spec[:2] == (None, "x") and typed(made) == typed(jnp.stack(parts))
+            np.testing.assert_array_equal(made, np.stack(parts))
+    assert typed(jnp.array([[array(explicit(), "x")]] * 2)) == "float32[2,1,8@x,2]"
+    with pytest.raises(ShardingTypeError, match="same sharding"):
+        jnp.array([array(explicit(), "x"), array(explicit(), "y")])
+
+
+def test_fourier_transforms_keep_layouts() -> None:
+    x = array(explicit(), "y", "x", shape=(4, 8))
+    for f in (jnp.fft.fft, jnp.fft.ifft, jnp.fft.fft2, lambda v: jnp.fft.fft(v, axis=0)):
+        for run in (f, nj.jit(f)):
+            assert typed(run(x)) == "complex64[4@y,8@x]"
+            np.testing.assert_allclose(run(x), f(jnp.asarray(np.asarray(x))), atol=1e-4)
+
+
+def test_a_layout_that_a_result_has_is_not_asked_for() -> None:
+    x = array(explicit(), "x")
+    with nj.set_mesh(explicit()):
+        text = str(nj.make_jaxpr(lambda v: jnp.dot(v, v.T, out_sharding=P("x", None)))(x))
+        assert "float32[8@x,8]" in text.replace("f32", "float32") and "constraint" not in text
+        text = str(nj.make_jaxpr(lambda v: jnp.dot(v, v.T, out_sharding=P(None, "x")))(x))
+        assert "constraint" in text
 
 
 def test_tile_keeps_axes_that_are_not_repeated() -> None:
@@ -278,6 +308,11 @@ def test_cotangents_lie_as_results_do() -> None:
     with pytest.raises(ValueError, match="unexpected JAX type"):
         pull(array(mesh, "x", "y"))
     nj.vjp(lambda v: v * 2, array())[1](array(mesh, "x"))
+    turned = nj.linear_transpose(lambda v: v * 2, array(mesh, "x"))
+    for good in (array(), array(mesh, "x")):
+        np.testing.assert_array_equal(turned(good)[0], 2 * array())
+    with pytest.raises(TypeError, match="does not match function output"):
+        turned(array(mesh, "x", "y"))
 
 
 def test_deleted_arrays_over_a_mesh() -> None:
