@@ -147,8 +147,15 @@ def _mapper(
         _check_names(specs, names, "in_specs")
         if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
-                _block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
-                _check_placed(spec, x)
+                if not _says(x.aval, spec):
+                    # What does not fit the shape says that first.
+                    _block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
+                    raise ValueError(
+                        f"in_specs passed to shard_map: {spec} does not match the specs of the "
+                        f"input: {x.aval.sharding.spec} for arg: {x.aval}. `in_specs` is an "
+                        "optional argument so you can leave it out; else lay the argument out with "
+                        "numjet.reshard."
+                    )
         out_tree: list = []
 
         def local(*values: Any) -> list[Any]:
@@ -382,21 +389,15 @@ def _check_context(mesh: Any, leaves: Sequence[Any]) -> None:
         )
 
 
-def _check_placed(spec: PartitionSpec, x: Any) -> None:
-    """Raise ValueError where the type of an argument names other axes than its spec."""
-    placed = x.aval.placed
-    entries = () if placed is None else placed.spec
-    sums = (frozenset(), frozenset()) if placed is None else placed.sums
-    have, wanted = ([axes_of(e) for e in s] for s in (entries, spec))
-    ends = [()] * (x.aval.ndim - len(wanted))
+def _says(aval: ShapedArray, spec: PartitionSpec) -> bool:
+    """Whether a type says that the array lies as a spec does."""
+    placed = aval.placed
     if placed is None:
-        have = [()] * x.aval.ndim
-    if have != [*wanted, *ends] or sums != (spec.unreduced, spec.reduced):
-        raise ValueError(
-            f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
-            f"{x.aval.sharding.spec} for arg: {x.aval}. `in_specs` is an optional argument so you "
-            "can leave it out; else lay the argument out with numjet.reshard."
-        )
+        return not any(spec) and not spec.unreduced and not spec.reduced
+    wanted = [*spec, *[None] * (aval.ndim - len(spec))]
+    return list(map(axes_of, placed.spec)) == list(map(axes_of, wanted)) and (
+        placed.sums == (spec.unreduced, spec.reduced)
+    )
 
 
 def _sums_over(names: Sequence[Any], x: Any) -> dict[str, frozenset]:

@@ -50,11 +50,14 @@ def _propagate() -> Any:
     return importlib.import_module("numjet.partition.propagate")
 
 
-def common_sharding(values: Sequence[Any], name: str) -> tuple[Any, Any]:
+def common_sharding(
+    values: Sequence[Any], name: str, one_operation: bool = False
+) -> tuple[Any, Any]:
     """A sharding over the mesh that arrays are laid out over, and one device's sharding where all
     lie on it; None for what there is not.
 
-    Raises ValueError where they lie on devices that differ.
+    Raises ValueError where they lie on devices that differ, and where operands of one operation lie
+    over meshes that may not meet.
     """
     over: Any = None
     single: SingleDeviceSharding | None = None
@@ -65,13 +68,17 @@ def common_sharding(values: Sequence[Any], name: str) -> tuple[Any, Any]:
             continue
         if first is None:
             first = x
-        elif sharding is not first._sharding and _devices(sharding) != _devices(first._sharding):
+        elif sharding is first._sharding:
+            continue
+        elif _devices(sharding) != _devices(first._sharding):
             raise ValueError(
                 f"Received incompatible devices for jitted computation. Got an argument of {name} "
                 f"with shape {first.aval.str_short()} and with device ids {_ids(first)}, and one "
                 f"with shape {x.aval.str_short()} and with device ids {_ids(x)}. Move them to the "
                 "same devices with numjet.device_put."
             )
+        elif one_operation:
+            _check_meshes(values, name)
         if hasattr(sharding, "layout"):
             over = sharding if over is None else over
         elif isinstance(sharding, SingleDeviceSharding):
@@ -130,16 +137,15 @@ def _check_meshes(arrays: Sequence[Any], name: str) -> None:
 
 def _check_programs_meshes(closed: ClosedJaxpr, arrays: Sequence[Any]) -> None:
     """`_check_meshes` of the operations of a program that read arguments of it."""
-    given = {}
+    meshes = {id(getattr(x._sharding, "mesh", None)) for x in arrays if type(x) is ShardedArray}
+    if len(meshes) < 2:
+        return
     jaxpr = closed.jaxpr
-    for v, x in zip([*jaxpr.constvars, *jaxpr.invars], arrays, strict=True):
-        if type(x) is ShardedArray and isinstance(getattr(x._sharding, "mesh", None), Mesh):
-            given[v] = x
-    if len({x._sharding.mesh for x in given.values()}) > 1:
-        for eqn in jaxpr.eqns:
+    given = dict(zip([*jaxpr.constvars, *jaxpr.invars], arrays, strict=True))
+    for eqn in jaxpr.eqns:
+        if not eqn.primitive.higher_order:
             read = [given[a] for a in eqn.invars if type(a) is Var and a in given]
-            if not eqn.primitive.higher_order:
-                _check_meshes(read, eqn.primitive.name)
+            _check_meshes(read, eqn.primitive.name)
 
 
 def _check_device(closed: ClosedJaxpr, arrays: Sequence[Any], over: Any, name: str) -> None:
@@ -309,8 +315,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
     if Sharded.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
         check_context(arrays, primitive.name)
-    _check_meshes(arrays, primitive.name)
-    over, single = common_sharding(arrays, primitive.name)
+    over, single = common_sharding(arrays, primitive.name, True)
     if hooks.guards is not None:
         for x in arrays:
             hooks.guards.moved(x, over or single)

@@ -318,11 +318,14 @@ class ArrayImpl(Array):
         >>> (jnp.ones(2) * 2).block_until_ready()
         Array([2., 2.], dtype=float32)
         """
-        if self.is_deleted():
+        try:
+            self._value  # noqa: B018 - reading waits
+        except RuntimeError:
+            if not self.is_deleted():
+                raise
             raise JaxRuntimeError(
                 "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated buffer"
-            )
-        self._value  # noqa: B018 - reading waits
+            ) from None
         return self
 
     def is_ready(self) -> bool:
