@@ -296,7 +296,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 if isinstance(leaf, Tracer):
                     spec = spec.dividing(np.shape(leaf))
             if not is_check and isinstance(spec, NamedSharding):
-                spec = _without_open_end(spec, np.ndim(leaf))
+                spec = spec.without_open_end(np.ndim(leaf))
             spec._check_placed(tuple(np.shape(leaf)))
             if name == "reshard":
                 _check_explicit("reshard", spec)
@@ -320,15 +320,6 @@ def _lies_so(aval: Any, sharding: Any) -> bool:
     return aval.placed.mesh.shape_tuple == sharding.mesh.shape_tuple and (
         aval.over(sharding).placed == aval.placed
     )
-
-
-def _without_open_end(sharding: NamedSharding, ndim: int) -> NamedSharding:
-    """The sharding without the entries past an array's dimensions, where all of these are None: one
-    PartitionSpec may serve arrays of several ranks."""
-    entries = tuple(sharding.spec)
-    if len(entries) <= ndim or any(entry is not None for entry in entries[ndim:]):
-        return sharding
-    return sharding.update(spec=sharding.spec.update(partitions=entries[:ndim]))
 
 
 def _check_explicit(what: str, sharding: Any) -> None:

@@ -279,7 +279,9 @@ class NamedSharding(Sharding):
         """Whether both put the same parts of an array of `ndim` dimensions into the same kind of
         memory of the same devices; of an AbstractMesh, whether both cut it over the same axes."""
         if not isinstance(self.mesh, AbstractMesh):
-            return super().is_equivalent_to(other, ndim)
+            if isinstance(other, NamedSharding):
+                other = other.without_open_end(ndim)
+            return super(NamedSharding, self.without_open_end(ndim)).is_equivalent_to(other, ndim)
         mine, theirs = (
             (s.mesh, s.spec.unreduced, kind_of(s), s.layout(ndim))  # type: ignore[attr-defined]
             for s in (self, other)
@@ -345,6 +347,14 @@ class NamedSharding(Sharding):
                     f"{tuple(shape)} and sharding {self}"
                 )
         self._check_shape(shape)
+
+    def without_open_end(self, ndim: int) -> NamedSharding:
+        """The sharding without the entries past an array's dimensions, where all of these are None:
+        one PartitionSpec may serve arrays of several ranks."""
+        entries = tuple(self.spec)
+        if len(entries) <= ndim or any(entry is not None for entry in entries[ndim:]):
+            return self
+        return self.update(spec=self.spec.update(partitions=entries[:ndim]))
 
     def dividing(self, shape: Sequence[int]) -> NamedSharding:
         """The sharding without axes of type Auto that do not divide a dimension, which a constraint

@@ -315,6 +315,12 @@ def test_cotangents_lie_as_results_do() -> None:
         turned(array(mesh, "x", "y"))
 
 
+def test_shardings_are_compared_for_a_rank() -> None:
+    short, long = (NamedSharding(auto(), P(*s)) for s in (("x", "y"), ("x", "y", None)))
+    assert short.is_equivalent_to(long, 2) and long.is_equivalent_to(short, 2)
+    assert not long.is_equivalent_to(NamedSharding(auto(), P("x")), 2)
+
+
 def test_deleted_arrays_over_a_mesh() -> None:
     mesh = explicit()
     x = array(mesh, "x")
