@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from numjet.api.shard_map import shard_map as _shard_map
@@ -21,7 +20,7 @@ def _old(
 _old.__name__ = _old.__qualname__ = "shard_map"
 
 
-def _module(frame: FrameType) -> str:
+def _module(frame: Any) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
