@@ -368,6 +368,42 @@ def test_the_tables_of_structures_are_bounded():
     assert len(treedef._candidates) <= treedef.MAX_KNOWN
 
 
+class _NotGiven:
+    """An empty class: its instance is only told from other objects."""
+
+
+class _Noted:
+    __slots__ = ("about",)
+
+
+class _Held:
+    def __init__(self, x, note):
+        self.x, self.note = x, note
+
+
+tu.register_pytree_node(
+    _Held, lambda held: ((held.x,), (held.note, held.note)), lambda note, xs: _Held(xs[0], note[0])
+)
+
+
+def test_structures_with_a_marker_in_their_static_data_are_known():
+    for marker in (_NotGiven(), object()):
+        structure = tree_structure([_Held(1, marker)])
+        assert tree_structure([_Held(2, marker)]) is structure
+        assert tree_structure([_Held(2, type(marker)())]) != structure
+        for x in range(treedef.USES_BEFORE_GENERATING + 2):
+            assert tree_flatten([_Held(x, marker)]) == ([x], structure)
+        assert treedef._candidates[list, _Held][0] is structure
+
+
+def test_objects_that_hold_something_are_not_kept_by_known_structures():
+    with_state, with_slot, callback = _NotGiven(), _Noted(), lambda: None
+    with_state.about = with_slot.about = [0]
+    for note in (with_state, with_slot, callback):
+        first, second = (tree_structure(_Held(1, note)) for _ in range(2))
+        assert first == second and first is not second
+
+
 def test_many_structures_of_one_outer_shape():
     nodes = [({"x": i} if i % 2 else {f"k{i}": i}, [i] * (i % 7)) for i in range(40)]
     for _ in range(6):
