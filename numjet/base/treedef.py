@@ -12,6 +12,7 @@ unflattening would then change values. `static_key` draws that line.
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -217,7 +218,13 @@ class PyTreeDef:
     def _take(self, leaves: Iterator[Any]) -> Any:
         if self._kind is None:
             return next(leaves)
-        children = [next(leaves) if c is LEAF else c._take(leaves) for c in self._children]
+        if self._plain:
+            children = [next(leaves) if c is LEAF else c._take(leaves) for c in self._children]
+        else:  # made each time, but those below may have a builder
+            children = [
+                next(leaves) if c is LEAF else c._take(leaves) if not c._plain
+                else c.unflatten(list(itertools.islice(leaves, c.num_leaves)))
+                for c in self._children]
         return self._kind.unflatten(self._data, tuple(children))
 
     def walk(self, f: Callable[[tuple, Any], Any], leaf: Callable[[Any], Any] | None,
@@ -288,6 +295,9 @@ class PyTreeDef:
 LEAF = PyTreeDef(None, None, ())
 _are_names = frozenset((str,)).issuperset
 _interned: dict[Any, PyTreeDef] = {}
+# Types of nodes whose static data, functions say, were seen to have no key. What is below such a
+# node may be known all the same.
+_never_interned: set[type] = set()
 
 
 def make_node(kind: NodeKind, data: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
@@ -297,7 +307,11 @@ def make_node(kind: NodeKind, data: Any, children: tuple[PyTreeDef, ...]) -> PyT
     elif type(data) is tuple and _are_names(map(type, data)):
         key = (kind, data, *map(id, children))  # most dictionaries
     else:
-        data_key = static_key(data) if all([c._plain for c in children]) else None
+        data_key = None
+        if all([c._plain for c in children]):
+            data_key = static_key(data)
+            if data_key is None:
+                _never_interned.add(kind.cls)
         if data_key is None:
             treedef = PyTreeDef(kind, data, children)
             treedef._plain = False
@@ -318,6 +332,7 @@ def forget_structures() -> None:
     """Empty the tables of known structures. Structures in use stay valid and compare as before."""
     _candidates.clear()
     _interned.clear()
+    _never_interned.clear()
     for treedef in (_none, *_flat_tuples, *_flat_lists):
         _interned[(treedef._kind, *map(id, treedef._children))] = treedef
 
@@ -427,6 +442,10 @@ def _flatten_into(tree: Any, leaves: list, is_leaf: Callable[[Any], bool] | None
         elif type(child) in LEAF_TYPES:
             leaves.append(child)
             below.append(LEAF)
+        elif cls in _never_interned:
+            inner, structure = tree_flatten(child)
+            leaves += inner
+            below.append(structure)
         else:
             below.append(_flatten_into(child, leaves, None))
     return make_node(kind, data, tuple(below))

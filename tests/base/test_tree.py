@@ -404,6 +404,23 @@ def test_objects_that_hold_something_are_not_kept_by_known_structures():
         assert first == second and first is not second
 
 
+def test_what_is_below_a_node_with_a_closure_is_known():
+    """As below a training state that carries functions: no walk over the parameters each time."""
+    def apply():
+        return None
+    below = {"a": (0, [1]), "b": (None, 2)}
+    state = _Held(below, apply)
+    leaves, structure = tree_flatten(state)
+    for _ in range(treedef.USES_BEFORE_GENERATING + 2):
+        assert tree_flatten(state) == (leaves, structure)
+        assert tree_flatten([state, 3]) == ([*leaves, 3], tree_structure([state, 3]))
+        again = tree_unflatten(structure, leaves)
+        assert again.x == below and again.note is apply
+    assert tree_structure(state) is not structure
+    assert treedef._candidates["a", "b"][0] is tree_structure(below) is structure.children()[0]
+    assert structure.children()[0]._build is not None
+
+
 def test_many_structures_of_one_outer_shape():
     nodes = [({"x": i} if i % 2 else {f"k{i}": i}, [i] * (i % 7)) for i in range(40)]
     for _ in range(6):
