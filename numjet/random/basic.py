@@ -46,7 +46,7 @@ from numjet.ops.slicing import index_in_dim, slice_in_dim
 from numjet.ops.sort import sort, top_k
 from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log, log1p
-from numjet.random.keys import parameter, shape_of, single_key, split_two
+from numjet.random.keys import parameter, refuse_lists, shape_of, single_key, split_two
 from numjet.random.streams import random_bits
 
 
@@ -277,6 +277,7 @@ def randint(
     dtype = dtypes.requested(int if dtype is None else dtype, "random.randint")
     if not dtypes.is_integer(dtype):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}.")
+    refuse_lists("randint", minval, maxval)
     low, high = _integer(minval, "minval"), _integer(maxval, "maxval")
     key = single_key(key, "randint")
     shape = result_shape("randint", shape_of(shape, broadcasts=True), low, high)
@@ -404,6 +405,7 @@ def truncated_normal(
     Array([0.8619, 0.9413], dtype=float32)
     """
     dtype, key = float_dtype("truncated_normal", dtype), single_key(key, "truncated_normal")
+    refuse_lists("truncated_normal", lower, upper)
     lower, upper = as_float(lower, dtype), as_float(upper, dtype)
     shape = result_shape("truncated_normal", shape, lower, upper)
     root = scalar(np.sqrt(2), dtype)

@@ -31,7 +31,7 @@ from numjet.random.basic import (
     safely,
     unit,
 )
-from numjet.random.keys import shape_of, single_key, split_two
+from numjet.random.keys import refuse_lists, shape_of, single_key, split_two
 from numjet.random.rejection import gamma_of
 
 # Distributions whose parameters may not be of a wider dtype than the result.
@@ -260,6 +260,7 @@ def double_sided_maxwell(
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).round(4)
     Array([1.5457, 1.5741], dtype=float32)
     """
+    refuse_lists("double_sided_maxwell", loc, scale)
     loc, scale = as_array(loc), as_array(scale)
     key, dtype, _, (loc, scale) = _start("double_sided_maxwell", key, dtype, None, loc, scale)
     shape = (*shape_of(shape), *loc.shape)

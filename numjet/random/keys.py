@@ -16,6 +16,7 @@ import numpy as np
 from numjet.api.large import as_program, drawn
 from numjet.api.shown import FLAG, wanted
 from numjet.base import config
+from numjet.base.errors import TracerArrayConversionError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
 from numjet.core.dims import DimExpr
@@ -361,6 +362,17 @@ def parameter(x: Any) -> Any:
     if x is None:
         raise ValueError("random: None is no parameter and no seed. Give a number or an array.")
     return as_array(x)
+
+
+def refuse_lists(name: str, *parameters: Any) -> None:
+    """Raise TracerArrayConversionError (a TypeError) for lists and tuples among a function's
+    parameters, whose numbers JAX hands to NumPy as traced values."""
+    for x in parameters:
+        if isinstance(x, list | tuple) and x:
+            raise TracerArrayConversionError(
+                f"random.{name}: parameters are numbers or arrays, got {x!r}. Convert it with "
+                "numjet.numpy.array."
+            )
 
 
 def shape_of(shape: Any, broadcasts: bool = False) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ from numjet.random.basic import (
     safely,
     unit,
 )
-from numjet.random.keys import single_key, split_many, split_two
+from numjet.random.keys import refuse_lists, single_key, split_many, split_two
 from numjet.random.streams import is_threefry, random_split
 
 # Below this value of 1 - 0.0331 x**4 a uniform value needs no logarithm to be accepted (Marsaglia &
@@ -235,6 +235,7 @@ def loggamma(
 
 def _gamma_public(name: str, key: Any, a: Any, shape: Any, dtype: Any, log_space: bool) -> Any:
     dtype, key = float_dtype(name, dtype), single_key(key, name)
+    refuse_lists(name, a)
     a = as_float(a, dtype)
     return gamma_of(key, a, result_shape(name, shape, a), log_space)
 
@@ -292,6 +293,7 @@ def dirichlet(
     Array([0.3647, 0.4283, 0.207 ], dtype=float32)
     """
     dtype, key = float_dtype("dirichlet", dtype), single_key(key, "dirichlet")
+    refuse_lists("dirichlet", alpha)
     alpha = as_float(alpha, dtype)
     if not alpha.ndim:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got a number.")
