@@ -243,13 +243,13 @@ class ArrayImpl(Array):
         >>> jnp.array([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
         """
-        self._numbers("tolist")
+        self._numbers("tolist", AttributeError)
         return self._value.tolist()
 
-    def _numbers(self, method: str) -> None:
+    def _numbers(self, method: str, error: type[Exception] = NotImplementedError) -> None:
         """Raise where the elements are keys, whose words are nobody's business."""
         if type(self.aval.dtype) is dtypes.KeyDType:
-            raise NotImplementedError(
+            raise error(
                 f"{method}() is not there for PRNG keys. Use random.key_data(key) for the bits."
             )
 
@@ -259,6 +259,7 @@ class ArrayImpl(Array):
         >>> jnp.array([1, 2], dtype=jnp.uint8).tobytes()
         b'\x01\x02'
         """
+        self._numbers("tobytes", AttributeError)
         return self._value.tobytes(order)
 
     def __hash__(self) -> int:

@@ -6,6 +6,7 @@ Installed by `numpy.operators`. Each works on traced arrays too, unless it says 
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import Any, NoReturn
@@ -138,6 +139,35 @@ def _whole(name: str, doc: str, of_concrete: Any) -> property:
         return of_concrete(self)
 
     return property(get, doc=doc)
+
+
+# What reads elements as numbers, and is called seldom enough to ask for keys first. `sum`, `max`
+# and the other reductions refuse keys themselves.
+_OF_NUMBERS = (
+    "real imag mT repeat view conj conjugate dot ptp var std cumsum cumprod sort argsort nonzero "
+    "searchsorted choose compress trace argpartition round clip diagonal byteswap to_device "
+    "__array_namespace__"
+).split()
+
+
+def refusing_keys(table: dict[str, Any]) -> dict[str, Any]:
+    """The methods and properties of `table` that are there for numbers alone, raising
+    NotImplementedError for PRNG keys."""
+    return {name: _of_numbers(name, table[name]) for name in _OF_NUMBERS}
+
+
+def _of_numbers(name: str, method: Any) -> Any:
+    function: Any = method.fget if isinstance(method, property) else method
+
+    @functools.wraps(function)
+    def asked(self: Any, *args: Any, **options: Any) -> Any:
+        if dtypes.is_key(self.aval.dtype):
+            raise NotImplementedError(
+                f"{name} is not there for arrays of PRNG keys. Use random.key_data(key)."
+            )
+        return function(self, *args, **options)
+
+    return property(asked, doc=method.__doc__) if isinstance(method, property) else asked
 
 
 METHODS: dict[str, Any] = {

@@ -445,6 +445,7 @@ def install() -> None:
             **array_methods.METHODS,
         }
     )
+    table.update(array_methods.refusing_keys(table))
     hooks.install(Array, table)
     forms: dict[str, fast_native.Forms] = {
         "__neg__": el.negative.forms,  # type: ignore[attr-defined]

@@ -76,6 +76,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
             raise ValueError(f"pad: unsupported keyword arguments for mode {mode!r}: {option!r}.")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError(f"pad: index can't contain negative values, got widths {widths}.")
+    if mode == "constant" and dtypes.is_key(x.aval.dtype):
+        raise ValueError("pad: PRNG keys are not padded with a constant. Use mode='edge'.")
     number = kwargs.get("constant_values", 0)
     if mode == "constant" and type(number) in (int, float) and FLAG.uses and wanted():
         return as_call("_pad", x, number, widths=widths)

@@ -101,6 +101,8 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     new = dtypes.canonical(new_dtype)
     if x.dtype == new:
         return convert(x, new)  # strong
+    if dtypes.is_key(x.dtype):
+        raise ValueError("bitcast_convert_type takes no PRNG keys. Use random.key_data(key).")
     if dtypes.is_complex(new) and not dtypes.is_complex(x.dtype):
         raise ValueError(f"bitcast_convert_type: {x.aval.str_short()} does not become {new.name}.")
     for dtype in (x.dtype, new):

@@ -54,6 +54,7 @@ def _cumulative(
             raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape} ({name}).")
         if dtypes.is_bool(x.dtype):
             raise TypeError(f"{name} does not accept booleans. Convert with .astype(int).")
+        dtypes.refuse_keys(name, x.dtype)
         if floating and not dtypes.is_floating(x.dtype):
             raise TypeError(refusal(name, x.dtype, REAL_FLOATING))
         return x

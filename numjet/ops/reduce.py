@@ -210,6 +210,8 @@ def _arg_reduction(name: str, function: Callable) -> Primitive:
             raise TypeError(f"{name} takes one axis, got {axes}.")
         if dtypes.is_complex(x.dtype):
             raise TypeError(f"{name}: complex numbers have no order, got {x.str_short()}.")
+        if dtypes.is_key(x.dtype):
+            raise ValueError(f"{name}: PRNG keys have no order, got {x.str_short()}.")
         if x.shape[axes[0]] == 0:
             raise ValueError(
                 "argmin and argmax require non-empty reduced dimension. "
