@@ -487,8 +487,18 @@ def _solve_reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
         if a.ndim == 2:
-            return np.full_like(b, np.nan)
+            return _solve_singular(a, b)
         return np.stack([_solve_reference(m, v) for m, v in zip(a, b, strict=True)])
+
+
+def _solve_singular(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The substitutions in LU factors whose pivots may be zero: infinite and NaN where by IEEE's
+    rules they are."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    getrf, getrs = get_lapack_funcs(("getrf", "getrs"), (a, b))
+    factors, pivots, _ = getrf(a)
+    return np.ascontiguousarray(getrs(factors, pivots, b)[0])
 
 
 def _solve_jvp(primals: tuple, tangents: tuple) -> tuple:

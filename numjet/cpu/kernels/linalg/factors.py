@@ -95,7 +95,7 @@ def permutation(build: Values, node: Node) -> list[Step] | None:
 
 
 def solve(build: Values, node: Node) -> list[Step] | None:
-    """A general system; NaN where the matrix is singular."""
+    """A general system; by division by zero where the matrix is singular."""
     x, right = node.ins
     element = element_of(x.dtype)
     if element is None:
@@ -126,7 +126,7 @@ def solve(build: Values, node: Node) -> list[Step] | None:
              b.alloca("i32"))  # fmt: skip
         if k > 1:
             turn(b, element, sides, outs[0], k, n)
-        nan_where(b, status.failed(b), element, [(outs[0], n * k, False)])
+        nan_where(b, status.refused(b), element, [(outs[0], n * k, False)])
 
     return each_matrix(build, node, one, scratch.nbytes, cost, inplace=True)
 
@@ -147,7 +147,7 @@ def _solve_large(
         large.factor(b, element, n, a, pivots, b.gep(work, panel), status.place)
         _permutation(b, pivots, n, order, n)
         large.solve(b, element, n, k, a, order, ins[1], outs[0])
-        nan_where(b, status.failed(b), element, [(outs[0], n * k, False)])
+        nan_where(b, status.refused(b), element, [(outs[0], n * k, False)])
 
     return each_matrix(build, node, one, scratch.nbytes, cost)
 

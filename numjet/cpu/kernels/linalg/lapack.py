@@ -152,11 +152,16 @@ class Status:
 
     def __init__(self, b: Builder) -> None:
         self.place = b.alloca("i32")
-        b.store(b.const(1, "i32"), self.place)
+        b.store(b.const(-1, "i32"), self.place)
 
     def failed(self, b: Builder) -> Value:
         """i1."""
         return b.icmp("ne", b.load(self.place, "i32"), 0)
+
+    def refused(self, b: Builder) -> Value:
+        """i1: whether the routine was not called, or not with arguments that it takes; what it says
+        of a singular matrix does not count."""
+        return b.icmp("slt", b.load(self.place, "i32"), 0)
 
 
 # ------------------------------------------------------------------ memory
