@@ -488,7 +488,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     integer arrays; their products wrap around. Negative numbers to fractions are NaN: make them
     complex. Derivatives: x2 * x1 ** (x2 - 1), and log(x1) * x1 ** x2 (NaN for negative x1) with
     respect to a floating exponent. Raises TypeError for an integer raised to a negative Python
-    integer; of an integer array raised to a negative array the results are cut to integers.
+    integer; of negative integers in an array of exponents the low 6 bits count, as in JAX.
 
     >>> jnp.power(jnp.array([2.0, 4.0]), jnp.array([3, -1]))
     Array([8.  , 0.25], dtype=float32)
@@ -569,23 +569,12 @@ def _static_power(x: Any, exponent: int) -> Any:
 @as_program
 def _integer_power(x: Any, y: Any) -> Any:
     """x ** y for integer arrays by repeated squaring: one product for each bit of the exponent."""
-    small = type(x) is ArrayImpl and not x.aval.narrow and max(x.aval.size, y.aval.size) < LARGE
-    if small and type(y) is ArrayImpl and eager():
-        values = np.power(x._value, np.maximum(y._value, 0), dtype=x.aval.dtype)
-        values = np.where(y._value < 0, _truncated_inverse(x._value, y._value), values)
-        values = values.astype(x.aval.dtype)
-        return ArrayImpl(values, ShapedArray(values.shape, x.aval.dtype))
     shape = max(x.aval.shape, y.aval.shape, key=len)
     x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (strong(x), strong(y)))
-    zero = zeros_like(y)
-    out = lax.pow(x, lax.max(y, zero))
-    return select(lax.lt(y, zero), _truncated_inverse(x, y).astype(x.aval.dtype), out)
-
-
-def _truncated_inverse(x: Any, y: Any) -> Any:
-    """x ** y for negative y, whose integer part is that of x for odd y where |x| is 1, or 0."""
-    odd = y & 1
-    return ((x == 1) | (x + 1 == 0)) * (x * odd + (1 - odd))
+    if dtypes.kind(y.aval.dtype) == "i":
+        # There is no integer for negative exponents: JAX takes the low 6 bits of every exponent.
+        y = select(lax.lt(y, zeros_like(y)), y & 63, y)
+    return lax.pow(x, y)
 
 
 def float_power(x: Any, y: Any, /) -> Any:

@@ -213,7 +213,10 @@ def _pow_second(t: Any, out: Any, x: Any, y: Any) -> Any:
 
 def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if dtypes.is_integer(x.dtype):
-        return np.power(x, np.maximum(y, y.dtype.type(0)))
+        # Modulo 2 to the width, where a negative exponent is 2 to the width minus it: NumPy refuses
+        # such exponents, and squares as often as unsigned ones say.
+        unsigned = np.dtype(f"u{x.dtype.itemsize}")
+        return np.power(x.view(unsigned), y.view(unsigned), dtype=unsigned).view(x.dtype)
     return quiet(np.power)(x, y)
 
 

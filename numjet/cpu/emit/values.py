@@ -264,7 +264,7 @@ def _int_op(b: Builder, name: str, dtype: np.dtype, *xs: Value) -> Value:
         nonzero = b.zext(b.icmp("ne", x, 0), f"i{bits}")
         return b.or_(b.ashr(x, bits - 1), nonzero) if signed else nonzero
     if name == "pow":
-        return _int_pow(b, signed, *xs)
+        return _int_pow(b, *xs)
     if name == "mulhi":
         return _mulhi(b, signed, bits, *xs)
     if name == "popcount":
@@ -354,8 +354,8 @@ def _shift(b: Builder, name: str, bits: int, x: Value, y: Value) -> Value:
 _POWER_ROUNDS = 4  # exponents up to 15
 
 
-def _int_pow(b: Builder, signed: bool, x: Value, y: Value) -> Value:
-    """Repeated squaring. A negative exponent gives 1/x rounded toward zero."""
+def _int_pow(b: Builder, x: Value, y: Value) -> Value:
+    """Repeated squaring, modulo 2 to the width; the exponent's bits count as unsigned."""
     one = b.const(1, x.type)
 
     def squared(state: Sequence[Value]) -> tuple[Value, Value, Value]:
@@ -371,17 +371,7 @@ def _int_pow(b: Builder, signed: bool, x: Value, y: Value) -> Value:
         more = b.icmp("ne", loop.values[2], 0)
         loop.test(b.any(more) if TYPES[more.type].lanes else more)
         loop.yield_(*squared(loop.values))
-    result = loop.results[0]
-    if not signed:
-        return result
-    # With a negative exponent: 1 for x = 1, alternating for -1, else 0.
-    negative = b.icmp("slt", y, 0)
-    odd = b.icmp("ne", b.and_(y, 1), 0)
-    minus = b.select(odd, b.const(-1, x.type), one)
-    inverse = b.select(
-        b.icmp("eq", x, 1), one, b.select(b.icmp("eq", x, -1), minus, b.const(0, x.type))
-    )
-    return b.select(negative, inverse, result)
+    return loop.results[0]
 
 
 # -- reductions -----------------------------------------------------------------------------
