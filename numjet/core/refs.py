@@ -209,7 +209,8 @@ class Ref:
         if _whole(idx):
             self.put(old + x, "an addupdate")
         else:
-            self.put(self.value().at[self._index(idx)].add(x), "an addupdate")
+            at = self.value().at[self._index(idx)]
+            self.put(at.max(x) if dtypes.is_bool(old.dtype) else at.add(x), "an addupdate")
 
     def _fitting(self, what: str, value: Any, old: Any) -> Any:
         value = as_array(value)

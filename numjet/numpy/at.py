@@ -370,6 +370,11 @@ def update(
 ) -> Any:
     """x with `name` (set, add, subtract, multiply, min, max) done with `values` at `index`."""
     y = values if isinstance(values, Array) else make_array(values)
+    if x.aval.dtype == y.aval.dtype == dtypes.bool_ and name in ("add", "multiply", "subtract"):
+        raise TypeError(
+            f"at[].{name}: scatter_{name} does not accept dtype bool. Use .max for 'or', .min for "
+            "'and'."
+        )
     weak = x.aval.weak_type      # the updated copy is what x was, weakly typed if x is
     if y.aval.dtype != x.aval.dtype:
         wide = _common_dtype(x, y)
@@ -389,6 +394,12 @@ def update(
         return where(masked, broadcast(new, x.aval.shape), x)
     plan = parse(index if wrap else unwrapped(index, PAST), x.aval.shape)
     return write_plan(name, x, plan, y, is_sorted, unique, mode, wrap)
+
+
+def accumulated(x: Any, index: Any, values: Any) -> Any:
+    """`x.at[index].add(values, mode="drop")`; of booleans whether any is True."""
+    name = "max" if x.aval.dtype == dtypes.bool_ else "add"
+    return update(name, x, index, values, mode="drop")
 
 
 def _mask_only(x: Any, index: Any) -> Any:
@@ -438,6 +449,9 @@ def write_plan(
             f"does not fit the indexed shape {result}."
         )
     clip = mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.CLIP
+    for axis in plan.ints:
+        if plan.shape[axis] == 0:
+            raise IndexError(f"index is out of bounds for axis {axis} with size 0.")
     # What is outside is written as an equation, for checkify.
     kept = isinstance(x, Tracer) or not current_trace().at_once
     plan, outside = _bound(plan, clip, kept)

@@ -90,7 +90,8 @@ def _normalize(item: Any, position: int) -> Any:
     if kind is int or kind is slice or item is None or item is Ellipsis or kind is bool:
         return item
     if isinstance(item, np.integer):
-        return int(item)
+        # Of 64 bits without enable_x64 the low 32 count, as in arrays of positions.
+        return int(item.astype(dtypes.canonical(item.dtype)))
     if isinstance(item, np.bool_):
         return bool(item)
     if isinstance(item, (list, tuple)):
@@ -498,7 +499,9 @@ def take_plan(
         sizes = plan.result_shape()
         if 0 in sizes:
             return lax.full(sizes, 0, x.aval.dtype)
-        raise IndexError(f"index is out of bounds for axis {axis} with size 0.")
+        raise (TypeError if axis in arrays and arrays[axis].aval.ndim else IndexError)(
+            f"index is out of bounds for axis {axis} with size 0."
+        )
     narrow = dynamic and not filling and "block" not in plan.slots
     if arrays and narrow and wrap and shows:
         steps = {slot.step for slot in plan.slots if isinstance(slot, Slice)}

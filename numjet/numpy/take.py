@@ -285,9 +285,9 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     >>> jnp.place(jnp.arange(4), jnp.array([1, 0, 1, 1]), jnp.array([8, 9]), inplace=False)
     Array([8, 1, 9, 8], dtype=int32)
     """
+    x, mask, values = as_arrays("place", arr, mask, vals)
     _not_in_place("place", inplace)
-    x, mask = as_arrays("place", arr, mask)
-    values = ravel(array(vals))
+    values = ravel(values)
     if x.aval.size != mask.aval.size:
         raise ValueError(f"place: mask {mask.aval} must have the size of {x.aval}.")
     if not values.aval.size:
@@ -471,6 +471,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     x = one_array("insert", arr)
     if isinstance(obj, (list, tuple)):
         raise TypeError(not_an_array("insert", obj, 1))
+    if isinstance(values, (list, tuple)):
+        raise TypeError(not_an_array("insert", values, 2))
     y = array(values)
     if axis is None:
         x, axis = ravel(x), 0

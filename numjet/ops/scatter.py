@@ -411,6 +411,10 @@ def _call(
         raise NotImplementedError(
             f"{primitive.name}: mode 'one_hot' is not supported. Use mode='drop'."
         )
+    if primitive in (scatter_add_p, scatter_mul_p):
+        for x in (operand, updates):
+            if dtypes.is_bool(x.aval.dtype):
+                raise TypeError(f"{primitive.name} does not accept dtype bool, got {x.aval}.")
     return primitive.bind(
         operand,
         indices,

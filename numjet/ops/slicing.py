@@ -284,6 +284,8 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
 def _start(index: Any, size: int, negative: bool, numbers: np.dtype) -> Any:
     if isinstance(index, bool):
         raise TypeError(f"slices start at integers, got {index}.")
+    if isinstance(index, np.integer):
+        index = index.astype(dtypes.canonical(index.dtype))  # as in arrays: the low bits
     if isinstance(index, int | np.integer | DimExpr):
         index = index_of(index)
         # Clamped here, so that sizes and indices beyond 32 bits never wrap.

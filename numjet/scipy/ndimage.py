@@ -52,7 +52,7 @@ def map_coordinates(
     (cval), "nearest", "wrap" (periodic), "mirror" and "reflect" (turned round at the end elements'
     centers or outer edges). Integers are rounded, halves away from 0. Result: the coordinates'
     shape, `input`'s dtype; linear in it, and differentiable in the coordinates for order 1. Raises
-    ValueError for another number of coordinates than axes, IndexError for an `input` without
+    ValueError for another number of coordinates than axes, TypeError for an `input` without
     elements, NotImplementedError for other orders and modes. Booleans are True where the value is
     not 0 (SciPy rounds down); its `output` and prefilter are not there.
 

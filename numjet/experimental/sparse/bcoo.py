@@ -18,6 +18,7 @@ from numjet import numpy as jnp
 from numjet.api.mapping import vmap
 from numjet.base import tree
 from numjet.core.array import Array, is_arraylike
+from numjet.numpy.at import accumulated
 
 
 class JAXSparse:
@@ -348,7 +349,7 @@ def bcoo_todense(mat: BCOO) -> Array:
         if not n_sparse:
             return data.sum(0, dtype=data.dtype)
         out = jnp.zeros(sizes, data.dtype)
-        return out.at[tuple([indices[:, a] for a in range(n_sparse)])].add(data, mode="drop")
+        return accumulated(out, tuple([indices[:, a] for a in range(n_sparse)]), data)
 
     return over_batch(core, batch)(*broadcast_batch(mat))
 

@@ -17,6 +17,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.experimental.sparse.bcoo import BCOO, JAXSparse, bcoo_fromdense
 from numjet.experimental.sparse.util import COOInfo
+from numjet.numpy.at import accumulated
 from numjet.ops.composed import composed
 
 
@@ -106,7 +107,7 @@ tree.register_pytree_node(
 # ------------------------------------------------------------------ operations on arrays
 def dense(data: Any, row: Any, col: Any, shape: tuple[int, int]) -> Any:
     """The whole matrix."""
-    return jnp.zeros(shape, data.dtype).at[row, col].add(data, mode="drop")
+    return accumulated(jnp.zeros(shape, data.dtype), (row, col), data)
 
 
 def product(data: Any, row: Any, col: Any, x: Any, shape: tuple[int, int], transpose: bool) -> Any:
@@ -124,7 +125,7 @@ def product(data: Any, row: Any, col: Any, x: Any, shape: tuple[int, int], trans
     inner = (row < shape[0]) & (col < shape[1])
     values = jnp.where(inner, data.astype(dtype), jnp.zeros((), dtype))
     terms = values.reshape(values.shape + (1,) * (x.ndim - 1)) * picked
-    return jnp.zeros((shape[0], *x.shape[1:]), dtype).at[row].add(terms, mode="drop")
+    return accumulated(jnp.zeros((shape[0], *x.shape[1:]), dtype), row, terms)
 
 
 def _fromdense(mat: Any, *, nse: int, index_dtype: Any) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from numjet import lax, numpy as jnp
 from numjet.experimental.sparse.bcoo import BCOO, broadcast_batch, joined_batch, over_batch
+from numjet.numpy.at import accumulated
 
 
 class SparseEfficiencyError(ValueError):
@@ -658,7 +659,7 @@ def sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = True)
 
     def core(data: Any, indices: Any, place: Any) -> tuple:
         place = jnp.where(place < nse, place, nse)
-        summed = jnp.zeros((nse, *data.shape[1:]), data.dtype).at[place].add(data, mode="drop")
+        summed = accumulated(jnp.zeros((nse, *data.shape[1:]), data.dtype), place, data)
         rows = jnp.broadcast_to(sizes, (nse, len(sizes)))
         return summed, rows.at[place].set(indices, mode="drop")
 

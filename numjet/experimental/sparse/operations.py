@@ -45,6 +45,7 @@ from numjet.experimental.sparse.layouts import (
     sum_duplicates,
     wide,
 )
+from numjet.numpy.at import accumulated
 
 
 # ------------------------------------------------------------------ sums and products
@@ -319,7 +320,7 @@ def _dense_product(m: BCOO, v: Any, contract: tuple, batch: tuple) -> Any:
     if not to:
         return terms.sum(0, dtype=dtype)
     out = jnp.zeros((*[m.shape[a] for a in to], *v.shape[len(theirs) :]), dtype)
-    return out.at[tuple([columns[a] for a in to])].add(terms, mode="drop")
+    return accumulated(out, tuple([columns[a] for a in to]), terms)
 
 
 def _sparse_product(m: BCOO, w: BCOO, contract: tuple, batch: tuple) -> BCOO:
