@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from numjet.base.errors import TypePromotionError as TypePromotionError
 from numjet.core.dtypes import extended, float0, prng_key
 from numjet.numpy.scalar_types import (
-    bfloat16,
     canonicalize_dtype,
     finfo,
     iinfo,
@@ -17,6 +17,8 @@ from numjet.numpy.scalar_types import (
     result_type,
     scalar_type_of,
 )
+
+bfloat16 = ml_dtypes.bfloat16
 
 
 def issubdtype(a: Any, b: Any) -> bool:

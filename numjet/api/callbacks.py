@@ -33,13 +33,17 @@ def _result_avals(what: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
         if shape is None or dtype is None:
             if isinstance(x, bool | int | float | complex):
-                x = np.asarray(x)
-                shape, dtype = x.shape, x.dtype
+                shape, dtype = (), dtypes.canonical(np.asarray(x).dtype)
             else:
                 raise TypeError(
                     f"{what}: result_shape_dtypes must be a pytree of objects with shape and "
                     f"dtype, such as numjet.ShapeDtypeStruct, got {x!r}."
                 )
+        if dtypes.canonical(dtype) != dtype and np.dtype(dtype).itemsize >= 8:
+            raise ValueError(
+                f"{what}: result_shape_dtypes cannot specify 64-bit types when enable_x64 is "
+                f"disabled, got {np.dtype(dtype)}."
+            )
         avals.append(ShapedArray(tuple(shape), dtypes.canonical(dtype)))
     return tuple(avals), treedef
 

@@ -115,6 +115,7 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("jax.experimental.sparse.util", "SparseEfficiencyError SparseEfficiencyWarning"),
     ),
     "numjet.extend.primitive": (("jax._src.core", "Primitive"),),
+    "numjet.nn.initializers": (("jax.nn.initializers", "Initializer"),),
     "numjet.numpy": (
         (
             "jax.numpy",
@@ -139,6 +140,10 @@ HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL, "jax.lax.linalg": frozense
 # Names of ours that stand in no `__all__`, and that JAX's modules have.
 KEPT: dict[str, frozenset[str]] = {
     "jax.core": frozenset({"Atom", "Effects", "Value"}),
+    "jax.example_libraries.stax": frozenset(
+        "elu gelu glorot_normal leaky_relu log_softmax normal ones relu selu sigmoid softmax "
+        "softplus standardize zeros".split()
+    ),
     "jax.extend.core": frozenset({"Effects"}),
     "jax.interpreters.partial_eval": frozenset({"Val"}),
     "jax.experimental.ode": frozenset(

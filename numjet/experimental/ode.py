@@ -70,7 +70,8 @@ def odeint(
     structure with an axis of times in front. The error of a step is held below atol + rtol·|y|;
     mxstep bounds the steps between two times (what is not reached then is the quartic, extended),
     hmax their size. Derivatives are with respect to y0, t and args. Raises TypeError for
-    arguments that are no arrays, ValueError where func gives another number of numbers than y0 has.
+    arguments that are no arrays, for y0 of integers and for complex slopes of a real y0, ValueError
+    where func gives another number of numbers than y0 has.
     Source: Dormand and Prince's method, Hairer, Nørsett and Wanner, Solving Ordinary Differential
     Equations I, II.4 and II.6.
 
@@ -85,10 +86,11 @@ def odeint(
                 "other types can be closed over by func."
             )
     flat, unravel = ravel_pytree(y0)
-    flat = flat if dtypes.is_inexact(flat.dtype) else flat.astype(float)
-    times = jnp.asarray(t)
-    if not jnp.issubdtype(times.dtype, jnp.floating):
+    if not dtypes.is_inexact(flat.dtype):
+        raise TypeError(f"y0 must be made of floats or complex numbers, got {flat.aval}.")
+    if isinstance(t, list | tuple) or not jnp.issubdtype(jnp.asarray(t).dtype, jnp.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
+    times = jnp.asarray(t)
     leaves, structure = tree.tree_flatten(args)
     leaves = [jnp.asarray(x) for x in leaves]
 
@@ -101,6 +103,11 @@ def odeint(
             raise ValueError(
                 f"odeint: func must give as many numbers as y0 has, {y.size}, got {found.size}: "
                 f"y0 is {want}, func gives {have}."
+            )
+        if dtypes.is_complex(found.dtype) and not dtypes.is_complex(y.dtype):
+            raise TypeError(
+                f"odeint: func gives complex slopes, {found.aval}, of a real y0, {y.aval}. Convert "
+                "y0 with .astype(complex)."
             )
         return found.astype(y.dtype)
 

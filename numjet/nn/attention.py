@@ -43,7 +43,7 @@ def dot_product_attention(
     boolean, and positions without it are left out. scale: 1/√H unless given. is_causal: a position
     sees none behind it. query_seq_lengths, key_value_seq_lengths: integers[batch]; what lies beyond
     is hidden. local_window_size: (left, right), or one number for both, how far a position looks.
-    implementation: None or 'xla'; 'cudnn' raises NotImplementedError, others ValueError.
+    implementation: None or 'xla'; 'cudnn' raises RuntimeError, others ValueError.
     return_residual: the logarithm of the softmax's denominator [batch, T, N] as well. Result:
     query's shape. Softmax and sums are computed in float32. Raises ValueError for shapes that do
     not fit and for several dtypes. Source: Vaswani and others, Attention is all you need (2017).
@@ -58,9 +58,9 @@ def dot_product_attention(
     if implementation not in (None, "xla", "cudnn"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     if implementation == "cudnn":
-        raise NotImplementedError(
-            f"dot_product_attention: implementation={implementation!r} is not "
-            "available. Leave it out."
+        raise RuntimeError(
+            "dot_product_attention: cuDNN is not detected; implementation='cudnn' is not there. "
+            "Leave it out."
         )
     query, key, value = as_arrays("dot_product_attention", query, key, value)
     if len({x.aval.dtype for x in (query, key, value)}) > 1:

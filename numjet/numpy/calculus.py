@@ -57,6 +57,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.ranges import arange, vander
 from numjet.numpy.reductions import argmax, sum as sum_
+from numjet.numpy.repetition import trim_zeros
 from numjet.numpy.shape import broadcast_to, moveaxis, ravel, reshape
 from numjet.numpy.sorting import argsort, searchsorted
 from numjet.ops.arrange import broadcast_shapes
@@ -125,15 +126,15 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
 
     f: numbers; integers count as floats. varargs: the spacing: none for 1, one for all axes, or one
     for each; a number, or a vector of coordinates. axis: an integer, a tuple, or None for all.
-    edge_order: 1 only (NotImplementedError). Returns an Array for one axis, a list for several.
-    ValueError for axes shorter than 2, TypeError for a number of spacings that does not fit.
-    Source: Fornberg, Math. Comp. 51 (1988), for coordinates that are not even.
+    edge_order: None only (NotImplementedError); ends are of order 1. Returns an Array for one axis,
+    a list for several. ValueError for axes shorter than 2, TypeError for a number of spacings that
+    does not fit. Source: Fornberg, Math. Comp. 51 (1988), for coordinates that are not even.
 
     >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
     Array([3., 4., 6., 7.], dtype=float32)
     """
-    if edge_order is not None and edge_order != 1:
-        raise NotImplementedError("gradient: edge_order other than 1 is not supported.")
+    if edge_order is not None:
+        raise NotImplementedError("gradient: edge_order is not supported. Leave it out.")
     given = [array(h) if isinstance(h, (list, tuple)) else h for h in varargs]
     x, *steps = promote_inexact(*as_arrays("gradient", f, *given))
     axes = canonical_axes(axis, x.aval.ndim, "gradient")
@@ -515,7 +516,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         quotient = quotient.at[k].set(d)
         rest = rest.at[k : k + n + 1].add(negative(multiply(d, v)))
     if trim_leading_zeros:
-        rest = _trim_front(rest)
+        rest = trim_zeros(rest, "f")
     return quotient, rest
 
 

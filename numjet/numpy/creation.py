@@ -87,10 +87,10 @@ def array(
     object: what has __array__, __jax_array__ or __dlpack__ is read through these. dtype: by default
     that of the values; Python's floats, and NumPy's of 64 bits, become float32 unless `enable_x64`
     is on, integers int32. copy: whether NumPy's memory is copied; Arrays, which do not change, may
-    share theirs. ndmin: how many axes there are at least, new ones in front. order: None, 'K', 'C'
-    and 'A', which mean the same here; NotImplementedError for 'F'. device, out_sharding: where it
-    is placed. TypeError for text, objects and other dtypes that arrays cannot hold, ValueError for
-    ragged sequences and None, OverflowError for integers that do not fit. copy, order and ndmin
+    share theirs. ndmin: how many axes there are at least, new ones in front. order: None or 'K';
+    NotImplementedError for others, as arrays are laid out row by row. device, out_sharding: where
+    it is placed. TypeError for text, objects and other dtypes that arrays cannot hold, ValueError
+    for ragged sequences and None, OverflowError for integers that do not fit. copy, order and ndmin
     without their names (`args`) warn: DeprecationWarning. NumPy's ndmax is not there.
 
     >>> jnp.array([[1, 2], [3, 4.5]])
@@ -108,10 +108,10 @@ def array(
 
 
 def _check_order(name: str, order: Any) -> None:
-    if order not in (None, "K", "C", "A"):
+    if order is not None and order != "K":
         raise NotImplementedError(
-            f"{name}: order={order!r} is not supported; arrays are laid out row by row. Leave it "
-            "out."
+            f"{name}: order={order!r} is not supported, only 'K'; arrays are laid out row by row. "
+            "Leave it out."
         )
 
 
@@ -380,13 +380,13 @@ def _first_axis(x: Any) -> Any:
 def copy(a: Any, order: str | None = None) -> Any:
     """`a` as a new Array.
 
-    a: an array or a number; TypeError for lists. order: has no effect. Arrays do not change: the
+    a: an array or a number; TypeError for lists. order: as in `array`. Arrays do not change: the
     memory of one may stay shared until a function is given it to overwrite (donated).
 
     >>> jnp.copy(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    return array(one_array("copy", a), copy=True)
+    return array(one_array("copy", a), copy=True, order=order)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:

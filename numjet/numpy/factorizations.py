@@ -19,6 +19,7 @@ from numjet.numpy.shape import expand_dims, matrix_transpose
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
 from numjet.ops.complex_ops import conjugate
+from numjet.ops.linalg_eig import whole_subset
 from numjet.ops.linalg_householder import geqrf
 
 
@@ -143,15 +144,14 @@ def svd(
     alone. hermitian: `a` is, and `eigh` is used. The derivative of U and Vh is infinite or NaN
     where singular values are equal, and NotImplementedError is raised for that of full matrices
     that are not square. TypeError for vectors, NotImplementedError for 16-bit floats,
-    NotImplementedError for `subset_by_index`, which NumPy does not have. Computed by
-    `lax.linalg.svd`.
+    `subset_by_index`, which NumPy does not have, as of `lax.linalg.svd`, by which it is computed.
 
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float32)
     """
     x = lapack_matrices("svd", a, flat=TypeError)
     if subset_by_index is not None:
-        raise NotImplementedError("svd: subset_by_index is not supported. Slice the results.")
+        whole_subset(subset_by_index, x.aval.shape, full_matrices)
     if hermitian:
         w, v = eigh(x)
         size = absolute(w)

@@ -67,6 +67,11 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         raise ValueError(f"{name}: only supports 2 axes, got {axes}. Use {name[:-1]}n.")
     if not axes:
         return cast(x, dtypes.complex_of(x.aval.dtype)) if kind in ("FFT", "IFFT") else x
+    if kind == "RFFT" and dtypes.is_floating(x.aval.dtype) and x.aval.dtype.itemsize < 4:
+        raise ValueError(
+            f"RFFT input must be float32 or float64, got {x.aval.dtype} ({name}). Convert it with "
+            ".astype."
+        )
     if x.aval.dtype.itemsize < 4:
         x = cast(x, dtypes.float32)
     if kind == "RFFT" and dtypes.is_complex(x.aval.dtype):

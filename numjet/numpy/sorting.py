@@ -430,6 +430,14 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return cast(linspace(low, high, count + 1), x.aval.dtype)
 
 
+def _no_rule(name: str, bins: Any) -> None:
+    if isinstance(bins, str):
+        raise TypeError(
+            f"{name}: NumPy's rules for the bins, such as {bins!r}, are not known. Give a number "
+            "of bins or their edges."
+        )
+
+
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
@@ -438,13 +446,14 @@ def histogram(
     a: numbers of any shape. bins, range: as in `histogram_bin_edges`; a bin holds its left edge,
     the last one both; what is outside is not counted. weights: of a's shape, added up instead of
     counting. density: divide by the total and the bins' widths. The counts are floats (NumPy's are
-    integers). ValueError for weights of another size. The derivative of the counts is zero, that of
-    edges as of `histogram_bin_edges`.
+    integers). ValueError for weights of another size, TypeError for the names of NumPy's rules. The
+    derivative of the counts is zero, that of edges as of `histogram_bin_edges`.
 
     >>> jnp.histogram(jnp.array([0.0, 1.0, 1.5, 4.0]), bins=2)
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     x = ravel(one_array("histogram", a))
+    _no_rule("histogram", bins)
     if weights is None:
         (x,) = promote_inexact(x)
         w = lax.full(x.aval.shape, 1, x.aval.dtype)
@@ -487,6 +496,7 @@ def histogram2d(
            [0, 1]], dtype=int32)
     """
     x, y = as_arrays("histogram2d", x, y)
+    _no_rule("histogram2d", bins)
     several = isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False)
     if several and len(bins) not in (1, 2):
         bins = [bins, bins]

@@ -200,6 +200,8 @@ def conv_general_shape_tuple(
     >>> lax.conv_general_shape_tuple((1, 8, 3), (2, 3, 4), (2,), "SAME", ("NHC", "HIO", "NHC"))
     (1, 4, 4)
     """
+    if dimension_numbers is None:
+        raise TypeError("conv_general_shape_tuple: dimension_numbers must name the axes, got None.")
     ls, rs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     plain = conv_shape_tuple(
         [lhs_shape[i] for i in ls], [rhs_shape[i] for i in rs], window_strides, padding

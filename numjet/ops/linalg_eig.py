@@ -403,8 +403,9 @@ def svd(
 
     x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). full_matrices: u [..., m, m] and vᴴ [..., n, n]; else [..., m, k] and [..., k, n], k =
-    min(m, n). compute_uv: False gives s alone. subset_by_index is refused (NotImplementedError).
-    algorithm: one (divide and conquer) serves all. Result: s real, [..., k], descending.
+    min(m, n). compute_uv: False gives s alone. subset_by_index: (0, k) only, which is all
+    (NotImplementedError for others, ValueError with full_matrices). algorithm: one (divide and
+    conquer) serves all. Result: s real, [..., k], descending.
     Derivative: of s always; of u and v with full_matrices=False, and growing without bound where
     singular values meet. Raises TypeError for less than two axes. Source: LAPACK's gesdd.
 
@@ -413,15 +414,25 @@ def svd(
     >>> linalg.svd(jnp.array([[3.0, 0.0], [4.0, 0.0]]), compute_uv=False).round(4)
     Array([5., 0.], dtype=float32)
     """
+    x = as_array(x)
     if subset_by_index is not None:
-        raise NotImplementedError(
-            "svd: subset_by_index is not supported. Compute all values and slice."
-        )
-    outs = svd_p.bind(as_array(x), full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
+        whole_subset(subset_by_index, x.aval.shape, full_matrices)
+    outs = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
     if not compute_uv:
         return outs[0]
     s, u, vh = outs
     return u, s, vh
+
+
+def whole_subset(subset: tuple[int, int], shape: tuple[int, ...], full_matrices: bool) -> None:
+    """Raise unless `subset` of the singular values of matrices of this shape is all of them."""
+    if tuple(subset) == (0, min(shape[-2:])):
+        return
+    if full_matrices:
+        raise ValueError("svd: full_matrices and subset_by_index cannot both be given.")
+    raise NotImplementedError(
+        f"svd: subset_by_index={subset} is not supported. Compute all values and slice."
+    )
 
 
 # ------------------------------------------------------------------ schur and hessenberg

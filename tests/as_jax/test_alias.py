@@ -311,6 +311,10 @@ BESIDE = {
     "jax.debug": {"eager", "explain_sharding", "log", "memos"},
     "jax.dlpack": {"to_dlpack"},
     "jax.errors": {"InternalError"},
+    "jax.example_libraries.stax": {
+        "elu", "gelu", "glorot_normal", "leaky_relu", "log_softmax", "normal", "ones", "relu",
+        "selu", "sigmoid", "softmax", "softplus", "standardize", "zeros",
+    },
     "jax.experimental.checkify": {"ErrorCategory"},
     "jax.experimental.shard_map": {"shard_map"},
     "jax.interpreters.mlir": {"LoweringRule"},
