@@ -524,7 +524,7 @@ def export(
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         traced = fun_jit.trace(*args, **kwargs)
-        closed, in_tree = traced.jaxpr, traced.in_tree      # without static arguments
+        closed, in_tree = traced.program, traced.in_tree      # without static arguments
         leaves = _tree.tree_leaves((args, kwargs))
         if len(traced.layouts) != len(closed.in_avals):
             raise NotImplementedError("export: functions of references are not exported.")

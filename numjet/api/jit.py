@@ -8,6 +8,7 @@ transformation the call becomes one `jit` equation.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import importlib
 import inspect
@@ -36,6 +37,7 @@ from numjet.api.jit_arguments import (
     positional_trees,
     resolve,
     warn_unusable,
+    without_value,
 )
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import check_compiler_options, expected
@@ -157,6 +159,7 @@ class JitCore:
             return self._fun(*args, **kwargs)
         if entry.use is not None:
             return _refs().call_closed_over(self, entry, leaves)
+        entry.called |= not traced
         if self.layouts != (None, None):
             traced |= has_tracers(entry.consts)
             outs = _layouts().call(self, entry, leaves, traced)
@@ -453,7 +456,17 @@ class JitCore:
             found = [s or f for s, f in zip(told, found, strict=True)]
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
-        return Traced(entry, treedef, self, place or None, found)
+        again = None
+        if not config.jax_equations.value:  # flags and axes are context variables
+            args, kwargs = tree.tree_map(without_value, (args, kwargs))
+            here, rest = contextvars.copy_context().run, (flows, self._platform(leaves))
+            again = functools.partial(
+                here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
+        return Traced(entry, treedef, self, place or None, found, again)
+
+    def _in_jax_equations(self, *signature: Any) -> Entry:
+        with config.jax_equations(True):
+            return self._entry(*signature)
 
 
 @shown_as("PjitFunction")
@@ -530,7 +543,8 @@ class JitFunction:
         config.changed()
 
     def _cache_size(self) -> int:
-        return len(self._core._entries)
+        """How many signatures were called."""
+        return sum([entry.called for entry in [*self._core._entries.values()]])
 
     @property
     def _fun(self) -> Callable:

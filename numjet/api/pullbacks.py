@@ -360,7 +360,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         raise NotImplementedError("linear_transpose: reduce_axes is not supported.")
     traced = JitFunction(fun, (), (), (), ()).trace(*primals)
     in_tree = tree.tree_structure(tuple(primals))
-    closed: ClosedJaxpr = traced.jaxpr
+    closed: ClosedJaxpr = traced.program
     out_tree, shared = traced.out_tree, sharing_of(closed, tree.tree_leaves(primals))
     handed_on = {*closed.jaxpr.outvars}.difference(*[eqn.invars for eqn in closed.jaxpr.eqns])
 

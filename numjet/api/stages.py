@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from numjet.api.costs import cost_analysis
@@ -40,7 +41,7 @@ class Entry:
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
         "calls", "use", "mesh_inside", "memories", "reads_mesh", "context", "shares", "flows",
-        "platform",
+        "platform", "called",
     )
 
     def __init__(
@@ -59,6 +60,7 @@ class Entry:
         self.asked = donate
         self.donate = usable(closed, len(consts), donate) if donate else ()
         self.executable: Any = None
+        self.called = False  # whether it was run, as a call of its own
         self.calls = 0  # that were timed
         # References that the function closes over: arguments behind the others; None: there are
         # none.
@@ -86,27 +88,38 @@ class Traced(Described):
     in_tree: Any = None  # its own, of which the other stages tell
 
     def __init__(
-        self, entry: Entry, in_tree: Any, fun: Any, place: Any = None, layouts: Any = ()
-    ) -> None:
+        self, entry: Entry, in_tree: Any, fun: Any, place: Any = None, layouts: Any = (),
+        again: Callable[[], Entry] | None = None,
+    ) -> None:  # fmt: skip
+        """again: traces once more, in the equations that JAX writes; None: these are they."""
         self._entry, self.in_tree, self._fun, self.place = entry, in_tree, fun, place
+        self._again = again
         # The sharding of each argument that was told, or that it had; None where there was none.
         self.layouts = layouts
         self._traced = self
         self.fun_name = entry.name
 
-    @property
+    @functools.cached_property
     def jaxpr(self) -> ClosedJaxpr:
-        """The jaxpr, closed."""
-        closed, n = self._entry.closed, len(self._entry.consts)
+        """The jaxpr, closed, in the equations that JAX writes, for which the function is traced
+        once more. `program` is what runs."""
+        return self.program if self._again is None else self._closed(self._again())
+
+    @property
+    def program(self) -> ClosedJaxpr:
+        """The jaxpr that runs, closed."""
+        return self._closed(self._entry)
+
+    def _closed(self, entry: Entry) -> ClosedJaxpr:
+        closed, n = entry.closed, len(entry.consts)
         if n:
             ins = closed.jaxpr.invars
             jaxpr = closed.jaxpr.replace(constvars=ins[:n], invars=ins[n:])
-            closed = ClosedJaxpr(jaxpr, self._entry.consts)
+            closed = ClosedJaxpr(jaxpr, entry.consts)
         if type(closed.jaxpr.debug) in (str, type(None)):
             fun = self._fun
             closed.jaxpr.debug = functools.partial(  # made when it is asked for
-                of_jitted, stand_in(fun._fun), fun._static_argnums, self.in_tree,
-                self._entry.out_tree,
+                of_jitted, stand_in(fun._fun), fun._static_argnums, self.in_tree, entry.out_tree,
             )  # fmt: skip
         return closed
 
@@ -182,10 +195,10 @@ class Lowered(Described):
         { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
         """
         if dialect == "jaxpr":
-            return str(self._traced.jaxpr)
+            return str(self._traced.program)
         if dialect == "stablehlo":
             hlo = importlib.import_module("numjet.xla.hlo")
-            return hlo.module_text(self._traced.jaxpr, self._traced.fun_name)
+            return hlo.module_text(self._traced.program, self._traced.fun_name)
         if dialect is not None:
             mistake = NotImplementedError if dialect == "hlo" else ValueError
             raise mistake(
@@ -196,7 +209,7 @@ class Lowered(Described):
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The jaxpr (dialect "jaxpr"), or the kernels as text; there is no MLIR."""
-        return self._traced.jaxpr if dialect == "jaxpr" else self.as_text(dialect)
+        return self._traced.program if dialect == "jaxpr" else self.as_text(dialect)
 
     def compile(self, compiler_options: Any = None) -> Compiled:
         """Machine code for this signature: a Compiled, which is called with arguments of it.
@@ -220,7 +233,7 @@ class Lowered(Described):
         >>> nj.jit(lambda x: x * 2).lower(1.0).cost_analysis()
         {'flops': 1.0, 'bytes accessed': 12.0}
         """
-        return cost_analysis(self._traced.jaxpr.jaxpr)
+        return cost_analysis(self._traced.program.jaxpr)
 
     @property
     def out_info(self) -> Any:
@@ -294,7 +307,7 @@ class Compiled(Placed):
         if self._traced.place is not None:
             return told
         moved = told["bytes accessed"]
-        return {**cost_analysis(self._traced.jaxpr.jaxpr), "bytes accessed": moved}
+        return {**cost_analysis(self._traced.program.jaxpr), "bytes accessed": moved}
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, outputs, temporaries and generated code.

@@ -47,7 +47,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             f"serialize: {traced.fun_name} was compiled for {traced.place[0]}. Programs of the CPU "
             "can be stored; those of other devices are kept in the disk cache."
         )
-    closed, entry = traced.jaxpr, traced._entry
+    closed, entry = traced.program, traced._entry
     in_avals, out_avals = tuple(closed.in_avals), tuple(closed.out_avals)
     in_tree = tree.tree_structure(((0,) * len(in_avals), {}))
     out_tree = tree.tree_structure([0] * len(out_avals))

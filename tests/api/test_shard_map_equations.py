@@ -156,6 +156,6 @@ def test_mistakes_are_told_as_in_programs() -> None:
 
 
 def test_programs_are_made_of_operations_on_whole_arrays() -> None:
-    assert "shard_map[" not in str(nj.jit(product).trace(X, W).jaxpr)
+    assert "shard_map[" not in str(nj.jit(product).trace(X, W).program)
     nj.make_jaxpr(nj.jit(product))(X, W)
     np.testing.assert_allclose(nj.jit(product)(X, W)[0], X @ W)

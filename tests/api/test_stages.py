@@ -177,3 +177,33 @@ def test_compiler_options(caplog) -> None:
         assert nj.jit(lambda x: x + 1, compiler_options=option)(1.0) == 2
     said = [r for r in caplog.records if "xla_cpu_option_of_a_test" in r.getMessage()]
     assert len(said) == 1 and "has no effect" in said[0].getMessage()
+
+
+def test_traced_jaxpr_is_in_the_equations_of_make_jaxpr() -> None:
+    """For which the function is traced once more, under the flags of the first time."""
+    runs = []
+
+    def clipped(x, n):
+        runs.append(x.dtype)
+        return jnp.where(x > 0, x[1] * n, 0.0)
+
+    traced = nj.jit(clipped, static_argnums=1, donate_argnums=0).trace(X, 2)
+    assert len(runs) == 1 and "name=_where" not in str(traced.program)
+    assert str(traced.jaxpr) == str(nj.make_jaxpr(clipped, static_argnums=1)(X, 2))
+    assert traced.jaxpr is traced.jaxpr and len(runs) == 3
+    np.testing.assert_array_equal(traced.lower().compile()(jnp.array(X)), [0, 2, 2])
+    with nj.enable_x64(True):
+        traced = nj.jit(clipped, static_argnums=1).trace(np.ones(3), 2)
+    assert "f64[3]" in str(traced.jaxpr) and "f64[3]" in str(traced.program)
+
+
+def test_cache_size_counts_signatures_that_were_called() -> None:
+    f = nj.jit(lambda x: x + 1)
+    f.lower(X).compile()(X)
+    nj.make_jaxpr(f)(X)
+    assert f._cache_size() == 0
+    for x in (X, X, 1.0):
+        f(x)
+    assert f._cache_size() == 2
+    f.clear_cache()
+    assert f._cache_size() == 0

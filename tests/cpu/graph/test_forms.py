@@ -41,7 +41,7 @@ def both(closed):
 
 
 def traced(fun, *args):
-    return nj.jit(fun).trace(*args).jaxpr
+    return nj.jit(fun).trace(*args).program
 
 
 def same(closed):

@@ -16,7 +16,7 @@ LENGTHS = (1, 2, 3, 8, 9)
 
 def steps_of(function, *args):
     """The results and, a step a line, the program."""
-    executable = backend.compile(nj.jit(function).trace(*args).jaxpr, None)
+    executable = backend.compile(nj.jit(function).trace(*args).program, None)
     return nj.jit(function)(*args), executable.program_text()
 
 
