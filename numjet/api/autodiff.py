@@ -42,7 +42,7 @@ from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of
 from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.jvp import jvp_call
-from numjet.transforms.linearize import tape_to_jaxpr
+from numjet.transforms.linearize import of_residuals, tape_to_jaxpr
 from numjet.transforms.remat import remat_p
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.varying import along
@@ -173,6 +173,9 @@ class _LinearMap:
     ) -> None:
         self.jaxpr, self.in_tree, self.in_avals = jaxpr, in_tree, in_avals
         self.out_tree, self.zeros = out_tree, zeros
+
+    def __repr__(self) -> str:
+        return f"LinearMap({of_residuals(self.jaxpr, len(self.in_avals))})"
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         noted: Noted = {}

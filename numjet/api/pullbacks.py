@@ -25,7 +25,7 @@ from numjet.core.structural import convert, instantiate, placed_like
 from numjet.core.trace import aval_of
 from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.eager import linearize as linearize_flat
-from numjet.transforms.linearize import Linearized, live_tape, tape_to_jaxpr
+from numjet.transforms.linearize import Linearized, live_tape, of_residuals, tape_to_jaxpr
 from numjet.transforms.transpose import backward_pass
 from numjet.transforms.walks import transpose_tape
 
@@ -63,6 +63,21 @@ class VJP:
     def __call__(self, out_ct: Any) -> tuple:
         return tree.tree_unflatten(self.in_tree, self._gradients(out_ct))
 
+    def __repr__(self) -> str:
+        parts = _parts_of(self)
+        return (
+            f"VJP(fun={parts}, in_tree={self.in_tree}, out_tree={self.out_tree}, "
+            f"args_res={self._arguments()}, opaque_residuals={self.opaque_residuals})"
+        )
+
+    def _arguments(self) -> list:
+        """`args_res`, where nobody may put others yet."""
+        if self._args_res is not None:
+            return self._args_res
+        places = _parts_of(self).from_arguments
+        leaves = [NotNeeded() if k is None else self.residuals[k] for k in places]
+        return list(tree.tree_unflatten(self.in_tree, leaves))
+
     @property
     def args_res(self) -> list:
         """The arguments that are kept, in trees like theirs, with `NotNeeded()` for the others.
@@ -75,12 +90,8 @@ class VJP:
         4.0 6.0
         """
         if self._args_res is None:
-            parts = _parts_of(self)
-            leaves = [
-                NotNeeded() if k is None else self.residuals[k] for k in parts.from_arguments
-            ]
-            self._args_res = list(tree.tree_unflatten(self.in_tree, leaves))
-            self.record, self.jaxpr = None, parts.jaxpr
+            self._args_res = self._arguments()
+            self.record, self.jaxpr = None, _parts_of(self).jaxpr
         return self._args_res
 
     @args_res.setter
@@ -203,6 +214,10 @@ class _PulledBack:
         self.in_tree, self.in_avals = pullback.in_tree, pullback.in_avals
         self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
         self.jaxpr, self.given, self.sharing = jaxpr, given, pullback.sharing
+
+
+    def __repr__(self) -> str:
+        return repr(of_residuals(self.jaxpr.jaxpr, len(self.in_avals)))
 
 
 def _parts_of(pullback: VJP) -> _PulledBack:
@@ -364,7 +379,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     out_tree, shared = traced.out_tree, sharing_of(closed, tree.tree_leaves(primals))
     handed_on = {*closed.jaxpr.outvars}.difference(*[eqn.invars for eqn in closed.jaxpr.eqns])
 
-    def transposed(cotangent: Any) -> tuple:
+    def transposed_fun(consts: Sequence[Any], cotangent: Any) -> tuple:
         noted: Noted = {}
         leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent", noted)
         if treedef != out_tree:
@@ -386,7 +401,8 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
             cts.append(convert(ct, want.dtype, ct.aval.weak_type))
         if shared is not None:
             cts = shared.seeds(cts)
-        found = backward_pass(closed, [Linear(a) for a in closed.in_avals], cts)
+        held = ClosedJaxpr(closed.jaxpr, consts)
+        found = backward_pass(held, [Linear(a) for a in closed.in_avals], cts)
         if shared is not None:
             found = shared.gradients(found)
         found = [instantiate(ct) for ct in found]
@@ -397,4 +413,4 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         ]
         return tree.tree_unflatten(in_tree, found)
 
-    return transposed
+    return tree.Partial(transposed_fun, tuple(closed.consts))

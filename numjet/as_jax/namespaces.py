@@ -76,6 +76,7 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     "numjet.api.custom": (("jax._src.custom_derivatives", "custom_jvp custom_vjp"),),
     "numjet.api.mesh": (("jax._src.mesh", "AxisType"), ("jax._src.sharding_impls", "set_mesh")),
     "numjet.api.placements": (("jax.sharding", "SingleDeviceSharding"),),
+    "numjet.api.pullbacks": (("jax._src.api", "VJP"),),
     "numjet.api.shape_struct": (("jax", "ShapeDtypeStruct"),),
     "numjet.api.stages": (("jax._src.stages", "Compiled Lowered Traced"),),
     "numjet.api.sharding": (("jax.sharding", "NamedSharding"), ("jax", "P")),

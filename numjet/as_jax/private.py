@@ -24,6 +24,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.ad_checkpoint", "saved_residuals", "numjet.ad_checkpoint:_saved_residuals",
      "haliax"),
     ("jax._src.ad_util", "stop_gradient_p", "numjet.lax:stop_gradient_p", "lineax"),
+    ("jax._src.api", "VJP", "numjet.api.pullbacks:VJP", "printed"),
     ("jax._src.api_util", "infer_argnums_and_argnames", _HERE + "infer_argnums_and_argnames",
      "e3nn-jax"),
     ("jax._src.array", "_reconstruct_array", _HERE + "reconstruct_array", "pickles of arrays"),

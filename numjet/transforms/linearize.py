@@ -181,6 +181,12 @@ def tape_to_jaxpr(
     return Jaxpr([], [*residual_of.values(), *invars], outvars, eqns), residuals
 
 
+def of_residuals(jaxpr: Jaxpr, count: int) -> Jaxpr:
+    """A jaxpr of residuals and `count` others, as one whose constants are the residuals."""
+    first = len(jaxpr.invars) - count
+    return jaxpr.replace(constvars=jaxpr.invars[:first], invars=jaxpr.invars[first:])
+
+
 class Linearized:
     """The result of linearizing a flat function: primal outputs and the recorded linear part.
 

@@ -81,3 +81,26 @@ def test_gradients_that_are_not_wanted_are_not_computed() -> None:
     count = lambda f: str(nj.make_jaxpr(f)(out)).count("dot_general")  # noqa: E731
     assert count(pullback) == 2 and count(wanted) == 1
     np.testing.assert_allclose(wanted(out)[0], pullback(out)[0], rtol=1e-6)
+
+
+def test_what_is_printed_of_linear_functions() -> None:
+    _, pullback = nj.vjp(lambda x, y: jnp.sin(x) * y, jnp.zeros(2), jnp.ones(2))
+    text = repr(pullback)
+    assert text.startswith("VJP(fun={ lambda a:f32[2] b:f32[2] c:f32[2]; d:f32[2] e:f32[2]. let")
+    assert "in_tree=PyTreeDef((*, *)), out_tree=PyTreeDef(*), args_res=[NotNeeded(), Array([1" in text
+    assert pullback.args_res and pullback(jnp.ones(2))[0][0] == 1  # printing changed nothing
+    assert "VJP[{ lambda a:f32[2]" in str(nj.tree.structure(pullback))
+    _, linear = nj.linearize(jnp.sin, jnp.zeros(2))
+    assert repr(linear) == (
+        "Partial(LinearMap({ lambda a:f32[2]; b:f32[2]. let c:f32[2] = mul b a in (c,) }), "
+        "[Array([1., 1.], dtype=float32)])"
+    )
+
+
+def test_transposes_are_pytrees_of_what_they_hold() -> None:
+    transposed = nj.linear_transpose(lambda x: X @ x, W[:, 0])
+    assert [x.shape for x in nj.tree.leaves(transposed)] == [(4, 2)]
+    within = nj.jit(lambda x: nj.linear_transpose(lambda v: x @ v, W[:, 0]))(2 * X)
+    for f, scale in ((transposed, 1), (within, 2)):
+        found = nj.jit(lambda f, ct: f(ct))(f, jnp.ones(4))
+        np.testing.assert_allclose(found[0], scale * np.asarray(X).sum(0))
