@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes, hooks
+from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_held import with_held
+from numjet.core.memo import remembered
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import MappedAxes
 
@@ -149,11 +151,14 @@ class _Namer:
     def bind(self, var: Var) -> str:
         return f"{self(var)}:{var.aval.str_short(True)}"
 
-    def __call__(self, atom: Any) -> str:
+    def __call__(self, atom: Any, given: bool = False) -> str:
+        """given: a number may be one that Python code gave, which is told by its few digits."""
         if type(atom) is Literal:
             value = atom.value
             value = np.asarray(getattr(value, "_value", value))
             text = value.item() if value.dtype.kind != "V" else value
+            if given and atom.aval.weak_type and value.dtype == np.float32:
+                text = float(str(value[()]))
             if value.dtype.kind == "V" and dtypes.is_floating(value.dtype):
                 text = float(value)
             return f"{text!s}:{atom.aval.str_short(True)}"
@@ -190,6 +195,8 @@ def _inner(jaxpr: Jaxpr) -> Iterator[tuple[Eqn, Jaxpr]]:
             for each in value if isinstance(value, tuple) else (value,):
                 if _is_jaxpr(each):
                     yield eqn, _open(each)
+        if (update := _update(eqn)) is not None:
+            yield eqn, update
 
 
 def _lets(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
@@ -249,12 +256,17 @@ def _filled(dtype: Any) -> Any:
 _UPDATES = {"add": "add", "sub": "sub", "mul": "mul", "min": "min", "max": "max"}
 
 
-def _update(kind: str, eqn: Eqn) -> Jaxpr | None:
+def _update(eqn: Eqn) -> Jaxpr | None:
     """What a scatter does with two elements, as a jaxpr; None where it writes."""
-    name = _UPDATES.get(kind[-3:]) if kind != "scatter" else None
+    kind = eqn.primitive.name
+    name = _UPDATES.get(kind[-3:]) if kind.startswith("scatter") and kind != "scatter" else None
     if name is None:
         return None
-    element = eqn.invars[0].aval.update(shape=(), weak_type=False)
+    return _of_elements(name, eqn.invars[0].aval.update(shape=(), weak_type=False))
+
+
+@remembered("what printed scatters do", 64)  # those of one kind are one jaxpr
+def _of_elements(name: str, element: ShapedArray) -> Jaxpr:
     old, new, out = Var(element), Var(element), Var(element)
     return Jaxpr([], [old, new], [out], [Eqn([old, new], [out], REGISTRY[name], {})])
 
@@ -275,7 +287,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         if str(told["mode"]).endswith("FILL_OR_DROP"):
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
     elif kind.startswith("scatter"):
-        shown.update(update_consts=(), update_jaxpr=_update(kind, eqn))
+        shown.update(update_consts=(), update_jaxpr=_update(eqn))
     elif kind.endswith("_callback"):
         known = getattr(eqn.params["callback"], "told", None)
         if kind == "debug_callback":
@@ -303,7 +315,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
-    args = " ".join([namer(v) for v in eqn.invars])
+    args = " ".join([namer(v, kind == "jit") for v in eqn.invars])
     head = _NAMES.get(kind, kind)
     if params:
         parts = [_param(k, v, namer, indent + 2) for k, v in params]

@@ -58,6 +58,7 @@ from numjet.numpy import (
     fft,
     jax_forms as _jax_forms,
     jax_forms_shapes as _jax_forms_shapes,
+    jax_forms_statistics as _jax_forms_statistics,
     linalg,
     operators as _operators,
     scalar_types as _scalar_types,

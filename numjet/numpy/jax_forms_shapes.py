@@ -30,10 +30,8 @@ from numjet.numpy.promote import (
     promote_inexact,
     strong,
 )
-from numjet.numpy.quantiles import median, quantile
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import flip, swapaxes
-from numjet.ops.indexing import GatherDimensionNumbers, GatherScatterMode
 
 _INT = np.dtype(np.int32)
 
@@ -292,54 +290,3 @@ def allclose_in_jax(
         return allclose(a, b, rtol, atol, equal_nan)
     near = _isclose.call((x, y, rtol, atol, equal_nan), {})
     return lax.reduce_and(near, tuple(range(near.aval.ndim)))
-
-
-# ------------------------------------------------------------------ quantiles
-@form("quantile")
-def quantile_in_jax(
-    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, **more: Any,
-) -> Any:  # fmt: skip
-    """One quantile of a vector, between its neighbours."""
-    x, part = as_arrays("quantile", a, q)
-    plain = axis in (None, 0, -1) and out is None and not overwrite_input and not keepdims
-    if (
-        x.aval.ndim != 1 or part.aval.ndim or not plain or more or not x.aval.size
-        or method not in ("linear", "midpoint") or not dtypes.is_floating(x.aval.dtype)
-        or part.aval.dtype != x.aval.dtype
-    ):  # fmt: skip
-        return quantile(a, q, axis, out, overwrite_input, method, keepdims, **more)
-    n, one = constant(x.aval.shape[0], x), constant(1, x)
-    sick = broadcast_in_dim(lax.reduce_or(lax.ne(x, x), (0,)), (1,), ())
-    rising = lax.sort(where(sick, np.nan, x))
-    place = lax.mul(part, lax.sub(n, one))
-    ends = lax.floor(place), lax.ceil(place)
-    above = lax.sub(place, ends[0])
-    below = lax.sub(one, above)
-    inside = [lax.clamp(constant(0, x), end, lax.sub(n, one)) for end in ends]
-    rows = [convert(i, _INT) for i in inside]
-    low, high = [_element(rising, i) for i in rows]
-    if method == "midpoint":
-        return lax.mul(lax.add(low, high), constant(0.5, x))
-    return lax.add(lax.mul(low, below), lax.mul(high, above))
-
-
-def _element(x: Any, i: Any) -> Any:
-    return REGISTRY["gather"].bind(
-        x, broadcast_in_dim(i, (1,), ()), dimension_numbers=GatherDimensionNumbers((), (0,), (0,)),
-        slice_sizes=(1,), mode=GatherScatterMode.PROMISE_IN_BOUNDS, unique_indices=False,
-        indices_are_sorted=False, fill_value=None,
-    )  # fmt: skip
-
-
-_quantile = Shown(quantile_in_jax, "quantile")
-
-
-@form("median")
-def median_in_jax(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
-    x = one_array("median", a)
-    if x.aval.ndim != 1 or out is not None or not dtypes.is_floating(x.aval.dtype):
-        return median(a, axis, out, overwrite_input, keepdims)
-    return _quantile.call((x, 0.5, axis), {"method": "midpoint", "keepdims": keepdims})

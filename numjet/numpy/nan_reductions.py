@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.structural import scalar
@@ -24,7 +25,7 @@ from numjet.numpy.promote import (
     refuse,
 )
 from numjet.numpy.reductions import all, argmax, argmin, max, mean, min, prod, sum, var
-from numjet.numpy.shape import expand_dims, reshape
+from numjet.numpy.shape import expand_dims, ravel, reshape
 from numjet.ops.complex_ops import conjugate
 from numjet.ops.reduce import extreme_of
 
@@ -102,6 +103,8 @@ def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
         found = reduce(x, axis, out, keepdims, initial, where)
         if nans is None or initial is not None or where is not None:
             return found
+        if FLAG.uses and wanted():  # which asks again
+            nans = isnan_of(one_array(name, a))
         only = all(nans, axis, keepdims=bool(keepdims))
         return _where(only, scalar(np.nan, found.aval.dtype), found)
 
@@ -231,7 +234,8 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
     Array([1., 1., 4.], dtype=float32)
     """
-    return cumsum(_without_nans("nancumsum", a, lambda d: 0)[0], axis, dtype, out)
+    x = ravel(one_array("nancumsum", a)) if axis is None else a
+    return cumsum(_without_nans("nancumsum", x, lambda d: 0)[0], axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
@@ -243,7 +247,8 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)
     """
-    return cumprod(_without_nans("nancumprod", a, lambda d: 1)[0], axis, dtype, out)
+    x = ravel(one_array("nancumprod", a)) if axis is None else a
+    return cumprod(_without_nans("nancumprod", x, lambda d: 1)[0], axis, dtype, out)
 
 
 # ------------------------------------------------------------------ covariance

@@ -1,0 +1,237 @@
+"""Reductions without NaN and quantiles in the operations that JAX makes them of, as
+`numpy.jax_forms` has others: for who looks at jaxprs (`api.shown`).
+
+What runs has fewer operations. Each takes the arguments of the function whose calls it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numjet.api.shown import Shown, form
+from numjet.core import dtypes
+from numjet.core.primitive import REGISTRY
+from numjet.core.structural import broadcast_in_dim, convert
+from numjet.numpy import lax_names as lax, nan_reductions as runs
+from numjet.numpy.elementwise import constant, divide, subtract
+from numjet.numpy.indexing import getitem
+from numjet.numpy.logic import isnan_of, logical_not, where
+from numjet.numpy.promote import canonical_axis, cast, one_array, promote_inexact
+from numjet.numpy.quantiles import (
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
+)
+from numjet.numpy.reductions import all, argmax, argmin, sum
+from numjet.numpy.shape import ravel
+from numjet.ops.indexing import GatherDimensionNumbers, GatherScatterMode
+
+_INT = np.dtype(np.int32)
+
+
+# ------------------------------------------------------------------ without NaN
+def _position(name: str, find: Callable, instead: float) -> None:
+    def position(a: Any, axis: Any = None, out: Any = None, keepdims: bool | None = None) -> Any:
+        x = one_array(name, a)
+        if not dtypes.is_floating(x.aval.dtype):
+            return getattr(runs, name)(a, axis, out, keepdims)
+        nans = isnan_of(x)
+        found = find(where(nans, instead, x), axis, out, keepdims)
+        return where(all(nans, axis, keepdims=bool(keepdims)), -1, found)
+
+    form(f"_{name}")(position)
+
+
+_position("nanargmax", argmax, -np.inf)
+_position("nanargmin", argmin, np.inf)
+_nansum = Shown(runs.nansum, "nansum")
+
+
+@form("nanmean")
+def nanmean_in_jax(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    """The sum, a call, divided by the number of its terms."""
+    x = one_array("nanmean", a)
+    plain = dtype is None and where is None and out is None
+    if not dtypes.is_floating(x.aval.dtype) or not plain:
+        return runs.nanmean(a, axis, dtype, out, keepdims, where)
+    there = convert(_terms(x), x.aval.dtype)
+    count = sum(there, axis, keepdims=keepdims)
+    return divide(_nansum.call((x,), {"axis": axis, "keepdims": keepdims}), count)
+
+
+def _terms(x: Any) -> Any:
+    """1 for numbers, 0 for NaN."""
+    return cast(logical_not(isnan_of(x)), _INT)
+
+
+_nanmean = Shown(nanmean_in_jax, "nanmean")
+
+
+@form("nanvar")
+def nanvar_in_jax(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: bool = False, where: Any = None, mean: Any = None,
+) -> Any:  # fmt: skip
+    """The sum of squared distances from the mean, a call, and the number of its terms."""
+    x = one_array("nanvar", a)
+    plain = dtype is None and where is None and mean is None and out is None
+    if not dtypes.is_floating(x.aval.dtype) or not plain:
+        return runs.nanvar(a, axis, dtype, out, ddof, keepdims, where, mean)
+    center = _nanmean.call((x,), {"axis": axis, "keepdims": True})
+    apart = _where(isnan_of(x), 0, subtract(x, center))
+    squares = lax.square(apart)
+    count = subtract(sum(_terms(x), axis, keepdims=keepdims), ddof)
+    none = lax.le(count, constant(0, count))
+    total = _where(none, np.nan, sum(squares, axis, keepdims=keepdims))
+    return lax.div(total, convert(_where(none, 1, count), x.aval.dtype))
+
+
+_where = where
+_nanvar = Shown(nanvar_in_jax, "nanvar", whole=False)
+
+
+@form("nanstd")
+def nanstd_in_jax(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: bool = False, where: Any = None, mean: Any = None,
+) -> Any:  # fmt: skip
+    plain = dtype is None and where is None and mean is None and out is None
+    if not plain:
+        return runs.nanstd(a, axis, dtype, out, ddof, keepdims, where, mean)
+    return lax.sqrt(_nanvar.call((a,), {"axis": axis, "ddof": ddof, "keepdims": keepdims}))
+
+
+# ------------------------------------------------------------------ quantiles
+def _plain(x: Any, part: Any, axis: Any, method: str, keepdims: bool) -> bool:
+    """Whether these are quantiles along one axis, or of all, as JAX's equations are known."""
+    return (
+        dtypes.is_floating(x.aval.dtype) and part.aval.dtype == x.aval.dtype
+        and part.aval.ndim <= 1 and x.aval.size > 0 and (axis is None or isinstance(axis, int))
+        and method in ("linear", "midpoint", "lower", "higher", "nearest")
+        and not (keepdims and (part.aval.ndim or axis is None and x.aval.ndim != 1))
+    )  # fmt: skip
+
+
+def _between(low: Any, high: Any, above: Any, below: Any, method: str) -> Any:
+    """What lies between two neighbours, `above` the lower one and `below` the higher."""
+    if method in ("lower", "higher"):
+        return low if method == "lower" else high
+    if method == "nearest":
+        return lax.select(lax.le(above, constant(0.5, above)), low, high)
+    if method == "midpoint":
+        return lax.mul(lax.add(low, high), constant(0.5, low))
+    if 0 < above.aval.ndim < low.aval.ndim:
+        below, above = [
+            broadcast_in_dim(v, low.aval.shape, tuple(range(v.aval.ndim))) for v in (below, above)
+        ]
+    return lax.add(lax.mul(low, below), lax.mul(high, above))
+
+
+@form("quantile")
+def quantile_in_jax(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, **more: Any,
+) -> Any:  # fmt: skip
+    """Between the neighbours in the sorted array, all NaN where there is one."""
+    (x,), part = promote_inexact(one_array("quantile", a)), one_array("quantile", q)
+    if more or out is not None or not _plain(x, part, axis, method, keepdims):
+        return quantile(a, q, axis, out, overwrite_input, method, keepdims, **more)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(axis, x.aval.ndim, "quantile")
+    shape = x.aval.shape
+    one_wide = tuple([1 if i == axis else n for i, n in enumerate(shape)])
+    others = tuple([i for i in range(len(shape)) if i != axis])
+    sick = broadcast_in_dim(lax.reduce_or(lax.ne(x, x), (axis,)), one_wide, others)
+    rising = lax.sort(where(sick, np.nan, x), dimension=axis)
+    n, one = constant(shape[axis], x), constant(1, x)
+    place = lax.mul(part, lax.sub(n, one))
+    ends = lax.floor(place), lax.ceil(place)
+    above = lax.sub(place, ends[0])
+    below = lax.sub(one, above)
+    inside = [lax.clamp(constant(0, x), end, lax.sub(n, one)) for end in ends]
+    rows = [convert(i, _INT) for i in inside]
+    low, high = [_taken(rising, i, axis, keepdims) for i in rows]
+    return _between(low, high, above, below, method)
+
+
+def _taken(x: Any, i: Any, axis: int, keepdims: bool) -> Any:
+    """Element i of each vector along the axis."""
+    kept = x.aval.ndim if keepdims else x.aval.ndim - 1
+    numbers = GatherDimensionNumbers(
+        tuple(range(i.aval.ndim, i.aval.ndim + kept)), () if keepdims else (axis,), (axis,)
+    )
+    sizes = tuple([1 if k == axis else n for k, n in enumerate(x.aval.shape)])
+    return REGISTRY["gather"].bind(
+        x, broadcast_in_dim(i, (*i.aval.shape, 1), tuple(range(i.aval.ndim))),
+        dimension_numbers=numbers, slice_sizes=sizes, mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        unique_indices=False, indices_are_sorted=False, fill_value=None,
+    )  # fmt: skip
+
+
+@form("nanquantile")
+def nanquantile_in_jax(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+    method: str = "linear", keepdims: bool = False, **more: Any,
+) -> Any:  # fmt: skip
+    """Between the neighbours among the numbers of a vector, which are sorted before its NaN."""
+    (x,), part = promote_inexact(one_array("nanquantile", a)), one_array("nanquantile", q)
+    if (
+        more or out is not None or part.aval.ndim or not _plain(x, part, axis, method, keepdims)
+        or keepdims or axis is not None and x.aval.ndim != 1
+    ):  # fmt: skip
+        return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, **more)
+    x = ravel(x) if x.aval.ndim != 1 else x
+    rising = lax.sort(where(lax.ne(x, x), np.nan, x))
+    n, one = lax.reduce_sum(convert(_terms(rising), x.aval.dtype), (0,)), constant(1, x)
+    place = lax.mul(part, lax.sub(n, one))
+    ends = lax.floor(place), lax.ceil(place)
+    above = lax.sub(place, ends[0])
+    below = lax.sub(one, above)
+    inside = [lax.max(constant(0, x), lax.min(end, lax.sub(n, one))) for end in ends]
+    rows = [convert(i, _INT) for i in inside]
+    low, high = [getitem(rising, (i,)) for i in rows]
+    return _between(low, high, above, below, method)
+
+
+def _halfway(name: str, run: Callable, whole: Shown) -> None:
+    def middle(
+        a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+        keepdims: bool = False,
+    ) -> Any:  # fmt: skip
+        x = one_array(name, a)
+        if out is not None or dtypes.is_complex(x.aval.dtype):
+            return run(a, axis, out, overwrite_input, keepdims)
+        return whole.call((x, 0.5, axis), {"method": "midpoint", "keepdims": keepdims})
+
+    form(name)(middle)
+
+
+def _hundredth(name: str, run: Callable, whole: Shown) -> None:
+    def percent(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+        method: str = "linear", keepdims: bool = False, **more: Any,
+    ) -> Any:  # fmt: skip
+        x, part = one_array(name, a), promote_inexact(one_array(name, q))[0]
+        if more or out is not None or not _plain(*promote_inexact(x), part, axis, method, keepdims):
+            return run(a, q, axis, out, overwrite_input, method, keepdims, **more)
+        part = lax.div(part, constant(100, part))
+        return whole.call((x, part, axis), {"method": method, "keepdims": keepdims})
+
+    form(name)(percent)
+
+
+_quantile, _nanquantile = Shown(quantile, "quantile"), Shown(nanquantile, "nanquantile")
+_halfway("median", median, _quantile)
+_halfway("nanmedian", nanmedian, _nanquantile)
+_hundredth("percentile", percentile, _quantile)
+_hundredth("nanpercentile", nanpercentile, _nanquantile)
