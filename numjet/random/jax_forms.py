@@ -157,5 +157,14 @@ def _with_typed_key(name: str, args: tuple) -> tuple:
     return args
 
 
+def _with_chance(args: tuple) -> tuple:
+    """The arguments of `bernoulli` with an Array of floats as the chance."""
+    key, *rest = _with_typed_key("bernoulli", args)
+    if rest and isinstance(rest[0], float):
+        rest[0] = scalar(rest[0], float_dtype("bernoulli", float))
+    return key, *rest
+
+
 for _name, _call in CALLS["numjet.random"].items():
     PREPARED[_call] = functools.partial(_with_typed_key, _name)
+PREPARED["_bernoulli"] = _with_chance
