@@ -39,7 +39,7 @@ from numjet.core.primitive import Zero
 from numjet.core.refs import RefUse, hold
 from numjet.core.remote import traced_with
 from numjet.core.structural import convert, instantiate
-from numjet.core.trace import aval_of
+from numjet.core.trace import aval_of, current_trace
 from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import of_residuals, tape_to_jaxpr
@@ -152,7 +152,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     result = linearize_seen(flat, leaves, noted, dtyped=False)
     n = flat.n_out
     outs = [t for t in result.out_tangents[:n] if type(t) is not Zero]
-    jaxpr, residuals = tape_to_jaxpr(result.tape, result.in_vars, outs)
+    literals = None if current_trace().at_once else ()  # those that were staged as such
+    jaxpr, residuals = tape_to_jaxpr(result.tape, result.in_vars, outs, literals)
     zeros = [t if type(t) is Zero else None for t in result.out_tangents[:n]]
     linear = tree.Partial(
         _LinearMap(jaxpr, in_tree, [x.aval for x in leaves], flat.out_tree, zeros), residuals

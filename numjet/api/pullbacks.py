@@ -22,7 +22,7 @@ from numjet.core.given import Noted, Seen, as_given, with_dtypes
 from numjet.core.jaxpr import ClosedJaxpr, Var
 from numjet.core.primitive import Linear, Zero
 from numjet.core.structural import convert, instantiate, placed_like
-from numjet.core.trace import aval_of
+from numjet.core.trace import aval_of, current_trace
 from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.eager import linearize as linearize_flat
 from numjet.transforms.linearize import Linearized, live_tape, of_residuals, tape_to_jaxpr
@@ -227,7 +227,7 @@ def _parts_of(pullback: VJP) -> _PulledBack:
         given = [type(t) is not Zero for t in tangents]
         jaxpr, pullback.residuals = tape_to_jaxpr(
             record.tape, record.in_vars, [t for t in tangents if type(t) is not Zero],
-            pullback._argument_ids,
+            None if current_trace().at_once else pullback._argument_ids,
         )
         pullback.parts = _PulledBack(pullback, ClosedJaxpr(jaxpr, []), given)
     return pullback.parts

@@ -151,12 +151,12 @@ def tape_to_jaxpr(
     tape: Sequence[Eqn],
     invars: Sequence[Var],
     outs: Sequence[Any],
-    arguments: Container[int] = (),
+    arguments: Container[int] | None = (),
 ) -> tuple[Jaxpr, list[Any]]:
     """A jaxpr of (residuals, *invars) from recorded equations; returns it with the residual values.
 
     `outs` are variables or known values. Arrays without dimensions are literals, but for those
-    whose ids are among `arguments`.
+    whose ids are among `arguments`; None: none are.
     """
     tape = live_tape(expanded(tape), outs)
     residual_of: dict[int, Var] = {}
@@ -168,7 +168,7 @@ def tape_to_jaxpr(
         if not isinstance(x, Tracer):
             if not isinstance(x, ArrayImpl):
                 x = as_array(x)
-            if not x.aval.shape and id(x) not in arguments:
+            if not x.aval.shape and arguments is not None and id(x) not in arguments:
                 return Literal(x, x.aval)
         var = residual_of.get(id(x))
         if var is None:
