@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.jit import JitFunction
-from numjet.base import config
+from numjet.base import config, tree
 from numjet.base.errors import JAXIndexError, JAXTypeError
 from numjet.core.array import Array
 from numjet.core.trace import current_trace
@@ -33,7 +33,8 @@ _STATIC = frozenset(
     "length side method mode indexing num_classes full_matrices compute_uv hermitian increasing "
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
-    "allow_negative_indices indices_are_sorted symmetrize_input".split()
+    "allow_negative_indices indices_are_sorted symmetrize_input trans unit_diagonal "
+    "overwrite_a overwrite_b check_finite unroll".split()
 )
 
 # By module: public functions and the names of their calls.
@@ -44,12 +45,13 @@ searchsorted digitize fmax fmin tril triu hypot divmod nanvar nanstd gradient ld
 modf i0 unwrap sinc polyval polyder diff isclose allclose nanmean nanmedian percentile quantile
 nanpercentile nanquantile polyint take_along_axis nan_to_num lcm gcd append argsort bitwise_count
 count_nonzero cumprod cumsum cumulative_sum:_cumsum_with_promotion
-cumulative_prod:_cumprod_with_promotion ediff1d flip:_flip fliplr:_flip flipud:_flip iscomplex isinf
+ediff1d flip:_flip fliplr:_flip flipud:_flip iscomplex isinf
 isreal nanargmax:_nanargmax nanargmin:_nanargmin nancumprod nancumsum nanprod polyadd
-resize signbit sort take:_take trunc isin:_in1d
+resize signbit sort sort_complex take:_take trunc isin:_in1d block lexsort partition rollaxis vander
+unpackbits polysub polymul:convolve
 """
 _LINALG = "cholesky det inv lstsq:_lstsq matrix_norm:norm matrix_power matrix_rank norm pinv:_pinv"
-_LINALG += " qr slogdet svdvals:svd svd eigh eigvalsh eigvals"
+_LINALG += " qr slogdet svdvals:svd svd eigh eigvalsh eigvals cond solve"
 _NN = """
 celu elu glu hard_sigmoid hard_silu hard_swish:hard_silu hard_tanh leaky_relu log_sigmoid
 log_softmax logmeanexp mish selu silu soft_sign softplus sparse_plus squareplus standardize
@@ -74,6 +76,8 @@ CALLS = defaultdict(dict, {
     "numjet.numpy.linalg": _table(_LINALG),
     "numjet.nn": _table(_NN),
     "numjet.random": _table(_RANDOM),
+    "numjet.scipy.linalg": _table("block_diag lu_factor solve_triangular:_solve_triangular"),
+    "numjet.scipy.special": _table("log_softmax"),
 })  # fmt: skip
 
 
@@ -125,8 +129,15 @@ class Shown:
 
 def _is_static(x: Any, name: str) -> bool:
     if isinstance(x, list | tuple):
-        return not any([isinstance(part, Array) for part in x])
+        return not any([isinstance(part, Array) for part in tree.tree_leaves(x)])
+    if name == "lower" and type(x) is bool:  # of a matrix, no bound
+        return True
     return not isinstance(x, Array) and (name in _STATIC or not isinstance(x, _OPERANDS))
+
+
+def in_place(name: str, *args: Any) -> Any:
+    """What a form comes to, without a call around it, for functions that ask `wanted`."""
+    return FORMS[name](*args)
 
 
 def form(name: str) -> Callable[[Callable], Callable]:

@@ -93,10 +93,10 @@ def _debugged(eqn: Eqn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _solved(eqn: Eqn, namer: _Namer) -> dict[str, Any]:
-    """What is written of a linear solve: its functions and their closures by names."""
+def _solved(eqn: Eqn) -> dict[str, Any]:
+    """What is written of a linear solve: its functions, each for itself, and their closures."""
     parts = ("matvec", "vecmat", "solve", "transpose_solve")
-    texts = [j if j is None else _jaxpr(j, namer) for j in eqn.params["jaxprs"]]
+    texts = [j if j is None else format_jaxpr(_open(j)) for j in eqn.params["jaxprs"]]
     written = [
         ", ".join([f"{name}={x}" for name, x in zip(parts, found, strict=True)])
         for found in (eqn.params["counts"], texts)
@@ -311,7 +311,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     elif kind in _ROUNDINGS:
         shown["rounding_method"] = _ROUNDINGS[kind]
     elif kind == "custom_linear_solve":
-        shown = _solved(eqn, namer)
+        shown = _solved(eqn)
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))

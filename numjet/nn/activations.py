@@ -30,7 +30,7 @@ from numjet.numpy.elementwise import (
     subtract,
 )
 from numjet.numpy.joining import split
-from numjet.numpy.logic import greater, less, less_equal, where
+from numjet.numpy.logic import greater, greater_equal, less, less_equal, where
 from numjet.numpy.promote import (
     as_arrays,
     cast,
@@ -185,6 +185,9 @@ def softplus(x: Any) -> Any:
     return logaddexp(_weak_where_boolean(one_array("softplus", x)), 0.0)
 
 
+_softplus = shown(softplus)
+
+
 def _weak_where_boolean(x: Any) -> Any:
     """x as a floating array: weakly typed if it holds booleans."""
     if dtypes.is_bool(x.aval.dtype):
@@ -204,7 +207,9 @@ def sparse_plus(x: Any) -> Any:
     """
     x = _beside_floats("sparse_plus", x)
     return where(
-        less_equal(x, -1.0), 0.0, where(greater(x, 1.0), x, multiply(power(add(x, 1.0), 2), 0.25))
+        less_equal(x, -1.0),
+        0.0,
+        where(greater_equal(x, 1.0), x, multiply(power(add(x, 1.0), 2), 0.25)),
     )
 
 
@@ -251,7 +256,7 @@ def mish(x: Any) -> Any:
     Array([-0.2525,  0.    ,  1.944 ], dtype=float32)
     """
     x = _weak_where_boolean(one_array("mish", x))
-    return multiply(x, tanh(softplus(x)))
+    return multiply(x, tanh(_softplus(x)))
 
 
 def log_sigmoid(x: Any) -> Any:
@@ -265,7 +270,7 @@ def log_sigmoid(x: Any) -> Any:
     Array([-2.1269, -0.6931, -0.1269], dtype=float32)
     """
     x = _number("log_sigmoid", x)
-    return negative(softplus(negative(x)))
+    return negative(_softplus(negative(x)))
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
@@ -453,6 +458,9 @@ def hard_sigmoid(x: Any) -> Any:
     return divide(relu6(add(_beside_floats("hard_sigmoid", x), 3.0)), 6.0)
 
 
+_hard_sigmoid = shown(hard_sigmoid)
+
+
 def hard_silu(x: Any) -> Any:
     """x hard_sigmoid(x); `hard_swish` is another name.
 
@@ -464,7 +472,7 @@ def hard_silu(x: Any) -> Any:
     Array([-0.3333,  0.    ,  1.6667], dtype=float32)
     """
     x = _beside_floats("hard_silu", x)
-    return multiply(x, hard_sigmoid(x))
+    return multiply(x, _hard_sigmoid(x))
 
 
 hard_swish = hard_silu

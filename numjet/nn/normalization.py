@@ -20,6 +20,7 @@ from numjet.numpy.elementwise import (
     absolute,
     add,
     clip,
+    constant,
     divide,
     multiply,
     reciprocal,
@@ -198,6 +199,8 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     if where is None:
         axes = reduced_axes(axis, x.aval.ndim, "logmeanexp")
         count = math.prod([x.aval.shape[i] for i in axes])
+        if FLAG.uses and wanted():
+            return subtract(total, log(constant(count, x)))
         return subtract(total, math.log(count) if count else -math.inf)
     count = sum_(broadcast(one_array("logmeanexp", where), x.aval.shape), axis, keepdims=keepdims)
     return subtract(total, log(cast(count, x.aval.dtype)))

@@ -52,6 +52,7 @@ from numjet.api.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
 )
+from numjet.api.shown import shown as _shown
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import (
@@ -506,6 +507,8 @@ _wrap_public(
      "nancumprod nancumsum nanprod pad polyadd polysub pow power rad2deg radians reciprocal "
      "resize signbit sort sort_complex take trunc vdot vecdot").split(),
 )  # fmt: skip
+for _name in ("block", "lexsort", "partition", "rollaxis", "vander"):
+    globals()[_name] = _shown(globals()[_name], module=__name__)
 _wrap_public(
     vars(linalg), linalg.__name__,
     ("cholesky cond det eigvalsh inv lstsq matrix_norm matrix_power matrix_rank norm pinv qr "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, wanted
 from numjet.base.errors import ConcretizationTypeError, ShardingTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -410,8 +411,10 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     out = broadcast(
         lax.full((), 0, x.aval.dtype), broadcast_shapes(x.aval.shape, p.aval.shape[1:])
     )
-    if p.aval.shape[0] > _UNROLLED:
-        return scan(lambda out, c: (add(multiply(out, x), c), None), out, p)[0]
+    as_scan = FLAG.uses and wanted()
+    if p.aval.shape[0] > _UNROLLED or as_scan:
+        rounds = unroll if as_scan else 1
+        return scan(lambda out, c: (add(multiply(out, x), c), None), out, p, unroll=rounds)[0]
     for i in range(p.aval.shape[0]):
         out = add(multiply(out, x), getitem(p, i))
     return out

@@ -46,6 +46,7 @@ from numjet.numpy.promote import (
     not_an_array,
     one_array,
     promote_dtypes,
+    promoted,
     strong,
 )
 from numjet.numpy.scalar_types import ScalarMeta, dtype_and_weak
@@ -353,28 +354,35 @@ def _from_python(x: Any, leaves: list, dtype: Any) -> ArrayImpl:
 
 
 def _stack_nested(x: Any, dtype: Any) -> Any:
+    in_jax = FLAG.uses > 0 and wanted()
+    if in_jax and dtype is None and (leaves := _nested_leaves(x)):
+        dtype = promoted(*[_convert(v, None, False) for v in leaves])[0]
     if not isinstance(x, (list, tuple)):
         out = _convert(x, dtype, False)
         return strong(out) if dtype is not None else out
-    parts = [_stack_nested(v, None) for v in x]
-    if not parts:
-        return zeros((0,), dtype)
-    shape = parts[0].aval.shape
-    for i, p in enumerate(parts):
-        if p.aval.shape != shape:
+    parts: list[Any] = []
+    shape: Any = None
+    for i, v in enumerate(x):
+        part = _stack_nested(v, dtype if in_jax else None)
+        shape = part.aval.shape if shape is None else shape
+        if part.aval.shape != shape:
             raise ValueError(
                 f"array: the sequence is ragged: element 0 has shape {shape}, element "
-                f"{i} has shape {p.aval.shape}."
+                f"{i} has shape {part.aval.shape}."
             )
-    parts = promote_dtypes(*parts)
-    out = lax.concatenate([_first_axis(p) for p in parts], 0)
+        parts.append(lax.expand_dims(part, (0,)) if in_jax else part)
+    if not parts:
+        return zeros((0,), dtype)
+    if not in_jax:
+        parts = [lax.reshape(p, (1, *p.aval.shape)) for p in promote_dtypes(*parts)]
+    out = lax.concatenate(parts, 0)
     return cast(out, out.aval.dtype if dtype is None else dtype)
 
 
-def _first_axis(x: Any) -> Any:
-    if FLAG.uses and wanted():
-        return lax.expand_dims(x, (0,))
-    return lax.reshape(x, (1, *x.aval.shape))
+def _nested_leaves(x: Any) -> list[Any]:
+    if not isinstance(x, (list, tuple)):
+        return [x]
+    return [leaf for v in x for leaf in _nested_leaves(v)]
 
 
 def copy(a: Any, order: str | None = None) -> Any:

@@ -155,7 +155,7 @@ def trace(
     if axes[0] == axes[1]:
         raise ValueError(f"trace: axis1 and axis2 must differ, got {axis1} and {axis2}.")
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
-    if FLAG.uses and wanted() and (axis1, axis2, x.aval.ndim) == (0, 1, 2):
+    if FLAG.uses and wanted() and (*axes, x.aval.ndim) == (0, 1, 2):
         return as_call("trace", x, offset, dtype=dtype)
     if type(offset) is int:
         return sum_(strided_diagonal(x, offset, axis1, axis2), -1, dtype)

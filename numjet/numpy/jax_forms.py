@@ -13,9 +13,11 @@ import numpy as np
 from numjet.api.custom import jvp_of_arrays
 from numjet.api.shown import Shown, form
 from numjet.core import dtypes
-from numjet.core.structural import broadcast_in_dim, scalar
+from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax
+from numjet.numpy.binary import heaviside
 from numjet.numpy.elementwise import constant, floor_divide, prepared, remainder, zeros_like
+from numjet.numpy.float_parts import copysign, modf, signbit
 from numjet.numpy.indexing import get
 from numjet.numpy.logic import where
 from numjet.numpy.promote import canonical_axis, one_array, promote_inexact, promote_numeric
@@ -63,6 +65,49 @@ def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
 
 
 _shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "remainder")]
+
+
+@form("signbit")
+def signbit_in_jax(x: Any, /) -> Any:
+    """The bits, shifted until the sign is left."""
+    x = one_array("signbit", x)
+    if not dtypes.is_floating(x.aval.dtype):
+        return signbit(x)
+    bits = np.dtype(f"int{x.aval.dtype.itemsize * 8}")
+    whole = lax.bitcast_convert_type(x, bits)
+    return convert(
+        lax.shift_right_arithmetic(whole, scalar(bits.itemsize * 8 - 1, bits)), dtypes.bool_
+    )
+
+
+@form("copysign")
+def copysign_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = prepared("copysign", promote_inexact, x1, x2)
+    if dtypes.is_complex(x.aval.dtype):
+        return copysign(x1, x2)
+    return where(_signbit.call((y,), {}), lax.neg(lax.abs(x)), lax.abs(x))
+
+
+_signbit = Shown(signbit_in_jax, "signbit")
+
+
+@form("heaviside")
+def heaviside_in_jax(x1: Any, x2: Any, /) -> Any:
+    x, y = prepared("heaviside", promote_inexact, x1, x2)
+    if dtypes.is_complex(x.aval.dtype):
+        return heaviside(x1, x2)
+    zero = zeros_like(x)
+    below, above, sick = lax.lt(x, zero), lax.gt(x, zero), lax.ne(x, x)
+    return where(below, zero, where(above, constant(1, x), where(sick, x, y)))
+
+
+@form("modf")
+def modf_in_jax(x: Any, /, out: Any = None) -> tuple[Any, Any]:
+    (x,) = promote_inexact(one_array("modf", x))
+    if out is not None or dtypes.is_complex(x.aval.dtype):
+        return modf(x, out)
+    whole = where(lax.ge(x, zeros_like(x)), lax.floor(x), lax.ceil(x))
+    return lax.sub(x, whole), whole
 
 
 @form("_of_natural_log")

@@ -6,6 +6,7 @@ What runs has fewer operations. Each takes the arguments that its function hands
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.binary import hypot, isclose
+from numjet.numpy.calculus import convolve, correlate, trapezoid
 from numjet.numpy.elementwise import NEAREST_EVEN, constant, prepared, rint, round, zeros_like
 from numjet.numpy.functional import allclose
 from numjet.numpy.indexing import getitem
@@ -27,11 +29,15 @@ from numjet.numpy.promote import (
     cast,
     float_dtype,
     one_array,
+    promote_dtypes,
     promote_inexact,
     strong,
 )
+from numjet.numpy.ranges import vander
 from numjet.numpy.reductions import sum as sum_
+from numjet.numpy.sets import COMPARED, isin
 from numjet.numpy.shape import flip, swapaxes
+from numjet.ops.conv import conv_general_dilated
 
 _INT = np.dtype(np.int32)
 
@@ -125,13 +131,7 @@ def roll_in_jax(x: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
         k = amount % n if n else 0
         if not k:
             continue
-        shape = x.aval.shape
-        parts = []
-        for start, stop in ((n - k, n), (0, n - k)):
-            begin, end = [0] * len(shape), list(shape)
-            begin[i], end[i] = start, stop
-            params = {"start_indices": tuple(begin), "limit_indices": tuple(end)}
-            parts.append(REGISTRY["slice"].bind(x, **params, strides=(1,) * len(shape)))
+        parts = [_part(x, i, start, stop) for start, stop in ((n - k, n), (0, n - k))]
         x = lax.concatenate(parts, i)
     return x
 
@@ -220,13 +220,145 @@ def linspace_in_jax(start: Any, stop: Any, num: int, endpoint: bool, *, dtype: A
 
 
 @form("_pad")
-def pad_in_jax(x: Any, constant_values: Any, *, widths: tuple) -> Any:
+def pad_in_jax(x: Any, constant_values: Any, *, widths: tuple, mode: str = "constant") -> Any:
+    if mode != "constant":
+        for axis, (before, after) in enumerate(widths):
+            if before or after:
+                x = _pad_from_within(x, axis, before, after, mode)
+        return x
     fill = convert(one_array("pad", constant_values), x.aval.dtype)
     config = tuple([(np.int64(low), np.int64(high), 0) for low, high in widths])
     return REGISTRY["pad"].bind(x, fill, padding_config=config)
 
 
+def _pad_from_within(x: Any, axis: int, before: int, after: int, mode: str) -> Any:
+    """Padding along one axis with elements of it."""
+    n = x.aval.shape[axis]
+    if mode == "wrap":
+        low = [_part(x, axis, n - before, n)] if before else []
+        high = [_part(x, axis, 0, after)] if after else []
+        return lax.concatenate([*low, x, *high], axis)
+    if mode == "edge":
+        first = _repeated(_part(x, axis, 0, 1), axis, before)
+        last = _repeated(_part(x, axis, n - 1, n), axis, after)
+        return lax.concatenate([first, x, last], axis)
+    skip = int(mode == "reflect")  # the edge itself
+    most = n - skip
+    _part(x, axis, 0, 1)
+    for count in _rounds(before, most):
+        turned = _flip.call((_part(x, axis, skip, count + skip), axis), {})
+        x = lax.concatenate([turned, x], axis)
+    n = x.aval.shape[axis]
+    _part(x, axis, n - 1, n)
+    for count in _rounds(after, most):
+        n = x.aval.shape[axis]
+        turned = _flip.call((_part(x, axis, n - count - skip, n - skip), axis), {})
+        x = lax.concatenate([x, turned], axis)
+    return x
+
+
+def _rounds(width: int, most: int) -> list[int]:
+    whole, rest = divmod(width, most)
+    return [most] * whole + [rest] * bool(rest)
+
+
+def _part(x: Any, axis: int, start: int, stop: int) -> Any:
+    begin, end = [0] * x.aval.ndim, list(x.aval.shape)
+    begin[axis], end[axis] = start, stop
+    params = {"start_indices": tuple(begin), "limit_indices": tuple(end)}
+    return REGISTRY["slice"].bind(x, **params, strides=(1,) * x.aval.ndim)
+
+
+def _repeated(x: Any, axis: int, count: int) -> Any:
+    """An axis of size 1, `count` times."""
+    own = x.aval.shape
+    wide = (*own[: axis + 1], count, *own[axis + 1 :])
+    axes = tuple([i for i in range(len(wide)) if i != axis + 1])
+    return lax.reshape(broadcast_in_dim(x, wide, axes), (*own[:axis], count, *own[axis + 1 :]))
+
+
 # ------------------------------------------------------------------ products and comparisons
+@form("_in1d")
+def isin_in_jax(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+    method: str = "auto",
+) -> Any:  # fmt: skip
+    """A comparison of all with all."""
+    x, y = promote_dtypes(*as_arrays("isin", element, test_elements))
+    few = x.aval.size * y.aval.size <= COMPARED and y.aval.size and method == "auto"
+    if invert or not few or y.aval.ndim != 1:
+        return isin(element, test_elements, assume_unique, invert, method=method)
+    rank = x.aval.ndim
+    rows = broadcast_in_dim(x, (*x.aval.shape, 1), tuple(range(rank)))
+    columns = broadcast_in_dim(y, (*[1] * rank, y.aval.size), (rank,))
+    return lax.reduce_or(lax.eq(rows, columns), (rank,))
+
+
+@form("vander")
+def vander_in_jax(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    x = one_array("vander", x)
+    if x.aval.ndim != 1 or not dtypes.is_floating(x.aval.dtype):
+        return vander(x, N, increasing)
+    n = x.aval.shape[0] if N is None else N
+    powers = lax.iota(x.aval.dtype, n)
+    if not increasing:
+        powers = lax.sub(scalar(n - 1, x.aval.dtype), powers)
+    return lax.pow(
+        broadcast_in_dim(x, (x.aval.size, 1), (0,)), broadcast_in_dim(powers, (1, n), (1,))
+    )
+
+
+@form("trapezoid")
+def trapezoid_in_jax(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """All samples of a vector, less half of those at its ends."""
+    a = one_array("trapezoid", y)
+    if x is not None or a.aval.ndim != 1 or not dtypes.is_floating(a.aval.dtype):
+        return trapezoid(y, x, dx, axis)
+    whole = sum_(a, 0)
+    ends = lax.add(getitem(a, (0,)), getitem(a, (-1,)))
+    inner = lax.sub(whole, lax.mul(constant(0.5, a), ends))
+    return lax.mul(convert(one_array("trapezoid", dx), a.aval.dtype), inner)
+
+
+# ------------------------------------------------------------------ convolutions
+def _windows(x: Any, kernel: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    m = kernel.aval.size
+    low, high = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
+    x, kernel = [broadcast_in_dim(v, (1, 1, v.aval.size), (2,)) for v in (x, kernel)]
+    out = conv_general_dilated(
+        x, kernel, (1,), [(low, high)], precision=precision, preferred_element_type=preferred
+    )
+    return lax.squeeze(out, (0, 1))
+
+
+def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_type: Any) -> Any:
+    kernel = _flip.call((y,), {}) if op == "convolve" else y
+    return _windows(x, kernel, mode, precision, preferred_element_type)
+
+
+_conv_shown = Shown(_conv, "_conv")
+
+
+def _of_two_vectors(name: str, run: Callable, usual: str) -> None:
+    def both(
+        a: Any, v: Any, mode: str = usual, *, precision: Any = None,
+        preferred_element_type: Any = None,
+    ) -> Any:  # fmt: skip
+        x, y = promote_inexact(*as_arrays(name, a, v))
+        plain = x.aval.ndim == y.aval.ndim == 1 and x.aval.size >= y.aval.size > 0
+        if not plain or dtypes.is_complex(y.aval.dtype) or mode not in ("full", "same", "valid"):
+            return run(
+                a, v, mode, precision=precision, preferred_element_type=preferred_element_type
+            )
+        return _conv_shown.call((x, y, mode, name, precision, preferred_element_type), {})
+
+    form(name)(both)
+
+
+_of_two_vectors("convolve", convolve, "full")
+_of_two_vectors("correlate", correlate, "valid")
+
+
 @form("kron")
 def kron_in_jax(a: Any, b: Any) -> Any:
     x, y = as_arrays("kron", a, b)

@@ -6,6 +6,7 @@ What runs has fewer operations. Each takes the arguments of the function whose c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,17 @@ import numpy as np
 from numjet.api.shown import Shown, form
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
-from numjet.core.structural import broadcast_in_dim, convert
+from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax, nan_reductions as runs
-from numjet.numpy.elementwise import constant, divide, subtract
+from numjet.numpy.cumulative import cumsum
+from numjet.numpy.elementwise import (
+    clip,
+    constant,
+    divide,
+    floor_divide,
+    remainder,
+    subtract,
+)
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import isnan_of, logical_not, where
 from numjet.numpy.promote import canonical_axis, cast, one_array, promote_inexact
@@ -108,6 +117,35 @@ def nanstd_in_jax(
     if not plain:
         return runs.nanstd(a, axis, dtype, out, ddof, keepdims, where, mean)
     return lax.sqrt(_nanvar.call((a,), {"axis": axis, "ddof": ddof, "keepdims": keepdims}))
+
+
+# ------------------------------------------------------------------ counts
+@form("of bincount")
+def counts_in_jax(x: Any, weights: Any, length: int) -> Any:
+    """How often integers occur in a vector of them, or the sums of their weights."""
+    dtype = _INT if weights is None else weights.aval.dtype
+    zeros = lax.full((length,), 0, dtype)
+    return zeros.at[clip(x, 0)].add(1 if weights is None else weights)
+
+
+@form("of nonzero")
+def nonzero_in_jax(mask: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
+    """The positions of what is True: each is the number of elements before which fewer are."""
+    seen = _cumsum.call((mask,), {})
+    flat = _cumsum.call((counts_in_jax(seen, None, size),), {})
+    shape, out = mask.aval.shape, []
+    for i, n in enumerate(shape):
+        part = _floor_divide.call((flat, scalar(math.prod(shape[i + 1 :]), _INT)), {})
+        out.append(_remainder.call((part, n), {}))
+    if fill_value is None:
+        return tuple(out)
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
+    missing = lax.ge(lax.iota(_INT, size), sum(cast(mask, _INT)))
+    return tuple([where(missing, fill, i) for fill, i in zip(fills, out, strict=True)])
+
+
+_cumsum = Shown(cumsum, "cumsum")
+_floor_divide, _remainder = Shown(floor_divide, "floor_divide"), Shown(remainder, "remainder")
 
 
 # ------------------------------------------------------------------ quantiles
@@ -222,7 +260,8 @@ def _hundredth(name: str, run: Callable, whole: Shown) -> None:
         method: str = "linear", keepdims: bool = False, **more: Any,
     ) -> Any:  # fmt: skip
         x, part = one_array(name, a), promote_inexact(one_array(name, q))[0]
-        if more or out is not None or not _plain(*promote_inexact(x), part, axis, method, keepdims):
+        (wide,) = promote_inexact(x)
+        if more or out is not None or not _plain(wide, part, axis, method, keepdims):
             return run(a, q, axis, out, overwrite_input, method, keepdims, **more)
         part = lax.div(part, constant(100, part))
         return whole.call((x, part, axis), {"method": method, "keepdims": keepdims})

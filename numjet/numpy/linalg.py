@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import shown
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.dims import largest
@@ -378,7 +379,7 @@ def matrix_power(a: Any, n: int) -> Any:
     out = None
     while n:
         if n & 1:
-            out = x if out is None else _matmul(out, x)
+            out = x if out is None else _matmul(x, out)
         n >>= 1
         x = _matmul(x, x) if n else x
     return out
@@ -520,6 +521,9 @@ def tensordot(
     )  # fmt: skip
 
 
+_cross = shown(products.cross)
+
+
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross product of vectors of three components.
 
@@ -533,7 +537,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     for v in (x, y):
         if v.aval.shape[canonical_axis(axis, v.aval.ndim, "cross", IndexError)] != 3:
             raise ValueError(f"cross: vectors must have 3 components, got {v.aval}.")
-    return products.cross(x, y, axis=axis)
+    return _cross(x, y, axis=axis)
 
 
 def outer(x1: Any, x2: Any, /) -> Any:

@@ -87,6 +87,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         mode in ("reflect", "symmetric", "wrap", "edge")
         and kwargs.get("reflect_type", "even") == "even"
     ):
+        if FLAG.uses and wanted() and not any_symbolic((*x.aval.shape, *sum(widths, ()))):
+            pairs = zip(x.aval.shape, widths, strict=True)
+            if all([n > 1 and (mode != "wrap" or n >= max(pair)) for n, pair in pairs]):
+                return as_call("_pad", x, 0, widths=widths, mode=mode)
         for i, (before, after) in enumerate(widths):
             x = _pad_from_within(x, i, before, after, mode)
         return x

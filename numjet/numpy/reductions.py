@@ -482,6 +482,7 @@ def _count(x: Any, axes: tuple, mask: Any, keepdims: bool, dtype: Any) -> Any:
         return scalar(math.prod([x.aval.shape[i] for i in axes]), dtype)
     mask = as_bool(one_array("mean", mask))
     mask = broadcast(mask, x.aval.shape)
+    mask = cast(mask, dtypes.int32) if FLAG.uses and wanted() else mask
     return sum(cast(mask, dtype), axes, keepdims=keepdims)
 
 
@@ -558,8 +559,8 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     if where is not None:
         shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
         x = broadcast(x, shape)
-    total = sum(x, axes, keepdims=keepdims, where=where)
     count = _count(x, axes, where, keepdims, dtypes.real_of(computed))
+    total = sum(x, axes, keepdims=keepdims, where=where)
     count = cast(count, total.aval.dtype)
     if plain and x is a and axes and result == computed:
         params = {"axes": axes}

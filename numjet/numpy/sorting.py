@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, as_call, in_place, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -368,6 +369,8 @@ def bincount(
     known = concrete_or_none(x) if weights is None and small else None
     if known is not None:
         return beside(as_constant(_counts(known._value, index_of(length))), x)
+    if FLAG.uses and wanted() and x.aval.dtype == dtypes.int32 and weights is None:
+        return in_place("of bincount", x, None, length)
     w = (
         lax.full(x.aval.shape, 1, int_dtype())
         if weights is None
@@ -380,6 +383,8 @@ def bincount(
         )
     if dtypes.kind(x.aval.dtype) == "u" and x.aval.dtype.itemsize >= int_dtype().itemsize:
         x = minimum(x, length)  # those above the signed integers are dropped, not negative
+    if FLAG.uses and wanted() and x.aval.dtype == dtypes.int32:
+        return in_place("of bincount", x, w, length)
     index = cast(x, int_dtype())
     index = where(less(index, 0), 0, index)
     return lax.full((length,), 0, w.aval.dtype).at[index].add(w, mode="drop")
@@ -621,6 +626,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     size = index_of(size)
     if type(size) is int and size < 0:
         raise TypeError(f"nonzero: size must be nonnegative, got {size}.")
+    if FLAG.uses and wanted() and x.aval.size:
+        return in_place("of nonzero", mask, size, fill_value)
     flat = ravel(mask)
     n = flat.aval.shape[0]
     position = first_true(flat, size) if n else lax.full((size,), 0, int_dtype())
@@ -676,6 +683,9 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     if not x.aval.ndim:
         found = nonzero(reshape(x, (1,)), size=size)[0]
         return lax.full((found.aval.shape[0], 0), 0, int_dtype())
+    if FLAG.uses and wanted() and size is not None:
+        found = nonzero(as_call("atleast_1d", x), size=size, fill_value=fill_value)
+        return lax.transpose(concatenate([as_call("atleast_2d", v) for v in found], 0), (1, 0))
     found = nonzero(x, size=size, fill_value=fill_value)
     return concatenate([reshape(v, (-1, 1)) for v in found], 1)
 

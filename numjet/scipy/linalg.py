@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.api.hashed import hold
+from numjet.api.shown import CALLS, shown
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
@@ -630,6 +631,9 @@ def qr_multiply(
     q = conjugate_of(parts[0]) if conjugate else parts[0]
     return (matmul(q, c) if mode == "left" else matmul(c, q), *parts[1:])
 
+
+for _name, _call in CALLS[__name__].items():
+    globals()[_name] = shown(globals()[_name], _call, module=__name__)
 
 __all__ = [
     "block_diag",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import expand_dims
-from numjet.numpy.unary import exp, expm1, i0, isfinite, isnan, log, log1p
+from numjet.numpy.unary import exp, expm1, i0, isfinite, log, log1p
 from numjet.ops.special_series import polynomial
 from numjet.scipy.hypergeometric import hyp1f1, hyp2f1
 from numjet.scipy.precision import refuse_complex
@@ -257,24 +258,35 @@ def logit(x: Any) -> Any:
     return _logit(weak_alone(one_inexact("logit", x)))
 
 
-@jvp_of_arrays
-def _logit(x: Any) -> Any:
+def _logit_of(x: Any) -> Any:
     return log(divide(x, subtract(1, x)))
 
 
+_logit_of.__name__ = "logit"
+_logit = jvp_of_arrays(_logit_of)
 _logit.defjvps(lambda t, out, x: divide(t, multiply(x, subtract(1, x))))
 
 
-@jvp_of_arrays
-def _xlogy(x: Any, y: Any) -> Any:
-    zero = equal(x, 0)
-    safe = where(zero, constant(1, y), y)
-    return where(zero, where(isnan(y), y, zeros_like(x)), multiply(x, log(safe)))
+def _product(x: Any, y: Any, log_of: Callable[[Any], Any]) -> Any:
+    """x log_of(y); 0 for x = 0, but NaN beside a y that is NaN."""
+    there = lax.bitwise_or(lax.ne(x, zeros_like(x)), lax.ne(y, y))
+    product = multiply(x, log_of(y))
+    return where(there, product, broadcast_like(constant(0, product), product))
 
 
-_xlogy.defjvps(
-    lambda t, out, x, y: multiply(t, log(y)), lambda t, out, x, y: divide(multiply(t, x), y)
-)
+def _xlogy_of(x: Any, y: Any) -> Any:
+    return _product(x, y, log)
+
+
+def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """The rule of `xlogy`, whose name jaxprs show."""
+    (x, y), (dx, dy) = primals, tangents
+    return _xlogy(x, y), add(multiply(dx, log(y)), divide(multiply(dy, x), y))
+
+
+_xlogy_of.__name__ = "xlogy"
+_xlogy = jvp_of_arrays(_xlogy_of)
+_xlogy.defjvp(_xlogy_jvp)
 
 
 def xlogy(x: Any, y: Any) -> Any:
@@ -291,17 +303,19 @@ def xlogy(x: Any, y: Any) -> Any:
     return _xlogy(*_floats("xlogy", x, y))
 
 
-@jvp_of_arrays
-def _xlog1py(x: Any, y: Any) -> Any:
-    zero = equal(x, 0)
-    safe = where(zero, zeros_like(y), y)
-    return where(zero, where(isnan(y), y, zeros_like(x)), multiply(x, log1p(safe)))
+def _xlog1py_of(x: Any, y: Any) -> Any:
+    return _product(x, y, log1p)
 
 
-_xlog1py.defjvps(
-    lambda t, out, x, y: multiply(t, log1p(y)),
-    lambda t, out, x, y: divide(multiply(t, x), add(1, y)),
-)
+def _xlog1py_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """The rule of `xlog1py`, whose name jaxprs show."""
+    (x, y), (dx, dy) = primals, tangents
+    return _xlog1py(x, y), add(multiply(dx, log1p(y)), divide(multiply(dy, x), add(1, y)))
+
+
+_xlog1py_of.__name__ = "xlog1py"
+_xlog1py = jvp_of_arrays(_xlog1py_of)
+_xlog1py.defjvp(_xlog1py_jvp)
 
 
 def xlog1py(x: Any, y: Any) -> Any:

@@ -8,7 +8,7 @@ from oracle import run_in_oracle
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import lax, nn, random
+from numjet import lax, nn, random, scipy
 from numjet.core.jaxpr import eval_jaxpr
 
 _VALUES = """
@@ -305,10 +305,88 @@ lambda k: jax.random.randint(k, (2,), 0, 3) | jax.random.PRNGKey(1)
 lambda k: [jax.random.bernoulli(q) for q in jax.random.split(k)] | jax.random.PRNGKey(1)
 lambda *x: jnp.concatenate(x) | *[x] * 30
 lambda *x: jax.checkpoint(lambda *y: [z * 2 for z in y])(*x) | *[x] * 12
+jnp.nanstd | m
+jnp.nanvar | m
+lambda a: jnp.nanvar(a, axis=0, ddof=1, keepdims=True) | m
+lambda a: jnp.nanmean(a, axis=1) | m
+lambda a: jnp.nanmean(a, axis=1, keepdims=True) | m
+jnp.nanargmax | m
+lambda a: jnp.nanargmin(a, axis=1) | m
+jnp.nancumsum | m
+jnp.nancumprod | x
+jnp.nanmax | m
+lambda a: jnp.nanmin(a, axis=0) | m
+lambda a: jnp.quantile(a, 0.3) | m
+lambda a: jnp.quantile(a, 0.3, axis=0) | m
+lambda a: jnp.quantile(a, 0.3, axis=-1, keepdims=True) | m
+lambda a: jnp.quantile(a, jnp.array([0.1, 0.9])) | m
+lambda a: jnp.quantile(a, jnp.array([0.1, 0.9]), axis=1) | m
+lambda a: jnp.median(a, axis=1, keepdims=True) | m
+jnp.median | m
+jnp.median | i
+lambda a: jnp.percentile(a, 30, method='nearest') | x
+lambda a: jnp.percentile(a, 30, axis=1) | m
+lambda a: jnp.percentile(a, jnp.array([30, 40])) | x
+lambda a: jnp.quantile(a, 0.3, method='lower') | x
+lambda a: jnp.quantile(a, 0.3, method='higher') | x
+jnp.nanmedian | x
+jnp.nanmedian | m
+lambda a: jnp.nanquantile(a, 0.3) | m
+lambda a: jnp.nanpercentile(a, 30.0) | m
+jax.grad(lambda a: jnp.median(a)) | x
+lambda a: jnp.nonzero(a, size=3, fill_value=7) | m
+lambda a: jnp.nonzero(a > 1, size=3) | x
+lambda a: jnp.where(a > 1, size=3, fill_value=-1) | x
+lambda a: jnp.flatnonzero(a > 1, size=3) | m
+lambda a: jnp.argwhere(a, size=3) | m
+lambda a: jnp.bincount(a, x[:3], length=3) | i
+lambda a: jnp.bincount(a, length=3) | i
+jnp.trapezoid | x
+lambda a: jnp.convolve(a, a, mode='same') | x
+lambda a: jnp.correlate(a, x[:2]) | x
+jax.grad(lambda a: jnp.convolve(a, x[:2]).sum()) | x
+lambda a: jnp.lexsort((a, a)) | x
+jnp.vander | x
+lambda a: jnp.isin(a, a) | x
+lambda a: jnp.block([[a, a], [a, a]]) | m
+jax.nn.mish | x
+jax.nn.log_sigmoid | x
+jax.nn.hard_swish | x
+jnp.signbit | x
+jnp.copysign | x, x
+jnp.heaviside | x, x
+jnp.modf | x
+lambda a: jnp.trace(a) | m[:, :3]
+lambda a: jnp.linalg.cross(a, a) | x[:3]
+lambda a: jnp.linalg.matrix_power(a, 3) | m[:, :3]
+jnp.polyval | x, x
+jnp.polyval | x, 2.0
+jax.nn.logmeanexp | m
+jax.scipy.special.xlogy | x, x
+jax.grad(lambda a: jax.scipy.special.xlog1py(a, a).sum()) | x
+jax.scipy.special.logit | x
+jax.scipy.special.log_softmax | x
+jax.scipy.stats.norm.logpdf | x
+jax.scipy.linalg.lu_factor | m[:, :3]
+lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True) | m[:, :3], x[:3]
+jax.scipy.linalg.block_diag | m, m
+lambda a: jnp.pad(a, (0, 2), mode='edge') | x
+lambda a: jnp.pad(a, ((1, 2), (0, 1)), mode='edge') | m
+lambda a: jnp.pad(a, ((1, 2), (0, 1)), mode='reflect') | m
+lambda a: jnp.pad(a, 2, mode='symmetric') | m
+lambda a: jnp.pad(a, ((1, 2), (0, 1)), mode='wrap') | m
+lambda a: jnp.pad(a, 7, mode='reflect') | x
+lambda a: jnp.array([[a, 0], [0, a * 2]]) | f
+lambda a: jnp.array([a, 2], jnp.float32) | 1
+lambda a: jnp.asarray([a, 1.0, True]) | s
+lambda a: jnp.array([a, x, x]) | x
+lambda a: jnp.mean(a, where=a > 1, axis=1, keepdims=True) | m
+lambda b: lax.custom_linear_solve(jnp.negative, b, *[lambda mv, b: -b] * 2) | x
 """
 CASES = [line for line in _FUNCTIONS.splitlines() if line]
 _TEXTS = """
 from jax import lax
+import jax.scipy.linalg, jax.scipy.special, jax.scipy.stats
 exec(str(values))
 texts = []
 for case in cases:
@@ -318,7 +396,7 @@ out["texts"] = np.array(texts)
 """
 SCOPE = {"jax": nj, "jnp": jnp, "np": np, "lax": lax}
 exec(_VALUES, SCOPE)
-assert nn and random  # loaded, for `jax.nn` and `jax.random`
+assert nn and random and scipy.linalg and scipy.special and scipy.stats  # loaded, for `jax.nn`
 
 
 @pytest.fixture(scope="module")

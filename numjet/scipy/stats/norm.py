@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.api.shown import FLAG, wanted
 from numjet.scipy import special
 from numjet.scipy.precision import float_array
 from numjet.scipy.stats.arguments import floats
@@ -35,6 +36,10 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-1.4189], dtype=float32)
     """
     x, loc, scale = floats("norm.logpdf", x, loc, scale)
+    if FLAG.uses and wanted():
+        square = jnp.square(scale)
+        factor = jnp.log(2 * math.pi * square)
+        return (factor + jnp.square(x - loc) / square) / -2
     return -0.5 * jnp.square((x - loc) / scale) - _HALF_LOG_TAU - jnp.log(jnp.abs(scale))
 
 
