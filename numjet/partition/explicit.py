@@ -152,7 +152,7 @@ def _strict(
         _check_once(name, avals, outs, found)
         return found
     if name == "reshape" and any(layouts[0]) and not _of_one_axis(avals[0].shape, outs[0].shape):
-        raise ShardingTypeError(_ambiguous(name, avals, outs, (), avals[0]))
+        raise ShardingTypeError(_ambiguous(name, avals, outs, avals[0]))
     joined = _joined(avals[0], outs[0], layouts[0]) if name == "reshape" else None
     if joined is not None:
         return [joined]

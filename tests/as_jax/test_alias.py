@@ -111,6 +111,7 @@ def test_classes_are_found_where_they_say_they_are():
         wrong = [
             (ours, name)
             for ours, rows in SHOWN.items() for module, names in rows for name in names.split()
+            if name not in ("int1", "uint1") or hasattr(jnp, name)  # ml_dtypes has them since 0.6
             for kind in [getattr(importlib.import_module(module), name)]
             if kind is not getattr(importlib.import_module(ours), name) or kind.__module__ != module
         ]

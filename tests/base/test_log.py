@@ -6,7 +6,7 @@ import sys
 
 LEAVES_OUT = """
 import sys
-import numpy, ml_dtypes
+import pathlib, numpy, ml_dtypes
 before = {*sys.modules}
 import numjet, numjet.numpy as jnp
 print(sorted({"logging", "_hashlib", "glob"} & {*sys.modules} - before))

@@ -207,3 +207,14 @@ def test_indices_that_are_python_numbers_are_checked():
 def test_positions_within_are_not_reported(read):
     error, _ = checkify.checkify(read, errors=checkify.index_checks)(jnp.arange(4.0))
     assert error.get() is None
+
+
+def test_a_check_may_tell_of_a_key() -> None:
+    def f(key, x):
+        checkify.check(x > 0, "not with {key}", key=key)
+        return x
+
+    error, _ = checkify.checkify(f)(nj.random.key(3), -1.0)
+    with pytest.raises(checkify.JaxRuntimeError, match=r"not with Array\(\(\), dtype=key<fry>\)"):
+        error.throw()
+    assert checkify.checkify(f)(nj.random.key(3), 1.0)[0].get() is None

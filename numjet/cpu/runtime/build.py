@@ -11,10 +11,11 @@ import importlib
 from numjet.cpu import host
 from numjet.cpu.builder import sources
 from numjet.cpu.link import link
+from numjet.cpu.runtime.entry import DATA_OFFSET
 
 
 def _facts() -> tuple[object, ...]:
-    return host.SYSTEM, host.machine(), host.STACK_BYTES, host.has_threads()
+    return host.SYSTEM, host.machine(), host.STACK_BYTES, host.has_threads(), DATA_OFFSET
 
 
 def text(part: str, functions: str = "functions") -> str:

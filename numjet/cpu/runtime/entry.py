@@ -12,8 +12,9 @@ byte offsets), then a pointer a constant. The first word points to what the prog
 from __future__ import annotations
 
 MAIN = "numjet_main"
-# Fields of a NumPy array object (a stable layout since NumPy 1.0; `executable` tests it).
-DATA_OFFSET, FLAGS_OFFSET = 16, 64
+# Fields of a NumPy array object (a stable layout since NumPy 1.0; `executable` tests it). Without
+# the interpreter's global lock, what every object begins with is longer.
+DATA_OFFSET, FLAGS_OFFSET = object.__basicsize__, object.__basicsize__ + 48
 CONTIGUOUS_ALIGNED = 0x101
 
 HEADER = 5

@@ -65,7 +65,7 @@ class Report:
         first = logical_and(bad, self.code == 0)
         self.code = where(first, asarray(number + 1, dtypes.int32), self.code)
         self.payloads[number] = [
-            where(first, new.astype(old.dtype), old)
+            where(first, new if new.dtype == old.dtype else new.astype(old.dtype), old)
             for new, old in zip(values, self.payloads[number], strict=True)
         ]
 
