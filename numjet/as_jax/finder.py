@@ -30,6 +30,7 @@ JAX_VERSION = "0.10.2"
 
 # Modules of ours whose classes still say so.
 _UNSHOWN = set(namespaces.SHOWN)
+_SINCE_ML_DTYPES_0_6 = ("int1", "uint1")
 # The dictionary of a module as it is.
 _dictionary = vars(ModuleType)["__dict__"].__get__
 
@@ -237,10 +238,12 @@ def _show_classes() -> None:
     """Give the classes of namespaces.SHOWN JAX's modules, where ours are loaded."""
     for ours in [name for name in _UNSHOWN if name in sys.modules]:
         rows = [(module, n) for module, names in namespaces.SHOWN[ours] for n in names.split()]
-        if all([hasattr(sys.modules[ours], n) for _, n in rows]):  # else it is being loaded
+        found = [(getattr(sys.modules[ours], n, None), module) for module, n in rows
+                 if n not in _SINCE_ML_DTYPES_0_6 or hasattr(sys.modules[ours], n)]  # fmt: skip
+        if all([kind is not None for kind, _ in found]):  # else it is being loaded
             _UNSHOWN.remove(ours)
-            for module, n in rows:
-                move(getattr(sys.modules[ours], n), module)
+            for kind, module in found:
+                move(kind, module)
 
 
 def _name_classes() -> None:

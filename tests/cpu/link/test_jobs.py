@@ -185,6 +185,7 @@ def test_after_many_objects_python_collects_until_it_has_collected_all(collectio
     assert not collections
 
 
+@counts_young_objects
 def test_garbage_goes_although_there_is_always_a_thread_inside(monkeypatch):
     monkeypatch.setattr("numjet.cpu.link.jobs._MOST_YOUNG", 1000)
 
