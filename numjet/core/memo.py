@@ -85,7 +85,7 @@ class Memo(dict):
 
     def drop(self, count: int) -> None:
         """Forget the oldest entries."""
-        for key in list(itertools.islice(list(self), count)):
+        for key in list(self.keys())[:count]:  # a view is read at once where there is no lock
             if self.pop(key, self) is not self:
                 self.dropped += 1
 
