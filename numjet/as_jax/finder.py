@@ -238,8 +238,10 @@ def _show_classes() -> None:
     """Give the classes of namespaces.SHOWN JAX's modules, where ours are loaded."""
     for ours in [name for name in _UNSHOWN if name in sys.modules]:
         rows = [(module, n) for module, names in namespaces.SHOWN[ours] for n in names.split()]
-        found = [(getattr(sys.modules[ours], n, None), module) for module, n in rows
-                 if n not in _SINCE_ML_DTYPES_0_6 or hasattr(sys.modules[ours], n)]  # fmt: skip
+        found: list[tuple[Any, str]] = [
+            (getattr(sys.modules[ours], n, None), module) for module, n in rows
+            if n not in _SINCE_ML_DTYPES_0_6 or hasattr(sys.modules[ours], n)
+        ]  # fmt: skip
         if all([kind is not None for kind, _ in found]):  # else it is being loaded
             _UNSHOWN.remove(ours)
             for kind, module in found:
