@@ -99,7 +99,7 @@ LIBRARIES = (
     Library("blackjax==1.7.1", "sdist", ("tests",)),
     # One of its modules turns 64 bits on for all that run after it in the process.
     Library("distrax==0.1.9", "wheel", ("distrax",), needs=("tfp-nightly",),
-            options=("--ignore-glob=*float64_test.py",)),
+            options=("--ignore-glob=/*float64_test.py",)),
     Library("tfp-nightly==0.26.0.dev20261027", "program", ("tfp_examples.py",)),
     Library("jaxopt==0.8.5", "program", ("jaxopt_examples.py",)),
     Library("jraph==0.0.6.dev0", "wheel", ("jraph/_src",), needs=("pandas",)),
