@@ -97,14 +97,20 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     >>> jnp.einsum_path("ij,jk,k", jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4))[0]
     [(1, 2), (0, 1)]
     """
-    import opt_einsum
-
     subscripts, arrays = _explicit(subscripts, operands)
     if isinstance(optimize, bool):
         optimize = "optimal" if optimize else [tuple(range(len(arrays)))]
-    return opt_einsum.contract_path(
-        subscripts, *[a.aval.shape for a in arrays], shapes=True, optimize=optimize
-    )
+    return _contract_path(subscripts, [a.aval.shape for a in arrays], optimize)
+
+
+def _contract_path(subscripts: str, shapes: Sequence[tuple], optimize: Any) -> tuple[Any, Any]:
+    """(path, report) by opt_einsum, whose version 3.3 divides costs of 0 where nothing is to do."""
+    import decimal
+
+    import opt_einsum
+
+    with decimal.localcontext(decimal.Context(traps=[])):
+        return opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=optimize)
 
 
 # ------------------------------------------------------------------ parsing
@@ -215,15 +221,11 @@ def _path(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> A
 
 
 def _planned(inputs: tuple[str, ...], output: str, shapes: tuple, optimize: Any) -> list:
-    import opt_einsum
-
     if optimize is False:
         path: Any = [(0, 1)] * (len(shapes) - 1)
     else:
         kind = "optimal" if optimize is True else optimize
-        path, _ = opt_einsum.contract_path(
-            ",".join(inputs) + "->" + output, *shapes, shapes=True, optimize=kind
-        )
+        path, _ = _contract_path(",".join(inputs) + "->" + output, shapes, kind)
     names = list(inputs)
     steps = []
     for step in path:

@@ -185,3 +185,9 @@ def test_einsum_labels_need_not_be_letters():
         np.testing.assert_allclose(jnp.einsum(subscripts, x, y), x @ y, rtol=1e-5)
     with pytest.raises(ValueError, match="not of its one '->'"):
         jnp.einsum("ab,bc>ac", x, y)
+
+
+def test_three_operands_of_einsum_without_elements():
+    none = jnp.ones((0, 3)), jnp.ones((3, 2)), jnp.ones((2, 2))
+    assert jnp.einsum("ij,jk,kl->il", *none).shape == (0, 2)
+    assert len(jnp.einsum_path("ij,jk,kl->il", *none)[0]) == 2
