@@ -9,6 +9,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.cpu.link import link
 
 SHAPES = [(6, 133, 2), (2, 8, 333), (333, 5, 2), (35, 129, 2), (3, 2, 333), (4, 129, 3), (5, 67, 4),
           (37, 6, 12)]  # fmt: skip
@@ -38,8 +39,9 @@ def test_short_axes_that_follow_each_other_are_walked_as_one():
         return moved.lower(numbers(shape, "float32")).as_text()
 
     found = text((6, 2000, 2), (1, 0, 2))
-    assert "for i2 < 12 tile" in found or "for i2 < 8 tile" in found
-    assert "(i0%2), (i0//2), i2]" in text((2000, 3, 2), (2, 1, 0))
+    assert any([f"for i2 < {rows} tile" in found for rows in (12, 8, 4)])  # by the vectors
+    if link.vector_bytes() > 16:
+        assert "(i0%2), (i0//2), i2]" in text((2000, 3, 2), (2, 1, 0))
     assert "vector" in text((4, 2000), (1, 0)) and "strip" not in text((4, 2000), (1, 0))
 
 
