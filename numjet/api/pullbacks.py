@@ -215,7 +215,6 @@ class _PulledBack:
         self.out_tree, self.out_avals = pullback.out_tree, pullback.out_avals
         self.jaxpr, self.given, self.sharing = jaxpr, given, pullback.sharing
 
-
     def __repr__(self) -> str:
         return repr(of_residuals(self.jaxpr.jaxpr, len(self.in_avals)))
 

@@ -34,7 +34,7 @@ _STATIC = frozenset(
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
     "allow_negative_indices indices_are_sorted symmetrize_input trans unit_diagonal "
-    "overwrite_a overwrite_b check_finite unroll".split()
+    "overwrite_a overwrite_b check_finite".split()
 )
 
 # By module: public functions and the names of their calls.

@@ -244,7 +244,7 @@ def _pad_from_within(x: Any, axis: int, before: int, after: int, mode: str) -> A
         return lax.concatenate([first, x, last], axis)
     skip = int(mode == "reflect")  # the edge itself
     most = n - skip
-    _part(x, axis, 0, 1)
+    _part(x, axis, 0, 1)  # JAX's equations read each edge, which these modes do not use
     for count in _rounds(before, most):
         turned = _flip.call((_part(x, axis, skip, count + skip), axis), {})
         x = lax.concatenate([turned, x], axis)

@@ -159,6 +159,18 @@ def _plain(x: Any, part: Any, axis: Any, method: str, keepdims: bool) -> bool:
     )  # fmt: skip
 
 
+def _ranks(part: Any, n: Any, within: Callable) -> tuple[list, Any, Any]:
+    """(positions of the neighbours, how far above the lower one, how far below the higher) of a
+    quantile among n sorted numbers. within: cuts a position, between the least and the most."""
+    one = constant(1, n)
+    place = lax.mul(part, lax.sub(n, one))
+    ends = lax.floor(place), lax.ceil(place)
+    above = lax.sub(place, ends[0])
+    below = lax.sub(one, above)
+    inside = [within(constant(0, n), end, lax.sub(n, one)) for end in ends]
+    return [convert(i, _INT) for i in inside], above, below
+
+
 def _between(low: Any, high: Any, above: Any, below: Any, method: str) -> Any:
     """What lies between two neighbours, `above` the lower one and `below` the higher."""
     if method in ("lower", "higher"):
@@ -191,13 +203,7 @@ def quantile_in_jax(
     others = tuple([i for i in range(len(shape)) if i != axis])
     sick = broadcast_in_dim(lax.reduce_or(lax.ne(x, x), (axis,)), one_wide, others)
     rising = lax.sort(where(sick, np.nan, x), dimension=axis)
-    n, one = constant(shape[axis], x), constant(1, x)
-    place = lax.mul(part, lax.sub(n, one))
-    ends = lax.floor(place), lax.ceil(place)
-    above = lax.sub(place, ends[0])
-    below = lax.sub(one, above)
-    inside = [lax.clamp(constant(0, x), end, lax.sub(n, one)) for end in ends]
-    rows = [convert(i, _INT) for i in inside]
+    rows, above, below = _ranks(part, constant(shape[axis], x), lax.clamp)
     low, high = [_taken(rising, i, axis, keepdims) for i in rows]
     return _between(low, high, above, below, method)
 
@@ -230,13 +236,10 @@ def nanquantile_in_jax(
         return nanquantile(a, q, axis, out, overwrite_input, method, keepdims, **more)
     x = ravel(x) if x.aval.ndim != 1 else x
     rising = lax.sort(where(lax.ne(x, x), np.nan, x))
-    n, one = lax.reduce_sum(convert(_terms(rising), x.aval.dtype), (0,)), constant(1, x)
-    place = lax.mul(part, lax.sub(n, one))
-    ends = lax.floor(place), lax.ceil(place)
-    above = lax.sub(place, ends[0])
-    below = lax.sub(one, above)
-    inside = [lax.max(constant(0, x), lax.min(end, lax.sub(n, one))) for end in ends]
-    rows = [convert(i, _INT) for i in inside]
+    n = lax.reduce_sum(convert(_terms(rising), x.aval.dtype), (0,))
+    rows, above, below = _ranks(
+        part, n, lambda least, end, most: lax.max(least, lax.min(end, most))
+    )
     low, high = [getitem(rising, (i,)) for i in rows]
     return _between(low, high, above, below, method)
 
