@@ -91,7 +91,7 @@ def test_what_is_printed_of_linear_functions() -> None:
     assert pullback.args_res and pullback(jnp.ones(2))[0][0] == 1  # printing changed nothing
     assert "VJP[{ lambda a:f32[2]" in str(nj.tree.structure(pullback))
     _, linear = nj.linearize(jnp.sin, jnp.zeros(2))
-    assert repr(linear) == (
+    assert "Partial(" + repr(linear).partition("Partial(")[2] == (  # 3.13 names its module
         "Partial(LinearMap({ lambda a:f32[2]; b:f32[2]. let c:f32[2] = mul b a in (c,) }), "
         "[Array([1., 1.], dtype=float32)])"
     )

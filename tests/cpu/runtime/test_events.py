@@ -65,9 +65,9 @@ def test_calls_run_in_order(library):
 
 
 def test_done_tells_the_truth_and_wait_returns_the_status(library):
-    queue, gate = Queue(), Owner([0])
+    queue, gate, state = Queue(), Owner([0]), Owner([0, 0])
     call = queue.submit(library.address("gate"), (gate.address,), gate)
-    after = queue.submit(library.address("step"), (Owner([0, 0]).address,))
+    after = queue.submit(library.address("step"), (state.address,), state)
     time.sleep(0.01)
     assert not call.done() and not after.done()
     gate.array[0] = 1
