@@ -82,7 +82,10 @@ def fix(value: Any, aval: ShapedArray) -> np.ndarray:
     return np.asarray(value, dtypes.physical(aval.dtype))
 
 
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"numjet\.numpy\.fast")
+# References warn where they compute: in NumPy's functions called here, or in our own in ops/.
+warnings.filterwarnings(
+    "ignore", category=RuntimeWarning, module=r"numjet\.(numpy\.fast|ops\.\w+)$"
+)
 # How a user's settings (warnings as errors, np.errstate) or a scalar that does not fit show.
 _REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 

@@ -533,8 +533,14 @@ class _AxisConcatenator:
             axis = numbers[0]
             least = numbers[1] if len(numbers) > 1 else least
             place = numbers[2] if len(numbers) > 2 else place
+        if not keys:
+            raise IndexError("nothing to join. Give at least one slice, number or array.")
         parts = []
         for k in keys:
+            if isinstance(k, str):
+                raise ValueError(
+                    f"string directive must be placed at the beginning, got {k!r} behind others."
+                )
             if isinstance(k, slice):
                 start = 0 if k.start is None else k.start
                 step = 1 if k.step is None else k.step
@@ -568,7 +574,8 @@ class _R(_AxisConcatenator):
     """`r_[1:3, 0, x]`: slices, numbers and arrays joined along the first axis.
 
     Text first in the brackets, such as '0,2', gives the axis, the least rank and where new axes go,
-    as in NumPy; 'r' makes a row of a vector, 'c' a column. Other text raises ValueError.
+    as in NumPy; 'r' makes a row of a vector, 'c' a column. Other text, and text behind others,
+    raises ValueError, nothing IndexError.
 
     >>> jnp.r_[1:3, 0, jnp.array([7, 8])]
     Array([1, 2, 0, 7, 8], dtype=int32)

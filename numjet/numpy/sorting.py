@@ -716,8 +716,9 @@ def compress(
 
     condition: a vector at most as long as the axis. axis: an integer, or None for the flattened
     array. size: how many to give, needed where the condition is traced (ConcretizationTypeError);
-    missing ones are `fill_value`. ValueError for a condition of another rank or that is too long,
-    and for a size beyond the axis or the condition; `out` raises NotImplementedError.
+    missing ones are `fill_value`. ValueError for a condition of another rank, for one that holds
+    beyond the axis (with `size` these are left out), and for a size beyond the axis or the
+    condition; `out` raises NotImplementedError.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3], [4, 5, 6]]), axis=1)
     Array([[1, 3],
@@ -739,7 +740,7 @@ def compress(
         )
     if n > x.aval.shape[0]:
         rest = getitem(condition, slice(x.aval.shape[0], None))
-        if need_concrete("compress", rest).any():
+        if size is None and need_concrete("compress", rest).any():
             raise ValueError("compress: condition is longer than the axis.")
         condition = getitem(condition, slice(None, x.aval.shape[0]))
     else:

@@ -130,6 +130,11 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if new_dtype is None:
         raise ValueError("convert_element_type: give a dtype; None names none.")
     dtype = dtypes.canonical(new_dtype)
+    if type(operand) is complex and not dtypes.is_complex(dtype) and not dtypes.is_bool(dtype):
+        raise TypeError(
+            f"convert_element_type: the complex number {operand!r} does not become {dtype}. "
+            "Take .real."
+        )
     x = wrapped(operand, dtype)
     if (
         dtypes.is_complex(x.aval.dtype)

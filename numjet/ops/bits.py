@@ -16,6 +16,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import Primitive
 from numjet.core.structural import convert, moveaxis
+from numjet.ops.arrange import stop_gradient
 
 
 def _bitcast_shape(x: ShapedArray, new: Any) -> tuple[int, ...]:
@@ -99,8 +100,10 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     """
     x = as_array(operand)
     new = dtypes.canonical(new_dtype)
-    if x.dtype == new:
+    if x.dtype == new and (dtypes.is_key(new) or dtypes.is_bool(new)):
         return convert(x, new)  # strong
+    if x.dtype == new and dtypes.is_complex(new):
+        return convert(stop_gradient(x), new)
     if dtypes.is_key(x.dtype):
         raise ValueError("bitcast_convert_type takes no PRNG keys. Use random.key_data(key).")
     if dtypes.is_complex(new) and not dtypes.is_complex(x.dtype):

@@ -230,7 +230,10 @@ def _reference(
         out = np.matmul(lhs, rhs)
     else:
         out = _contract(lhs, rhs, lc, rc, lb, rb)
-    return out if out.dtype == out_dtype else out.astype(out_dtype)
+    if out.dtype == out_dtype:
+        return out
+    real = out.dtype.kind == "c" and not dtypes.is_complex(out_dtype)
+    return (out.real if real else out).astype(out_dtype)
 
 
 def _contract(

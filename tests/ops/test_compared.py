@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -35,6 +39,14 @@ X = jnp.arange(6.0).reshape(2, 3)
     (ConcretizationTypeError, lambda: nj.jit(
         lambda i: jnp.ravel_multi_index((i, i), (2, 3)))(np.int32(0))),
     (ConcretizationTypeError, lambda: nj.jit(lambda m: jnp.delete(U, m))(U < 2)),
+    (IndexError, lambda: jnp.r_[()]),
+    (ValueError, lambda: jnp.r_[1:3, "r", U]),
+    (ValueError, lambda: jnp.c_[U, "0"]),
+    (ValueError, lambda: jnp.compress(np.array([True, False, True]), X[0, :2])),
+    (TypeError, lambda: lax.convert_element_type(1j, "float32")),
+    (TypeError, lambda: lax.convert_element_type(1j, int)),
+    (IndexError, lambda: stats.dirichlet.pdf(1.0, X[0])),
+    (ValueError, lambda: stats.multivariate_normal.logpdf(X[0], X[0, :2], jnp.eye(3))),
 ])  # fmt: skip
 def test_exceptions(error: type, call) -> None:
     with pytest.raises(error):
@@ -270,3 +282,45 @@ def test_initializers_have_the_default_float():
         for make in (nn.initializers.zeros, nn.initializers.ones):
             assert make(random.key(0), (2,)).dtype == jnp.float64
     assert nn.initializers.ones(random.key(0), (2,)).dtype == jnp.float32
+
+
+def test_bits_of_the_same_dtype_pass_no_derivative() -> None:
+    x = jnp.array([1.5, -2.0])
+    for dtype in ("float32", "float16", "bfloat16", "complex64"):
+        y = x.astype(dtype)
+        value, pull = nj.vjp(lambda y, dtype=dtype: lax.bitcast_convert_type(y, dtype), y)
+        np.testing.assert_array_equal(value.astype("complex64"), y.astype("complex64"))
+        assert not np.asarray(pull(y)[0]).any()
+    same = nj.jit(lambda y: lax.bitcast_convert_type(2 * y, "float32"))(x)
+    np.testing.assert_array_equal(same, [3, -4])
+    jaxpr = nj.make_jaxpr(lambda y: lax.bitcast_convert_type(y, "float32"))(x)
+    assert "bitcast_convert_type" in str(jaxpr)
+    np.testing.assert_array_equal(nj.grad(lambda y: y.view("float32").sum())(x), [1, 1])
+
+
+def test_compress_to_a_size_leaves_out_what_lies_beyond() -> None:
+    beyond = np.array([True, False, True])
+    np.testing.assert_array_equal(jnp.compress(beyond, X[0, 1:], size=2), [1, 0])
+    np.testing.assert_array_equal(jnp.extract(beyond, X[0, 1:], size=1), [1])
+    assert jnp.compress(beyond, jnp.zeros((0, 3)), axis=0, size=0).shape == (0, 3)
+    jitted = nj.jit(lambda c, x: jnp.compress(c, x, size=2))(beyond, X[0, 1:])
+    np.testing.assert_array_equal(jitted, [1, 0])
+
+
+def test_references_do_not_warn_of_infinities() -> None:
+    """In a process of its own: with the filters of warnings as Python sets them."""
+    program = """
+import numjet.numpy as jnp
+x = jnp.float32(-1)
+for _ in range(3):  # the shortcut begins with the second call
+    jnp.log1p(x), x / jnp.float32(0), jnp.log(x)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and "RuntimeWarning" not in done.stderr, done.stderr
+
+
+def test_real_products_of_complex_numbers_do_not_warn() -> None:
+    c = jnp.array([1 + 2j, 3j])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(jnp.einsum("i,i", c, c, preferred_element_type=float)) == -12

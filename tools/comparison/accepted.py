@@ -161,6 +161,13 @@ def python_values(case: Case, kind: str, text: str) -> bool:
         "class Array")
 
 
+def large_beside_complex(case: Case, kind: str, text: str) -> bool:
+    """`arctan2` of complex numbers whose squares overflow: JAX's are NaN and infinite."""
+    ours, _, theirs = text.partition("; JAX")
+    return (case.name in ("numpy.arctan2", "numpy.atan2", "lax.atan2")
+            and text.startswith("complex") and "nan" in theirs and "nan" not in ours)
+
+
 def derivative_there(case: Case, kind: str, text: str) -> bool:
     """Derivatives that JAX refuses, by ValueError."""
     return plain(kind) == "does not raise ValueError" and (
@@ -224,6 +231,10 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
      "JAX computes them in float32 and by logarithms"),
     (named("lax.lgamma scipy.special.gammaln scipy.special.loggamma", "value"),
      "JAX loses digits beside the zeros; held to SciPy by the tests"),
+    (lambda case, kind, text: case.name in ("lax.betainc", "scipy.special.betainc")
+     and kind in ("value", "jit: value") and text.startswith("float32"),
+     "JAX's continued fraction loses digits; held to mpmath by the tests"),
+    (large_beside_complex, "JAX's sum of squares overflows where the angle does not"),
     (narrower_type, "both are concretization errors"),
     (named("numpy.array_repr numpy.array_str"), "JAX's class has another name there"),
     (named("numpy.meshgrid numpy.broadcast_arrays", "structure"),

@@ -23,7 +23,9 @@ def logpdf(x: Any, alpha: Any) -> Any:
     Array(0.5232, dtype=float32)
     """
     x, alpha = floats("dirichlet.logpdf", x, alpha)
-    if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
+    if alpha.ndim == 1 and not x.ndim:
+        raise IndexError("dirichlet: x must have an axis of coordinates, got a number.")
+    if alpha.ndim != 1 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
         raise ValueError(
             "dirichlet: alpha must be a vector and x have as many entries on its first axis (or "
             f"one fewer), got shapes {alpha.shape} and {x.shape}."

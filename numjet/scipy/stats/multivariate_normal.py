@@ -28,18 +28,19 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
             "multivariate_normal.logpdf: allow_singular is not supported. Leave it out."
         )
     x, mean, cov = weakly("multivariate_normal.logpdf", x, mean, cov)
-    difference = x - mean
     if not mean.ndim:
+        difference = x - mean
         return -0.5 * (difference * difference / cov + jnp.log(2 * math.pi * cov))
     n = mean.shape[-1]
-    if not cov.ndim:
-        squares = jnp.sum(difference * difference, axis=-1) / cov
-        return -0.5 * (squares + n * jnp.log(2 * math.pi * cov))
-    if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+    if cov.ndim and (cov.ndim < 2 or cov.shape[-2:] != (n, n)):
         raise ValueError(
             f"multivariate_normal: cov must be ({n}, {n}) in its last axes for means of {n} "
             f"components, got {cov.shape}."
         )
+    difference = x - mean
+    if not cov.ndim:
+        squares = jnp.sum(difference * difference, axis=-1) / cov
+        return -0.5 * (squares + n * jnp.log(2 * math.pi * cov))
     factor = jnp.linalg.cholesky(cov)
     batch = jnp.broadcast_shapes(difference.shape[:-1], cov.shape[:-2])
     factors = jnp.broadcast_to(factor, (*batch, n, n))
