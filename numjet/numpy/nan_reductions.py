@@ -267,8 +267,9 @@ def cov(
     m, y: numbers with at most two dimensions (ValueError), the variables in rows, or in columns
     where `rowvar` is False; those of y follow those of m. Integers count as floats. bias: divide by
     the number of observations n instead of n - 1; ddof: by n less this. fweights: how often each
-    observation counts, integers; aweights: how much. dtype: that of the result. Returns one row and
-    column for each variable, a scalar for one; the second of a pair is conjugated.
+    observation counts, integers; aweights: how much. dtype: that of m and y, by default their own;
+    the result's is it together with that of aweights. Returns one row and column for each variable,
+    a scalar for one; the second of a pair is conjugated.
 
     >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]]))
     Array([[ 1. ,  3.5],
@@ -285,6 +286,8 @@ def cov(
         x = lax.concatenate(promote_dtypes(x, _variables(other, rowvar)), 0)
     if ddof is None:
         ddof = 0 if bias else 1
+    if aweights is not None:
+        x = promote_dtypes(x, one_array("cov", aweights))[0]
     weights = _weights(x, fweights, aweights)
     if weights is None:
         # Without observations there is no covariance: 0 / 0.

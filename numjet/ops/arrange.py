@@ -130,7 +130,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if new_dtype is None:
         raise ValueError("convert_element_type: give a dtype; None names none.")
     dtype = dtypes.canonical(new_dtype)
-    if type(operand) is complex and not dtypes.is_complex(dtype) and not dtypes.is_bool(dtype):
+    if type(operand) is complex and dtypes.is_bool(dtype):
+        operand = bool(operand)
+    elif type(operand) is complex and not dtypes.is_complex(dtype):
         raise TypeError(
             f"convert_element_type: the complex number {operand!r} does not become {dtype}. "
             "Take .real."
@@ -178,6 +180,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if fill_value is None:
         raise ValueError("full: fill_value must be a number, got None.")
     shape = sizes_of("full", shape)
+    if type(fill_value) is complex and dtypes.is_bool(dtypes.canonical(dtype or complex)):
+        fill_value = bool(fill_value)
     value = wrapped(fill_value, None if dtype is None else dtypes.canonical(dtype))
     if value.aval.shape:
         raise TypeError(

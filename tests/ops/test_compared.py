@@ -324,3 +324,19 @@ def test_real_products_of_complex_numbers_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert float(jnp.einsum("i,i", c, c, preferred_element_type=float)) == -12
+
+
+def test_covariances_have_the_dtype_of_their_weights() -> None:
+    x = X.astype("bfloat16")
+    weights = jnp.array([2.5, 0.75, 3.5])
+    assert jnp.cov(x, aweights=weights).dtype == jnp.float32
+    assert jnp.cov(x.astype("float16"), aweights=weights.astype("bfloat16")).dtype == jnp.float32
+    assert jnp.cov(x, fweights=jnp.array([1, 2, 3])).dtype == jnp.bfloat16
+    np.testing.assert_allclose(
+        jnp.cov(x, aweights=weights), np.cov(np.asarray(X), aweights=np.asarray(weights)), 1e-6)
+
+
+def test_complex_numbers_are_true() -> None:
+    assert lax.full((2,), 1j, bool).all() and not lax.full((2,), 0j, bool).any()
+    assert lax.full_like(X, 1j, bool).all() and bool(lax.convert_element_type(1j, bool))
+    assert lax.full((2,), complex(-np.inf, 100), bool).all()
