@@ -235,6 +235,11 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
      and kind in ("value", "jit: value") and text.startswith("float32"),
      "JAX's continued fraction loses digits; held to mpmath by the tests"),
     (large_beside_complex, "JAX's sum of squares overflows where the angle does not"),
+    (lambda case, kind, text: case.name in ("numpy.divide", "numpy.true_divide")
+     and plain(kind) == "NaN" and str(case).count("'bool'") == 2, "JAX's 0 / 0 of booleans is 0"),
+    (lambda case, kind, text: case.name == "numpy.divmod" and kind.startswith("grad")
+     and plain(kind) == "NaN" and "0.0" in case.args[1][0],
+     "the derivative of a remainder by 0 is not defined"),
     (narrower_type, "both are concretization errors"),
     (named("numpy.array_repr numpy.array_str"), "JAX's class has another name there"),
     (named("numpy.meshgrid numpy.broadcast_arrays", "structure"),
