@@ -36,6 +36,7 @@ from numjet.api.jit_arguments import (
     positional_tree,
     positional_trees,
     resolve,
+    warn_of_place,
     warn_unusable,
     without_value,
 )
@@ -47,7 +48,7 @@ from numjet.base.class_names import shown_as
 from numjet.base.log import logger
 from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
-from numjet.core import hi, memo
+from numjet.core import hi, hooks, memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import argument_names
@@ -55,7 +56,7 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import HELD, eval_jaxpr
 from numjet.core.memo import Memo
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
-from numjet.core.remote import Device, platform_of, target, traced_for
+from numjet.core.remote import platform_of, target, traced_for
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
 from numjet.core.trace import EVAL, Tracer, current_trace
@@ -174,7 +175,7 @@ class JitCore:
         elif (place := self._place_for(entry, leaves)) is not None:
             calls = importlib.import_module("numjet.api.fastcall_remote")
             outs = calls.run(self, entry, treedef, statics, leaves, args, kwargs, place)
-        elif sharded or entry.mesh_inside:
+        elif sharded or entry.mesh_inside or Sharded.placing and _over_mesh():
             outs = _layouts().run(self, entry, leaves, None)
         else:
             if dispatch.arrived(leaves) and self._quick and (owner := self._owner()) is not None:
@@ -563,11 +564,16 @@ class JitFunction:
         return str(self.__dict__["__qualname__"])
 
 
+def _over_mesh() -> bool:
+    """Whether results lie over the mesh of `set_mesh` where no argument lies elsewhere."""
+    return bool(Sharded.placing) and hooks.sharding_of_nowhere(0) is not None
+
+
 def _may_be_quick(entry: Entry, leaves: list) -> bool:
     """Whether calls such as the present one may be prebuilt."""
     if config.state[0] < 0 or named_axes() or config.numeric_checks[0]:
         return False
-    if entry.reads_mesh and Sharded.contexts:
+    if entry.reads_mesh and Sharded.contexts or _over_mesh():
         return False
     return fastcall.has_short_form(entry, leaves)
 
@@ -665,15 +671,14 @@ def jit(
     if trees != (None, None):
         _layouts().checked(in_shardings, out_shardings, device, backend)
         layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
-    if device is not None and not isinstance(device, Device):
-        raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
+    if device is not None or backend is not None:
+        warn_of_place(device)
     if isinstance(device, CpuDevice) and not asks_nothing(device):
         layouts = (None, SingleDeviceSharding(device))
     if device is None and backend not in (None, "cpu"):
         device = devices(backend)[0]
     nums, names = as_tuple(static_argnums, int), as_tuple(static_argnames, str)
     donate_nums, donate_names = as_tuple(donate_argnums, int), as_tuple(donate_argnames, str)
-
     both = static_argnums is not None and static_argnames is not None
     both_donated = donate_argnums is not None and donate_argnames is not None
 

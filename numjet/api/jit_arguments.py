@@ -22,6 +22,7 @@ from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.remote import Device
 
 # By how many they are: the structure of arguments that are leaves by position.
 positional_trees: dict[int, Any] = {}
@@ -180,3 +181,16 @@ def warn_unusable(entry: Any) -> None:
 def used_variables(jaxpr: Any) -> set:
     """The variables that equations or results of a jaxpr read."""
     return {v for eqn in jaxpr.eqns for v in eqn.invars} | set(jaxpr.outvars)
+
+
+def warn_of_place(device: Any) -> None:
+    """Warn who names a device or a backend for `jit`; RuntimeError for what is no device."""
+    warnings.warn(
+        "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
+        'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '
+        "same behavior.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    if device is not None and not isinstance(device, Device):
+        raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")

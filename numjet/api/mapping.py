@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -32,7 +32,13 @@ from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
 from numjet.ops.collective import all_gather
 from numjet.ops.exchange import first_member
-from numjet.transforms.batch import Axis, BatchTracer, batch_call
+from numjet.transforms.batch import (
+    Axis,
+    BatchTracer,
+    axes_of_vmap,
+    axis_env as named_axes,
+    batch_call,
+)
 
 
 def vmap(
@@ -406,6 +412,7 @@ def pmap(
     @wraps(fun)
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
+        _check_not_inside(label, len(members))
         if any(d.process_index != Cluster.index for d in members):
             return over_processes(Mesh(np.array(members), (label,)), args, kwargs)
         n = _check_devices(fun, args, kwargs, in_axes, statics, axis_size, len(members))
@@ -495,6 +502,25 @@ def _dynamic(args: tuple, statics: tuple, in_axes: Any) -> tuple[list[int], Any]
     return nums, in_axes
 
 
+def _check_not_inside(label: Any, count: int) -> None:
+    """Raise ValueError inside of a function that is mapped over devices already."""
+    of_vmap = axes_of_vmap.get()
+    around = [name for name in named_axes() if name not in of_vmap]
+    if around:
+        shown = [n if isinstance(n, str) else "_internal_pmap_axis_name" for n in around]
+        raise ValueError(
+            f"The context mesh over {shown} should match the mesh of pmap, {label!r}: {count}: one "
+            "pmap cannot run inside of another, nor of a shard_map. Use vmap inside."
+        )
+
+
+def _refuse_unmapped(fun: Callable) -> NoReturn:
+    raise ValueError(
+        f"pmap requires at least one argument with a mapped axis. No argument of {name_of(fun)} "
+        "has one: give axis_size."
+    )
+
+
 def _check_devices(
     fun: Callable,
     args: tuple,
@@ -506,16 +532,16 @@ def _check_devices(
 ) -> int:
     nums, axes = _dynamic(args, statics, in_axes)
     dynamic = tuple([args[i] for i in nums])
+    values = tree.tree_leaves((dynamic, kwargs))
+    if given is None and values and not any(map(is_arraylike, values)):
+        _refuse_unmapped(fun)
     leaves, in_tree = array_leaves("pmap", (dynamic, kwargs))
     dims = _mapped_leaves(
         "pmap", leaves, _axes_of_leaves("pmap", axes, dynamic, in_tree), in_tree
     )
     found = {x.aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
-    if given is None and not found:
-        raise ValueError(
-            "pmap requires at least one argument with a mapped axis. No argument of "
-            f"{name_of(fun)} has one: give axis_size."
-        )
+    if not found:
+        _refuse_unmapped(fun)
     if given is not None and found - {given}:
         raise ValueError(
             f"pmap of {name_of(fun)}: Specified axis_size {given} doesn't match received axis_size "

@@ -529,7 +529,10 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
                 "Enter it around the call, or use sharding.use_abstract_mesh inside."
             )
         note_context()
+        before = set_for_arrays.get()
         self._before = current_mesh.set(mesh), set_for_arrays.set(mesh)
+        self._change = _places(mesh) - _places(before)
+        _note_placing(self._change)
 
     def __enter__(self) -> None:
         """Nothing to do: the mesh is the current one since the call."""
@@ -537,6 +540,20 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
     def __exit__(self, *exc: Any) -> None:
         current_mesh.reset(self._before[0])
         set_for_arrays.reset(self._before[1])
+        _note_placing(-self._change)
+
+
+def _places(mesh: Mesh) -> bool:
+    """Whether new arrays lie over a mesh that is the current one: where one process has it all."""
+    return not (mesh.empty or mesh.is_multi_process)
+
+
+def _note_placing(change: int) -> None:
+    """Note that new arrays lie over a mesh from now on (1), or that one block of those ended (-1).
+    Prepared calls know one of the two."""
+    if change:
+        Sharded.placing += change
+        config.changed()
 
 
 def make_mesh(

@@ -28,9 +28,10 @@ from numjet.api.devices import (
 )
 from numjet.api.mesh import AxisType, Mesh, chosen_axes, current_mesh, set_for_arrays
 from numjet.api.sharding import NamedSharding, PartitionSpec
+from numjet.base.errors import ShardingTypeError
 from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
-from numjet.core.avals import Placed
+from numjet.core.avals import Placed, any_placed, is_lenient
 from numjet.core.evaluate import evaluate as evaluate_plain
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare
@@ -88,8 +89,8 @@ def common_sharding(
 
 def check_context(values: Sequence[Any], name: str) -> None:
     """Raise ValueError where an array lies over another mesh than that of `set_mesh`, and one of
-    the two has axes of type Explicit. Types of axes alone may differ: functions within which they
-    do are differentiated outside of them."""
+    the two has axes of type Explicit. Types of axes alone may differ in transposition: functions
+    within which they do are transposed outside of them."""
     mesh = set_for_arrays.get()
     if mesh.empty or chosen_axes.get() is not None or current_mesh.get() is not mesh:
         return
@@ -105,7 +106,9 @@ def check_context(values: Sequence[Any], name: str) -> None:
             continue
         own = sharding.mesh
         explicit = own.explicit_axes or mesh.explicit_axes
-        if explicit and own.shape_tuple != mesh.shape_tuple:
+        if explicit and own.abstract_mesh != mesh.abstract_mesh and not (
+            own.shape_tuple == mesh.shape_tuple and is_lenient()
+        ):
             raise ValueError(
                 f"For {name}, context mesh {mesh.abstract_mesh} should match the aval mesh "
                 f"{own.abstract_mesh} for shape {x.aval.str_short()}. Enter the other mesh "
@@ -219,6 +222,8 @@ def run(
         here = set_for_arrays.get()
         if over is not None and here is not over.mesh and here.alike(over.mesh):
             over = over.over_mesh(here)  # within functions axes may have other types
+        if over is None and single is None and Sharded.placing and name != "device_put":
+            over = hooks.sharding_of_nowhere(0)
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
         processes = _processes()
@@ -329,6 +334,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
         outs = run(_program(primitive, arrays, params), arrays, primitive.name)
         return outs if primitive.multiple_results else outs[0]
     avals = tuple([x.aval for x in arrays])
+    if primitive.name == "concatenate" and Placed.active:
+        _check_joined(arrays)
     types = primitive.out_avals(avals, params) if Placed.active else None
     values = tuple([plain(x) for x in arrays])
     out = values[0] if primitive.lays_out else evaluate_plain(primitive, values, params)
@@ -347,6 +354,18 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
             labels = _operation_shardings(primitive, arrays, params, over, types)
         results = [place(x, s) for x, s in zip(results, labels, strict=True)]
     return results if primitive.multiple_results else results[0]
+
+
+def _check_joined(arrays: tuple) -> None:
+    """Raise ShardingTypeError where an array that lies over a mesh, cut nowhere, is to be joined
+    with one that is cut over Explicit axes; what lies nowhere may be."""
+    if any_placed([x.aval for x in arrays]) and any(
+        [type(x) is ShardedArray and x.aval.placed is None for x in arrays]
+    ):
+        raise ShardingTypeError(
+            "concatenate: All operands should have the same sharding. Got shardings "
+            f"{[x.aval.sharding for x in arrays]}. Lay them out alike with numjet.reshard."
+        )
 
 
 def _operation_shardings(

@@ -81,7 +81,8 @@ class Sharded:
     active: whether there is a `ShardedArray`. marks: how many constraints were traced so far.
     memories: whether a traced value was ever put in another memory of its devices.
     reads: how often the mesh that is the current one was asked for; context(): that mesh, and
-    whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one.
+    whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one; placing:
+    how many meshes of one process are the current one of some block, over which new arrays lie.
     run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
     where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
     array of several processes another layout.
@@ -92,6 +93,7 @@ class Sharded:
     memories = False
     reads = 0
     contexts = False
+    placing = 0
     context: Callable[[], Any] = lambda: None
     run: Callable = _without("api.sharded_evaluation")
     evaluate: Callable = _without("api.sharded_evaluation")

@@ -281,8 +281,10 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     shown = {**_ALWAYS.get(kind, {}), **told}
     if kind in ("custom_jvp_call", "custom_vjp_call") and not shown["num_consts"]:
         del shown["num_consts"]
-    if kind == "dot_general":
-        shown.setdefault("preferred_element_type", eqn.outvars[0].aval.dtype)
+    if kind == "sharding_constraint" and getattr(
+        getattr(told["sharding"], "mesh", None), "are_all_axes_explicit", False
+    ):
+        kind, shown = "reshard", {}
     elif kind == "gather" and "fill_value" not in told:
         if str(told["mode"]).endswith("FILL_OR_DROP"):
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)

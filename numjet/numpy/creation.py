@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from numjet.api import interchange
-from numjet.api.devices import Sharding, at_default, device_put
+from numjet.api.devices import Sharding, at_default, device_put, over_current
 from numjet.api.layout import Format
 from numjet.api.mapping import vmap
 from numjet.api.reshard import laid_out, over_no_mesh
@@ -56,17 +56,18 @@ _default, _platforms = config.default_device, config.platforms
 
 
 def placed(
-    x: Any, device: Any, out_sharding: Any = None, error: type[Exception] = AttributeError
-) -> Any:
+    x: Any, device: Any, out_sharding: Any = None, error: type[Exception] = AttributeError,
+    of_values: bool = False,
+) -> Any:  # fmt: skip
     """`x` on `device` (or with that sharding), or laid out as out_sharding says. error: for what
-    is no place."""
+    is no place. of_values: it was made of values that were there."""
     if device is None and out_sharding is not None:
         return laid_out(lambda: x, out_sharding)
     if device is None or over_no_mesh(device):
         # Read without looking the flag up in the context, which would cost every creation.
-        if not (_default.uses or _default.asks or _platforms.asks):
+        if not (_default.uses or _default.asks or _platforms.asks or Sharded.placing):
             return x
-        return at_default(x)
+        return over_current(at_default(x), of_values)
     if not isinstance(device, _PLACES):
         raise error(f"{device!r} is no device and no Sharding. numjet.devices() lists devices.")
     return device_put(x, device)
@@ -105,7 +106,7 @@ def array(
     out = _convert(object, wanted, copy)
     if out.aval.ndim < ndmin:
         out = lax.reshape(out, (1,) * (ndmin - out.aval.ndim) + out.aval.shape)
-    return placed(out, device, out_sharding, ValueError)
+    return placed(out, device, out_sharding, ValueError, True)
 
 
 def _check_order(name: str, order: Any) -> None:
@@ -150,7 +151,7 @@ def asarray(
             return as_array(a)
     _check_order("asarray", order)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
-    return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError)
+    return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError, True)
 
 
 def taking_lists(function: Callable) -> Callable:

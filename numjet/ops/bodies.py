@@ -21,6 +21,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from numjet.core.memo import FunctionMemo, Memo
 from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.remote import traced_for
+from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
 from numjet.core.structural import convert, placed_like
 from numjet.transforms.batch import axis_env
@@ -184,17 +185,20 @@ def check_carry(
             )
 
 
-def strengthen(avals: Sequence[ShapedArray], out: Sequence[ShapedArray]) -> list[ShapedArray]:
+def strengthen(
+    avals: Sequence[ShapedArray], out: Sequence[ShapedArray], given: Sequence[Any] = ()
+) -> list[ShapedArray]:
     """Carry avals of which weak ones that come back with another dtype take it, and those that
-    nobody placed the layout over Explicit axes that they come back with. Where weak types
-    alone differ, the body need not be traced again: what it does depends on them no more than a
-    Python loop's second round does."""
+    nobody placed the layout over Explicit axes that they come back with, but for those among the
+    arrays `given` that lie over a mesh. Where weak types alone differ, the body need not be traced
+    again: what it does depends on them no more than a Python loop's second round does."""
     result = []
-    for a, o in zip(avals, out, strict=True):
+    for i, (a, o) in enumerate(zip(avals, out, strict=True)):
         if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             dtype, _ = dtypes.promote((a.dtype, True), (o.dtype, o.weak_type))
             a = a.update(dtype=dtype, weak_type=False)
-        if a.placed is None and o.placed is not None and a.shape == o.shape:
+        laid = i < len(given) and type(given[i]) is ShardedArray  # over a mesh, whole
+        if a.placed is None and o.placed is not None and a.shape == o.shape and not laid:
             a = a.over(o.placed)
         result.append(a)
     return result

@@ -16,6 +16,7 @@ from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive
 from numjet.core.shared import Shared
 from numjet.core.structural import broadcast_in_dim, convert, linear_jvp, moveaxis
+from numjet.core.trace import current_trace
 from numjet.ops.arithmetic import add, clamp, div, sub
 from numjet.ops.collective import all_gather, all_to_all, axis_size, varied
 from numjet.ops.composed import composed
@@ -23,7 +24,7 @@ from numjet.ops.groups import rows_at
 from numjet.ops.logic import bitwise_and, ge, lt
 from numjet.ops.shape import iota, select_n
 from numjet.ops.slicing import index_in_dim
-from numjet.transforms.batch import Axis, axis_env as named_axes
+from numjet.transforms.batch import Axis, axes_of_vmap, axis_env as named_axes
 from numjet.transforms.varying import manual_type, unknown, varies
 
 
@@ -83,20 +84,21 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
-    >>> nj.vmap(lambda x: lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.array([1, 2]))
-    Array([1, 2], dtype=int32)
+    >>> nj.pmap(lambda x: lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.array([1]))
+    Array([1], dtype=int32)
     """
     words = ("reduced", "unreduced", "varying")
     if to not in words:
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {set(words)}, got "
                          f"{to!r}.")
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
-    if names and not named_axes():
+    if names and not named_axes() and current_trace().staging is None:
         what = "pvary" if to == "varying" else f"p{to}"
         raise ValueError(
             f"{what} should be called under jax.shard_map: no axis {names[0]!r} is in scope."
         )
     axis_size(names)
+    _check_mapped(names, to)
 
     def own(leaf: Any) -> Any:
         leaf = as_array(leaf)
@@ -104,6 +106,24 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         return varied(leaf, names) if to == "varying" else leaf
 
     return tree.tree_map(own, x)
+
+
+def _check_mapped(names: Sequence, to: str) -> None:
+    """Refuse casts over axes of `vmap` alone, which no value is known to vary over."""
+    of_vmap = axes_of_vmap.get()
+    alone = [n for n in names if n in of_vmap]
+    if alone and to == "varying":
+        raise ValueError(
+            f"pvary should be called under jax.shard_map: {alone[0]!r} is an axis of vmap alone."
+        )
+    if alone and to == "unreduced":
+        raise ValueError(
+            f"Unsupported pcast from=invarying, to={to!r}: {alone[0]!r} is an axis of vmap alone."
+        )
+    if alone:
+        raise NotImplementedError(
+            f"pcast: to={to!r} is for axes of shard_map; {alone[0]!r} is one of vmap alone."
+        )
 
 
 def _check_cast(x: Any, names: Sequence, to: str) -> None:

@@ -422,7 +422,7 @@ def scan(
         n_carry = parts[0].num_leaves
         got = closed.out_avals[:n_carry]
         if parts[0] == init_tree:
-            stronger = strengthen(carry_avals, got)
+            stronger = strengthen(carry_avals, got, init_leaves)
             if grown(flows, n_carry) or stronger != carry_avals:
                 carry_avals = stronger
                 continue
@@ -452,7 +452,7 @@ def scan(
         if closed.jaxpr.outvars[i] is v and carry_avals[i].dtype == init_leaves[i].aval.dtype:
             outs[i] = x
     stacked = outs[n_carry + n_refs :]
-    return tree.tree_unflatten(parts[0], outs[:n_carry]), tree.tree_unflatten(parts[1], stacked)
+    return tree.tree_unflatten(out_tree, [*outs[:n_carry], *stacked])
 
 
 def _without_unchanged(
@@ -505,6 +505,8 @@ def _length(xs: Any, length: int | None) -> int:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     names = ", ".join(f"{k} has {n}" for k, n in sizes)
     if length is not None:
+        if sizes and type(length) is float and length.is_integer():
+            length = int(length)
         if any(n != index_of(length) for _, n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "

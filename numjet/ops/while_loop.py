@@ -378,7 +378,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use, flows=flows)
         carried = body.out_avals[: len(body.out_avals) - len(use.written)]
         if out_tree == treedef:
-            stronger = strengthen(avals, carried)
+            stronger = strengthen(avals, carried, leaves)
             if grown(flows, len(avals)) or stronger != avals:
                 avals = stronger
                 continue

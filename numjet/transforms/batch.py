@@ -92,6 +92,10 @@ class AxisEffect(Effect):
 _axis_env: ContextVar[dict] = ContextVar("numjet.axis_env", default={})  # noqa: B039 - never mutated
 
 
+# Those of them whose members are no devices.
+axes_of_vmap: ContextVar[frozenset] = ContextVar("numjet.axes_of_vmap", default=frozenset())
+
+
 def axis_env() -> dict:
     """The named axes in scope, name -> size."""
     return _axis_env.get()
@@ -116,13 +120,19 @@ class extend_axis_env:  # noqa: N801 - a context manager read as a statement
         self.axis = axis
 
     def __enter__(self) -> None:
-        env = _axis_env.get()
-        if self.axis.name is not None:
-            env = {**env, self.axis.name: self.axis.size}
+        env, name = _axis_env.get(), self.axis.name
+        self.alone: Any = None
+        if name is not None:
+            env = {**env, name: self.axis.size}
+            of_vmap = axes_of_vmap.get()
+            if (name in of_vmap) is self.axis.of_devices:
+                self.alone = axes_of_vmap.set(of_vmap ^ {name})
         self.token = _axis_env.set(env)
 
     def __exit__(self, *exc: Any) -> None:
         _axis_env.reset(self.token)
+        if self.alone is not None:
+            axes_of_vmap.reset(self.alone)
 
 
 # (aval, batch axis) -> the aval of one example; both are few.

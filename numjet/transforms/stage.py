@@ -408,7 +408,7 @@ def _check_leaks(trace: StageTrace) -> None:
     alive = [x for x in gc.get_referrers(trace) if type(x) is StageTracer]
     alive.sort(key=lambda x: x.source is None)  # those whose line is known come first
     if alive:
-        raise errors.UnexpectedTracerError(
+        raise Exception(  # noqa: TRY002 - as JAX has it
             f"Leaked trace (check_tracer_leaks): {len(alive)} traced value(s) of "
             f"{trace.fun_name or 'the function'} outlived it. "
             f"{alive[0].origin()}"

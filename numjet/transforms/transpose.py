@@ -14,6 +14,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
 from numjet.core.deferred import DeferredArray
+from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.names import NamedSource, names_set
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -105,6 +106,9 @@ def _backward(
             cts = single if several is None else several
             if placed:
                 results = _as_operands(eqn, cts, env, linear)
+            elif Sharded.placing:  # residuals may be of functions within which axes differ in type
+                with lenient():
+                    results = _by_rule(eqn, cts, env, linear)
             elif primitive.higher_order and type(eqn.source) is NamedSource:
                 with names_set(eqn.source.transposed().names):
                     results = _by_rule(eqn, cts, env, linear)

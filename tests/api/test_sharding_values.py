@@ -94,7 +94,8 @@ def test_layouts_that_are_none_are_refused_when_jit_is_called() -> None:
                 nj.jit(lambda x: x, **{what: bad})
         with pytest.raises(ValueError, match="should not be specified"):
             nj.jit(lambda x: x, backend="cpu", **{what: rows()})
-    placed = nj.jit(lambda x: x + 1, device=nj.devices()[1])(jnp.arange(2))
+    with pytest.warns(DeprecationWarning, match="backend and device argument"):
+        placed = nj.jit(lambda x: x + 1, device=nj.devices()[1])(jnp.arange(2))
     assert placed.sharding == SingleDeviceSharding(nj.devices()[1])
     with pytest.raises(TypeError, match="must be a PartitionSpec"):
         NamedSharding(mesh(), "x")

@@ -200,7 +200,8 @@ def test_functions_for_the_platform():
             np.testing.assert_array_equal(y, [factor, 2 * factor])
         for y in (looped(x), loop(x), nj.grad(lambda x: (looped(x) * x).sum())(x) / 2):
             np.testing.assert_array_equal(y, [factor**2, 2 * factor**2])
-    made = nj.jit(f, backend=PLATFORM)
+    with pytest.warns(DeprecationWarning, match="backend and device"):
+        made = nj.jit(f, backend=PLATFORM)
     np.testing.assert_array_equal(made(home), [2, 4])
     np.testing.assert_array_equal(g.lower(near).compile()(near), [2, 4])
 
@@ -229,7 +230,8 @@ def test_transfers_are_guarded():
 
 
 def test_jit_names_a_device():
-    f = nj.jit(lambda x, y: x * 2 + y, backend=PLATFORM)
+    with pytest.warns(DeprecationWarning, match="backend and device"):
+        f = nj.jit(lambda x, y: x * 2 + y, backend=PLATFORM)
     out = f(jnp.ones(3), np.arange(3.0, dtype=np.float32))
     assert out.devices() == {device()}
     np.testing.assert_array_equal(out, [2, 3, 4])
@@ -344,7 +346,8 @@ def test_stages_say_what_the_plugin_knows():
     with pytest.raises(NotImplementedError, match="HloModuleProto"):
         compiled.as_text()
     assert len(compiled.runtime_executable().program.optimized()) > 100
-    text = nj.jit(jnp.sin, backend=PLATFORM).lower(x).as_text()
+    with pytest.warns(DeprecationWarning, match="backend and device"):
+        text = nj.jit(jnp.sin, backend=PLATFORM).lower(x).as_text()
     assert "stablehlo.sine" in text
 
 
