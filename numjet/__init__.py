@@ -14,6 +14,7 @@ from numjet.api.autodiff import (
     grad as grad,
     jvp as jvp,
     linearize as linearize,
+    remat as remat,
     value_and_grad as value_and_grad,
 )
 from numjet.api.custom import (
@@ -68,9 +69,6 @@ from numjet.core.trace import compile_time as _compile_time, set_trace as _set_t
 from numjet.transforms.remat import checkpoint_policies as checkpoint_policies
 from numjet.transforms.varying import manual_type as _manual_type
 from numjet.version import __version__ as __version__, __version_info__ as __version_info__
-
-remat = checkpoint
-
 
 _NAMESPACES = frozenset(
     {

@@ -320,10 +320,17 @@ class Exported:
         return _replaced(self, jaxpr=_inlined(self.jaxpr), was_read=True, pullback=pullback)
 
     def mlir_module(self) -> str:
-        """Raises NotImplementedError: there is no MLIR."""
-        raise NotImplementedError(
-            "Exported.mlir_module: numjet has no MLIR. `exported.jaxpr` is the program."
-        )
+        """The program as text of StableHLO: what a device of XLA would run. `jaxpr` is the program
+        that runs here.
+
+        >>> import numjet as nj
+        >>> from numjet import export, numpy as jnp
+        >>> exported = export.export(nj.jit(lambda x: 2.0 * x))(jnp.ones(2))
+        >>> "stablehlo.multiply" in exported.mlir_module()
+        True
+        """
+        hlo = _importlib.import_module("numjet.xla.hlo")
+        return str(hlo.module_text(self.jaxpr, self.fun_name))
 
 
 def _replaced(exported: Exported, **fields: Any) -> Exported:

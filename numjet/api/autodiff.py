@@ -414,7 +414,7 @@ def checkpoint(
     the arguments only. static_argnums, static_argnames: arguments that are Python values.
     prevent_cse: keep the compiler from merging the second computation with the first. concrete: an
     option that is no more (NotImplementedError where it is given). The value and its derivatives of
-    every order are those of `fun`; memory is traded for time. `remat` is another name of it.
+    every order are those of `fun`; memory is traded for time. `remat` is the same.
     Source: Griewank and Walther, Algorithm 799 (2000).
 
     >>> import numjet as nj, numjet.numpy as jnp
@@ -487,3 +487,27 @@ def checkpoint(
         return flat.unflatten(as_given(outs[:n], noted))
 
     return remat
+
+
+def remat(
+    fun: Callable | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: Any = (),
+    concrete: Any = None,
+) -> Any:
+    """`checkpoint`, under its older name.
+
+    fun, prevent_cse, policy, static_argnums, static_argnames, concrete: as there, and what is
+    raised too. Differentiable to every order.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.grad(nj.remat(lambda x: jnp.sin(jnp.sin(x))))(0.0))
+    1.0
+    """
+    return checkpoint(
+        fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
+        static_argnames=static_argnames, concrete=concrete,
+    )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import tree
+from numjet.base.errors import InvalidInputException
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.given import Noted, note
 from numjet.core.refs import Ref, hold, refuse_returned
@@ -73,7 +74,8 @@ def array_leaves(
                         "which there is no derivative. Take it out of argnums, or use it by "
                         "closure."
                     ) from None
-                raise TypeError(
+                refused = InvalidInputException if what == "vjp" else TypeError
+                raise refused(
                     f"{what}: {name}{path} is {x!r} of type {type(x)}, which is not a valid JAX "
                     "type: no array or scalar. Pass such values by closure, or through "
                     "functools.partial."
@@ -113,7 +115,8 @@ class Flat:
             self.n_out = len(outs)
             return outs
         if not (isinstance(out, tuple) and len(out) == 2):
-            raise TypeError(
+            unpacked = self.what in ("jvp", "jacfwd") and isinstance(out, (tuple, list, dict))
+            raise (ValueError if unpacked else TypeError)(
                 f"{self.what}: expected function with aux output to return a two-element tuple, "
                 f"but got type {type(out)}. With has_aux=True it must return a pair (output, "
                 "auxiliary data)."

@@ -187,7 +187,7 @@ def jacrev(
     Arguments as of `grad` (fun may return any pytree of arrays; argnums, has_aux, holomorphic,
     allow_int). The returned function gives, for each leaf of the output and of the argument, an
     array of the output's shape followed by the argument's; with has_aux (Jacobian, aux). Better
-    than `jacfwd` where there are fewer outputs than inputs. `jacobian` is another name of it.
+    than `jacfwd` where there are fewer outputs than inputs. `jacobian` is the same.
     Raises TypeError for arguments or outputs that are not floating.
 
     >>> import numjet as nj, numjet.numpy as jnp
@@ -228,7 +228,24 @@ def jacrev(
     )
 
 
-jacobian = jacrev
+def jacobian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """`jacrev`, under another name.
+
+    fun, argnums, has_aux, holomorphic, allow_int: as there. Raises TypeError for arguments or
+    outputs that are not floating. Differentiable to every order.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> nj.jacobian(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    return jacrev(fun, argnums, has_aux, holomorphic, allow_int)
 
 
 def _chosen(which: str, fun: Callable, argnums: Any, args: tuple, kwargs: dict) -> tuple:

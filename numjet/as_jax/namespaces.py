@@ -74,9 +74,14 @@ MODULES = {"jax.core": "numjet.extend.jax_core"}
 # with their names there.
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     "numjet.api.custom": (("jax._src.custom_derivatives", "custom_jvp custom_vjp"),),
-    "numjet.api.mesh": (("jax._src.mesh", "AxisType"), ("jax._src.sharding_impls", "set_mesh")),
-    "numjet.api.placements": (("jax.sharding", "SingleDeviceSharding"),),
+    "numjet.api.mesh": (
+        ("jax._src.mesh", "AbstractMesh AxisType Mesh"), ("jax._src.sharding_impls", "set_mesh")
+    ),
+    "numjet.api.placements": (
+        ("jax.sharding", "SingleDeviceSharding"), ("jaxlib._jax", "Sharding")
+    ),
     "numjet.api.pullbacks": (("jax._src.api", "VJP"),),
+    "numjet.api.stage_info": (("jax._src.stages", "ArgInfo"),),
     "numjet.api.shape_struct": (("jax", "ShapeDtypeStruct"),),
     "numjet.api.stages": (("jax._src.stages", "Compiled Lowered Traced"),),
     "numjet.api.sharding": (("jax.sharding", "NamedSharding"), ("jax", "P")),
@@ -136,7 +141,10 @@ SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 # Names of the front door that JAX's does not have.
-HIDDEN: dict[str, frozenset[str]] = {"jax": INTERNAL, "jax.lax.linalg": frozenset({"solve"})}
+HIDDEN: dict[str, frozenset[str]] = {
+    "jax": INTERNAL, "jax.lax.linalg": frozenset({"solve"}),
+    "jax.sharding": frozenset({"P", "use_mesh"}),
+}
 
 # Names of ours that stand in no `__all__`, and that JAX's modules have.
 KEPT: dict[str, frozenset[str]] = {

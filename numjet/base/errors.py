@@ -81,6 +81,10 @@ class KeyReuseError(JAXTypeError):
         super().__init__(message)
 
 
+class InvalidInputException(TypeError):  # noqa: N818 - the name programs see
+    """A value to be differentiated is no array and no number."""
+
+
 class JaxprTypeError(TypeError):
     """A jaxpr breaks the rules of jaxprs."""
 

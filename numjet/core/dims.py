@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.errors import InconclusiveDimensionOperation
+from numjet.base.errors import InconclusiveDimensionOperation, TracerIntegerConversionError
 from numjet.core import hooks
 
 # A factor is a variable's name or an operation; a monomial a sorted tuple of (factor, power); an
@@ -534,6 +534,9 @@ class DimExpr:
         return _restored, (tuple(self.terms.items()), self.scope)
 
 
+DimExpr.__name__ = "_DimExpr"  # what programs print; pickle asks for the qualified name
+
+
 def _restored(terms: tuple, scope: SymbolicScope) -> Any:
     return _made(dict(terms), scope)
 
@@ -563,6 +566,18 @@ def any_symbolic(sizes: Iterable[Any]) -> bool:
 def index_of(x: Any) -> Any:
     """`operator.index`, which lets expressions be."""
     return x if type(x) is int or type(x) is DimExpr else operator.index(x)
+
+
+def size_of(x: Any) -> Any:
+    """`index_of` for a part of a shape or of a box. Raises TypeError for a traced one."""
+    if type(x) is int:
+        return x
+    try:
+        return index_of(x)
+    except TracerIntegerConversionError as error:
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {x!r}. {error}"
+        ) from None
 
 
 def largest(*xs: Any) -> Any:

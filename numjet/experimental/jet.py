@@ -69,18 +69,16 @@ def jet(
     for i, x in enumerate(primals):
         if not tree.all_leaves([x]):
             raise ValueError(f"jet: primal value at position {i} is not an array, but {x!r}.")
-    if len(primals) != len(series):
-        raise ValueError(f"jet: {len(primals)} primal values and {len(series)} series.")
     orders = {len(terms) for terms in series}
-    if len(orders) > 1:
+    if len(orders) != 1:
         raise ValueError("jet: jet terms have inconsistent lengths for different arguments.")
-    order = orders.pop() if orders else 0
+    order = orders.pop()
     scale = [1.0 / math.factorial(k) if factorial_scaled else 1.0 for k in range(order + 1)]
     values, _ = array_leaves("jet", tuple(primals))
     trace = JetTrace(current_trace())
     ins = [
         trace.known(x, [_term(i, x, t, scale[k]) for k, t in enumerate(terms, 1)])
-        for i, (x, terms) in enumerate(zip(values, series, strict=True))
+        for i, (x, terms) in enumerate(zip(values, series, strict=False))
     ]
     with set_trace(trace):
         outs, out_tree = array_leaves("jet", fun(*ins), "output")

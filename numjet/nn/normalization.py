@@ -34,6 +34,7 @@ from numjet.numpy.promote import (
     canonical_dtype,
     cast,
     join_shapes,
+    names_and_axes,
     one_array,
     promote_inexact,
     reduced_axes,
@@ -158,11 +159,12 @@ def logsumexp(
     if where is not None:
         shape = join_shapes("logsumexp", [x.aval.shape, one_array("logsumexp", where).aval.shape])
         x = _where(broadcast(one_array("logsumexp", where), shape), broadcast(x, shape), -np.inf)
+    names, axis = names_and_axes(axis)
     axes = reduced_axes(axis, x.aval.ndim, "logsumexp")
-    if FLAG.uses and wanted() and not dtypes.is_complex(x.aval.dtype):
+    if not names and FLAG.uses and wanted() and not dtypes.is_complex(x.aval.dtype):
         return logsumexp_in_jax(x, axes, b, keepdims, return_sign)
     real = lax.real(x) if dtypes.is_complex(x.aval.dtype) else x
-    high = stop_gradient(max_(stop_gradient(real), axes, keepdims=True, initial=-np.inf))
+    high = stop_gradient(max_(stop_gradient(real), (*names, *axes), keepdims=True, initial=-np.inf))
     high = _where(isfinite(high), high, 0)
     high = cast(high, real.aval.dtype)
     # The difference is not weakly typed, whatever x is.
@@ -170,7 +172,7 @@ def logsumexp(
     if b is not None:
         shape = join_shapes("logsumexp", [grown.aval.shape, b.aval.shape])
         grown = lax.mul(broadcast(grown, shape), broadcast(b, shape))
-    total = sum_(grown, axes, keepdims=True)
+    total = sum_(grown, (*names, *axes), keepdims=True)
     if return_sign:
         signs = sign(total)
         total = absolute(total)

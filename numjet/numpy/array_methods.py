@@ -141,8 +141,8 @@ def _whole(name: str, doc: str, of_concrete: Any) -> property:
     return property(get, doc=doc)
 
 
-# What reads elements as numbers, and is called seldom enough to ask for keys first. `sum`, `max`
-# and the other reductions refuse keys themselves.
+# What reads elements as numbers, and is called seldom enough to ask for keys first; the common
+# reductions are asked about where they refuse keys (`operators.reducer`).
 _OF_NUMBERS = (
     "real imag mT repeat view conj conjugate dot ptp var std cumsum cumprod sort argsort nonzero "
     "searchsorted choose compress trace argpartition round clip diagonal byteswap to_device "

@@ -66,6 +66,8 @@ def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any
         wanted = wanted or promoted(x, y)[0]  # one equation, which converts
     elif differ:
         x, y = promote_dtypes(x, y)
+    if wanted is None and FLAG.uses and config.jax_form():
+        wanted = promoted(x, y)[0]  # which JAX writes for products of jax.numpy
     out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
     return cast(out, out.aval.dtype, weak and preferred is None)
 
@@ -83,6 +85,7 @@ _products: dict[tuple, Any] = Memo("products")
 product_forms = Forms()
 # What traced products become names no precision; while the flag does for some, it is not kept.
 config.default_matmul_precision.on_begin(traced_products.clear)
+FLAG.on_begin(traced_products.clear)  # whose equations say the dtype of the result
 
 
 def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
@@ -162,9 +165,9 @@ def _quick_product(a: Any, b: Any) -> Any:
 
 def traced_product(a: Array, b: Array) -> Any:
     """The product of arrays, one of them traced, where it is known for their avals; else None."""
-    found = traced_products.get((a.aval, b.aval))
+    found = None if FLAG.uses and config.jax_form() else traced_products.get((a.aval, b.aval))
     if found is None:
-        if config.default_matmul_precision.anywhere:
+        if config.default_matmul_precision.anywhere or (FLAG.uses and config.jax_form()):
             return None
         found = _product_of_floats(a.aval, b.aval)
         if found is None or Placed.active and any_placed((a.aval, b.aval)):
@@ -213,8 +216,8 @@ def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     """The product of a vector or matrix with another; remembered for traced ones of one dtype."""
     numbers = (((x.aval.ndim - 1,), (0,)), ((), ()))
     out = contract(x, y, numbers, precision, preferred)
-    if (precision is None and preferred is None and isinstance(out, Tracer)
-            and not config.default_matmul_precision.anywhere):  # fmt: skip
+    plain = precision is None and preferred is None and isinstance(out, Tracer)
+    if plain and not (config.default_matmul_precision.anywhere or FLAG.uses and config.jax_form()):
         u, v = x.aval, y.aval
         if u.dtype is v.dtype and u.weak_type is v.weak_type and not u.weak_type:
             traced_products[u, v] = _product_params(u.ndim), out.aval

@@ -346,17 +346,28 @@ def canonical_axes(
 def reduced_axes(
     axis: Any, ndim: int, name: str, error: type[Exception] = ValueError
 ) -> tuple[int, ...]:
-    """`canonical_axes` of a reduction, which JAX also takes over mapped axes by their names:
-    NameError for a name that is not bound, NotImplementedError for one that is."""
-    for part in axis if isinstance(axis, (list, tuple)) else (axis,):
-        if isinstance(part, str):
-            if name not in ("all", "any", "prod"):  # for which JAX has none
-                axis_size(part)  # raises NameError
-            raise NotImplementedError(
-                f"{name}: no reductions over the named axis {part!r}. Use lax.psum, lax.pmax or "
-                "lax.pmin."
-            )
+    """`canonical_axes` of a reduction that takes no mapped axes by their names:
+    NotImplementedError for such, NameError for a name that is not bound."""
+    names, _ = names_and_axes(axis)
+    if names:
+        if name not in ("all", "any", "prod"):  # for which JAX has none
+            axis_size(names[0])  # raises NameError
+        raise NotImplementedError(
+            f"{name}: no reductions over the named axis {names[0]!r}. Use lax.psum, lax.pmax or "
+            "lax.pmin."
+        )
     return canonical_axes(axis, ndim, name, error)
+
+
+def names_and_axes(axis: Any) -> tuple[tuple, Any]:
+    """Of the axes of a reduction those that are mapped ones, by their names, and the others."""
+    if type(axis) is str:
+        return (axis,), ()
+    if type(axis) in (list, tuple):
+        names = tuple([part for part in axis if isinstance(part, str)])
+        if names:
+            return names, tuple([part for part in axis if not isinstance(part, str)])
+    return (), axis
 
 
 def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:

@@ -21,10 +21,10 @@ from numjet.core.trace import Tracer, current_trace
 from numjet.native.known import KnownCalls
 from numjet.native.operators import when_ready
 from numjet.numpy import lax_names as lax
+from numjet.numpy.complex_order import complex_extremum
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, square, subtract
 from numjet.numpy.fast import eager
-from numjet.numpy.indexing import getitem
-from numjet.numpy.logic import as_bool, equal, greater, logical_and, not_equal, where
+from numjet.numpy.logic import as_bool, greater, not_equal, where
 from numjet.numpy.promote import (
     broadcast,
     canonical_axis,
@@ -33,6 +33,7 @@ from numjet.numpy.promote import (
     inexact_dtype,
     int_dtype,
     join_shapes,
+    names_and_axes,
     one_array,
     promote_inexact,
     reduced_axes,
@@ -40,6 +41,7 @@ from numjet.numpy.promote import (
     strong,
 )
 from numjet.numpy.shape import expand_dims, ravel, reshape
+from numjet.ops.collective import axis_size, pmax, pmin, psum
 from numjet.ops.reduce import extreme_of, sum_over
 from numjet.transforms.again import again
 
@@ -69,10 +71,12 @@ def _reduction(
     prepare: Callable,
     empty: bool,
     widened: Callable | None = None,
+    across: Callable | None = None,
 ) -> KnownCalls:
     """A reduction with NumPy's arguments. `neutral(dtype)` fills masked elements; `empty` says that
     an empty reduction has a value; `widened(x, axes, dtype)` is NumPy's reduction of integers as
-    if they were of a wider dtype, without a copy of them."""
+    if they were of a wider dtype, without a copy of them; `across(x, names)` reduces over mapped
+    axes."""
     known: dict[tuple, Callable] = Memo(f"reductions: {name}")
     recall = known.get  # bound once: looking the method up takes as long as the look-up
     traced: dict[tuple, tuple] = Memo(f"reductions of traced arrays: {name}")
@@ -85,7 +89,7 @@ def _reduction(
         dtypes.refuse_keys(name, x.aval.dtype)
         if widened is not None and mask is None and type(x) is ArrayImpl:
             wide = _wide(x.aval.dtype, dtype, promote, name)
-            if wide is not None and current_trace().at_once:
+            if wide is not None and current_trace().at_once and not names_and_axes(axis)[0]:
                 axes = reduced_axes(axis, x.aval.ndim, name)
                 value = np.asarray(widened(x._value, axes, wide))
                 out = ArrayImpl(value, ShapedArray(value.shape, wide))
@@ -96,13 +100,19 @@ def _reduction(
             if combine is not None and initial is None and not empty:
                 raise ValueError(f"{name} {told}, so to use a where mask give `initial`.")
             x = _masked(name, x, mask, neutral(x.aval.dtype))
+        names: tuple = ()
+        if across is not None:
+            names, axis = names_and_axes(axis)
         axes = reduced_axes(axis, x.aval.ndim, name)
         if not empty and initial is None and not math.prod([x.aval.shape[i] for i in axes]):
             raise ValueError(
                 f"zero-size array to reduction operation {name} which has no "
                 f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`."
             )
-        return _finish(begun(operation(x, axes), initial, x), x, axes, keepdims)
+        out = operation(x, axes)
+        if names and across is not None:
+            out = across(out, names)
+        return _finish(begun(out, initial, x), x, axes, keepdims)
 
     def begun(out: Any, initial: Any, x: Any) -> Any:
         """The result with what the reduction begins with, in x's dtype."""
@@ -218,35 +228,15 @@ def _booleans(name: str, x: Any, dtype: Any, promote: bool) -> Any:
     return convert(x, dtypes.bool_) if FLAG.uses and wanted() else strong(as_bool(x))
 
 
-def _complex_extremum(x: Any, axes: tuple, extreme: Callable, nothing: float) -> Any:
-    """Extremes of complex numbers, by their real parts, of these by the imaginary ones: the first
-    such number, or as NumPy has it the first NaN."""
-    kept = [i for i in range(x.aval.ndim) if i not in axes]
-    shape = tuple([x.aval.shape[i] for i in kept])
-    count = math.prod([x.aval.shape[i] for i in axes])
-    x = reshape(lax.transpose(x, (*kept, *axes)), (*shape, count))
-    last = (len(shape),)
-    best = lambda part: expand_dims(extreme(part, last), last)
-    real, imaginary = lax.real(x), lax.imag(x)
-    alike = equal(real, best(real))
-    unlike = scalar(nothing, real.aval.dtype)
-    wins = logical_and(alike, equal(imaginary, best(where(alike, imaginary, unlike))))
-    nan = not_equal(x, x)
-    wins = where(expand_dims(lax.reduce_or(nan, last), last), nan, wins)
-    place = ravel(lax.argmax(wins, last[0], np.int32))
-    rows = lax.broadcasted_iota(np.int32, place.aval.shape, 0)
-    return reshape(getitem(reshape(x, (-1, count)), (rows, place)), shape)
-
-
 def _reduce_max(x: Any, axes: tuple) -> Any:
     if dtypes.is_complex(x.aval.dtype):
-        return _complex_extremum(x, axes, lax.reduce_max, -np.inf)
+        return complex_extremum(x, axes, lax.reduce_max, -np.inf)
     return lax.reduce_max(x, axes)
 
 
 def _reduce_min(x: Any, axes: tuple) -> Any:
     if dtypes.is_complex(x.aval.dtype):
-        return _complex_extremum(x, axes, lax.reduce_min, np.inf)
+        return complex_extremum(x, axes, lax.reduce_min, np.inf)
     return lax.reduce_min(x, axes)
 
 
@@ -259,6 +249,7 @@ _sum = _reduction(
     accumulating,
     True,
     lambda x, axes, dtype: np.add.reduce(x, axis=axes, dtype=dtype),
+    psum,
 )
 _prod = _reduction(
     "prod",
@@ -271,10 +262,12 @@ _prod = _reduction(
     lambda x, axes, dtype: np.multiply.reduce(x, axis=axes, dtype=dtype),
 )
 _max = _reduction(
-    "max", _reduce_max, "reduce_max", maximum, lambda d: extreme_of(d, True), _as_is, False
+    "max", _reduce_max, "reduce_max", maximum, lambda d: extreme_of(d, True), _as_is, False,
+    across=pmax,
 )
 _min = _reduction(
-    "min", _reduce_min, "reduce_min", minimum, lambda d: extreme_of(d, False), _as_is, False
+    "min", _reduce_min, "reduce_min", minimum, lambda d: extreme_of(d, False), _as_is, False,
+    across=pmin,
 )
 _all = _reduction(
     "all",
@@ -554,19 +547,28 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
         computed = dtypes.float32  # in which they are added up
     if not dtypes.is_inexact(computed):
         computed = inexact_dtype(computed)
+    names, axis = names_and_axes(axis)
     axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError if where is None else ValueError)
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     if where is not None:
         shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
         x = broadcast(x, shape)
-    count = _count(x, axes, where, keepdims, dtypes.real_of(computed))
-    total = sum(x, axes, keepdims=keepdims, where=where)
+    count = _counted(x, axes, names, where, keepdims, dtypes.real_of(computed))
+    total = sum(x, (*names, *axes), keepdims=keepdims, where=where)
     count = cast(count, total.aval.dtype)
     if plain and x is a and axes and result == computed:
         params = {"axes": axes}
         remember(_means, (a.aval, axis), lambda: (executor(_sum_p, (a.aval,), params), count))
     out = lax.div(total, _same_kind(count, total))
     return cast(out, result, out.aval.weak_type) if result != computed else out
+
+
+def _counted(x: Any, axes: tuple, names: tuple, where: Any, keepdims: bool, dtype: Any) -> Any:
+    """`_count` over mapped axes, too."""
+    count = _count(x, axes, where, keepdims, dtype)
+    if names and where is not None:
+        return psum(count, names)
+    return lax.mul(count, scalar(axis_size(names), count.aval.dtype)) if names else count
 
 
 def _same_kind(count: Any, total: Any) -> Any:
@@ -657,14 +659,15 @@ def var(
         computed = dtypes.complex_of(computed)
     if dtypes.is_floating(computed) and computed.itemsize < 4:
         computed = dtypes.float32
+    names, axis = names_and_axes(axis)
     axes = reduced_axes(axis, x.aval.ndim, "var", IndexError if where is None else ValueError)
-    plain = mean is None and where is None and not dtypes.is_complex(computed)
+    plain = not names and mean is None and where is None and not dtypes.is_complex(computed)
     if plain and FLAG.uses and wanted():
         static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}
         return _shown_var.call((x, ddof), static)
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     center = (
-        _mean(x, axes, keepdims=True, where=where)
+        _mean(x, (*names, *axes), keepdims=True, where=where)
         if mean is None
         else cast(one_array("var", mean), computed)
     )
@@ -673,14 +676,15 @@ def var(
         squares = add(square(lax.real(centered)), square(lax.imag(centered)))
     else:
         squares = square(centered)
-    total = sum(squares, axes, keepdims=keepdims, where=where)
-    count = subtract(_count(x, axes, where, keepdims, total.aval.dtype), ddof)
+    total = sum(squares, (*names, *axes), keepdims=keepdims, where=where)
+    count = subtract(_counted(x, axes, names, where, keepdims, total.aval.dtype), ddof)
     out = divide(total, cast(count, total.aval.dtype))
     out = (
         _where(greater(count, 0), out, scalar(np.nan, out.aval.dtype))
         if where is not None
         or (
-            math.prod([x.aval.shape[i] for i in axes])
+            not names
+            and math.prod([x.aval.shape[i] for i in axes])
             <= (ddof if not isinstance(ddof, Array) else 0)
         )
         else out

@@ -17,13 +17,12 @@ import numpy as np
 
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, as_call, wanted
-from numjet.base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
+from numjet.base.errors import InconclusiveDimensionOperation
 from numjet.core import structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import DimExpr, index_of
+from numjet.core.dims import DimExpr, size_of
 from numjet.core.evaluate import another
-from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
@@ -155,18 +154,12 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
     sizes = []
     for n in new:
         if type(n) is not int:
-            if isinstance(n, Tracer) and n.concrete() is None:
-                raise n._need_concrete(
-                    ConcretizationTypeError,
-                    "Shapes must be 1D sequences of concrete values of integer type (reshape)",
-                    "Take sizes from x.shape, or make the argument static.",
-                )
             if not hasattr(n, "__index__") and type(n) is not DimExpr:
                 raise TypeError(
                     "Shapes must be 1D sequences of concrete values of integer type, got "
                     f"{n!r} for reshape."
                 )
-            n = index_of(n)
+            n = size_of(n)
         sizes.append(n)
     unknown = [i for i, n in enumerate(sizes) if n == -1]
     if len(unknown) > 1:

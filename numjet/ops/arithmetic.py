@@ -63,7 +63,7 @@ sub_p = elementwise(
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> list:
     if is_linear(x) and is_linear(y):
-        raise NotImplementedError(
+        raise AssertionError(
             "mul: both operands depend on the input, so the function is not linear in it. "
             "Differentiate with vjp or grad instead of linear_transpose."
         )
@@ -119,7 +119,7 @@ def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _div_transpose(ct: Any, x: Any, y: Any) -> list:
     if is_linear(y):
-        raise NotImplementedError("div is linear in its numerator only.")
+        raise AssertionError("div is linear in its numerator only.")
     return [unbroadcast(div(ct, y), x), None]
 
 

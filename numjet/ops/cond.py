@@ -419,15 +419,18 @@ def cond(
 def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     leaves, in_tree = flatten_values(operands)
     avals = [x.aval for x in leaves]
-    staged, trees, uses = [], [], []
-    for fun in branches:
-        uses.append(RefUse(reads=True))
+    staged, trees = [], []
+    uses = [RefUse(reads=True) for _ in branches]
+    # The function for True stands last and is traced first.
+    turn = reversed if what == "cond" else iter
+    for fun, use in turn([*zip(branches, uses, strict=True)]):
         with traced_with(leaves):
             jaxpr, consts, out_tree = stage_once(
-                fun, in_tree, avals, use=uses[-1], flows=along(leaves)
+                fun, in_tree, avals, use=use, flows=along(leaves)
             )
         staged.append((jaxpr, consts))
         trees.append(out_tree)
+    staged, trees = [*turn(staged)], [*turn(trees)]
     refs = _unify_refs(staged, uses)
     out_avals = _join_outputs(
         what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged]

@@ -259,6 +259,8 @@ def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     if not dtypes.is_inexact(out.aval.dtype):
         return out, total
     typed = {**params, "preferred_element_type": params["preferred_element_type"] or out.aval.dtype}
+    if config.jax_form():
+        typed = params
     if dtypes.is_inexact(lhs.aval.dtype) and type(tangents[0]) is not Zero:
         total = dot_general_p.bind(tangents[0], rhs, **typed)
     if dtypes.is_inexact(rhs.aval.dtype) and type(tangents[1]) is not Zero:
@@ -299,6 +301,11 @@ def _transpose(
     preferred_element_type: Any,
 ) -> list:
     left = type(lhs) is Linear
+    if left and type(rhs) is Linear:
+        raise AssertionError(
+            "dot_general: both operands depend on the input, so the function is not linear in it. "
+            "Differentiate with vjp or grad instead of linear_transpose."
+        )
     if left:
         aval, other = lhs.aval, rhs
     else:
@@ -308,6 +315,8 @@ def _transpose(
     result = None
     if _narrow(ct.aval, other.aval):  # the product was given another dtype than its operands'
         ct, other, result = _widened(ct, other, None)
+    if result is None and config.jax_form():
+        result = preferred_element_type
     out = dot_general_p.bind(
         ct, other, dimension_numbers=numbers, precision=precision, preferred_element_type=result
     )

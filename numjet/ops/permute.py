@@ -19,6 +19,7 @@ from numjet.core.array import as_array
 from numjet.core.lowering import Expand, Host
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_batch, linear_jvp, moveaxis, zeros
+from numjet.core.trace import current_trace
 from numjet.ops.collective import (
     AxisName,
     all_gather,
@@ -30,7 +31,7 @@ from numjet.ops.collective import (
 )
 from numjet.ops.shape import concatenate
 from numjet.ops.slicing import index_in_dim
-from numjet.transforms.batch import Axis, axis_env
+from numjet.transforms.batch import Axis, axes_of_vmap, axis_env
 
 
 # ------------------------------------------------------------------ rows that change places
@@ -113,7 +114,9 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     x: a pytree of arrays. axis_name: a mapped axis, or several, whose members count row by row in
     the order of the mesh. perm: pairs (source, destination), each at most once; members that
     receive nothing get zeros. Its transpose sends the other way. Raises NameError for an unbound
-    axis, ValueError for positions named twice, IndexError for those that are not there.
+    axis, ValueError for positions named twice, IndexError for those that are not there;
+    AssertionError for both over an axis of `vmap`, NotImplementedError for an axis that is not
+    there outside of traces.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -122,12 +125,25 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     Array([0, 1, 2], dtype=int32)
     """
     # JAX counts the members of several axes in the order of the mesh, whatever that of the names.
+    given: Any = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    if current_trace().staging is None and any([n not in axis_env() for n in given]):
+        raise NotImplementedError(
+            f"Evaluation rule for 'ppermute' not implemented: {axis_name!r} is no axis in scope. "
+            "Collectives run inside of vmap(..., axis_name=...), pmap or shard_map."
+        )
     names = tuple(sorted(once(axis_name), key=[*axis_env()].index))
     if not names:
         return x
     pairs = tuple([(operator.index(src), operator.index(dst)) for src, dst in perm])
     size = axis_size(names)
+    of_vmap = axes_of_vmap.get()
     for ends in ([s for s, _ in pairs], [d for _, d in pairs]):
+        fits = len(set(ends)) == len(ends) and all([0 <= e < size for e in ends])
+        if not fits and all([n in of_vmap for n in names]):
+            raise AssertionError(
+                f"Permutation doesn't match the axis size! ppermute over {axis_name!r} of size "
+                f"{size} takes pairs of positions below it, each at most once, got {pairs}."
+            )
         if len(set(ends)) != len(ends):
             raise ValueError(f"ppermute sources and destinations must be unique, got {pairs}.")
         if any(not 0 <= e < size for e in ends):

@@ -18,7 +18,7 @@ from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import index_of, largest
+from numjet.core.dims import index_of, largest, size_of
 from numjet.core.lowering import Pointwise, elementwise_loops
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import (
@@ -38,7 +38,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers. Raises TypeError for traced or fractional sizes."""
     if isinstance(shape, int | np.integer):
         shape = (shape,)
-    return tuple([index_of(n) for n in shape])
+    return tuple([size_of(n) for n in shape])
 
 
 def sizes_of(name: str, shape: Any) -> tuple[int, ...]:
@@ -548,7 +548,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     if value.ndim:
         raise ValueError(f"pad: padding_value must be a scalar, got {value.aval.str_short()}.")
     config = tuple(
-        [(index_of(a), index_of(b), index_of(c)) for a, b, c in padding_config]
+        [(size_of(a), size_of(b), size_of(c)) for a, b, c in padding_config]
     )
     if all(c == (0, 0, 0) for c in config) and len(config) == x.ndim:
         _pad_abstract(x.aval, value.aval, padding_config=config)
@@ -716,7 +716,7 @@ def iota(dtype: Any, size: int) -> Any:
     >>> lax.iota(jnp.float32, 3)
     Array([0., 1., 2.], dtype=float32)
     """
-    return broadcasted_iota(dtype, (index_of(size),), 0)
+    return broadcasted_iota(dtype, (size_of(size),), 0)
 
 
 def broadcasted_iota(

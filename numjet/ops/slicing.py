@@ -17,7 +17,7 @@ from numjet.base.errors import ShardingTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray, is_lenient
-from numjet.core.dims import DimExpr, index_of, largest, smallest
+from numjet.core.dims import DimExpr, index_of, largest, size_of, smallest
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import (
@@ -176,8 +176,8 @@ def slice(
     """
     x = as_array(operand)
     start, limit = (
-        tuple(map(index_of, start_indices)),
-        tuple(map(index_of, limit_indices)),
+        tuple(map(size_of, start_indices)),
+        tuple(map(size_of, limit_indices)),
     )
     step = None if strides is None else tuple(map(index_of, strides))
     if step is not None and set(step) <= {1}:
@@ -480,7 +480,7 @@ def dynamic_slice(
     starts = _start_list("dynamic_slice", x, start_indices, allow_negative_indices)
     if isinstance(slice_sizes, int):
         slice_sizes = (slice_sizes,)
-    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(map(index_of, slice_sizes)))
+    return dynamic_slice_p.bind(x, *starts, slice_sizes=tuple(map(size_of, slice_sizes)))
 
 
 def dynamic_slice_in_dim(

@@ -19,7 +19,7 @@ from numjet.base import config
 from numjet.base.errors import TracerArrayConversionError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array, is_arraylike
-from numjet.core.dims import DimExpr
+from numjet.core.dims import DimExpr, size_of
 from numjet.core.evaluate import DEAR
 from numjet.core.structural import convert
 from numjet.numpy.creation import placed
@@ -201,7 +201,7 @@ def _index(num: Any) -> Any:
             "Shapes must be 1D sequences of concrete values of integer type: random's shapes and "
             f"counts are made of integers, got {num!r}. Convert it with int(...)."
         )
-    return num.__index__()
+    return size_of(num)
 
 
 def split_two(typed: Any) -> tuple[Any, Any]:

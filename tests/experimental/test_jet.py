@@ -119,8 +119,11 @@ def test_refusals():
         jet(lambda x: x, ({"a": 1.0},), ((1.0,),))
     with pytest.raises(ValueError, match="inconsistent lengths"):
         jet(lambda x, y: x * y, (1.0, 2.0), ((1.0,), (1.0, 0.0)))
-    with pytest.raises(ValueError, match="2 primal values and 1 series"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
         jet(lambda x, y: x * y, (1.0, 2.0), ((1.0,),))
+    with pytest.raises(ValueError, match="inconsistent lengths"):
+        jet(lambda x: x, (1.0,), ())
+    assert jet(lambda x: 2 * x, (1.0,), ((1.0,), (1.0,))) == (2.0, [2.0])  # as many as fit
     with pytest.raises(TypeError, match="argument 0 has dtype int32"):
         jet(lambda x: x, (np.arange(3, dtype=np.int32),), ((1.0,),))
     with pytest.raises(TypeError, match=r"expected shape \(3,\)"):
