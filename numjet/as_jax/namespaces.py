@@ -74,12 +74,8 @@ MODULES = {"jax.core": "numjet.extend.jax_core"}
 # with their names there.
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
     "numjet.api.custom": (("jax._src.custom_derivatives", "custom_jvp custom_vjp"),),
-    "numjet.api.mesh": (
-        ("jax._src.mesh", "AbstractMesh AxisType Mesh"), ("jax._src.sharding_impls", "set_mesh")
-    ),
-    "numjet.api.placements": (
-        ("jax.sharding", "SingleDeviceSharding"), ("jaxlib._jax", "Sharding")
-    ),
+    "numjet.api.mesh": (("jax._src.mesh", "AxisType"), ("jax._src.sharding_impls", "set_mesh")),
+    "numjet.api.placements": (("jax.sharding", "SingleDeviceSharding"),),
     "numjet.api.pullbacks": (("jax._src.api", "VJP"),),
     "numjet.api.stage_info": (("jax._src.stages", "ArgInfo"),),
     "numjet.api.shape_struct": (("jax", "ShapeDtypeStruct"),),

@@ -122,6 +122,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.scipy.special", "logsumexp", "numjet.scipy.special:logsumexp", "jaxctx"),
     ("jax._src.sharding_impls", "canonicalize_sharding", _HERE + "canonicalize_sharding", "jaxns"),
     ("jax._src.sharding_impls", "set_mesh", "numjet.api.mesh:set_mesh", "printed"),
+    ("jax._src.stages", "ArgInfo", "numjet.api.stage_info:ArgInfo", "printed"),
     ("jax._src.stages", "Compiled", "numjet.api.stages:Compiled", "printed"),
     ("jax._src.stages", "Lowered", "numjet.api.stages:Lowered", "printed"),
     ("jax._src.stages", "Traced", "numjet.api.stages:Traced", "printed"),
