@@ -141,8 +141,8 @@ class SingleDeviceSharding(Sharding):
         return self._device.process_index == Cluster.index
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
-        if device is None:
-            raise TypeError("SingleDeviceSharding: device must be a Device, got None. "
+        if device is None or memory_kind is not None and not hasattr(device, "memory_kinds"):
+            raise TypeError(f"SingleDeviceSharding: device must be a Device, got {device!r}. "
                             "numjet.devices() lists them.")
         self._device = device
         self.memory_kind = checked_memory(memory_kind, device)
