@@ -337,7 +337,9 @@ def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl 
     else:
         return None
     plain = index if type(index) is int else numpy_index(index)
-    if plain is None or dtype.kind == "b" and name != "set" or many_places(plain):
+    if plain is None or many_places(plain):
+        return None
+    if name != "set" and (dtype.kind == "b" or dtypes.is_key(dtype)):
         return None
     new = x._value.copy()
     token = quiet_enter(QUIET)
@@ -375,6 +377,8 @@ def update(
             f"at[].{name}: scatter_{name} does not accept dtype bool. Use .max for 'or', .min for "
             "'and'."
         )
+    if name != "set":
+        dtypes.refuse_keys(f"at[].{name}", x.aval.dtype)
     weak = x.aval.weak_type      # the updated copy is what x was, weakly typed if x is
     if y.aval.dtype != x.aval.dtype:
         wide = _common_dtype(x, y)

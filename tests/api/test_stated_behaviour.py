@@ -106,3 +106,12 @@ def test_names_apart():
     assert nj.grad(nj.remat(lambda x: x**2, static_argnums=()))(3.0) == 6.0
     with pytest.warns(DeprecationWarning, match="backend and device argument"):
         assert nj.jit(lambda x: x + 1, backend="cpu")(1.0) == 2.0
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "min", "max"])
+def test_keys_are_not_combined_at_an_index(name: str):
+    keys = random.split(random.key(0), 3)
+    for run in (lambda f: f(keys), lambda f: nj.jit(f)(keys)):
+        with pytest.raises(TypeError, match="takes no keys"):
+            run(lambda k: getattr(k.at[0], name)(k[1]))
+    assert keys.at[0].set(keys[1]).shape == (3,)
