@@ -68,7 +68,7 @@ def batch(level: str, seed: int, count: int, jax: int, platform: str) -> list[st
     end = seed + count
     while seed < end:
         command = [sys.executable, __file__, "--work", level, str(seed), str(end - seed), str(jax),
-                   platform]
+                   platform]  # fmt: skip
         environment = os.environ | {"NUMJET_CPU": level, "NUMJET_DISK_CACHE": "0"}
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(ROOT), str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])  # fmt: skip
@@ -112,8 +112,15 @@ def main() -> None:
         return
     import on_level
 
-    asked = ["native"] if given.platform else given.levels.split(",")
-    levels = [x for x in asked if x == "native" or not on_level.left_out(x)]
+    levels = []
+    for level in ["native"] if given.platform else given.levels.split(","):
+        reason = None if level == "native" else on_level.left_out(level)
+        if reason is None:
+            levels.append(level)
+        else:
+            print(f"{level} is left out: {reason}", flush=True)
+    if not levels:
+        sys.exit("no program was run: name a level that this processor can be, or native")
     print(f"programs {given.seed} to {given.seed + given.count - 1} at {', '.join(levels)}",
           flush=True)  # fmt: skip
     end = given.seed + given.count

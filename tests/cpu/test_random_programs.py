@@ -6,7 +6,9 @@ from __future__ import annotations
 import dataclasses
 import sys
 
+import fuzz
 import numpy as np
+import on_level
 import pytest
 from fuzzing import judge, shrink
 from fuzzing.drawer import draw
@@ -86,3 +88,13 @@ def test_an_exception_is_a_difference() -> None:
         patch.setattr("fuzzing.programs.scope", lambda p: scope(p) | {"core": type(jnp.ones(1))})
         found = judge.check(program, direct=False)
     assert found is not None and found.what.startswith("KeyError")
+
+
+def test_levels_that_are_left_out_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(on_level, "left_out", lambda level: f"not {level} here")
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "0", "1", "--levels", "x86-64-v3"])
+    with pytest.raises(SystemExit, match="no program was run"):
+        fuzz.main()
+    assert "x86-64-v3 is left out: not x86-64-v3 here" in capsys.readouterr().out
