@@ -484,7 +484,8 @@ def normed(x):
 
 ROWS = {
     "softmax": by_hand, "layer norm": normed, "nn.softmax": nj.nn.softmax,
-    "sums": lambda x: jnp.sum(x * x, axis=1), "unit": lambda x: x / jnp.sum(x, axis=1)[:, None],
+    "sums": lambda x: jnp.sum(x * x, axis=1),
+    "unit": lambda x: x / jnp.sum(jnp.abs(x), axis=1)[:, None],
     "planes": lambda x: by_hand(x.reshape(-1, 8, 8)),
 }  # fmt: skip
 
