@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.custom import jvp_of_arrays
-from numjet.api.shown import FLAG, shown, wanted
+from numjet.api.shown import FLAG, as_call, shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
@@ -506,12 +506,15 @@ def log1mexp(x: Any) -> Any:
     return _log1mexp(_number("log1mexp", x))
 
 
-@jvp_of_arrays
-def _log1mexp(x: Any) -> Any:
+def _log1mexp_of(x: Any) -> Any:
+    if FLAG.uses and wanted():
+        return as_call("log1mexp", x)
     small = less(x, math.log(2))
     near = log(negative(expm1(negative(where(small, x, 1.0)))))
     far = log1p(negative(exp(negative(where(small, 1.0, x)))))
     return where(small, near, far)
 
 
+_log1mexp_of.__name__ = "log1mexp"
+_log1mexp = jvp_of_arrays(_log1mexp_of)
 _log1mexp.defjvps(lambda t, out, x: divide(t, expm1(x)))

@@ -14,11 +14,11 @@ from numjet.api.shown import Shown, form
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import add, multiply, negative, power, subtract
-from numjet.numpy.logic import equal, greater, where
+from numjet.numpy.logic import equal, greater, less, where
 from numjet.numpy.promote import as_arrays, cast, one_array, promote_inexact
 from numjet.numpy.reductions import max as max_, sum as sum_
 from numjet.numpy.shape import expand_dims
-from numjet.numpy.unary import exp, expm1, isfinite, log, tanh
+from numjet.numpy.unary import exp, expm1, isfinite, log, log1p, tanh
 from numjet.ops.arrange import stop_gradient
 
 
@@ -68,6 +68,14 @@ def elu_in_jax(x: Any, alpha: Any = 1.0) -> Any:
 
 
 _elu = Shown(elu_in_jax, "elu")
+
+
+@form("log1mexp")
+def log1mexp_in_jax(x: Any) -> Any:
+    """Both logarithms everywhere."""
+    small = less(x, log(2.0).astype(x.dtype))
+    near = log(negative(expm1(negative(x))))
+    return where(small, near, log1p(negative(exp(negative(x)))))
 
 
 @form("selu")

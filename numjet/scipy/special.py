@@ -12,6 +12,7 @@ import numpy as np
 from numjet.api.custom import jvp_of_arrays
 from numjet.api.hashed import hold
 from numjet.api.large import wrap_public
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.nn.normalization import log_softmax as _log_softmax, logsumexp, softmax as _softmax
@@ -66,6 +67,8 @@ def _floats(name: str, *args: Any) -> list[Any]:
     xs = promote_shapes(name, *promote_inexact(*unmixed(name, *args)))
     if name in ("betainc", "polygamma", "rel_entr"):
         refuse_complex(name, *xs)
+    if config.jax_form():
+        return xs
     shape = max([x.aval.shape for x in xs], key=len)
     return [broadcast(x, shape) for x in xs]
 
@@ -269,9 +272,21 @@ _logit.defjvps(lambda t, out, x: divide(t, multiply(x, subtract(1, x))))
 
 def _product(x: Any, y: Any, log_of: Callable[[Any], Any]) -> Any:
     """x log_of(y); 0 for x = 0, but NaN beside a y that is NaN."""
+    if config.jax_form():
+        x, y = _floats(log_of.__name__, x, y)
     there = lax.bitwise_or(lax.ne(x, zeros_like(x)), lax.ne(y, y))
-    product = multiply(x, log_of(y))
-    return where(there, product, broadcast_like(constant(0, product), product))
+    return where(there, multiply(x, log_of(y)), broadcast_like(zeros_like(x), x))
+
+
+def _slope(primals: tuple, tangents: tuple, log_of: Callable, below: Callable) -> Any:
+    """dx log_of(y) + dy x / below(y). Integers, which calls in printed jaxprs have, add nothing."""
+    (x, y), (dx, dy) = primals, tangents
+    if not dtypes.is_inexact(x.aval.dtype):
+        return divide(multiply(dy, x), below(y))
+    along = multiply(dx, log_of(y))
+    if not dtypes.is_inexact(y.aval.dtype):
+        return along
+    return add(along, divide(multiply(dy, x), below(y)))
 
 
 def _xlogy_of(x: Any, y: Any) -> Any:
@@ -280,8 +295,7 @@ def _xlogy_of(x: Any, y: Any) -> Any:
 
 def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
     """The rule of `xlogy`, whose name jaxprs show."""
-    (x, y), (dx, dy) = primals, tangents
-    return _xlogy(x, y), add(multiply(dx, log(y)), divide(multiply(dy, x), y))
+    return _xlogy(*primals), _slope(primals, tangents, log, lambda y: y)
 
 
 _xlogy_of.__name__ = "xlogy"
@@ -300,6 +314,8 @@ def xlogy(x: Any, y: Any) -> Any:
     >>> special.xlogy(jnp.array([0.0, 2.0]), 0.5).round(4)
     Array([ 0.    , -1.3863], dtype=float32)
     """
+    if config.jax_form():
+        return _xlogy(*unmixed("xlogy", x, y))
     return _xlogy(*_floats("xlogy", x, y))
 
 
@@ -309,8 +325,7 @@ def _xlog1py_of(x: Any, y: Any) -> Any:
 
 def _xlog1py_jvp(primals: tuple, tangents: tuple) -> tuple:
     """The rule of `xlog1py`, whose name jaxprs show."""
-    (x, y), (dx, dy) = primals, tangents
-    return _xlog1py(x, y), add(multiply(dx, log1p(y)), divide(multiply(dy, x), add(1, y)))
+    return _xlog1py(*primals), _slope(primals, tangents, log1p, lambda y: add(1, y))
 
 
 _xlog1py_of.__name__ = "xlog1py"
@@ -329,6 +344,8 @@ def xlog1py(x: Any, y: Any) -> Any:
     >>> special.xlog1py(jnp.array([0.0, 2.0]), 0.5).round(4)
     Array([0.    , 0.8109], dtype=float32)
     """
+    if config.jax_form():
+        return _xlog1py(*unmixed("xlog1py", x, y))
     return _xlog1py(*_floats("xlog1py", x, y))
 
 

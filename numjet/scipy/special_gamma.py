@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from numjet import lax, numpy as jnp
+from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
 from numjet.numpy.promote import (
@@ -24,6 +25,7 @@ from numjet.ops import special_tables as tables
 from numjet.ops.special import lgamma
 from numjet.ops.special_series import chebyshev, polynomial
 from numjet.ops.transcendental import exp
+from numjet.scipy.jax_forms import betaln_in_jax
 from numjet.scipy.precision import in_doubles, refuse_complex
 from numjet.scipy.special_complex import complex_gamma
 
@@ -189,6 +191,8 @@ def betaln(a: Any, b: Any) -> Any:
     >>> special.betaln(jnp.array([2.0, 1e10]), 1.0).round(3)
     Array([ -0.693, -23.026], dtype=float32)
     """
+    if FLAG.uses and wanted():
+        return betaln_in_jax(*promote_inexact(*unmixed("betaln", a, b)))
     a, b = _floats("betaln", a, b)
     small, large = jnp.minimum(a, b), jnp.maximum(a, b)
     one = (small > 0) & (large >= STIRLING_FROM) & (large < jnp.inf)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from numjet.api.custom import jvp_of_arrays
+from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import taking_lists
@@ -23,6 +24,7 @@ from numjet.numpy.promote import cast, one_inexact
 from numjet.numpy.unary import exp, log, log1p, sqrt
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev
+from numjet.scipy.jax_forms import log_ndtr_in_jax, ndtr_in_jax
 from numjet.scipy.precision import float_array
 
 
@@ -89,6 +91,8 @@ def ndtr(x: Any) -> Any:
     Array([0.5   , 0.8413], dtype=float32)
     """
     x = float_array("ndtr", x)
+    if FLAG.uses and wanted():
+        return ndtr_in_jax(x)
     return multiply(0.5, lax.erfc(multiply(x, -math.sqrt(0.5))))
 
 
@@ -143,7 +147,8 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise ValueError(
             f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}."
         )
-    return _log_ndtr(float_array("log_ndtr", x))
+    x = float_array("log_ndtr", x)
+    return log_ndtr_in_jax(x) if FLAG.uses and wanted() else _log_ndtr(x)
 
 
 @jvp_of_arrays

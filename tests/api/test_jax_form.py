@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from oracle import run_in_oracle
@@ -21,6 +23,13 @@ p = {"w": w, "b": jnp.ones(3)}
 k = jax.random.key(0)
 saved = jax.checkpoint_policies.dots_saveable
 held = jax.jit(lambda v: m @ v)
+y = jnp.array([0.3, 0.9, 0.6])
+b = jnp.array([True, False, True])
+sq = jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]])
+t = jnp.ones((2, 3, 3))
+q4 = jnp.ones((2, 5, 4, 8))
+z = jnp.array([1.0 + 2j, 3.0])
+im = jnp.ones((8, 8, 3))
 """
 # Functions, and their arguments behind a bar.
 _FUNCTIONS = """
@@ -383,10 +392,13 @@ lambda a: jnp.array([a, x, x]) | x
 lambda a: jnp.mean(a, where=a > 1, axis=1, keepdims=True) | m
 lambda b: lax.custom_linear_solve(jnp.negative, b, *[lambda mv, b: -b] * 2) | x
 """
-CASES = [line for line in _FUNCTIONS.splitlines() if line]
+# More of them, of the public functions one by one.
+_CALLS = Path(__file__).with_name("jax_form_calls.txt").read_text()
+CASES = [line for line in (_FUNCTIONS + _CALLS).splitlines() if line]
 _TEXTS = """
 from jax import lax
-import jax.scipy.linalg, jax.scipy.special, jax.scipy.stats
+import jax.image, jax.scipy.fft, jax.scipy.linalg, jax.scipy.signal
+import jax.scipy.special, jax.scipy.stats
 exec(str(values))
 texts = []
 for case in cases:

@@ -6,9 +6,13 @@ outside of the support, where the derivative is NaN.
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.api.shown import FLAG, wanted
 from numjet.numpy.promote import as_arrays, promote_inexact, weak_alone
 
 
@@ -45,3 +49,33 @@ def probability(q: Any) -> Any:
 def inside(good: Any, x: Any, safe: float) -> Any:
     """`x` where `good` does not say False, `safe` elsewhere: derivatives stay finite there."""
     return jnp.where(good, x, safe)
+
+
+def in_jax(form: Callable) -> Callable[[Callable], Callable]:
+    """A decorator: where `make_jaxpr` traces, a function is `form` of its arguments, all given and
+    promoted: JAX's equations, where what runs has others, which keep more digits or derivatives."""
+
+    def decorate(function: Callable) -> Callable:
+        name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+
+        @functools.wraps(function)
+        def either(*args: Any, **kwargs: Any) -> Any:
+            if FLAG.uses and wanted():
+                given = inspect.signature(function).bind(*args, **kwargs)
+                given.apply_defaults()
+                return form(*floats(name, *given.args))
+            return function(*args, **kwargs)
+
+        return either
+
+    return decorate
+
+
+def unless(value: Any, bad: Any, other: Any) -> Any:
+    """`value`, which is computed first, and `other` where it is `bad`."""
+    return jnp.where(bad, other, value)
+
+
+def unlikely(q: Any) -> Any:
+    """Whether `q` is no probability."""
+    return jnp.isnan(q) | (q < 0) | (q > 1)

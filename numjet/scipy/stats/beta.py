@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet import numpy as jnp
+from numjet import lax, numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, inside, logarithm
+from numjet.scipy.stats.arguments import floats, in_jax, inside, logarithm
 
 
+def _cut(x: Any, loc: Any, scale: Any) -> Any:
+    return lax.clamp(0.0, (x - loc) / scale, 1.0)
+
+
+def _log_density(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    shape = -special.betaln(a, b)
+    z = (x - loc) / scale
+    value = shape + (special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z)) - jnp.log(scale)
+    value = jnp.where((x > loc + scale) | (x < loc), -jnp.inf, value)
+    return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), jnp.nan, value)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the beta distribution.
 
@@ -53,6 +67,7 @@ def _part(a: Any, b: Any, z: Any) -> Any:
     return jnp.where((a > 0) & (b > 0), value, jnp.nan)
 
 
+@in_jax(lambda x, a, b, loc, scale: special.betainc(a, b, _cut(x, loc, scale)))
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: beta distribution.
 
@@ -70,6 +85,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _part(a, b, (x - loc) / scale)
 
 
+@in_jax(lambda *args: jnp.log(cdf(*args)))
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: beta distribution.
 
@@ -86,6 +102,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return logarithm(cdf(x, a, b, loc, scale))
 
 
+@in_jax(lambda x, a, b, loc, scale: special.betainc(b, a, 1 - _cut(x, loc, scale)))
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: beta distribution.
 
@@ -103,6 +120,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _part(b, a, 1 - (x - loc) / scale)
 
 
+@in_jax(lambda *args: jnp.log(sf(*args)))
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: beta distribution.
 

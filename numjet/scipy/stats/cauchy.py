@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.arguments import floats, logarithm, probability
+from numjet.numpy.elementwise import constant
+from numjet.scipy.stats.arguments import floats, in_jax, logarithm, probability
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -21,7 +22,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = floats("cauchy.logpdf", x, loc, scale)
     z = (x - loc) / scale
-    return -jnp.log(jnp.pi * scale) - jnp.log1p(z * z)
+    return -(jnp.log(jnp.pi * scale) + jnp.log1p(z * z))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -51,6 +52,13 @@ def _log_cdf(x: Any, loc: Any, scale: Any) -> Any:
     return jnp.where(right, jnp.log1p(-missing), logarithm(_cdf(x, loc, scale)))
 
 
+def _below(x: Any, loc: Any, scale: Any) -> Any:
+    """`cdf` in JAX's equations."""
+    z = (x - loc) / scale
+    return 0.5 + 1 / constant(jnp.pi, x) * jnp.arctan(z)
+
+
+@in_jax(_below)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: Cauchy distribution.
 
@@ -65,6 +73,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _cdf(*floats("cauchy.cdf", x, loc, scale))
 
 
+@in_jax(lambda *args: jnp.log(_below(*args)))
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: Cauchy distribution.
 
@@ -80,6 +89,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _log_cdf(x, loc, scale)
 
 
+@in_jax(lambda x, loc, scale: _below(-x, -loc, scale))
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: Cauchy distribution.
 
@@ -95,6 +105,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _cdf(2 * loc - x, loc, scale)
 
 
+@in_jax(lambda x, loc, scale: jnp.log(_below(-x, -loc, scale)))
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: Cauchy distribution.
 
@@ -118,6 +129,7 @@ def _quantile_above(q: Any) -> Any:
     return jnp.where(tail > 0.25, jnp.tan(jnp.pi * (0.5 - q)), far)
 
 
+@in_jax(lambda q, loc, scale: jnp.tan(jnp.pi * q - jnp.pi / 2) * scale + loc)
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies below, the inverse of cdf: Cauchy distribution.
 
@@ -134,6 +146,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return loc - scale * _quantile_above(probability(q))
 
 
+@in_jax(lambda q, loc, scale: jnp.tan(jnp.pi / 2 - jnp.pi * q) * scale + loc)
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies above, the inverse of sf: Cauchy distribution.
 

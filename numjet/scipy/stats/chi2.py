@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from numjet import lax, numpy as jnp
+from numjet.numpy.elementwise import constant
+from numjet.scipy import special
 from numjet.scipy.stats import gamma
-from numjet.scipy.stats.arguments import floats
+from numjet.scipy.stats.arguments import floats, in_jax, unless
 
 
+def _log_density(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    z = (x - loc) / scale
+    half = df / 2
+    power = (half - 1) * jnp.log(z) - z / 2
+    shape = -(special.gammaln(half) + jnp.log(constant(2, x)) * df / 2) - jnp.log(scale)
+    return unless(shape + power, x < loc, -jnp.inf)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the chi-square distribution.
 
@@ -25,6 +38,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
 
+@in_jax(lambda *args: jnp.exp(logpdf(*args)))
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density of the chi-square distribution: a sum of df squared normal values.
 
@@ -42,6 +56,11 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gamma.pdf(x, df / 2, loc, 2 * scale)
 
 
+def _cut(x: Any, loc: Any, scale: Any) -> Any:
+    return lax.clamp(0.0, (x - loc) / (scale * 2), jnp.inf)
+
+
+@in_jax(lambda x, df, loc, scale: special.gammainc(df / 2, _cut(x, loc, scale)))
 def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: chi-square distribution.
 
@@ -59,6 +78,7 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
+@in_jax(lambda *args: jnp.log(cdf(*args)))
 def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: chi-square distribution.
 
@@ -76,6 +96,7 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gamma.logcdf(x, df / 2, loc, 2 * scale)
 
 
+@in_jax(lambda x, df, loc, scale: special.gammaincc(df / 2, _cut(x, loc, scale)))
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: chi-square distribution.
 
@@ -93,6 +114,7 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
+@in_jax(lambda *args: jnp.log(sf(*args)))
 def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: chi-square distribution.
 

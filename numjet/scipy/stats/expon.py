@@ -5,9 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.scipy.stats.arguments import inside, probability, weakly
+from numjet.scipy.stats.arguments import (
+    in_jax,
+    inside,
+    probability,
+    unless,
+    unlikely,
+    weakly,
+)
 
 
+def _log_above(x: Any, loc: Any, scale: Any) -> Any:
+    z = (loc - x) / scale
+    return jnp.where(x < loc, jnp.zeros_like(z), z)
+
+
+def _below(x: Any, loc: Any, scale: Any) -> Any:
+    z = (loc - x) / scale
+    return jnp.where(x < loc, jnp.zeros_like(z), -jnp.expm1(z))
+
+
+def _log_density(x: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    size = jnp.log(scale)
+    return unless(-((x - loc) / scale + size), x < loc, -jnp.inf)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the exponential distribution.
 
@@ -40,6 +64,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+@in_jax(_below)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: exponential distribution.
 
@@ -54,6 +79,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -jnp.expm1(logsf(x, loc, scale))
 
 
+@in_jax(lambda *args: jnp.log1p(-sf(*args)))
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: exponential distribution.
 
@@ -88,6 +114,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logsf(x, loc, scale))
 
 
+@in_jax(_log_above)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: exponential distribution.
 
@@ -104,6 +131,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(z < 0, 0, -z)
 
 
+@in_jax(lambda q, loc, scale: jnp.where(unlikely(q), jnp.nan, loc - scale * jnp.log1p(-q)))
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies below, the inverse of cdf: exponential distribution.
 

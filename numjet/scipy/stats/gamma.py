@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet import numpy as jnp
+from numjet import lax, numpy as jnp
+from numjet.numpy.elementwise import constant
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, inside, logarithm, weakly
+from numjet.scipy.stats.arguments import floats, in_jax, inside, logarithm, weakly
 
 
+def _log_density(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    good = x >= loc
+    z = jnp.where(good, (x - loc) / scale, constant(1, x))
+    value = special.xlogy(a - 1, z) - z - (special.gammaln(a) + jnp.log(scale))
+    return jnp.where(good, value, -jnp.inf)
+
+
+def _above(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    """`sf` in JAX's equations."""
+    z = (x - loc) / scale
+    return jnp.where(z < 0, 1, special.gammaincc(a, z))
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the gamma distribution.
 
@@ -52,6 +68,7 @@ def _part(function: Any, x: Any, a: Any, loc: Any, scale: Any, before: float) ->
     return jnp.where(good, function(a, inside(good, z, 1.0)), outside)
 
 
+@in_jax(lambda x, a, loc, scale: special.gammainc(a, lax.clamp(0.0, (x - loc) / scale, jnp.inf)))
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: gamma distribution.
 
@@ -69,6 +86,7 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _part(special.gammainc, x, a, loc, scale, 0.0)
 
 
+@in_jax(lambda *args: jnp.log(cdf(*args)))
 def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: gamma distribution.
 
@@ -85,6 +103,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return logarithm(cdf(x, a, loc, scale))
 
 
+@in_jax(_above)
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: gamma distribution.
 
@@ -102,6 +121,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _part(special.gammaincc, x, a, loc, scale, 1.0)
 
 
+@in_jax(lambda *args: jnp.log(sf(*args)))
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: gamma distribution.
 

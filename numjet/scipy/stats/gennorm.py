@@ -37,8 +37,7 @@ def cdf(x: Any, beta: Any) -> Any:
     Array([0.9214], dtype=float32)
     """
     x, beta = weakly("gennorm.cdf", x, beta)
-    half = special.gammainc(1 / beta, jnp.abs(x) ** beta)
-    return 0.5 * (1 + jnp.sign(x) * half)
+    return 0.5 * (1 + jnp.sign(x) * special.gammainc(1 / beta, jnp.abs(x) ** beta))
 
 
 def pdf(x: Any, beta: Any) -> Any:

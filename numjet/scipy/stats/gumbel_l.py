@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.scipy import special
 from numjet.scipy.stats import gumbel_r
-from numjet.scipy.stats.arguments import weakly
+from numjet.scipy.stats.arguments import in_jax, weakly
 
 
 def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
@@ -15,6 +16,13 @@ def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
     return -x, -loc, scale
 
 
+def _log_density(x: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    good, z = scale > 0, (x - loc) / scale
+    return jnp.where(good, special.xlogy(-1, scale) + (z - jnp.exp(z)), jnp.nan)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the left Gumbel distribution.
 
@@ -29,6 +37,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gumbel_r.logpdf(*_turned("logpdf", x, loc, scale))
 
 
+@in_jax(lambda *args: jnp.exp(logpdf(*args)))
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density of the left Gumbel distribution: exp(x - e^x).
 
@@ -43,6 +52,11 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gumbel_r.pdf(*_turned("pdf", x, loc, scale))
 
 
+@in_jax(
+    lambda x, loc, scale: jnp.where(
+        scale > 0, jnp.log(-jnp.expm1(-jnp.exp((x - loc) / scale))), jnp.nan
+    )
+)
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: left Gumbel distribution.
 
@@ -57,6 +71,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gumbel_r.logsf(*_turned("logcdf", x, loc, scale))
 
 
+@in_jax(lambda *args: jnp.exp(logcdf(*args)))
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: left Gumbel distribution.
 
@@ -71,6 +86,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -jnp.expm1(gumbel_r.logcdf(*_turned("cdf", x, loc, scale)))
 
 
+@in_jax(lambda *args: jnp.exp(logsf(*args)))
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: left Gumbel distribution.
 
@@ -85,6 +101,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gumbel_r.cdf(*_turned("sf", x, loc, scale))
 
 
+@in_jax(lambda x, loc, scale: jnp.where(scale > 0, -jnp.exp((x - loc) / scale), jnp.nan))
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: left Gumbel distribution.
 
@@ -99,6 +116,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gumbel_r.logcdf(*_turned("logsf", x, loc, scale))
 
 
+@in_jax(
+    lambda p, loc, scale: jnp.where(
+        (p > 0) & (p < 1), loc + scale * jnp.log(special.xlog1py(-1, -p)), jnp.nan
+    )
+)
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part p lies below, the inverse of cdf: left Gumbel distribution.
 

@@ -7,13 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from numjet import numpy as jnp
-from numjet.scipy.stats.arguments import floats, inside, standard, weakly
+from numjet import nn, numpy as jnp
+from numjet.scipy import special
+from numjet.scipy.stats.arguments import floats, in_jax, inside, standard, weakly
 
 # From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
 _TAIL = 15
 
 
+def _log_density(x: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    good, z = scale > 0, (x - loc) / scale
+    return jnp.where(good, special.xlogy(-1, scale) + -(z + jnp.exp(-z)), jnp.nan)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the right Gumbel distribution.
 
@@ -45,6 +53,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+@in_jax(lambda x, loc, scale: jnp.where(scale > 0, -jnp.exp(-((x - loc) / scale)), jnp.nan))
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: right Gumbel distribution.
 
@@ -74,6 +83,9 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logcdf(x, loc, scale))
 
 
+@in_jax(
+    lambda x, loc, scale: jnp.where(scale > 0, 1 - jnp.exp(-jnp.exp((loc - x) / scale)), jnp.nan)
+)
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: right Gumbel distribution.
 
@@ -88,6 +100,9 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -jnp.expm1(logcdf(*floats("gumbel_r.sf", x, loc, scale)))
 
 
+@in_jax(
+    lambda x, loc, scale: jnp.where(scale > 0, nn.log1mexp(jnp.exp((loc - x) / scale)), jnp.nan)
+)
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: right Gumbel distribution.
 
@@ -113,6 +128,11 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(far, -z - 0.5 * jnp.exp(-z), rest)
 
 
+@in_jax(
+    lambda p, loc, scale: jnp.where(
+        (p > 0) & (p < 1), loc - scale * jnp.log(special.xlogy(-1, p)), jnp.nan
+    )
+)
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part p lies below, the inverse of cdf: right Gumbel distribution.
 

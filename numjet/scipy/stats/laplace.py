@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet import numpy as jnp
-from numjet.scipy.stats.arguments import floats
+from numjet import lax, numpy as jnp
+from numjet.scipy.stats.arguments import floats, in_jax
 
 
+@in_jax(lambda x, loc, scale: -(jnp.abs(x - loc) / scale + jnp.log(2 * scale)))
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the Laplace distribution.
 
@@ -37,6 +38,13 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+def _below(x: Any, loc: Any, scale: Any) -> Any:
+    """`cdf` in JAX's equations."""
+    z = (x - loc) / scale
+    return lax.select(z <= 0, 0.5 * jnp.exp(z), 1 - 0.5 * jnp.exp(-z))
+
+
+@in_jax(_below)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: Laplace distribution.
 

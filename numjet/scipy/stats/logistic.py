@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.numpy.elementwise import constant
 from numjet.numpy.promote import strong
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, weakly
+from numjet.scipy.stats.arguments import floats, in_jax, weakly
 
 
+def _log_density(x: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    two = constant(2, x)
+    half = (x - loc) / scale / two
+    return -two * jnp.logaddexp(half, -half) - jnp.log(scale)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the logistic distribution.
 
@@ -57,6 +66,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return special.expit((x - loc) / scale)
 
 
+@in_jax(lambda x, loc, scale: special.expit(-((x - loc) / scale)))
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: logistic distribution.
 
@@ -72,6 +82,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return special.expit((loc - x) / scale)
 
 
+@in_jax(lambda q, loc, scale: special.logit(q) * scale + loc)
 def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part x lies below, the inverse of cdf: logistic distribution.
 
@@ -88,6 +99,7 @@ def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return loc + scale * special.logit(x)
 
 
+@in_jax(lambda q, loc, scale: -special.logit(q) * scale + loc)
 def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part x lies above, the inverse of sf: logistic distribution.
 

@@ -9,7 +9,7 @@ from numjet import numpy as jnp
 from numjet.api.shown import FLAG, wanted
 from numjet.scipy import special
 from numjet.scipy.precision import float_array
-from numjet.scipy.stats.arguments import floats
+from numjet.scipy.stats.arguments import floats, in_jax
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
@@ -17,6 +17,12 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 def _standard(name: str, x: Any, loc: Any, scale: Any) -> Any:
     x, loc, scale = floats(f"norm.{name}", x, loc, scale)
     return (x - loc) / scale
+
+
+def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
+    """The arguments that turn one tail into the other."""
+    x, loc, scale = floats(f"norm.{name}", x, loc, scale)
+    return -x, -loc, scale
 
 
 def _quantile(q: Any) -> Any:
@@ -99,7 +105,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> norm.sf(jnp.array([1.0])).round(4)
     Array([0.1587], dtype=float32)
     """
-    return special.ndtr(-_standard("sf", x, loc, scale))
+    return cdf(*_turned("sf", x, loc, scale))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -114,7 +120,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> norm.logsf(jnp.array([1.0])).round(4)
     Array([-1.841], dtype=float32)
     """
-    return special.log_ndtr(-_standard("logsf", x, loc, scale))
+    return logcdf(*_turned("logsf", x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -135,6 +141,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _quantile(q) * scale + loc
 
 
+@in_jax(lambda q, loc, scale: ppf(1 - q, loc, scale))
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies above, the inverse of sf: normal distribution.
 

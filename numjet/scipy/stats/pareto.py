@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import nn, numpy as jnp
-from numjet.scipy.stats.arguments import floats, inside, weakly
+from numjet.numpy.elementwise import constant
+from numjet.scipy.stats.arguments import (
+    floats,
+    in_jax,
+    inside,
+    unless,
+    unlikely,
+    weakly,
+)
 
 
 def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
@@ -14,6 +22,14 @@ def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     return -b * jnp.log(inside(~(z < 1), z, 1.0))
 
 
+def _log_density(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    z = (x - loc) / scale
+    value = -(jnp.log(scale / b) + (b + 1) * jnp.log(z))
+    return unless(value, x < loc + scale, -jnp.inf)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the Pareto distribution.
 
@@ -48,6 +64,9 @@ def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, b, loc, scale))
 
 
+@in_jax(
+    lambda x, b, loc, scale: unless(1 - ((x - loc) / scale) ** -b, x < loc + scale, constant(0, x))
+)
 def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: Pareto distribution.
 
@@ -63,6 +82,11 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -jnp.expm1(logsf(x, b, loc, scale))
 
 
+@in_jax(
+    lambda x, b, loc, scale: unless(
+        jnp.log1p(-(((x - loc) / scale) ** -b)), x < loc + scale, -jnp.inf
+    )
+)
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: Pareto distribution.
 
@@ -95,6 +119,11 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logsf(x, b, loc, scale))
 
 
+@in_jax(
+    lambda x, b, loc, scale: unless(
+        -(b * jnp.log((x - loc) / scale)), x < loc + scale, constant(0, x)
+    )
+)
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: Pareto distribution.
 
@@ -110,6 +139,7 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _logsf(*floats("pareto.logsf", x, b, loc, scale))
 
 
+@in_jax(lambda q, b, loc, scale: unless(loc + scale * (1 - q) ** -(1 / b), unlikely(q), jnp.nan))
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies below, the inverse of cdf: Pareto distribution.
 

@@ -6,9 +6,20 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats
+from numjet.scipy.stats.arguments import floats, in_jax
 
 
+def _log_density(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    z = (x - loc) / scale
+    half = df / 2
+    power = half + 0.5
+    size = jnp.log(scale * scale * jnp.pi * df) / 2
+    shape = special.gammaln(half) + size - special.gammaln(power)
+    return -(shape + power * jnp.log1p(z * z / df))
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the distribution of Student's t.
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.numpy.promote import strong
-from numjet.scipy.stats.arguments import weakly
+from numjet.scipy.stats.arguments import in_jax, unless, unlikely, weakly
 
 
+@in_jax(lambda x, loc, scale: unless(-jnp.log(scale), (x > loc + scale) | (x < loc), -jnp.inf))
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the uniform distribution.
 
@@ -41,6 +42,13 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+def _below(x: Any, loc: Any, scale: Any) -> Any:
+    """`cdf` in JAX's equations."""
+    cases = [x < loc, x > loc + scale, (x >= loc) & (x <= loc + scale)]
+    return jnp.select(cases, [0.0, 1.0, (x - loc) / scale])
+
+
+@in_jax(_below)
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: uniform distribution.
 
@@ -57,6 +65,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return strong(jnp.clip((x - loc) / scale, 0, 1))
 
 
+@in_jax(lambda q, loc, scale: jnp.where(unlikely(q), jnp.nan, loc + scale * q))
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part q lies below, the inverse of cdf: uniform distribution.
 

@@ -7,9 +7,16 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import weakly
+from numjet.scipy.stats.arguments import in_jax, weakly
 
 
+@in_jax(
+    lambda x, kappa: jnp.where(
+        kappa > 0,
+        kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * special.i0e(kappa)),
+        jnp.nan,
+    )
+)
 def logpdf(x: Any, kappa: Any) -> Any:
     """The logarithm of the density of the von Mises distribution.
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numjet import numpy as jnp
-from numjet.scipy.stats.arguments import weakly
+from numjet import lax, numpy as jnp
+from numjet.scipy.stats.arguments import in_jax, weakly
 
 
+def _log_density(x: Any, c: Any) -> Any:
+    """`logpdf` in JAX's equations."""
+    known, inside = (c > 0) & (c < 1), (x >= 0) & (x <= 2 * math.pi)
+    value = jnp.log(1 - c * c) - lax.log(2 * math.pi).astype(x.dtype)
+    value = value - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
+    return jnp.where(known, jnp.where(inside, value, -jnp.inf), jnp.nan)
+
+
+@in_jax(_log_density)
 def logpdf(x: Any, c: Any) -> Any:
     """The logarithm of the density of the wrapped Cauchy distribution.
 
