@@ -48,7 +48,7 @@ count_nonzero cumprod cumsum cumulative_sum:_cumsum_with_promotion
 ediff1d flip:_flip fliplr:_flip flipud:_flip iscomplex isinf
 isreal nanargmax:_nanargmax nanargmin:_nanargmin nancumprod nancumsum nanprod polyadd
 resize signbit sort sort_complex take:_take trunc isin:_in1d block lexsort partition rollaxis vander
-unpackbits polysub polymul:convolve
+unpackbits polysub polymul:convolve around matvec vecmat poly polyfit put_along_axis
 """
 _LINALG = "cholesky det inv lstsq:_lstsq matrix_norm:norm matrix_power matrix_rank norm pinv:_pinv"
 _LINALG += " qr slogdet svdvals:svd svd eigh eigvalsh eigvals cond solve"
@@ -130,7 +130,7 @@ class Shown:
 def _is_static(x: Any, name: str) -> bool:
     if isinstance(x, list | tuple):
         return not any([isinstance(part, Array) for part in tree.tree_leaves(x)])
-    if name == "lower" and type(x) is bool:  # of a matrix, no bound
+    if name in ("lower", "right") and type(x) is bool:  # of a matrix or a bin, no bound
         return True
     return not isinstance(x, Array) and (name in _STATIC or not isinstance(x, _OPERANDS))
 

@@ -8,9 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from numjet.api.shown import FLAG, wanted
 from numjet.base.record import record
 from numjet.core import dtypes
 from numjet.core.array import as_array
+from numjet.nn.jax_forms import attention_in_jax
 from numjet.nn.normalization import logsumexp, softmax
 from numjet.numpy import lax_names as lax
 from numjet.numpy.einsum import einsum
@@ -74,9 +76,19 @@ def dot_product_attention(
     _check_shapes(query, key, value)
     b, t, n, h = query.aval.shape
     s, k = key.aval.shape[1:3]
+    scale = 1 / math.sqrt(h) if scale is None else scale
+    if FLAG.uses and wanted():
+        whole = [one_array("dot_product_attention", x) for x in (bias, mask) if x is not None]
+        if (
+            query_seq_lengths is key_value_seq_lengths is local_window_size is None
+            and not return_residual and query.aval.dtype == np.float32
+            and (not whole or len(whole) == 1 and whole[0].aval.shape == (b, n, t, s))
+            and not (bias is not None and is_causal)
+        ):  # fmt: skip
+            out = attention_in_jax(query, key, value, bias, mask, scale, is_causal)
+            return reshape(out, out.aval.shape[1:]) if single else out
     if n != k:
         key, value = (repeat(x, n // k, axis=2) for x in (key, value))
-    scale = 1 / math.sqrt(h) if scale is None else scale
     # The logits and their softmax are kept in 32 bits.
     logits = einsum("btnh,bsnh->bnts", query, key, preferred_element_type=np.float32)
     logits = multiply(logits, scale)

@@ -52,12 +52,14 @@ from numjet.api.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
 )
-from numjet.api.shown import shown as _shown
+from numjet.api.shown import CALLS as _CALLS, shown as _shown
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import (
     fft,
     jax_forms as _jax_forms,
+    jax_forms_polynomials as _jax_forms_polynomials,
+    jax_forms_search as _jax_forms_search,
     jax_forms_shapes as _jax_forms_shapes,
     jax_forms_statistics as _jax_forms_statistics,
     linalg,
@@ -507,8 +509,11 @@ _wrap_public(
      "nancumprod nancumsum nanprod pad polyadd polysub pow power rad2deg radians reciprocal "
      "resize signbit sort sort_complex take trunc vdot vecdot").split(),
 )  # fmt: skip
-for _name in ("block", "lexsort", "partition", "rollaxis", "vander"):
-    globals()[_name] = _shown(globals()[_name], module=__name__)
+for _name in (
+    "around block lexsort matvec partition poly polyfit polymul put_along_axis rollaxis vander "
+    "vecmat"
+).split():
+    globals()[_name] = _shown(globals()[_name], _CALLS[__name__][_name], module=__name__)
 _wrap_public(
     vars(linalg), linalg.__name__,
     ("cholesky cond det eigvalsh inv lstsq matrix_norm matrix_power matrix_rank norm pinv qr "

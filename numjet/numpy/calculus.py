@@ -511,13 +511,13 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     u, v = promote_inexact(*_coefficients("polydiv", u, v))
     m, n = u.aval.shape[0] - 1, v.aval.shape[0] - 1
     count = max(m - n + 1, 1)
-    quotient = lax.full((count,), 0, u.aval.dtype)
     scale = divide(1.0, getitem(v, 0))
+    quotient = lax.full((count,), 0, u.aval.dtype)
     rest = u
     for k in range(m - n + 1):
         d = multiply(scale, getitem(rest, k))
         quotient = quotient.at[k].set(d)
-        rest = rest.at[k : k + n + 1].add(negative(multiply(d, v)))
+        rest = rest.at[k : k + n + 1].add(multiply(negative(d), v))
     if trim_leading_zeros:
         rest = trim_zeros(rest, "f")
     return quotient, rest

@@ -17,7 +17,7 @@ from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.binary import hypot, isclose
-from numjet.numpy.calculus import convolve, correlate, trapezoid
+from numjet.numpy.calculus import convolve, correlate
 from numjet.numpy.elementwise import NEAREST_EVEN, constant, prepared, rint, round, zeros_like
 from numjet.numpy.functional import allclose
 from numjet.numpy.indexing import getitem
@@ -56,6 +56,14 @@ def round_in_jax(a: Any, decimals: int = 0) -> Any:
     scale = constant(10.0**decimals, wide)
     rounded = lax.div(lax.round(lax.mul(wide, scale), NEAREST_EVEN), scale)
     return cast(rounded, dtype, x.aval.weak_type)
+
+
+@form("around")
+def around_in_jax(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    return round(a, decimals, out) if out is not None else _round.call((a, decimals), {})
+
+
+_round = Shown(round_in_jax, "round")
 
 
 @form("trunc")
@@ -286,11 +294,13 @@ def isin_in_jax(
     """A comparison of all with all."""
     x, y = promote_dtypes(*as_arrays("isin", element, test_elements))
     few = x.aval.size * y.aval.size <= COMPARED and y.aval.size and method == "auto"
-    if invert or not few or y.aval.ndim != 1:
+    if not few or y.aval.ndim != 1:
         return isin(element, test_elements, assume_unique, invert, method=method)
     rank = x.aval.ndim
     rows = broadcast_in_dim(x, (*x.aval.shape, 1), tuple(range(rank)))
     columns = broadcast_in_dim(y, (*[1] * rank, y.aval.size), (rank,))
+    if invert:
+        return lax.reduce_and(lax.ne(rows, columns), (rank,))
     return lax.reduce_or(lax.eq(rows, columns), (rank,))
 
 
@@ -308,18 +318,6 @@ def vander_in_jax(x: Any, N: int | None = None, increasing: bool = False) -> Any
     )
 
 
-@form("trapezoid")
-def trapezoid_in_jax(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """All samples of a vector, less half of those at its ends."""
-    a = one_array("trapezoid", y)
-    if x is not None or a.aval.ndim != 1 or not dtypes.is_floating(a.aval.dtype):
-        return trapezoid(y, x, dx, axis)
-    whole = sum_(a, 0)
-    ends = lax.add(getitem(a, (0,)), getitem(a, (-1,)))
-    inner = lax.sub(whole, lax.mul(constant(0.5, a), ends))
-    return lax.mul(convert(one_array("trapezoid", dx), a.aval.dtype), inner)
-
-
 # ------------------------------------------------------------------ convolutions
 def _windows(x: Any, kernel: Any, mode: str, precision: Any, preferred: Any) -> Any:
     m = kernel.aval.size
@@ -332,6 +330,8 @@ def _windows(x: Any, kernel: Any, mode: str, precision: Any, preferred: Any) -> 
 
 
 def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_type: Any) -> Any:
+    if op == "convolve" and x.aval.size < y.aval.size:
+        x, y = y, x
     kernel = _flip.call((y,), {}) if op == "convolve" else y
     return _windows(x, kernel, mode, precision, preferred_element_type)
 
@@ -345,7 +345,8 @@ def _of_two_vectors(name: str, run: Callable, usual: str) -> None:
         preferred_element_type: Any = None,
     ) -> Any:  # fmt: skip
         x, y = promote_inexact(*as_arrays(name, a, v))
-        plain = x.aval.ndim == y.aval.ndim == 1 and x.aval.size >= y.aval.size > 0
+        plain = x.aval.ndim == y.aval.ndim == 1 and x.aval.size * y.aval.size > 0
+        plain = plain and (name == "convolve" or x.aval.size >= y.aval.size)
         if not plain or dtypes.is_complex(y.aval.dtype) or mode not in ("full", "same", "valid"):
             return run(
                 a, v, mode, precision=precision, preferred_element_type=preferred_element_type

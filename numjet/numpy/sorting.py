@@ -422,6 +422,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         return cast(promote_inexact(edges)[0], inexact_dtype(x.aval.dtype))
     count = index_of(bins)
     (x,) = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
+    if FLAG.uses and wanted() and x.aval.size:
+        return in_place("of histogram", x, count, range)
     if range is None:
         if not x.aval.size:
             low, high = array(0.0), array(1.0)
@@ -441,6 +443,18 @@ def _no_rule(name: str, bins: Any) -> None:
             f"{name}: NumPy's rules for the bins, such as {bins!r}, are not known. Give a number "
             "of bins or their edges."
         )
+
+
+def _bin_of(x: Any, edges: Any) -> Any:
+    if FLAG.uses and wanted():
+        return as_call("searchsorted", edges, x, "right")
+    return searchsorted(edges, x, side="right")
+
+
+def _widths(edges: Any) -> Any:
+    if FLAG.uses and wanted():
+        return as_call("diff", edges)
+    return subtract(getitem(edges, slice(1, None)), getitem(edges, slice(None, -1)))
 
 
 def histogram(
@@ -468,15 +482,13 @@ def histogram(
             raise ValueError("histogram: weights should have the same shape as a.")
     edges = histogram_bin_edges(x, bins, range)
     n = edges.aval.shape[0] - 1
-    index = subtract(searchsorted(edges, x, side="right"), 1)
-    # The last bin includes its right edge.
-    index = where(equal(x, getitem(edges, -1)), n - 1, index)
-    inside = logical_and(less_equal(getitem(edges, 0), x), less_equal(x, getitem(edges, -1)))
-    index = where(inside, index, n)
-    counts = lax.full((n,), 0, w.aval.dtype).at[index].add(w, mode="drop")
+    # What is below all edges is at 0, what is above them beyond the end; neither is counted. The
+    # last bin includes its right edge.
+    index = _bin_of(x, edges)
+    index = where(equal(x, getitem(edges, -1)), n, index)
+    counts = getitem(lax.full((n + 1,), 0, w.aval.dtype).at[index].add(w), slice(1, None))
     if density:
-        widths = subtract(getitem(edges, slice(1, None)), getitem(edges, slice(None, -1)))
-        counts = divide(divide(counts, widths), sum_(counts))
+        counts = divide(divide(counts, _widths(edges)), sum_(counts))
     return counts, edges
 
 
@@ -561,7 +573,7 @@ def histogramdd(
     if density:
         counts = cast(divide(counts, sum_(counts)), points.aval.dtype)
         for i, e in enumerate(edges):
-            widths = subtract(getitem(e, slice(1, None)), getitem(e, slice(None, -1)))
+            widths = _widths(e)
             lanes = [1] * d
             lanes[i] = shape[i]
             counts = divide(counts, reshape(widths, tuple(lanes)))

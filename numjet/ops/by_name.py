@@ -33,9 +33,10 @@ def _total(compare: Any) -> Any:
     return lambda x, y: compare(_ordered(x), _ordered(y))
 
 
-eq_to_p = composed("eq_to", _total(eq), differentiable=False)
-le_to_p = composed("le_to", _total(le), differentiable=False)
-lt_to_p = composed("lt_to", _total(lt), differentiable=False)
+eq_to_p, le_to_p, lt_to_p = [
+    composed(name, _total(compare), differentiable=False, batched=lambda operands: ({}, 0))
+    for name, compare in (("eq_to", eq), ("le_to", le), ("lt_to", lt))
+]
 
 device_put_p = composed("device_put", lambda *xs, **_: xs, several=True)
 

@@ -390,8 +390,11 @@ def _stacked(
     dtype = index_dtype(*shape)
     if config.jax_form():
         fronts = mapped_to_front(starts, dims)
+        own = {s.aval.dtype for s in fronts}
+        if len(own) > 1 or dtypes.kind(min(own)) == "i":
+            fronts = [narrow_index(s, dtype) for s in fronts]
         columns = [
-            broadcast_in_dim(narrow_index(s, dtype), (size, 1), () if d is None else (0,))
+            broadcast_in_dim(s, (size, 1), () if d is None else (0,))
             for s, d in zip(fronts, dims, strict=True)
         ]
     else:

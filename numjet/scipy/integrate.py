@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.api.shown import shown
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
@@ -20,6 +21,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = jnp.asarray(y) if isinstance(y, list | tuple) else y
     return jnp.trapezoid(y, x, dx, axis)
 
+
+trapezoid = shown(trapezoid)
 
 __all__ = ["trapezoid"]
 
