@@ -240,6 +240,19 @@ def custom_linear_solve(
     >>> print(x(2.0), nj.grad(x)(2.0))
     3.0 -1.5
     """
+    return linear_solve(matvec, b, solve, transpose_solve, symmetric, has_aux)
+
+
+def linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable,
+    transpose_solve: Callable | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+    vecmat: Callable | None = None,
+) -> Any:
+    """`custom_linear_solve`; vecmat: the transpose of matvec, where it is written down."""
     leaves, b_tree = array_leaves("custom_linear_solve", b, "b")
     avals = [x.aval for x in leaves]
 
@@ -247,7 +260,7 @@ def custom_linear_solve(
     mat, mat_consts = staged("matvec", matvec)
     n_mat = len(mat_consts)
 
-    def vecmat(y: Any) -> Any:
+    def transposed(y: Any) -> Any:
         cts, _ = array_leaves("custom_linear_solve", y)
         args = [*mat_consts, *[Linear(a) for a in avals]]
         found = backward_pass(mat, args, cts)[n_mat:]
@@ -272,6 +285,7 @@ def custom_linear_solve(
     if symmetric:
         back, back_consts, vec, vec_consts = forward, forward_consts, mat, mat_consts
     elif transpose_solve is not None:
+        vecmat = vecmat or transposed
         vec, vec_consts = staged("vecmat", vecmat)
         back, back_consts = staged(
             "transpose_solve", lambda y: transpose_solve(vecmat, y), parted=parted

@@ -50,8 +50,8 @@ isreal nanargmax:_nanargmax nanargmin:_nanargmin nancumprod nancumsum nanprod po
 resize signbit sort sort_complex take:_take trunc isin:_in1d block lexsort partition rollaxis vander
 unpackbits polysub polymul:convolve around matvec vecmat poly polyfit put_along_axis
 """
-_LINALG = "cholesky det inv lstsq:_lstsq matrix_norm:norm matrix_power matrix_rank norm pinv:_pinv"
-_LINALG += " qr slogdet svdvals:svd svd eigh eigvalsh eigvals cond solve"
+_LINALG = "cholesky det inv lstsq:_lstsq matrix_power matrix_rank norm qr slogdet svd eigh eigvalsh"
+_LINALG += " eigvals cond solve"
 _NN = """
 celu elu glu hard_sigmoid hard_silu hard_swish:hard_silu hard_tanh leaky_relu log_sigmoid
 log_softmax logmeanexp mish selu silu soft_sign softplus sparse_plus squareplus standardize

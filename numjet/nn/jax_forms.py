@@ -91,7 +91,7 @@ def selu_in_jax(x: Any) -> Any:
 # Heads that share keys are a mapped axis in JAX, which stands first in its equations. Its rules
 # for mapped axes leave NumPy's integers in them.
 _FRONT = (3, 0, 1, 2, 4)
-_LATER = tuple([np.int64(i) for i in range(1, 5)])
+_LATER: tuple[Any, ...] = tuple([np.int64(i) for i in range(1, 5)])
 _LEAST = 0.7 * float(np.finfo(np.float32).min)
 
 

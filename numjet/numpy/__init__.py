@@ -58,6 +58,7 @@ from numjet.core.array import Array as ndarray
 from numjet.numpy import (
     fft,
     jax_forms as _jax_forms,
+    jax_forms_linalg as _jax_forms_linalg,
     jax_forms_polynomials as _jax_forms_polynomials,
     jax_forms_search as _jax_forms_search,
     jax_forms_shapes as _jax_forms_shapes,

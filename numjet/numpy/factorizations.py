@@ -190,7 +190,7 @@ def svdvals(x: Any, /) -> Any:
     >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     Array([3., 2.], dtype=float32)
     """
-    return svd(x, full_matrices=False, compute_uv=False)
+    return svd(x, compute_uv=False)
 
 
 @shown
@@ -221,8 +221,9 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).round(3)
     Array([1., 3.], dtype=float32)
     """
-    x = lapack_matrices("eigvalsh", a, True, TypeError, TypeError)
-    return core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)[1]
+    return eigh(
+        lapack_matrices("eigvalsh", a, True, TypeError, TypeError), UPLO, symmetrize_input
+    )[0]
 
 
 def eig(a: Any) -> EigResult:

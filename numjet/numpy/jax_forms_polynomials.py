@@ -198,7 +198,10 @@ def cov_in_jax(
     getitem(totals, (0,))
     x = lax.sub(x, broadcast_in_dim(mean, (count, 1), (0,)))
     free = n - ((0 if bias else 1) if ddof is None else ddof)
-    product = lax.dot_general(x, lax.transpose(x, (1, 0)), (((1,), (0,)), ((), ())))
+    product = lax.dot_general(
+        x, lax.transpose(x, (1, 0)), (((1,), (0,)), ((), ())),
+        preferred_element_type=x.aval.dtype,
+    )  # fmt: skip
     out = lax.div(product, constant(free, x))
     return lax.squeeze(out, (0, 1)) if out.aval.shape == (1, 1) else out
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import shown
+from numjet.api.shown import FLAG, in_place, shown, wanted
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.dims import largest
@@ -184,6 +184,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if not m or not n:
         return lax.full((*x.aval.shape[:-2], n, m), 0, x.aval.dtype)
     if rtol is None:
+        if FLAG.uses and wanted() and x.aval.ndim == 2 and dtypes.is_floating(x.aval.dtype):
+            return in_place("of pinv", x)
         rtol = 10.0 * largest(m, n) * float(np.finfo(x.aval.dtype).eps)
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     part = expand_dims(one_array("pinv", rtol), -1)
@@ -212,10 +214,11 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     if tol is not None:
         limit = expand_dims(one_array("matrix_rank", tol), -1)
     else:
+        high = max_(s, -1)
         if rtol is None:
-            rtol = max(x.aval.shape[-2:]) * float(np.finfo(x.aval.dtype).eps)
-        relative = expand_dims(one_array("matrix_rank", rtol), -1)
-        limit = multiply(max_(s, -1, keepdims=True), relative)
+            high = multiply(high, max(x.aval.shape[-2:]))
+            rtol = float(np.finfo(x.aval.dtype).eps)
+        limit = expand_dims(multiply(high, rtol), -1)
     return sum_(greater(s, limit), -1)
 
 
@@ -233,10 +236,12 @@ def cond(x: Any, p: Any = None) -> Any:
     x = lapack_matrices("cond", x)
     if p in (None, 2, -2):
         s = svdvals(x)
-        low, high = getitem(s, (..., -1)), getitem(s, (..., 0))
+        high, low = getitem(s, (..., 0)), getitem(s, (..., -1))
         out = divide(low, high) if p == -2 else divide(high, low)
     else:
         out = multiply(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
+    if FLAG.uses and wanted():
+        return out
     nan_in = lax.bitwise_not(all_(equal(x, x), (-2, -1)))
     return where(lax.bitwise_and(not_equal(out, out), lax.bitwise_not(nan_in)), np.inf, out)
 
@@ -285,7 +290,12 @@ def _two_norm(x: Any, axes: tuple, keepdims: bool) -> Any:
 
 def _largest(sizes: Any, axes: Any, keepdims: bool = False) -> Any:
     """The largest of what is not negative, 0 of nothing."""
-    return max_(sizes, axes, keepdims=keepdims, initial=None if sizes.aval.size else 0)
+    return max_(
+        sizes,
+        axes,
+        keepdims=keepdims,
+        initial=None if sizes.aval.size and not config.jax_form() else 0,
+    )
 
 
 def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
@@ -306,7 +316,8 @@ def _vector_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
             return sum_(absolute(x), axes, keepdims=keepdims)
     size = absolute(x)
     p = cast(one_array("norm", ord), size.aval.dtype)
-    return power(sum_(power(size, p), axes, keepdims=keepdims), divide(1, p))
+    inverse = 1 / ord if isinstance(ord, (int, float)) else divide(1, p)
+    return power(sum_(power(size, p), axes, keepdims=keepdims), inverse)
 
 
 def _matrix_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
@@ -314,7 +325,7 @@ def _matrix_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
     if ord in ("fro", "f"):
         return _two_norm(x, axes, keepdims)
     if ord == "nuc" or ord in (2, -2):
-        s = svd(moveaxis(x, axes, (-2, -1)), full_matrices=False, compute_uv=False)
+        s = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
         out = sum_(s, -1) if ord == "nuc" else _largest(s, -1) if ord == 2 else min_(s, -1)
         return expand_dims(out, axes) if keepdims else out
     if ord not in (1, -1, math.inf, -math.inf):

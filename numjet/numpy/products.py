@@ -66,7 +66,7 @@ def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any
         wanted = wanted or promoted(x, y)[0]  # one equation, which converts
     elif differ:
         x, y = promote_dtypes(x, y)
-    if wanted is None and FLAG.uses and config.jax_form():
+    if wanted is None and (FLAG.uses or precision is not None) and config.jax_form():
         wanted = promoted(x, y)[0]  # which JAX writes for products of jax.numpy
     out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
     return cast(out, out.aval.dtype, weak and preferred is None)
