@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, as_call, wanted
+from numjet.api.shown import FLAG, as_call, in_place, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -16,7 +18,7 @@ from numjet.core.dims import index_of, is_symbolic, largest, smallest
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import add, constant, floor_divide, multiply
+from numjet.numpy.elementwise import add, clip, constant, floor_divide, multiply
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.logic import where
@@ -293,6 +295,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     index = one_array("unravel_index", indices)
     weak = index.aval.weak_type
     sizes = canonical_shape(shape, "unravel_index")
+    if FLAG.uses and wanted() and not weak and all(sizes):
+        return in_place("of unravel_index", index, sizes)
     total = int(np.prod(sizes)) if sizes else 1
     index = where(lax.lt(index, lax.full((), 0, index.aval.dtype)), add(index, total), index)
     index = lax.clamp(
@@ -347,24 +351,20 @@ def ravel_multi_index(
             if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
                 raise ValueError("ravel_multi_index: invalid entry in coordinates array.")
     if mode == "clip":
-        parts = [
-            lax.clamp(lax.full((), 0, p.aval.dtype), p, lax.full((), n - 1, p.aval.dtype))
-            for p, n in zip(parts, dims)
-        ]
+        parts = [clip(p, 0, n - 1) for p, n in zip(parts, dims)]
     elif mode == "wrap":
-        parts = [_wrapped(p, n) for p, n in zip(parts, dims)]
+        wrap = functools.partial(as_call, "remainder") if FLAG.uses and wanted() else _wrapped
+        parts = [wrap(p, n) for p, n in zip(parts, dims)]
     elif mode != "raise":
         raise ValueError(f"ravel_multi_index: invalid mode={mode!r}.")
     if order not in ("C", "F"):
         raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
     if dtype is not None:
-        wanted = canonical_dtype(dtype, "ravel_multi_index")
-    else:
-        wanted = common
-    stride, out = 1, cast(as_array(0), wanted)
-    for part, n in list(zip(parts, dims))[:: -1 if order == "C" else 1]:
-        out = add(out, multiply(cast(part, wanted), stride))
-        stride *= n
+        common = canonical_dtype(dtype, "ravel_multi_index")
+    out = cast(as_array(0), common)
+    for i, part in enumerate(parts):
+        stride = math.prod(dims[i + 1 :] if order == "C" else dims[:i])
+        out = add(out, multiply(cast(part, common), stride))
     return out
 
 

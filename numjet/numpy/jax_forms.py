@@ -132,16 +132,20 @@ def take_in_jax(
     unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
 ) -> Any:  # fmt: skip
     x, index = one_array("take", a), one_array("take", indices)
-    if out is not None or mode not in (None, "fill") or dtypes.kind(index.aval.dtype) not in "iu":
+    known = mode in (None, "fill", "clip", "wrap")
+    if out is not None or not known or dtypes.kind(index.aval.dtype) not in "iu":
         return take(x, index, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "take")
-    if dtypes.kind(index.aval.dtype) == "i":
+    if mode == "wrap":
+        index = _shown[1].call((index, constant(x.aval.shape[axis], index)), {})
+    elif mode != "clip" and dtypes.kind(index.aval.dtype) == "i":
         below = lax.lt(index, constant(0, index))
         index = where(below, lax.add(index, constant(x.aval.shape[axis], index)), index)
     return get(
-        x, (slice(None),) * axis + (index,), mode="fill", fill_value=fill_value,
+        x, (slice(None),) * axis + (index,), fill_value=fill_value,
+        mode={"clip": "clip", "wrap": "promise_in_bounds"}.get(mode, "fill"),
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
         wrap_negative_indices=False,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.mapping import vmap
-from numjet.api.shown import Shown, form
+from numjet.api.shown import Shown, as_call, form, in_place
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
@@ -24,7 +24,7 @@ from numjet.numpy.logic import where
 from numjet.numpy.promote import as_arrays, one_array, promote_dtypes, promote_inexact
 from numjet.numpy.ranges import linspace
 from numjet.numpy.reductions import ptp
-from numjet.numpy.sorting import digitize, searchsorted
+from numjet.numpy.sorting import digitize, lexsort, searchsorted
 from numjet.ops.scan_functions import scan
 
 _INT, _UNSIGNED = np.dtype(np.int32), np.dtype(np.uint32)
@@ -164,3 +164,54 @@ def edges_in_jax(x: Any, count: int, range: Any) -> Any:
         getitem(ends, (i,)),
     )  # fmt: skip
     return linspace(end(0, lax.sub), end(1, lax.add), count + 1)
+
+
+# ------------------------------------------------------------------ distinct elements
+def _sorted_mask(x: Any, equal_nan: bool) -> tuple[Any, Any, Any]:
+    """The elements in order, where a run of equal ones begins, and their places."""
+    n = x.aval.size
+    turned = lax.rev(lax.transpose(lax.reshape(x, (n, 1)), (1, 0)), (0,))
+    order = _lexsort.call((turned,), {})
+    rising = getitem(x, (order,))
+    begins = lax.full((n,), True, np.dtype(bool))
+    later, earlier = getitem(rising, (slice(1, None),)), getitem(rising, (slice(None, -1),))
+    differ = lax.ne(later, earlier)
+    if equal_nan and dtypes.is_floating(x.aval.dtype):
+        both = lax.bitwise_and(lax.ne(later, later), lax.ne(earlier, earlier))
+        differ = lax.bitwise_and(differ, lax.bitwise_not(both))
+    differ = REGISTRY["reduce_or"].bind(differ, axes=())
+    return rising, begins.at[1:].set(differ), order
+
+
+_lexsort, _mask = Shown(lexsort, "lexsort"), Shown(_sorted_mask, "_unique_sorted_mask")
+
+
+@form("of unique")
+def unique_in_jax(
+    x: Any, index: bool, inverse: bool, counts: bool, equal_nan: bool, size: int, fill_value: Any
+) -> tuple[Any, ...]:
+    """`unique` of a vector."""
+    n = x.aval.size
+    rising, begins, order = _mask.call((x, equal_nan), {})
+    (starts,) = in_place("of nonzero", begins, size, None)
+
+    def valid() -> Any:
+        places = lax.iota(_INT, size)
+        return lax.lt(places, lax.reduce_sum(convert(begins, _INT), (0,)))
+
+    values = getitem(rising, (starts,))
+    if fill_value is not None:
+        fill = convert(one_array("unique", fill_value), x.aval.dtype)
+        values = where(valid(), values, fill)
+    out = [values]
+    if index:
+        out.append(getitem(order, (starts,)))
+    if inverse:
+        ranks = lax.sub(as_call("cumsum", begins), scalar(1, _INT))
+        out.append(lax.full((n,), 0, _INT).at[order].set(ranks))
+    if counts:
+        (ends,) = in_place("of nonzero", begins, size + 1, None)
+        rest = slice(1, None)
+        ends = ends.at[1:].set(where(getitem(ends, (rest,)), getitem(ends, (rest,)), n))
+        out.append(as_call("diff", ends))
+    return tuple(out)

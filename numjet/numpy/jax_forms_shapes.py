@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import Shown, form
+from numjet.api.shown import Shown, as_call, form
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
@@ -201,6 +201,19 @@ def trace_in_jax(x: Any, offset: Any = 0, *, dtype: Any = None) -> Any:
         _on_diagonal(x.aval.shape, offset), x, lax.full(x.aval.shape, 0, x.aval.dtype)
     )
     return sum_(kept, (-2, -1), dtype)
+
+
+@form("of unravel_index")
+def unravelled_in_jax(x: Any, sizes: tuple[int, ...]) -> tuple[Any, ...]:
+    """Rests of divisions; what lies outside is at the ends."""
+    rests = []
+    for n in sizes[::-1]:
+        x, rest = as_call("divmod", x, n)
+        rests.append(rest)
+    above, below = lax.gt(x, constant(0, x)), lax.lt(x, constant(-1, x))
+    return tuple([
+        where(above, n - 1, where(below, 0, rest)) for n, rest in zip(sizes, rests[::-1])
+    ])  # fmt: skip
 
 
 # ------------------------------------------------------------------ ranges and padding

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import Shown, form
+from numjet.api.shown import Shown, as_call, form
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
@@ -131,8 +131,8 @@ def counts_in_jax(x: Any, weights: Any, length: int) -> Any:
 @form("of nonzero")
 def nonzero_in_jax(mask: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     """The positions of what is True: each is the number of elements before which fewer are."""
-    seen = _cumsum.call((mask,), {})
-    flat = _cumsum.call((counts_in_jax(seen, None, size),), {})
+    seen = as_call("cumsum", mask)
+    flat = as_call("cumsum", counts_in_jax(seen, None, size))
     shape, out = mask.aval.shape, []
     for i, n in enumerate(shape):
         part = _floor_divide.call((flat, scalar(math.prod(shape[i + 1 :]), _INT)), {})
@@ -144,7 +144,7 @@ def nonzero_in_jax(mask: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     return tuple([where(missing, fill, i) for fill, i in zip(fills, out, strict=True)])
 
 
-_cumsum = Shown(cumsum, "cumsum")
+form("cumsum")(cumsum)
 _floor_divide, _remainder = Shown(floor_divide, "floor_divide"), Shown(remainder, "remainder")
 
 

@@ -360,8 +360,9 @@ def _remember_where(key: tuple, out: ShapedArray) -> None:
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
     condition, x, y = as_arrays("where", condition, x, y)
+    condition = as_bool(condition)
     x, y = promote_dtypes(x, y)
-    condition, x, y = promote_shapes("where", as_bool(condition), x, y, any_rank=True)
+    condition, x, y = promote_shapes("where", condition, x, y, any_rank=True)
     return select(condition, x, y)
 
 

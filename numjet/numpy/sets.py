@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numjet.api.shown import FLAG, in_place, wanted
 from numjet.core import dtypes
 from numjet.core.structural import broadcast_in_dim
 from numjet.numpy import lax_names as lax
@@ -98,6 +99,12 @@ def unique(
     axis = 0 if axis is None else canonical_axis(axis, x.aval.ndim, "unique")
     rows = reshape(x, (x.aval.size,)) if flat else moveaxis(x, axis, 0)
     n, rest = rows.aval.shape[0], rows.aval.shape[1:]
+    if FLAG.uses and wanted() and n and size is not None and x.aval.ndim == 1:
+        out = in_place(
+            "of unique", x, return_index, return_inverse, return_counts, equal_nan,
+            operator.index(size), fill_value,
+        )  # fmt: skip
+        return out[0] if len(out) == 1 else out
     rows = reshape(rows, (n, math.prod(rest)))
     order, ordered, first = _runs(rows, equal_nan)
     size = None if size is None else operator.index(size)
