@@ -33,7 +33,7 @@ _STATIC = frozenset(
     "length side method mode indexing num_classes full_matrices compute_uv hermitian increasing "
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
-    "allow_negative_indices indices_are_sorted symmetrize_input trans unit_diagonal "
+    "allow_negative_indices log_space indices_are_sorted symmetrize_input trans unit_diagonal "
     "overwrite_a overwrite_b check_finite".split()
 )
 
@@ -59,8 +59,9 @@ swish:silu
 """
 _RANDOM = """
 bernoulli:_bernoulli beta:_beta cauchy:_cauchy chisquare:_chisquare dirichlet:_dirichlet
-exponential:_exponential gamma:_gamma geometric:_geometric gumbel:_gumbel laplace:_laplace
-logistic:_logistic maxwell:_maxwell normal:_normal poisson:_poisson rademacher:_rademacher
+exponential:_exponential gamma:_gamma f:_f generalized_normal:_generalized_normal
+geometric:_geometric gumbel:_gumbel laplace:_laplace logistic:_logistic loggamma:_gamma
+maxwell:_maxwell normal:_normal pareto:_pareto poisson:_poisson rademacher:_rademacher
 randint:_randint rayleigh:_rayleigh t:_t truncated_normal:_truncated_normal uniform:_uniform
 wald:_wald weibull_min:_weibull_min
 """

@@ -57,8 +57,9 @@ _NEVER = {
     "broadcast_in_dim": ("shape",),  # the result's type says it
 }
 _ROUNDINGS = {"round": 0, "round_even": 1}
-_NAMES = {"remat": "remat2", "round_even": "round", "scatter_mul": "scatter-mul",
-          "scatter_min": "scatter-min", "scatter_max": "scatter-max"}  # fmt: skip
+_NAMES = {"random_gamma_of_key": "random_gamma", "remat": "remat2", "round_even": "round",
+          "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
+          "scatter_max": "scatter-max"}  # fmt: skip
 
 # Reductions over the examples of a map, by the collectives that they are in JAX.
 _MAPPED = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.jit import jit
-from numjet.api.shown import FLAG, Shown, shown, wanted
+from numjet.api.shown import FLAG, Shown, as_call, shown, wanted
 from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
@@ -347,6 +347,8 @@ def _randint(key: Any, shape: tuple, low: Any, high: Any, dtype: Any, beyond: An
 # ------------------------------------------------------------------ normal
 def normal_of(key: Any, shape: tuple, dtype: Any) -> Any:
     """Standard normal floats: the inverse distribution function of a uniform value in (-1, 1)."""
+    if FLAG.uses and wanted() and dtypes.is_floating(dtype):
+        return as_call("_normal", key, shape, dtype)
     return (_compiled_normal if is_large(shape, key) else _normal)(key, shape=shape, dtype=dtype)
 
 

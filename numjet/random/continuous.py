@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.structural import convert, reduce_sum, scalar
@@ -32,7 +33,7 @@ from numjet.random.basic import (
     unit,
 )
 from numjet.random.keys import refuse_lists, shape_of, single_key, split_two
-from numjet.random.rejection import gamma_of
+from numjet.random.rejection import gamma_within
 
 # Distributions whose parameters may not be of a wider dtype than the result.
 SAFELY = frozenset(
@@ -172,7 +173,7 @@ def rayleigh(
     """
     key, dtype, shape, (scale,) = _start("rayleigh", key, dtype, shape, scale)
     u = unit(key, shape, dtype)
-    return ar.mul(scale, sqrt(ar.mul(scalar(-2, dtype), log(u))))
+    return ar.mul(scale, sqrt(ar.mul(log(u), scalar(-2, dtype))))
 
 
 def weibull_min(
@@ -358,8 +359,15 @@ def chisquare(
 
 
 def _chisquare(key: Any, df: Any, shape: tuple, dtype: Any) -> Any:
-    half = ar.mul(df, scalar(0.5, dtype))
-    return ar.mul(scalar(2, dtype), exp(gamma_of(key, half, shape, True)))
+    two = scalar(2, dtype)
+    return ar.mul(exp(gamma_within(key, ar.div(df, two), shape, True)), two)
+
+
+_shown_chisquare = Shown(_chisquare, "_chisquare")
+
+
+def _chisquare_call(*args: Any) -> Any:
+    return _shown_chisquare.call(args, {})
 
 
 def f(
@@ -383,13 +391,11 @@ def f(
     >>> random.f(random.key(0), 3.0, 4.0, (2,)).round(4)
     Array([2.7039, 0.226 ], dtype=float32)
     """
-    key, dtype, shape, (m, n) = _start("f", key, dtype, shape, dfnum, dfden)
+    key, dtype, shape, (n, m) = _start("f", key, dtype, shape, dfden, dfnum)
     second, first = split_two(key)
-    top, bottom = (
-        ar.div(_chisquare(first, m, shape, dtype), m),
-        ar.div(_chisquare(second, n, shape, dtype), n),
-    )
-    return ar.div(top, bottom)
+    draw = _chisquare_call if FLAG.uses and wanted() else _chisquare
+    top, bottom = draw(first, m, shape, dtype), draw(second, n, shape, dtype)
+    return ar.div(ar.div(top, m), ar.div(bottom, n))
 
 
 def t(
@@ -414,10 +420,8 @@ def t(
     """
     key, dtype, shape, (df,) = _start("t", key, dtype, shape, df)
     first, second = split_two(key)
-    half = ar.div(df, scalar(2, dtype))
-    return ar.mul(
-        normal_of(first, shape, dtype), sqrt(ar.div(half, gamma_of(second, half, shape, False)))
-    )
+    normal, half = normal_of(first, shape, dtype), ar.div(df, scalar(2, dtype))
+    return ar.mul(normal, sqrt(ar.div(half, gamma_within(second, half, shape, False))))
 
 
 def generalized_normal(
@@ -438,7 +442,7 @@ def generalized_normal(
     first, second = split_two(key)
     inverse = _inverse(p, dtype)
     result_shape("generalized_normal", shape, inverse)
-    size = gamma_of(first, inverse, shape, False)
+    size = gamma_within(first, inverse, shape, False)
     sign = convert(rademacher(second, shape), dtype)
     return ar.mul(sign, pow(size, broadcast_to(inverse, shape)))
 

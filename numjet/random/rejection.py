@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.jit import jit
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -22,6 +23,7 @@ from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import convert, full, reduce_sum, scalar
 from numjet.ops import arithmetic as ar
 from numjet.ops.arrange import broadcast_shapes
+from numjet.ops.composed import composed
 from numjet.ops.constraint import sharding_constraint_p
 from numjet.ops.families import align_batched
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, floor, ge, gt, le, lt, ne
@@ -179,11 +181,30 @@ random_gamma_p = Primitive(
 def gamma_of(key: Any, alpha: Any, shape: tuple, log_space: bool) -> Any:
     """Gamma values of `shape` from one key: element i has the i-th of as many split keys."""
     alpha = broadcast_to(alpha, shape)
-    count = math.prod(shape)
+    bind = _one_draw_p.bind if FLAG.uses and wanted() else _one_draw
+    return bind(key, alpha, log_space=log_space)
+
+
+def _one_draw(key: Any, alpha: Any, *, log_space: bool) -> Any:
+    shape, count = alpha.shape, math.prod(alpha.shape)
     if not count:
         return full(shape, 0, alpha.dtype)
     keys = random_split(key, shape=(count,))
     return reshape(random_gamma_p.bind(keys, reshape(alpha, (count,)), log_space=log_space), shape)
+
+
+# As jaxprs show it, in one equation.
+_one_draw_p = composed("random_gamma_of_key", _one_draw)
+
+
+def gamma_within(key: Any, alpha: Any, shape: tuple, log_space: bool) -> Any:
+    """`gamma_of` for other distributions, which jaxprs show as a call."""
+    if FLAG.uses and wanted():
+        return _gamma_call.call((key, alpha, shape, log_space), {})
+    return gamma_of(key, alpha, shape, log_space)
+
+
+_gamma_call = Shown(gamma_of, "_gamma")
 
 
 def gamma(
@@ -266,7 +287,8 @@ def beta(
     a, b = safely("beta", a, dtype), safely("beta", b, dtype)
     shape = result_shape("beta", shape, a, b)
     first, second = split_two(key)
-    x, y = gamma_of(first, a, shape, True), gamma_of(second, b, shape, True)
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    x, y = gamma_within(first, a, shape, True), gamma_within(second, b, shape, True)
     top = ar.max(x, y)
     x, y = exp(ar.sub(x, top)), exp(ar.sub(y, top))
     return ar.div(x, ar.add(x, y))
