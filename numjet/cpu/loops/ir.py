@@ -543,10 +543,14 @@ class Rewriter:
 
 
 class FreshRewriter(Rewriter):
-    """A rewriter that gives each loop a variable of its own: what it rebuilds may stand beside what
-    it was made of, and be rebuilt again."""
+    """A rewriter that gives each loop a variable of its own, and each local and scratch that begins
+    there: what it rebuilds may stand beside what it was made of, and be rebuilt again."""
 
     def stmt(self, s: Stmt) -> Stmt:
+        if type(s) is Define and s.local not in self.local:
+            self.local[s.local] = Local(s.local.name, s.local.dtype)
+        elif type(s) is Alloc and s.buffer not in self.buffer:
+            self.buffer[s.buffer] = replace(s.buffer)
         if type(s) is not For:
             return super().stmt(s)
         var = LoopVar(s.var.name, s.var.extent)

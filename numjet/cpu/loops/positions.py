@@ -8,8 +8,9 @@ and, for loops whose rounds are written one by one, by the emitter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from numjet.base.record import replace
 from numjet.cpu.loops.cost import cost
 from numjet.cpu.loops.index import Index, LoopVar, atoms
 from numjet.cpu.loops.ir import (
@@ -38,19 +39,63 @@ MOST_EXPRESSIONS = 600
 
 def cuts(e: Expr, var: LoopVar) -> tuple[int, ...]:
     """The values of `var` from which on a comparison says something else."""
+    asked = question(e)
+    if asked is None or len(asked.place.terms) != 1 or asked.place.terms[0][0] is not var:
+        return ()
+    ((_, factor),) = asked.place.terms
+    return asked.changes(factor, asked.place.const)
+
+
+def near_cuts(e: Expr, var: LoopVar, most: int) -> tuple[int, ...]:
+    """The same of a comparison that depends on other loops as well, where at most `most` values
+    of `var` do not decide it: where these begin and end."""
+    asked = question(e)
+    factor = asked.place.coefficient(var) if asked is not None else 0
+    if asked is None or not factor or len(asked.place.terms) < 2:
+        return ()
+    rest = asked.place - Index.of(var) * factor
+    if rest.hi - rest.lo > most * abs(factor) or var in atoms(rest):
+        return ()
+    return asked.changes(factor, rest.lo) + asked.changes(factor, rest.hi)
+
+
+class Question(NamedTuple):
+    """A comparison of an index with a constant."""
+
+    name: str
+    place: Index
+    bound: int
+
+    def changes(self, factor: int, offset: int) -> tuple[int, ...]:
+        """From which x on the answer about factor * x + offset is another."""
+        # Where it would be the bound: at `at`, or between it and the next one.
+        at, rest = divmod(self.bound - offset, factor)
+        if self.name in ("eq", "ne"):
+            return () if rest else (at, at + 1)
+        # What changes where they are equal changes there or behind it; else at the next round.
+        there = not rest and (self.name in ("lt", "ge")) == (factor > 0)
+        return (at,) if there else (at + 1,)
+
+    def answers(self) -> tuple[dict[Index, tuple[int, int]], dict[Index, tuple[int, int]]]:
+        """What is known of the index, without its constant, where the comparison holds, and where
+        not: bounds; nothing where that is more than a bound."""
+        x, k = self.place, self.bound - self.place.const
+        key = x - x.const
+        last = {"lt": k - 1, "ge": k - 1, "le": k, "gt": k}.get(self.name)
+        if last is None:
+            return {}, {}
+        below, above = {key: (key.lo, last)}, {key: (last + 1, key.hi)}
+        return (below, above) if self.name in ("lt", "le") else (above, below)
+
+
+def question(e: Expr) -> Question | None:
+    """What an expression asks, if it compares an index with a constant."""
     if type(e) is not Op or e.name not in COMPARISONS:
-        return ()
+        return None
     x, y = e.args
-    if type(x) is not IndexValue or type(y) is not Const or len(x.index.terms) != 1:
-        return ()
-    ((atom, factor),) = x.index.terms
-    if atom is not var or factor not in (1, -1):
-        return ()
-    # Where the index is `at`; what changes there changes before it or behind it.
-    at = (int(y.value) - x.index.const) * factor
-    if e.name in ("eq", "ne"):
-        return at, at + 1
-    return (at,) if (e.name in ("lt", "ge")) == (factor == 1) else (at + 1,)
+    if type(x) is not IndexValue or type(y) is not Const:
+        return None
+    return Question(e.name, x.index, int(y.value))
 
 
 def asks(loop: For) -> bool:
@@ -111,7 +156,17 @@ def round_of(loop: For, k: int) -> list[Stmt]:
 
 
 class Known(FreshRewriter):
-    """Rewrites statements for a range of a loop: comparisons of positions that it decides go."""
+    """Rewrites statements for a range of a loop: comparisons of positions that it decides go.
+    `bounds`: the least and greatest value of indices, without their constants, where that is known
+    otherwise."""
+
+    def __init__(
+        self,
+        var: dict[LoopVar, Index] | None = None,
+        bounds: dict[Index, tuple[int, int]] | None = None,
+    ) -> None:
+        super().__init__(var)
+        self.bounds = bounds or {}
 
     def _needs(self, e: Expr) -> Sequence[Expr]:
         """Of a selection the condition first, and only what it selects where that is known."""
@@ -138,31 +193,44 @@ class Known(FreshRewriter):
             if new.dtype.kind in "fV" and not new.bits and abs(new.arg.value) <= 256:
                 return Const(float(new.arg.value), new.dtype)
         if type(new) is Op:
-            answer = _decided(new)
+            answer = self.decided(new)
             if answer is not None:
                 return answer
         return new
 
+    def stmt(self, s: Stmt) -> Stmt:
+        new = super().stmt(s)
+        if type(new) is For and isinstance(new.extent, Index) and new.extent.is_const:
+            n = new.extent.const
+            if n == new.var.extent:
+                return replace(new, extent=n)
+            var = LoopVar(new.var.name, n)
+            body = FreshRewriter(var={new.var: Index.of(var)}).block(new.body)
+            return replace(new, var=var, extent=n, body=body)
+        return new
 
-def _decided(e: Op) -> Expr | None:
-    """What a comparison or a conjunction comes to, as far as that is known."""
-    if e.name == "and" and e.dtype.kind == "b":
-        for one, other in (e.args, e.args[::-1]):
-            if type(one) is Const:
-                return other if one.value else one
-    if e.name not in COMPARISONS or type(e.args[1]) is not Const:
-        return None
-    x, k = e.args[0], e.args[1].value
-    if type(x) is Const and x.dtype.kind in "iu":
-        lo = hi = x.value
-    elif type(x) is IndexValue:
-        lo, hi = x.index.lo, x.index.hi
-    else:
-        return None
-    always: dict[str, Any] = {
-        "lt": (hi < k, lo >= k), "le": (hi <= k, lo > k), "ge": (lo >= k, hi < k),
-        "gt": (lo > k, hi <= k), "eq": (lo == hi == k, hi < k or lo > k),
-        "ne": (hi < k or lo > k, lo == hi == k),
-    }  # fmt: skip
-    yes, no = always[e.name]
-    return Const(bool(yes), e.dtype) if yes or no else None
+    def decided(self, e: Op) -> Expr | None:
+        """What a comparison or a conjunction comes to, as far as that is known."""
+        if e.name == "and" and e.dtype.kind == "b":
+            for one, other in (e.args, e.args[::-1]):
+                if type(one) is Const:
+                    return other if one.value else one
+        if e.name not in COMPARISONS or type(e.args[1]) is not Const:
+            return None
+        x, k = e.args[0], e.args[1].value
+        if type(x) is Const and x.dtype.kind in "iu":
+            lo = hi = x.value
+        elif type(x) is IndexValue:
+            lo, hi = x.index.lo, x.index.hi
+            if self.bounds:
+                least, most = self.bounds.get(x.index - x.index.const, (lo, hi))
+                lo, hi = max(lo, least + x.index.const), min(hi, most + x.index.const)
+        else:
+            return None
+        always: dict[str, Any] = {
+            "lt": (hi < k, lo >= k), "le": (hi <= k, lo > k), "ge": (lo >= k, hi < k),
+            "gt": (lo > k, hi <= k), "eq": (lo == hi == k, hi < k or lo > k),
+            "ne": (hi < k or lo > k, lo == hi == k),
+        }  # fmt: skip
+        yes, no = always[e.name]
+        return Const(bool(yes), e.dtype) if yes or no else None

@@ -32,7 +32,7 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
     prefetch,  # after vectorize: vector loops announce
 )
 # For kernels that were lowered with their vector loops.
-ANNOTATED_PASSES = LOOP_PASSES[LOOP_PASSES.index(vectorize) :]
+ANNOTATED_PASSES = (split_ranges, *LOOP_PASSES[LOOP_PASSES.index(vectorize) :])
 
 
 class _Known:

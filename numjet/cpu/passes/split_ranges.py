@@ -1,9 +1,10 @@
 """Loops whose elements come from elsewhere past some position are cut there.
 
-Needs a verified kernel without annotations. Does: where a loop of stores alone asks whether its
-variable is below a constant (concatenations, paddings, `where(arange(n) < k, ...)`), makes a loop
-of each range, in which the answers are known and positions need no clamping. In one loop every
-element would be read at a computed position, from each operand. Keeps: order of stores, results.
+Needs a verified kernel whose vector loops have no number of lanes yet. Does: where a loop asks
+whether its variable is below a constant (concatenations, paddings, `where(arange(n) < k, ...)`),
+makes a loop of each range, in which the answers are known and positions need no clamping; what is
+accumulated goes on from range to range. In one loop every element would be read at a computed
+position, from each operand. Keeps: order of statements, results.
 """
 
 from __future__ import annotations
@@ -13,34 +14,44 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from numjet.base.record import replace
-from numjet.cpu.loops.index import Index, LoopVar
-from numjet.cpu.loops.ir import For, Kernel, Stmt, Store, exprs, walk
-from numjet.cpu.loops.positions import MOST_EXPRESSIONS, Known, cuts
+from numjet.cpu.loops.index import Index, LoopVar, atoms, depends
+from numjet.cpu.loops.ir import Alloc, Const, Expr, For, If, Kernel, Stmt, Store, While, exprs, walk
+from numjet.cpu.loops.positions import MOST_EXPRESSIONS, Known, Question, cuts, near_cuts, question
 
 # So many ranges at once; of more the loop is cut in the middle first, if that parts its body too.
 MOST_RANGES = 8
+# Scratch of a loop for threads of which single rounds may be cut off: these have it on the stack of
+# the kernel.
+MOST_SCRATCH = 3 << 17
+# How often rows ask where they stand before their lanes; not of so small a part of the rows.
+MOST_ASKED, SMALL_PART = 6, 8
+# So many rounds of a loop for threads are looked at one by one.
+MOST_LOOKED_AT = 256
 Around = TypeVar("Around", Kernel, For)
 
 
 def split_ranges(kernel: Kernel) -> Kernel:
-    """Cut the loops of stores where comparisons of their variables with constants change."""
+    """Cut the loops where comparisons of their variables with constants change."""
     return _within(kernel)
 
 
 def _block(stmts: Sequence[Stmt]) -> list[Stmt]:
     out: list[Stmt] = []
     for s in stmts:
-        if type(s) is For and all([_plain(inner) for inner in walk([s])]):
-            out += _loop(s)
-        else:
+        if type(s) is not For:
             out.append(s)
+        elif _plain(s) and not any([type(x) is While or type(x) is If for x in walk(s.body)]):
+            out += _loop(s)
+        elif s.kind == "vector" and not s.lanes:
+            out += _asked_before(s)
+        else:
+            out.append(_within(s))
     return out
 
 
-def _plain(s: Stmt) -> bool:
-    if type(s) is For:
-        return s.kind == "serial" and not s.grain and type(s.extent) is int
-    return type(s) is Store
+def _plain(s: For) -> bool:
+    """Whether nothing but its variable and its body says what a loop does."""
+    return type(s.extent) is int and not s.lanes and s.kind != "tile"
 
 
 def _loop(loop: For) -> list[Stmt]:
@@ -48,27 +59,119 @@ def _loop(loop: For) -> list[Stmt]:
     n = loop.extent
     assert isinstance(n, int)
     inside = exprs(loop.body)
-    found = sorted({cut for e in inside for cut in cuts(e, loop.var) if 0 < cut < n})
-    ranges = list(itertools.pairwise([0, *found, n]))
-    if not found:
-        return [_within(loop)]
+    ranges = list(itertools.pairwise([0, *_cuts(loop, n, inside), n]))
+    if len(ranges) == 1:
+        return _asked_before(loop)
     innermost = not any([type(s) is For for s in loop.body])
-    if innermost and 2 * sum([b - a == 1 for a, b in ranges]) > n:
+    if (innermost or loop.kind == "vector") and 2 * sum([b - a == 1 for a, b in ranges]) > n:
         return [loop]  # most of its rounds would stand alone: lanes take them together
     if len(ranges) > MOST_RANGES or len(ranges) * len(inside) > MOST_EXPRESSIONS:
-        middle = found[len(found) // 2]
+        middle = ranges[len(ranges) // 2][0]
         halves = [_range(loop, 0, middle), _range(loop, middle, n)]
         parted = sum([len(exprs(half)) for half in halves]) <= 1.5 * len(inside) + MOST_RANGES
         return [s for half in halves for s in _block(half)] if parted else [_within(loop)]
     return [s for a, b in ranges for s in _block(_range(loop, a, b))]
 
 
+def _cuts(loop: For, n: int, inside: Sequence[Expr]) -> list[int]:
+    """Where the loop is cut. One for threads loses a part of them at each place, so it is cut where
+    lanes inside of it depend on it alone."""
+    if loop.grain:
+        inner = [s for s in walk(loop.body) if type(s) is For]
+        lanes = [s.var for s in inner if s.kind == "vector"]
+        asks = [
+            e for e in inside if (q := question(e)) and any([v in atoms(q.place) for v in lanes])
+        ]
+        found = {cut for e in asks for cut in _differences(e, loop)}
+        scratch = sum([s.buffer.nbytes for s in walk(loop.body) if type(s) is Alloc])
+        if len(found) > MOST_RANGES // 2 or scratch > MOST_SCRATCH:
+            return []
+        if found and any([_ragged(s, loop.var) for s in inner]):
+            found.add(n - 1)  # there all places are known
+    else:
+        found = {cut for e in inside for cut in cuts(e, loop.var)}
+        found |= {cut for e in inside for cut in near_cuts(e, loop.var, n // 2)}
+    return sorted([cut for cut in found if 0 < cut < n])
+
+
+def _differences(e: Expr, loop: For) -> set[int]:
+    """Where what a comparison asks, or its answer, changes with the variable of a loop."""
+    if near_cuts(e, loop.var, 1):
+        return set(near_cuts(e, loop.var, 1))
+    n, asked = loop.extent, question(e)
+    if type(n) is not int or n > MOST_LOOKED_AT or asked is None:
+        return set()
+    if not depends(asked.place, loop.var):
+        return set()
+    seen = [Known({loop.var: Index.of(k)}).expr(e) for k in range(n)]
+    told = [s.value if type(s) is Const else question(s) for s in seen]
+    return {k for k in range(1, n) if told[k] != told[k - 1]}
+
+
+def _ragged(s: For, around: LoopVar) -> bool:
+    return isinstance(s.extent, Index) and depends(s.extent, around)
+
+
 def _range(loop: For, a: int, b: int) -> Sequence[Stmt]:
     """A range of a loop, in which comparisons are decided: a loop, or its body for one round."""
-    if b - a == 1:
+    if b - a == 1 and all([type(s) is Store or type(s) is For for s in loop.body]):
         return Known({loop.var: Index.of(a)}).block(loop.body)
     var = LoopVar(loop.var.name, b - a)
-    return [For(var, b - a, Known({loop.var: Index.of(var) + a}).block(loop.body))]
+    body = Known({loop.var: Index.of(var) + a}).block(loop.body)
+    return [replace(loop, var=var, extent=b - a, body=body)]
+
+
+Bounds = dict[Index, tuple[int, int]]
+
+
+def _asked_before(loop: For, bounds: Bounds | None = None, depth: int = 0) -> list[Stmt]:
+    """A loop over lanes alone that asks where the loops around it stand: asked once before it.
+    `bounds`: what is known of that, as in `Known`."""
+    if loop.kind != "vector" or any([type(s) is For for s in loop.body]):
+        return [_within(loop)]
+    inside = exprs(loop.body)
+    if depth == MOST_ASKED or len(inside) > MOST_EXPRESSIONS // 4:
+        return [loop]
+    bounds = bounds or {}
+    best = _widest(inside, loop.var, bounds)
+    if best is None:
+        return [loop]
+    e, asked = best
+    ways: list[tuple[Stmt, ...]] = []
+    for more in asked.answers():
+        way = bounds | {key: _narrowed(key, bounds, known) for key, known in more.items()}
+        var = LoopVar(loop.var.name, loop.var.extent)
+        body = Known({loop.var: Index.of(var)}, way).block(loop.body)
+        ways.append(tuple(_asked_before(replace(loop, var=var, body=body), way, depth + 1)))
+    return [If(e, *ways)]
+
+
+def _narrowed(key: Index, bounds: Bounds, known: tuple[int, int]) -> tuple[int, int]:
+    lo, hi = bounds.get(key, (key.lo, key.hi))
+    return max(lo, known[0]), min(hi, known[1])
+
+
+def _widest(inside: Sequence[Expr], lane: LoopVar, bounds: Bounds) -> tuple[Expr, Question] | None:
+    """The comparison at an end of the widest range of an index between two that are asked, apart
+    from `lane`; None where what is open is a small part of an index' range."""
+    open_: dict[Index, dict[int, tuple[Expr, Question]]] = {}
+    for e in inside:
+        asked = question(e)
+        if asked is None or lane in atoms(asked.place):
+            continue
+        for key, (lo, hi) in asked.answers()[0].items():
+            least, most = bounds.get(key, (key.lo, key.hi))
+            last = hi if lo <= key.lo else lo - 1
+            if least <= last < most:
+                open_.setdefault(key, {})[last] = e, asked
+    for key, at in open_.items():
+        least, most = bounds.get(key, (key.lo, key.hi))
+        if (most - least) * SMALL_PART < key.hi - key.lo:
+            continue
+        ends = sorted([least - 1, *at, most])
+        width, a, b = max([(b - a, a, b) for a, b in itertools.pairwise(ends)])
+        return at[a] if a in at else at[b]
+    return None
 
 
 def _within(around: Around) -> Around:

@@ -11,7 +11,21 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar, clamp
-from numjet.cpu.loops.ir import Buffer, For, Kernel, Select, exprs, walk
+from numjet.cpu.loops.ir import (
+    Buffer,
+    Define,
+    For,
+    If,
+    Kernel,
+    Local,
+    ReadLocal,
+    Select,
+    Store,
+    Update,
+    UpdateArg,
+    exprs,
+    walk,
+)
 from numjet.cpu.loops.verify import verify
 from numjet.cpu.passes.split_ranges import split_ranges
 
@@ -125,3 +139,102 @@ def test_programs_give_what_numpy_gives(case, dtype):
     want = function(np, x)
     got = nj.jit(lambda v: function(jnp, v))(jnp.array(x))
     np.testing.assert_array_equal(got, want.astype(got.dtype))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 4), st.integers(2, 90), st.lists(st.integers(-5, 95), min_size=1, max_size=4))
+def test_cut_loops_accumulate_what_one_loop_does(rows, columns, bounds):
+    """A sum and the place of the greatest element of each row, of operands joined at `bounds`."""
+    e = ExprEmitter()
+    x = Buffer("x", F32, (rows, columns))
+    outs = Buffer("y", F32, (rows,), "out"), Buffer("z", I64, (rows,), "out")
+    i, j = Index.of(LoopVar("i", rows)), Index.of(LoopVar("j", columns))
+    (row,), (column,) = ([a for a, _ in k.terms] if k.terms else [LoopVar("i", 1)] for k in (i, j))
+    value = e.load(x, (i, j))
+    for k, bound in enumerate(bounds, 1):
+        below = e.index_in_range(j, 0, bound) if bound > 0 else e.const(False, np.dtype(bool))
+        value = e.select(below, e.mul(value, float(k)), value)
+    total, best, at = Local("total", F32), Local("best", F32), Local("at", I64)
+    body = (
+        Define(total, e.const(0.0, F32)), Define(best, e.const(-np.inf, F32)),
+        Define(at, e.const(0, I64)),
+        For(column, columns, (Update(total, "add", value),
+                              UpdateArg(best, at, "max", value, e.index_value(j, I64)))),
+        Store(outs[0], (i,), ReadLocal(total)), Store(outs[1], (i,), ReadLocal(at)),
+    )  # fmt: skip
+    kernel = Kernel("f", (x, *outs), (For(row, rows, body),))
+    cut = split_ranges(kernel)
+    verify(cut)
+    a = RNG.integers(-9, 9, (rows, columns)).astype(F32)
+    results = []
+    for k in (kernel, cut):
+        results.append((np.zeros(rows, F32), np.zeros(rows, np.int64)))
+        interpret(k, a, *results[-1])
+    np.testing.assert_array_equal(*[np.stack(r) for r in results])
+
+
+def test_rows_ask_where_they_stand_before_their_lanes():
+    """A block of rows read from three operands, for threads: one question a row, none a lane."""
+    e = ExprEmitter()
+    xs = [Buffer(f"x{k}", F32, (40, 64)) for k in range(3)]
+    y = Buffer("y", F32, (120, 64), "out")
+    t, r, j = (LoopVar(name, n) for name, n in (("t", 4), ("r", 30), ("j", 64)))
+    row, column = Index.of(t) * 30 + Index.of(r), Index.of(j)
+    value = e.load(xs[2], (clamp(row - 80, 0, 39), column))
+    for k in (1, 0):
+        read = e.load(xs[k], (clamp(row - 40 * k, 0, 39), column))
+        value = e.select(e.index_in_range(row, 0, 40 * k + 40), read, value)
+    lanes = For(j, 64, tuple(e.store(y, (row, column), value)), "vector")
+    rows = For(r, clamp(120 - Index.of(t) * 30, 1, 30), (lanes,))
+    kernel = Kernel("f", (*xs, y), (For(t, 4, (rows,), grain=1),))
+    cut = split_ranges(kernel)
+    verify(cut)
+    assert not selects(cut) and len([s for s in walk(cut.body) if isinstance(s, If)]) == 2
+    assert len(cut.body) == 1 and cut.body[0].grain == 1
+    arrays, out = [RNG.normal(size=(40, 64)).astype(F32) for _ in xs], np.zeros((120, 64), F32)
+    interpret(cut, *arrays, out)
+    np.testing.assert_array_equal(out, np.concatenate(arrays))
+
+
+# Sums of small integers are exact in any order.
+REDUCED = [
+    (lambda np, x: np.concatenate([x, x * 2], axis=1).sum(1), (30, 90)),
+    (lambda np, x: np.concatenate([x, x * 2], axis=1).sum(0), (300, 90)),
+    (lambda np, x: np.concatenate([x, x * 2, x + 1], axis=0).sum(0), (300, 90)),
+    (lambda np, x: np.concatenate([x, x * 2, x + 1], axis=0).sum(1), (300, 90)),
+    (lambda np, x: np.concatenate([x, x * 2]).sum(), (40000,)),
+    (lambda np, x: np.concatenate([x, x[:, :7] * 2], axis=1).max(0), (50, 700)),
+    (lambda np, x: np.concatenate([x, x[:, :7] * 2], axis=1).argmax(1), (50, 70)),
+    (lambda np, x: np.concatenate([x, x * 2, x + 5], axis=1).argmax(0), (50, 700)),
+    (lambda np, x: np.concatenate([x * 2, x, x + 5], axis=0).argmin(0), (50, 700)),
+    (lambda np, x: np.concatenate([x, x * 2], axis=1).sum(1), (4000, 3)),
+    (lambda np, x: np.concatenate([x, x * 2], axis=1).sum(0), (4000, 3)),
+    (lambda np, x: np.concatenate([x, x * 2], axis=2).sum((0, 2)), (20, 30, 40)),
+    (lambda np, x: np.concatenate([x, x * 2], axis=1).max(1), (20, 30, 40)),
+    (lambda np, x: np.pad(x, ((1, 2), (3, 4))).sum(1), (30, 90)),
+    (lambda np, x: (np.roll(x, 77) * x).sum(), (3001,)),
+    (lambda np, x: np.stack([x, x * 2], axis=-1).sum(1), (30, 900)),
+    (lambda np, x: np.where(np.arange(900) < 300, x + 1, x * 2).sum(1), (50, 900)),
+]
+
+
+@pytest.mark.parametrize("case", range(len(REDUCED)))
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
+def test_reductions_of_joined_arrays_give_what_numpy_gives(case, dtype):
+    function, shape = REDUCED[case]
+    x = RNG.integers(-2, 3, shape).astype("float32" if dtype == "float16" else dtype)
+    if dtype == "float16" and case in (4, 14):
+        x[1000:] = 0  # sums that float16 has
+    got = nj.jit(lambda v: function(jnp, v))(jnp.array(x).astype(dtype))
+    np.testing.assert_array_equal(np.asarray(got).astype("float64"), function(np, x))
+
+
+def test_softmax_of_joined_columns_is_cut_for_threads():
+    x = RNG.normal(size=(100, 1000)).astype(np.float32)
+    y = jnp.array(x)
+    got = nj.jit(lambda v: nj.nn.softmax(jnp.concatenate([v, v * 2], 1), 0))(y)
+    both = np.concatenate([x, x * 2], 1).astype(np.float64)
+    want = np.exp(both - both.max(0))
+    np.testing.assert_allclose(got, want / want.sum(0), rtol=2e-5)
+    shown = nj.jit(lambda v: nj.nn.softmax(jnp.concatenate([v, v * 2], 1), 0)).lower(y).as_text()
+    assert "select(lt" not in shown
