@@ -7,6 +7,7 @@ the tangent of an extreme is the mean of the tied elements'.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,12 +38,11 @@ from numjet.ops.families import (
     INTEGRAL_OR_BOOL,
     NUMERIC,
     ORDERED,
-    constant_like,
     refusal,
 )  # fmt: skip
 from numjet.ops.fold import fold
 from numjet.ops.logic import eq
-from numjet.ops.shape import canonical_axis, cut, pad, reshape, squeeze
+from numjet.ops.shape import canonical_axis, cut, reshape, squeeze
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage
 
@@ -130,33 +130,40 @@ reduce_min_p = _reduction(
 
 def _prod_jvp(t: Any, out: Any, x: Any, axes: tuple) -> Any:
     """By halving: the pair (p, d) of a product and its tangent combines as (p q, p e + d q), exact
-    also at zeros."""
+    also at zeros. Axes that follow each other are halved where they are."""
     shape = x.aval.shape
-    order = (*[i for i in range(len(shape)) if i not in axes], *axes)
-    flat = (*out.aval.shape, x.aval.size // out.aval.size if out.aval.size else 0)
-    last = len(flat) - 1
-    p, d = reshape(transpose(x, order), flat), reshape(transpose(t, order), flat)
-    n = flat[-1]
+    kept = [i for i in range(len(shape)) if i not in axes]
+    axis = min(axes, default=0)
+    if tuple(axes) != tuple(range(axis, axis + len(axes))):
+        axis = len(kept)
+        order = (*kept, *axes)
+        x, t = transpose(x, order), transpose(t, order)
+    n = x.aval.size // out.aval.size if out.aval.size else 0
+    flat = (*out.aval.shape[:axis], n, *out.aval.shape[axis:])
+    p, d = reshape(x, flat), reshape(t, flat)
     if n == 0:
-        return reduce_sum(d, (last,))
+        return reduce_sum(d, (axis,))
+    odd: list[tuple[Any, Any]] = []
     while n > 1:
-        if n % 2:
-            config = [(0, 0, 0)] * last + [(0, 1, 0)]
-            p, d, n = (
-                pad(p, constant_like(p, 1), config),
-                pad(d, constant_like(d, 0), config),
-                n + 1,
-            )
-        n //= 2
-        (p, q), (d, e) = _halves(p, n), _halves(d, n)
+        (p, q, *last), (d, e, *tangent) = _halves(p, axis), _halves(d, axis)
+        odd += zip(last, tangent, strict=True)
+        p, d, n = mul(p, q), add(mul(p, e), mul(d, q)), n // 2
+    for q, e in odd:
         p, d = mul(p, q), add(mul(p, e), mul(d, q))
     return reshape(d, out.aval.shape)
 
 
-def _halves(x: Any, n: int) -> tuple[Any, Any]:
+def _halves(x: Any, axis: int) -> list[Any]:
+    """The halves of an array along an axis, and of an odd number of elements the last."""
     shape = x.aval.shape
-    zero, middle = [0] * len(shape), [*[0] * (len(shape) - 1), n]
-    return cut(x, zero, [*shape[:-1], n]), cut(x, middle, list(shape))
+    n = shape[axis] // 2
+    ends = [0, n, 2 * n, *[shape[axis]] * (shape[axis] % 2)]
+    start, stop = [0] * len(shape), list(shape)
+    found = []
+    for a, b in itertools.pairwise(ends):
+        start[axis], stop[axis] = a, b
+        found.append(cut(x, list(start), list(stop)))
+    return found
 
 
 def _product_in_jax(x: Any, axes: tuple) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
+import numjet as nj
 from numjet import lax
 from numjet.api.autodiff import grad
 from numjet.api.jit import jit
@@ -135,3 +136,23 @@ def test_extrema_of_complex_numbers_with_infinite_real_parts(kind: str) -> None:
         want = getattr(np, kind)(x, axes)
         np.testing.assert_array_equal(reduce(x, axes), want)
         np.testing.assert_array_equal(jit(lambda x, a=axes: reduce(x, a))(x), want)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("shape", [(3, 5, 4), (7, 2, 9), (1, 6, 1)])
+def test_tangents_of_products_along_axes(axes, shape) -> None:
+    """The sum over the elements of tangent times product of the others, where the axes are."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(2, *shape))
+    x[rng.random(shape) < 0.1] = 0
+    want = 0.0
+    for place in np.ndindex(*[shape[a] for a in axes]):
+        at = tuple(place[axes.index(a)] if a in axes else slice(None) for a in range(3))
+        others = x.copy()
+        others[at] = t[at]
+        want = want + others.prod(axes)
+    with nj.enable_x64(True):
+        _, got = nj.jvp(lambda v: lax.reduce_prod(v, axes), (x,), (t,))
+        shown = str(nj.make_jaxpr(nj.linearize(lambda v: lax.reduce_prod(v, axes), x)[1])(t))
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    assert axes == (0, 2) or "transpose" not in shown
