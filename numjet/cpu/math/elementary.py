@@ -113,14 +113,17 @@ def _below(value: float, fmt: Format) -> float:
 
 
 @functools.cache
-def parts(name: str, fmt: Format, count: int = 2, positive: bool = False) -> tuple[float, ...]:
-    """A mathematical constant as a sum of `count` numbers of the format, largest first.
+def parts(
+    name: str, fmt: Format, count: int = 2, positive: bool = False, times: int = 1
+) -> tuple[float, ...]:
+    """A mathematical constant, `times` an integer, as a sum of `count` numbers of the format,
+    largest first.
 
     Each is nearest to what remains, or, for `positive` parts, the nearest not above it.
     """
     digits = _DIGITS[name]
     # What remains, rest/unit: integers divide with one rounding, and fast.
-    rest, unit = int(digits.replace(".", "")), 10 ** len(digits.partition(".")[2])
+    rest, unit = times * int(digits.replace(".", "")), 10 ** len(digits.partition(".")[2])
     found = []
     for _ in range(count):
         part = _round(rest / unit, fmt)
@@ -178,13 +181,16 @@ def copysign(b: Builder, x: Value, sign: Value) -> Value:
     return b.intrinsic("llvm.copysign", x, sign)
 
 
-def nearest(b: Builder, x: Value, factor: float, fmt: Format) -> tuple[Value, Value]:
-    """round(x·factor) as a float, and the sum whose low bits hold it as an integer.
+def nearest(
+    b: Builder, x: Value, factor: float, fmt: Format, offset: int = 0
+) -> tuple[Value, Value]:
+    """round(x·factor) as a float, and the sum whose low bits hold it, plus `offset`, as an integer.
 
-    |x·factor| < 2^(mantissa-1).
+    |x·factor| < 2^(mantissa-1), with `offset` as well.
     """
-    shifted = b.fma(x, factor, fmt.magic)
-    return b.sub(shifted, fmt.magic), shifted
+    magic = fmt.magic + offset
+    shifted = b.fma(x, factor, magic)
+    return b.sub(shifted, magic), shifted
 
 
 def avx512_name(b: Builder, x: Value, operation: str) -> str | None:
@@ -228,7 +234,7 @@ def scale(
     b: Builder, x: Value, n: Value, shifted: Value, less: int = 0,
     below: bool = True, above: bool = True,
 ) -> Value:  # fmt: skip
-    """x·2^(n-less), rounded once, for x near 1; n and `shifted` come from `nearest`.
+    """x·2^(n-less), rounded once, for x near 1; n and `shifted` come from `nearest`, no offset.
 
     Where the target cannot scale there are two factors if the result may leave the normal numbers
     `below` or `above`: one is a constant unless it may do both.
@@ -253,6 +259,27 @@ def scale(
     for power in (first, second):
         x = b.mul(x, from_bits(b, b.shl(b.add(power, fmt.bias), fmt.mantissa)))
     return x
+
+
+def scale_down(
+    b: Builder, x: Value, shifted: Value, low: Value, far: Value | None, less: int = 0
+) -> Value:
+    """x·2^(n-less), rounded once, where the target cannot scale, for x near 1 and n down to where
+    that vanishes; `shifted` is from `nearest`.
+
+    `low`: where the result is below the normal numbers, which a sum rounds then, 2^64 times as
+    large: a product with such a result would take the time of ten. `far`: where 2^(n-less) may be,
+    if that is elsewhere too. Neither where x is NaN, which stays.
+    """
+    fmt = format_of(x)
+    one = 1 << fmt.mantissa
+    integer = like(x.type, fmt.integer)
+    power = b.add(b.shl(bits(b, shifted), fmt.mantissa), (fmt.bias - less) * one)
+    away = b.select(low if far is None else far, b.const(64 * one, integer), 0)
+    # The sum's last place is that of the least number, times 2^64.
+    least = b.select(low, b.const(65 * one, integer), 0)
+    y = b.fma(x, from_bits(b, b.add(power, away)), from_bits(b, least))
+    return from_bits(b, b.sub(bits(b, y), least if far is None else b.or_(away, least)))
 
 
 def by_library(b: Builder, name: str, rare: Value, result: Value, *xs: Value) -> Value:

@@ -12,13 +12,16 @@ from numjet.cpu.math.elementary import (
     F32,
     at_least,
     at_most,
+    bits,
     copysign,
     elementary,
     format_of,
+    from_bits,
     horner,
     nearest,
     parts,
     scale,
+    scale_down,
     scales,
     table,
 )
@@ -28,13 +31,19 @@ _EXP_RANGE = {"float": (-104.5, 89.0), "double": (-746.0, 710.0)}
 _EXP2_RANGE = {"float": (-151.0, 128.5), "double": (-1076.0, 1024.5)}
 
 
-def reduced(b: Builder, x: Value) -> tuple[Value, Value, Value]:
-    """(r, n, shifted) with x = n·ln 2 + r, for clamped x."""
+def reduced(b: Builder, x: Value, offset: int = 0) -> tuple[Value, Value, Value]:
+    """(r, n, shifted) with x = n·ln 2 + r, for clamped x; `offset` as in `nearest`."""
     fmt = format_of(x)
     high, low = parts("ln2", fmt)
-    n, shifted = nearest(b, x, parts("log2e", fmt)[0], fmt)
+    n, shifted = nearest(b, x, parts("log2e", fmt)[0], fmt, offset)
     r = b.fma(n, -low, b.fma(n, -high, x))
     return r, n, shifted
+
+
+def _of_rest(b: Builder, r: Value, factor: float = 1.0) -> Value:
+    """e^r · factor, a power of two."""
+    q = horner(b, r, tuple([factor * c for c in table("EXP", format_of(r))]))
+    return b.fma(r, b.fma(r, q, factor), factor)
 
 
 @elementary(weight=8, ulps=2)
@@ -46,28 +55,33 @@ def exp(
     above: bool = True,
     times: Value | None = None,
 ) -> Value:
-    """e^x / 2^less · times. `below`, `above`: whether x may leave the format's range there."""
+    """e^x / 2^less · times. `below`, `above`: whether x may leave the format's range there; below
+    it only with `less` 0, and `times` at most 1."""
     fmt = format_of(x)
     lowest, highest = _EXP_RANGE[fmt.element]
     if above:
         x = at_most(b, x, highest + less)
-    if below:
-        kept = b.fcmp("uge", x, lowest)
-        x = _apart(b, kept, x)
+    by_hand = below and not scales(b, x)
+    if by_hand:
+        x = at_least(b, x, lowest)
     r, n, shifted = reduced(b, x)
-    q = horner(b, r, table("EXP", fmt))
-    p = b.fma(r, b.fma(r, q, 1.0), 1.0)
+    p = _of_rest(b, r, 2.0 if by_hand and above else 1.0)
     if times is not None:
         p = b.mul(p, times)
+    if by_hand:
+        (normal,) = parts("ln2", fmt, 1, True, fmt.bias - 1)
+        return _scaled_down(b, p, x, shifted, -normal, above)
     result = scale(b, p, n, shifted, less, below, above)
-    return b.select(kept, result, 0.0) if below else result
+    return b.select(b.fcmp("uge", x, lowest), result, 0.0) if below else result
 
 
-def _apart(b: Builder, kept: Value, x: Value) -> Value:
-    """x, but 0 where the result vanishes, which is selected and not computed: Intel's processors
-    take 150 cycles for a vector in which a lane underflows, and masked scores are such lanes. With
-    AVX-512 the scaling itself leaves them out."""
-    return x if scales(b, x) else b.select(kept, x, 0.0)
+def _scaled_down(
+    b: Builder, p: Value, x: Value, shifted: Value, normal: float, above: bool
+) -> Value:
+    """p·2^n, or half of that where x may be `above` as well: 2^n itself may be infinite then. From
+    `normal` on results are normal numbers."""
+    far = b.fcmp("olt", x, 0.75 * normal) if above else None
+    return scale_down(b, p, shifted, b.fcmp("olt", x, normal), far, int(above))
 
 
 @elementary(weight=8, ulps=2)
@@ -75,12 +89,17 @@ def exp2(b: Builder, x: Value) -> Value:
     """2^x."""
     fmt = format_of(x)
     lowest, highest = _EXP2_RANGE[fmt.element]
-    kept = b.fcmp("uge", x, lowest)
-    x = _apart(b, kept, at_most(b, x, highest))
+    x = at_most(b, x, highest)
+    by_hand = not scales(b, x)
+    if by_hand:
+        x = at_least(b, x, lowest)
     n, shifted = nearest(b, x, 1.0, fmt)
     r = b.sub(x, n)
-    p = b.fma(r, horner(b, r, table("EXP2", fmt)), 1.0)
-    return b.select(kept, scale(b, p, n, shifted), 0.0)
+    factor = 2.0 if by_hand else 1.0
+    p = b.fma(r, horner(b, r, tuple([factor * c for c in table("EXP2", fmt)])), factor)
+    if by_hand:
+        return _scaled_down(b, p, x, shifted, (1 - fmt.bias), True)
+    return b.select(b.fcmp("uge", x, lowest), scale(b, p, n, shifted), 0.0)
 
 
 @elementary(weight=12, ulps=2)
@@ -107,12 +126,21 @@ def expm1(b: Builder, x: Value) -> Value:
 @elementary(weight=10, ulps=2)
 def logistic(b: Builder, x: Value) -> Value:
     """1 / (1 + e^-x)."""
-    z = exp(b, b.neg(b.abs(x)), above=False)
-    top = b.select(b.fcmp("olt", x, 0.0), z, 1.0)
-    # top/(d + d_low), with one step of correction for both roundings.
-    d = b.add(z, 1.0)
-    d_low = b.sub(z, b.sub(d, 1.0))
-    inverse = b.div(1.0, d)
-    q = b.mul(top, inverse)
+    fmt, away = format_of(x), b.neg(b.abs(x))
+    # z·unit = e^-|x|, without numbers below the normal ones before the last product.
+    if scales(b, x):
+        z, unit = exp(b, away, above=False), 1.0
+        d = b.add(z, 1.0)
+        d_low = b.sub(z, b.sub(d, 1.0))
+    else:
+        unit = 2.0**-64
+        r, _, shifted = reduced(b, at_least(b, away, _EXP_RANGE[fmt.element][0]), fmt.bias + 64)
+        z = b.mul(_of_rest(b, r), from_bits(b, b.shl(bits(b, shifted), fmt.mantissa)))
+        d = b.fma(z, unit, 1.0)
+        d_low = b.fma(z, unit, b.sub(1.0, d))
+    top = b.select(b.fcmp("olt", x, 0.0), z, 1.0 / unit)
+    # top/(d + d_low), with one step of correction for both roundings: 1/d right to 5 % is enough.
+    q = b.div(top, d)
     rest = b.fma(b.neg(q), d_low, b.fma(b.neg(q), d, top))
-    return b.fma(rest, inverse, q)
+    quotient = b.fma(rest, b.fma(d, -0.5, 1.457), q)
+    return quotient if unit == 1.0 else b.mul(quotient, unit)

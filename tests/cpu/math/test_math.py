@@ -404,3 +404,21 @@ def test_text_is_deterministic_and_unknown_names_are_refused():
     assert written("tan", "float", 8, 1) == written("tan", "float", 8, 1)
     with pytest.raises(NotImplementedError, match="no vector code for 'sine'"):
         written("sine", "float", 8, 1)
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "logistic"])
+@pytest.mark.parametrize("width", [0, 32, 16])
+@BOTH
+def test_results_about_the_least_normal_number(name, dtype, width):
+    """Rounded once, from normal numbers to 0, at each number about the border of both."""
+    limits, unit = np.finfo(dtype), np.log(2) if name != "exp2" else 1.0
+    ends = np.array(
+        [(limits.minexp - k) * unit for k in (-2, 0, 1, limits.nmant, limits.nmant + 2)]
+    )
+    near = [np.nextafter(ends.astype(dtype), s * np.inf).astype(dtype) for s in (-1, 1)]
+    x = np.concatenate([ends, *near, np.linspace(ends[-1] - 1, ends[0] + 2, 90)]).astype(dtype)
+    reference = TRUE[name] if name in TRUE else getattr(mpmath, name)
+    true = [reference(mpmath.mpf(float(v))) for v in x]
+    assert errors(apply(name, x, width=width), true, dtype).max() <= ULPS[name]
+    rest = apply(name, np.array([np.nan, -np.nan, -np.inf], dtype), width=width)
+    assert np.isnan(rest[:2]).all() and rest[2] == 0
