@@ -54,6 +54,7 @@ from numjet.cpu.loops.ir import (
 )
 from numjet.cpu.loops.scope import Dependence, Dependences, Scopes
 
+_I32 = np.dtype(np.int32)
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -99,7 +100,7 @@ class ExprWriter:
                 pending.pop()
                 continue
             missing = [a for a in top.args_() if self.scopes.get(id(a)) is None]
-            if missing:
+            if missing and not self._place(top):
                 pending += missing
                 continue
             pending.pop()
@@ -116,6 +117,9 @@ class ExprWriter:
         if isinstance(e, Load):
             return self.load(e.buffer, e.index, e.part)
         if isinstance(e, Cast):
+            place = self._place(e)
+            if place is not None:
+                return ev.convert(b, self.index_vector(place, "i32"), _I32, e.dtype)
             x = self.scopes.get(id(e.arg))
             change = ev.bit_convert if e.bits else ev.convert
             return change(b, x, e.arg.dtype, e.dtype)
@@ -135,6 +139,14 @@ class ExprWriter:
             return b.udiv(before, e.buffer.dtype.itemsize)
         assert isinstance(e, IndexValue)
         return self.index_value(e.index, ev.register_type(e.dtype))
+
+    def _place(self, e: Expr) -> Index | None:
+        """The index that `e` makes a float, if it differs by lane and has 32 bits: 64 have no
+        instruction before AVX-512."""
+        if type(e) is not Cast or type(e.arg) is not IndexValue or e.dtype not in ev.FLOATS:
+            return None
+        i = e.arg.index
+        return i if self.varies(i) and fits32(i) else None
 
     def widen(self, x: Value) -> Value:
         """`x` as a vector over the lanes."""
@@ -268,8 +280,13 @@ class ExprWriter:
         step = self.lane_stride(i)
         if step is not None:
             first = self.index_scalar(i)
-            first = first if element == "i64" else b.trunc(first, element) \
-                if first.ref[0] == "%" else b.const(int(first.ref), element)
+            first = (
+                first
+                if element == "i64"
+                else b.trunc(first, element)
+                if first.ref[0] == "%"
+                else b.const(int(first.ref), element)
+            )
             found = self.widen(first)
             if step:
                 offsets = b.lanes([step * k for k in range(self.lanes)], element)
@@ -523,9 +540,7 @@ class ExprWriter:
         """Which elements of the k-th vector belong to active lanes; None where all do."""
         return None if self.mask is None else self._first_lanes(self.active, width, k * self.lanes)
 
-    def _first_lanes(
-        self, count: Value | int, width: int, before: int, are: bool = True
-    ) -> Value:
+    def _first_lanes(self, count: Value | int, width: int, before: int, are: bool = True) -> Value:
         """A mask of the first count·width - before lanes; of the others if they `are` not meant."""
         b, lanes = self.b, self.lanes
         if isinstance(count, int):
@@ -633,9 +648,7 @@ class ExprWriter:
                 return False
         return True
 
-    def store_pair(
-        self, buffer: Buffer, index: tuple[Index, ...], re: Value, im: Value
-    ) -> None:
+    def store_pair(self, buffer: Buffer, index: tuple[Index, ...], re: Value, im: Value) -> None:
         """Both parts of a complex element."""
         lin = self.linear(buffer, index, 0)
         if self.lane_stride(lin) != 2:

@@ -21,6 +21,7 @@ import numpy as np
 from numjet.core.dtypes import physical
 from numjet.cpu.loops import bits as loop_bits, complex as loop_complex
 from numjet.cpu.loops.complex import ComplexPair, Operand
+from numjet.cpu.loops.floors import rounded_down
 from numjet.cpu.loops.index import Dyn, Index, clamp, dynamic
 from numjet.cpu.loops.ir import (
     COMPARISONS,
@@ -291,6 +292,9 @@ class ExprEmitter:
             raise TypeError(f"select: arms of dtypes {x.dtype} and {y.dtype}; cast them first")
         if isinstance(condition, Const):
             return x if condition.value else y
+        known = rounded_down(self, condition, x, y)
+        if known is not None:
+            return known
         key = ("s", id(condition), id(x), id(y))
         return self._share(key, lambda: Select(condition, x, y))
 

@@ -420,3 +420,17 @@ def test_short_rows_backwards_in_steps_and_in_part(width, dtype):
     for read in reads:
         np.testing.assert_array_equal(nj.jit(read)(x), read(x))
         np.testing.assert_array_equal(nj.jit(read)(x[:77]), read(x[:77]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_positions_become_floats_by_32_bits(dtype):
+    """They have 64, which no instruction before AVX-512 converts, and are known to fit."""
+    e = ExprEmitter()
+    y, i = Buffer("y", np.dtype(dtype), (100,), "out"), LoopVar("i", 100)
+    value = e.cast(e.index_value(Index.of(i) * 3 - 7, np.dtype(np.int64)), dtype)
+    kernel = Kernel("f", (y,), (For(i, 100, tuple(e.store(y, (Index.of(i),), value)), "vector"),))
+    out = np.zeros(100, dtype)
+    run(kernel, out)
+    np.testing.assert_array_equal(out, np.arange(100, dtype=dtype) * 3 - 7)
+    assert re.search(r"sitofp <\d+ x i32>", text(kernel))
+    assert not re.search(r"sitofp <\d+ x i64>", text(kernel))
