@@ -482,8 +482,7 @@ def histogram(
             raise ValueError("histogram: weights should have the same shape as a.")
     edges = histogram_bin_edges(x, bins, range)
     n = edges.aval.shape[0] - 1
-    # What is below all edges is at 0, what is above them beyond the end; neither is counted. The
-    # last bin includes its right edge.
+    # What is below all edges is at 0, what is above beyond the end. The last bin has both edges.
     index = _bin_of(x, edges)
     index = where(equal(x, getitem(edges, -1)), n, index)
     counts = getitem(lax.full((n + 1,), 0, w.aval.dtype).at[index].add(w), slice(1, None))
@@ -728,9 +727,8 @@ def compress(
 
     condition: a vector at most as long as the axis. axis: an integer, or None for the flattened
     array. size: how many to give, needed where the condition is traced (ConcretizationTypeError);
-    missing ones are `fill_value`. ValueError for a condition of another rank, for one that holds
-    beyond the axis (with `size` these are left out), and for a size beyond the axis or the
-    condition; `out` raises NotImplementedError.
+    missing ones are `fill_value`. ValueError for another rank of the condition, one that holds
+    beyond the axis (not with `size`), and a size beyond the axis or it; `out`: NotImplementedError.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3], [4, 5, 6]]), axis=1)
     Array([[1, 3],

@@ -8,17 +8,24 @@ without a sign nothing is corrected. What would break it: a divisor that is not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
 from numjet.cpu.loops.ir import Cast, Const, Expr, IndexValue, Op
 
-if TYPE_CHECKING:
-    from numjet.cpu.loops.build import ExprEmitter
+
+class Emitter(Protocol):
+    """What is written with."""
+
+    def const(self, value: int, dtype: np.dtype) -> Any: ...
+    def op(self, name: str, *args: Expr) -> Expr: ...
+    def cast(self, x: Expr, dtype: np.dtype) -> Any: ...
+    def xor(self, x: Expr, y: Expr) -> Any: ...
+    def shr_arith(self, x: Expr, y: Expr) -> Any: ...
 
 
-def rounded_down(e: ExprEmitter, condition: Expr, then: Expr, otherwise: Expr) -> Expr | None:
+def rounded_down(e: Emitter, condition: Expr, then: Expr, otherwise: Expr) -> Expr | None:
     """The selection of `then` where `condition` holds, else `otherwise`, in other words if it is
     such a quotient or remainder; else None."""
     if type(otherwise) is not Op or otherwise.name not in ("div", "rem"):
@@ -43,7 +50,7 @@ def rounded_down(e: ExprEmitter, condition: Expr, then: Expr, otherwise: Expr) -
     return e.xor(_unsigned(e, "div", e.xor(x, sign), c), sign)
 
 
-def _unsigned(e: ExprEmitter, name: str, x: Expr, c: Expr) -> Expr:
+def _unsigned(e: Emitter, name: str, x: Expr, c: Expr) -> Expr:
     """The same of numbers that are not negative."""
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     return e.cast(e.op(name, e.cast(x, unsigned), e.cast(c, unsigned)), x.dtype)
