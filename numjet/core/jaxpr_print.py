@@ -286,8 +286,6 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         getattr(told["sharding"], "mesh", None), "are_all_axes_explicit", False
     ):
         kind, shown = "reshard", {}
-    elif kind == "dot_general" and "precision" not in told:
-        shown.setdefault("preferred_element_type", eqn.outvars[0].aval.dtype)
     elif kind == "gather" and "fill_value" not in told:
         if str(told["mode"]).endswith("FILL_OR_DROP"):
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)

@@ -642,11 +642,12 @@ add(
     diff=(0, 1),
     note="dilated-groups",
 )
-add(
-    "random_gamma",
-    lambda k: random.gamma(random.wrap_key_data(k), 2.5, (3,)),
-    np.array([1, 2], np.uint32),
-)
+for _name in ("random_gamma", "random_gamma_of_key"):
+    add(
+        _name,
+        lambda k: random.gamma(random.wrap_key_data(k), 2.5, (3,)),
+        np.array([1, 2], np.uint32),
+    )
 for _name, _init, _fun in (
     ("sum", 0.0, lax.add),
     ("max", -np.inf, lax.max),

@@ -79,8 +79,11 @@ def test_sample_uses_its_primitive(sample: Sample) -> None:
     # A collective is gone once the map that owns its axis has interpreted it.
     if REGISTRY[sample.primitive].collective:
         return
-    jaxpr = nj.make_jaxpr(sample.fun)(*sample.args)
-    assert sample.primitive in names_in(jaxpr.jaxpr)
+    # What is printed in JAX's equations may be made of others than what runs.
+    shown = names_in(nj.make_jaxpr(sample.fun)(*sample.args).jaxpr)
+    if sample.primitive not in shown:
+        shown = names_in(nj.jit(sample.fun).trace(*sample.args).program.jaxpr)
+    assert sample.primitive in shown
 
 
 @each(SAMPLES)

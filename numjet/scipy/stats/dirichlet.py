@@ -14,8 +14,8 @@ def logpdf(x: Any, alpha: Any) -> Any:
 
     x: [n, ...], along the first axis the coordinates, which add up to 1; or [n - 1, ...], without
     the last. alpha: [n], positive. Result: x's shape without the first axis; -∞ outside of the
-    simplex. Raises ValueError for sizes that do not fit. Raises TypeError for complex numbers.
-    Integers become floats.
+    simplex. Raises ValueError for sizes that do not fit, IndexError for a number as x and TypeError
+    for complex numbers. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import dirichlet
@@ -45,8 +45,8 @@ def pdf(x: Any, alpha: Any) -> Any:
 
     x: [n, ...], along the first axis the coordinates, which add up to 1; or [n - 1, ...], without
     the last. alpha: [n], positive. Result: x's shape without the first axis; 0 outside of the
-    simplex. Raises ValueError for sizes that do not fit. Raises TypeError for complex numbers.
-    Integers become floats.
+    simplex. Raises ValueError for sizes that do not fit, IndexError for a number as x and TypeError
+    for complex numbers. Integers become floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import dirichlet
