@@ -29,10 +29,19 @@ def _alike(a: Value | float, b: Value | float, what: str) -> tuple[Value, Value]
     return a, b
 
 
-def _binary(float_op: str | None, int_op: str | None, name: str, neutral: Sequence[str] = ()):
+def _word(ref: str) -> str:
+    """How a constant, or each lane of one whose lanes are equal, is spelled."""
+    return ref[:-1].rpartition(" ")[2] if ref[:6] == "splat " else ref
+
+
+def _binary(
+    float_op: str | None, int_op: str | None, name: str, neutral: Sequence[str] = (),
+    absorbing: Sequence[str] = (),
+):  # fmt: skip
     """The method for a two-operand instruction chosen by operand type.
 
-    neutral: the integers (and truth values) which as the second operand give the first.
+    neutral: the integers (and truth values) which as the second operand give the first; absorbing:
+    those that give themselves.
     """
 
     def method(self: Writer, a: Value | float, b: Value | float) -> Value:
@@ -41,8 +50,12 @@ def _binary(float_op: str | None, int_op: str | None, name: str, neutral: Sequen
         op = float_op if TYPES[type].is_float else int_op
         if op is None:
             raise TypeError(f"builder: {name} is not defined for {type}")
-        if b.ref in neutral:
-            return a
+        if b.ref[0] != "%":
+            word = _word(b.ref)
+            if word in neutral:
+                return a
+            if word in absorbing:
+                return b
         return self.pure((op, type, a.ref, b.ref), type)
 
     method.__name__ = name
@@ -218,8 +231,8 @@ class Writer:
     rem = _binary("frem", "srem", "rem")
     udiv = _binary(None, "udiv", "udiv", ("1",))
     urem = _binary(None, "urem", "urem")
-    and_ = _binary(None, "and", "and_", ("-1", "true"))
-    or_ = _binary(None, "or", "or_", ("0", "false"))
+    and_ = _binary(None, "and", "and_", ("-1", "true"), ("0", "false"))
+    or_ = _binary(None, "or", "or_", ("0", "false"), ("-1", "true"))
     xor = _binary(None, "xor", "xor", ("0", "false"))
     shl = _binary(None, "shl", "shl", ("0",))
     lshr = _binary(None, "lshr", "lshr", ("0",))
@@ -238,6 +251,9 @@ class Writer:
     def abs(self, x: Value) -> Value:
         """|x|; the most negative integer stays itself."""
         if TYPES[x.type].is_float:
+            head, mark, digits = x.ref.partition("0x")
+            if mark and x.ref[0] in "0s" and digits[0] not in "HR":  # a constant
+                return Value(f"{head}0x{int(digits[0], 16) & 7:X}{digits[1:]}", x.type)
             return self.intrinsic("llvm.fabs", x)
         return self.intrinsic("llvm.abs", x, Value("false", "i1"))
 
@@ -303,7 +319,7 @@ class Writer:
     def _compare(self, op: str, predicate: str, a: Value | float, b: Value | float) -> Value:
         a, b = _alike(a, b, op)
         type = a.type
-        if predicate == "ne" and b.ref == "false":
+        if predicate == "ne" and _word(b.ref) == "false":
             return a
         made = like(type, "i1")
         return self.pure((op, made, predicate, type, a.ref, b.ref), made)
@@ -312,6 +328,9 @@ class Writer:
         """a where `condition` (i1, or a vector of them), else b."""
         a, b = _alike(a, b, "select")
         type = a.type
+        known = _word(condition.ref)
+        if known in ("true", "false"):
+            return a if known == "true" else b
         instruction = ("select", type, condition.type, condition.ref, a.ref, b.ref)
         return self.pure(instruction, type)
 
