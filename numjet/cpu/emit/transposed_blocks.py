@@ -69,14 +69,29 @@ def transpose(b: Builder, rows: Sequence[Value], lanes: int) -> list[Value]:
     """`lanes` vectors of `lanes` elements transposed; missing rows are unspecified."""
     type = rows[0].type
     rows = [*rows, *[Value("poison", type)] * (lanes - len(rows))]
+    if lanes * TYPES[TYPES[type].element].bits != 256:
+        return _zipped(b, rows, lanes, 1)
+    # An instruction of AVX2 zips inside each half of a register: half of the rows at a time, and
+    # then the halves are exchanged.
     half = lanes // 2
-    low = [k // 2 + k % 2 * lanes for k in range(lanes)]
+    first, second = [_zipped(b, rows[k : k + half], half, 2) for k in (0, half)]
+    low = [*range(half), *range(lanes, lanes + half)]
     high = [k + half for k in low]
-    for _ in range(lanes.bit_length() - 1):
+    pairs = list(zip(first, second, strict=True))
+    return [_zip(b, x, y, order) for order in (low, high) for x, y in pairs]
+
+
+def _zipped(b: Builder, rows: Sequence[Value], count: int, blocks: int) -> list[Value]:
+    """`count` vectors of `count` elements transposed, in each of so many blocks of their lanes."""
+    half, lanes = count // 2, count * blocks
+    starts = range(0, lanes, count)
+    low = [start + k // 2 + k % 2 * lanes for start in starts for k in range(count)]
+    high = [k + half for k in low]
+    for _ in range(count.bit_length() - 1):
         # Zipping row k with row k + half, over and over, moves row bits into the lanes.
         rows = [
             _zip(b, rows[k // 2], rows[k // 2 + half], high if k % 2 else low)
-            for k in range(lanes)
+            for k in range(count)
         ]
     return list(rows)
 
