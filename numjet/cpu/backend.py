@@ -152,7 +152,7 @@ class _Modules:
         self.compiler = link.compile_module if kept else link.compile_once
         self.jobs = Jobs()
         self.kept = kept
-        self.direct = link.generates()  # all so far, and what comes too as far as is known
+        self.direct = link.direct()  # all so far, and what comes too as far as is known
         self.written: list[Any] = []
         self.ready: list[bytes] = []
         self.symbols: set[str] = set()

@@ -264,7 +264,7 @@ def test_an_interrupted_compilation_lets_its_threads_go(monkeypatch):
 
     monkeypatch.setattr(Jobs, "start", noted)
     monkeypatch.setattr(pipeline, "facts", interrupt)
-    monkeypatch.setattr(link, "generates", lambda: False)
+    monkeypatch.setattr(link, "direct", lambda: False)
     with pytest.raises(KeyboardInterrupt):
         compiled(lambda x: [mul(chain(x), full((313,), 7.25, F32))], spec(313))
     (jobs,) = set(used)

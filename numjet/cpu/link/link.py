@@ -31,7 +31,7 @@ from numjet.base.handles import handles
 from numjet.cpu import host
 from numjet.cpu.link import cache, llvm, loader, processor, sources
 from numjet.cpu.link.cache import Store
-from numjet.cpu.x86.able import usable
+from numjet.cpu.x86.able import able
 
 # Part of every key: raise it when cached bytes of an older version must not be used any more.
 CACHE_VERSION = 30
@@ -253,10 +253,20 @@ def compile_once(ir_text: str, *, verify: bool = False) -> bytes:
     return _compile(ir_text, verify=verify)
 
 
-def generates() -> bool:
-    """Whether the direct generator makes code for the target."""
+def written_directly() -> bool:
+    """Whether the direct generator could make code for the target, wanted or not."""
     machine = target()
-    return usable(machine.triple, machine.features, machine.vector_bytes)
+    return able(machine.triple, machine.features, machine.vector_bytes)
+
+
+def direct() -> bool:
+    """Whether the direct generator makes code for the target."""
+    return config.direct_code.value and written_directly()
+
+
+def generates() -> bool:
+    """Whether it does, and encodes products and packers for the target, too."""
+    return vector_bytes() == 64 and direct()
 
 
 def generated(source: str | Written, *, kept: bool) -> bytes | None:
@@ -265,7 +275,7 @@ def generated(source: str | Written, *, kept: bool) -> bytes | None:
     source: IR text, or a builder's module. kept: as by `compile_module`. It is Python's work: no
     other thread runs Python meanwhile.
     """
-    if not generates():
+    if not direct():
         return None
     key = digest(source if isinstance(source, str) else source.text()) if kept else ""
     data = _store().get(key) if kept else None
@@ -273,7 +283,7 @@ def generated(source: str | Written, *, kept: bool) -> bytes | None:
         # Half of the package's compiler: loaded when there is something to compile.
         generate = importlib.import_module("numjet.cpu.x86.generate").generate
         try:
-            data = generate(source)
+            data = generate(source, vector_bytes())
         except Exception as error:
             warnings.warn(
                 f"the direct generator failed, LLVM compiles the module: {error!r}; please report "
@@ -290,9 +300,9 @@ def assembly(ir_text: str) -> str:
 
     Of the direct generator a listing of its instructions, which leaves out frames and copies.
     """
-    machine = target()
-    if usable(machine.triple, machine.features, machine.vector_bytes):
-        shown = importlib.import_module("numjet.cpu.x86.listing").listing(ir_text)
+    if direct():
+        listing = importlib.import_module("numjet.cpu.x86.listing").listing
+        shown = listing(ir_text, vector_bytes())
         if shown is not None:
             return shown
     return _compile(ir_text, assembly=True).decode()

@@ -70,7 +70,8 @@ _UNROLLED = 160
 # four where a loop is so many rounds long, unless the body or the weights of its functions are more
 # still: code grows with them. On Zen 4, so limited, four take of the time of two: i0e and erfinv
 # 0.79 and 0.75, exp, log and sin 0.89 to 0.93, gelu 0.85, erf 1.07, arctan and expm1 as long; tanh
-# compiles in 1.15 times the processor time, erfinv in 1.35, lgamma would in 1.9 to gain 0.05.
+# compiles in 1.15 times the processor time, erfinv in 1.35, lgamma would in 1.9 to gain 0.05. The
+# direct generator takes as long with two as LLVM with four, which it would not keep in registers.
 _FEW_REGISTERS = 32
 _PAIRED, _FOURFOLD, _FUNCTIONS, _LONG = 20, 100, 36, 64
 # Rows run side by side when this fraction of the cost remains, and the nest costs this much.
@@ -322,7 +323,8 @@ class _Chooser:
                 names = [e.name for e in exprs(s.body) if isinstance(e, Op)]
                 functions = sum([FUNCTIONS[n].weight for n in names if n in FUNCTIONS])
                 light = functions <= _FUNCTIONS and weight <= _FOURFOLD
-                return (4 if light and s.var.extent >= _LONG * lanes else 2) * lanes
+                four = light and s.var.extent >= _LONG * lanes and not link.written_directly()
+                return (4 if four else 2) * lanes
         while lanes > 2 and lanes // 2 >= s.var.extent:
             lanes //= 2
         return lanes

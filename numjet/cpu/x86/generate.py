@@ -1,12 +1,13 @@
-"""LLVM IR to an object file for x86-64 with AVX-512, without LLVM.
+"""LLVM IR to an object file for x86-64 with AVX-512 or AVX2, without LLVM.
 
 `generate(module)` is for `link`: the object, or None where only LLVM compiles it. The passes:
-`read` (of text `parse`), `select`, `allocate`, `spill` where registers ran out, `finish` with
-`encode`, and `elf`.
+`read` (of text `parse`), those of `middle`, for AVX2 those of `avx2`, `select`, `allocate`, `spill`
+where registers ran out, `finish` with `encode`, and `elf`.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,11 @@ from numjet.cpu.x86.back.data import table
 from numjet.cpu.x86.back.encode import Code
 from numjet.cpu.x86.back.finish import Finisher
 from numjet.cpu.x86.back.hoist import hoist
-from numjet.cpu.x86.back.spill import spill
+from numjet.cpu.x86.back.spill import crowded, spill
 from numjet.cpu.x86.front.instructions import Call
 from numjet.cpu.x86.front.parse import Function, Module, parse
 from numjet.cpu.x86.front.read import read
-from numjet.cpu.x86.front.types import Unsupported
+from numjet.cpu.x86.front.types import VECTORS, Unsupported, use
 from numjet.cpu.x86.middle.division import divide
 from numjet.cpu.x86.middle.schedule import schedule
 from numjet.cpu.x86.middle.sink import sink
@@ -48,8 +49,12 @@ _FAMILIES = (arithmetic, compare, jumps, convert, intrinsics, lanes, accesses, r
 refused: Counter[str] = Counter()
 
 
-def generate(source: str | Writing) -> bytes | None:
-    """The object file of a module, text or a builder's, or None where LLVM has to make it."""
+def generate(source: str | Writing, vector_bytes: int = 64) -> bytes | None:
+    """The object file of a module, text or a builder's, or None where LLVM has to make it.
+
+    vector_bytes: 64 for AVX-512, 32 for AVX2.
+    """
+    use(vector_bytes)
     try:
         return _generate(parse(source) if isinstance(source, str) else read(source))
     except Unsupported as what:
@@ -79,6 +84,8 @@ def selected(
     _mark_cold(module, function)
     sink(function)
     divide(function)
+    if VECTORS.narrow:
+        importlib.import_module("numjet.cpu.x86.avx2.families").prepare(function)
     schedule(function)
     s = Selector(module, function, labels)
     s.run()
@@ -86,6 +93,8 @@ def selected(
     hoist(s, allocation)
     if allocation.slots:
         spill(s, allocation)
+        if VECTORS.narrow and crowded(s):
+            raise Unsupported("values that 16 registers do not hold")
     return s, allocation
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from numjet.cpu.x86.back.opcodes import CONDITIONS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.parse import parse
-from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
+from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported, use
 from numjet.cpu.x86.generate import prepared, selected
 from numjet.cpu.x86.select.jumps import Branch, Call, branch, call, leap, leave
 from numjet.cpu.x86.select.select import Selector
@@ -25,8 +25,9 @@ _LENGTHS = {
 }  # fmt: skip
 
 
-def listing(text: str) -> str | None:
+def listing(text: str, vector_bytes: int = 64) -> str | None:
     """The instructions of a module, to be read, or None where LLVM makes it."""
+    use(vector_bytes)
     try:
         module = parse(text)
         _, labels, _ = prepared(module)

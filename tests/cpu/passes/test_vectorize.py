@@ -394,5 +394,7 @@ def test_long_bodies_take_several_vectors_where_registers_are_few(
             value = e.call(name, value)
         return value
 
-    (loop,) = vectorize(elementwise((extent,), reader)).body
-    assert (loop.kind, loop.lanes) == ("vector", lanes)
+    for direct in (False, True):  # its registers hold two vectors
+        monkeypatch.setattr(lanewise.link, "written_directly", lambda direct=direct: direct)
+        (loop,) = vectorize(elementwise((extent,), reader)).body
+        assert (loop.kind, loop.lanes) == ("vector", min(lanes, 16) if direct else lanes)

@@ -8,16 +8,12 @@ import os
 
 import numpy as np
 import pytest
-from x86_agree import agree, made_by
+from x86_agree import GENERATOR, agree, generated, made_by
 
 from numjet.cpu.link import link
 from numjet.cpu.x86 import generate
-from numjet.cpu.x86.able import able
 
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = GENERATOR
 
 
 # Two lanes of four: what lies beyond them compares too.
@@ -111,7 +107,7 @@ def test_lanes_divided_by_a_number(lanes: int) -> None:
             ]
             places.append((op, divisor))
     text = "\n".join(["define void @f(ptr %p) nounwind {", "entry:", *body, "  ret void", "}", ""])
-    image = generate.generate(text)
+    image = generated(text)
     assert image is not None, generate.refused
     for start in range(0, len(numbers), lanes):
         x = [n % (1 << 32) for n in (numbers[start : start + lanes] + [3] * lanes)[:lanes]]
@@ -225,7 +221,7 @@ out:
   ret void
 }
 """
-    image = generate.generate(text)
+    image = generated(text)
     assert image is not None
     left = np.frombuffer(made_by(image, np.arange(5, 13, dtype=np.float32)), np.float32)
     assert left.tolist() == [5.0] * 8
@@ -241,7 +237,7 @@ entry:
 }
 """
     before = generate.refused["a long displacement"]
-    assert generate.generate(text) is None
+    assert generated(text) is None
     assert generate.refused["a long displacement"] == before + 1
 
 
@@ -266,7 +262,7 @@ entry:
   ret void
 }}
 """
-    image = generate.generate(text)
+    image = generated(text)
     assert image is not None, generate.refused
     library = link.load([image])
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("f"))

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from x86_agree import agree
+from x86_agree import GENERATOR, agree
 
-from numjet.cpu.link import link
-from numjet.cpu.x86.able import able
-
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = GENERATOR
 BYTES = np.random.default_rng(5).integers(0, 256, 512).astype(np.uint8)
 
 

@@ -11,22 +11,32 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
 
-from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR
+from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, VECTORS
 from numjet.cpu.x86.select.jumps import Call
 from numjet.cpu.x86.select.select import FRAME, Selector
 
 RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI = range(8)
 CALLEE_SAVED = (RBX, 12, 13, 14, 15)
 _VOLATILE = (RAX, RCX, RDX, RSI, RDI, 8, 9, 10)
-# Registers of each class, the preferred first (the first sixteen vectors have shorter code), and
-# those that are kept free when a class has spilled; nothing ever lives in r11.
+# Registers, the preferred first (of vectors the first sixteen have shorter code); nothing ever
+# lives in r11.
 _REGISTERS = {
     GENERAL: (*_VOLATILE, *CALLEE_SAVED),
-    VECTOR: tuple(range(32)),
     MASK: tuple(range(1, 8)),
 }
-SCRATCH = {GENERAL: (11, 10), VECTOR: (31, 30), MASK: (7, 6)}
 ARGUMENTS = (RDI, RSI, RDX, RCX, 8, 9)
+
+
+def registers(cls: int) -> tuple[int, ...]:
+    """The registers of a class, the preferred first."""
+    return tuple(range(VECTORS.count)) if cls == VECTOR else _REGISTERS[cls]
+
+
+def scratch(cls: int) -> tuple[int, ...]:
+    """Registers that are kept free when a class has spilled."""
+    if cls != VECTOR:
+        return (11, 10) if cls == GENERAL else (7, 6)
+    return (15, 14, 13) if VECTORS.narrow else (31, 30)
 
 
 class Allocation:
@@ -92,10 +102,10 @@ def _scan(
 ) -> None:
     classes, at = s.classes, made.at
     free: dict[int, list[int]] = {}
-    for cls, registers in _REGISTERS.items():
-        kept = SCRATCH[cls] if cls in scarce else ()
-        free[cls] = [k for k, r in enumerate(registers) if r not in kept]
-    order = _REGISTERS
+    order = {cls: registers(cls) for cls in (GENERAL, VECTOR, MASK)}
+    for cls, all_ in order.items():
+        kept = scratch(cls) if cls in scarce else ()
+        free[cls] = [k for k, r in enumerate(all_) if r not in kept]
     rank = {cls: {r: k for k, r in enumerate(rs)} for cls, rs in order.items()}
     active: list[tuple[int, int]] = []  # (end, virtual register), of all classes
     calls, divisions = s.calls, s.divisions

@@ -1,4 +1,4 @@
-"""Machine code of x86-64 with AVX-512: instructions, labels and constants, to bytes.
+"""Machine code of x86-64 with AVX-512 or AVX2: instructions, labels and constants, to bytes.
 
 For: the direct generator alone. Functions append one instruction to a `Code`; nothing is checked
 that the generator knows already. Registers are numbers: 0-31 vectors, 0-15 general (in the order of
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from numjet.core.memo import remembered
 from numjet.cpu.x86.back import opcodes
-from numjet.cpu.x86.front.types import Unsupported
+from numjet.cpu.x86.front.types import VECTORS, Unsupported
 
 _PREFIX = {"np": 0, "66": 1, "f3": 2, "f2": 3}
 _MAP = {"0f": 1, "0f38": 2, "0f3a": 3}
@@ -320,10 +320,16 @@ def rr(
     if op.vex3 and not k and (length < 2 or op.only_vex) and (reg | vvvv | rm) < 16:
         _vex(code, op, reg, vvvv, rm, length)
     else:
+        _wide(op)
         word = op.evex ^ _REG[reg] ^ _VVVV[vvvv] ^ _RM[rm] ^ (z << 31 | length << 29 | k << 24)
         code.buffer += word.to_bytes(6, "little")
     if imm is not None:
         code.buffer.append(imm & 255)
+
+
+def _wide(op: Op) -> None:
+    if VECTORS.narrow:
+        raise Unsupported(f"{op.name} of AVX-512")
 
 
 def rrs(code: Code, op: Op, operands: Iterable[tuple[int, int, int]]) -> None:
@@ -370,6 +376,7 @@ def rm(
             word ^= (modrm ^ 0xC0) << 32
             code.buffer += word.to_bytes(5, "little")
     else:
+        _wide(op)
         modrm, high, tail = _address(
             base, index, scale, disp, op.element if broadcast else op.units[length]
         )
@@ -399,6 +406,7 @@ def rip(
             word = op.vex3 ^ _VEX_REG[reg] ^ (vvvv << 19 | length << 18)
             code.buffer += (word ^ 0xC5 << 32).to_bytes(5, "little")
     else:
+        _wide(op)
         word = op.evex ^ _REG[reg] ^ _VVVV[vvvv] ^ 0xC5 << 40
         word ^= z << 31 | length << 29 | broadcast << 28 | k << 24
         code.buffer += word.to_bytes(6, "little")

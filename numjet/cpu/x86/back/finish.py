@@ -8,13 +8,13 @@ keeps the caller's stack.
 from __future__ import annotations
 
 from numjet.cpu.x86.back import encode
-from numjet.cpu.x86.back.allocate import ARGUMENTS, RBP, RSP, Allocation
+from numjet.cpu.x86.back.allocate import ARGUMENTS, RBP, RSP, Allocation, scratch
 from numjet.cpu.x86.back.encode import GPR, OPS, Code
 from numjet.cpu.x86.back.opcodes import CONDITIONS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Br, CondBr
 from numjet.cpu.x86.front.parse import Block
-from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Constant, Type, Unsupported
+from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, VECTORS, Constant, Type, Unsupported
 from numjet.cpu.x86.select.jumps import Branch, Call, Copy, branch, call, leap, leave
 from numjet.cpu.x86.select.select import Selector, successors
 
@@ -223,9 +223,8 @@ class Finisher:
             encode.gr(code, GPR["xchg"], a, b, 8)
         elif cls == VECTOR:
             op = OPS["vpxorq"]
-            encode.rr(code, op, a, a, b)
-            encode.rr(code, op, b, a, b)
-            encode.rr(code, op, a, a, b)
+            for to in (a, b, a):
+                encode.rr(code, op, to, a, b, length=VECTORS.length)
         else:
             op = OPS["kxorq"]
             encode.rr(code, op, a, a, b)
@@ -236,9 +235,9 @@ class Finisher:
         """Copy between two places, registers or slots."""
         code = self.code
         if to < 0 and source < 0:
-            scratch = {GENERAL: 11, VECTOR: 31, MASK: 7}[cls]
-            self._load_slot(cls, scratch, -2 - source)
-            self._store_slot(cls, -2 - to, scratch)
+            between = scratch(cls)[0]
+            self._load_slot(cls, between, -2 - source)
+            self._store_slot(cls, -2 - to, between)
         elif to < 0:
             self._store_slot(cls, -2 - to, source)
         elif source < 0:
@@ -274,9 +273,9 @@ class Finisher:
                 self.move(cls, to, self.at[source])
             return
         if to < 0:
-            scratch = {GENERAL: 11, VECTOR: 31, MASK: 7}[cls]
-            self._place(scratch, d, source, value, type)
-            self._store_slot(cls, -2 - to, scratch)
+            between = scratch(cls)[0]
+            self._place(between, d, source, value, type)
+            self._store_slot(cls, -2 - to, between)
             return
         code = self.code
         if isinstance(value, int):

@@ -13,18 +13,18 @@ from __future__ import annotations
 from numjet.cpu.x86.back.allocate import Allocation
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import formats
-from numjet.cpu.x86.front.types import VECTOR
+from numjet.cpu.x86.front.types import VECTOR, VECTORS
 from numjet.cpu.x86.select.jumps import call
 from numjet.cpu.x86.select.select import Loop, Selector, Span, successors
 
-_SHAPES = {formats.v3c: formats.v3, formats.v3ct: formats.v3t, formats.vreadc: formats.vread}
+_SHAPES = {formats.v3c: formats.v3, formats.v3ct: formats.v3t, formats.vreadc: formats.vread,
+           formats.v4c: formats.v4}  # fmt: skip
 # Loads that fill a register with one element, which are copies when a register holds them already.
 _LOADS = frozenset(
     "vbroadcastss vbroadcastsd vpbroadcastb vpbroadcastw vpbroadcastd vpbroadcastq vmovddup "
     "vmovups vmovss vmovsd".split()
 )
 _BROADCASTS = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
-_ALL = frozenset(range(32))
 
 
 def hoist(s: Selector, allocation: Allocation) -> None:
@@ -104,7 +104,7 @@ class _Hoister:
             return
         # The end of the first block before it: whatever is read there by the branch counts.
         end = s.places[min(before)].first + 1
-        free = sorted(_ALL - {
+        free = sorted(set(range(VECTORS.count)) - {
             register for start, stop, register in self.taken if start <= end and stop >= first
         }, reverse=True)
         if calls is None or not free:
@@ -185,7 +185,8 @@ class _Hoister:
     def _load(self, held: int, data: bytes, one: int) -> tuple:
         """What sets a register to a constant; one: 1 for one element in all lanes."""
         if one:
-            return (formats.v3c, OPS[_BROADCASTS[len(data)]], held, -1, data, -1, 0, 2, 0, None)
+            op, length = OPS[_BROADCASTS[len(data)]], VECTORS.length
+            return (formats.v3c, op, held, -1, data, -1, 0, length, 0, None)
         length = {16: 0, 32: 1, 64: 2}[len(data)]
         return (formats.v3c, OPS["vmovups"], held, -1, data, -1, 0, length, 0, None)
 

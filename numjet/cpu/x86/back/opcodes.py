@@ -15,7 +15,8 @@ from __future__ import annotations
 #   vex: v v1 there is a VEX encoding, with W = 0 or 1; r the same, W = 0, for registers alone.
 #   L: the vector length is fixed (scalars) or chosen by the instruction.
 # A trailing _s: the memory or r/m operand is the destination. _v: by a vector of indices.
-# _r: from or to a general register. i: by an immediate count. q: with a 64-bit general register.
+# _y: in the VEX encoding, whose masks are vectors. _r: from or to a general register. i: by an
+# immediate count. q: with a 64-bit general register.
 VECTOR = {
     "vaddps": "np 0f 0 58 F4 v",
     "vaddpd": "66 0f 1 58 F8 v",
@@ -535,6 +536,34 @@ VECTOR = {
     "vmovmskps": "np 0f 0 50 V v",
     "vmovmskpd": "66 0f 0 50 V v",
     "vpmovmskb": "66 0f 0 d7 V v",
+    "vcmpps_y": "np 0f 0 c2 V v",
+    "vcmppd_y": "66 0f 0 c2 V v",
+    "vcmpss_y": "f3 0f 0 c2 V v L0",
+    "vcmpsd_y": "f2 0f 0 c2 V v L0",
+    "vroundps": "66 0f3a 0 08 V v",
+    "vroundpd": "66 0f3a 0 09 V v",
+    "vroundss": "66 0f3a 0 0a V v L0",
+    "vroundsd": "66 0f3a 0 0b V v L0",
+    "vpcmpeqb_y": "66 0f 0 74 V v",
+    "vpcmpeqw_y": "66 0f 0 75 V v",
+    "vpcmpeqd_y": "66 0f 0 76 V v",
+    "vpcmpeqq_y": "66 0f38 0 29 V v",
+    "vpcmpgtb_y": "66 0f 0 64 V v",
+    "vpcmpgtw_y": "66 0f 0 65 V v",
+    "vpcmpgtd_y": "66 0f 0 66 V v",
+    "vpcmpgtq_y": "66 0f38 0 37 V v",
+    "vblendvps": "66 0f3a 0 4a V v",
+    "vblendvpd": "66 0f3a 0 4b V v",
+    "vpblendvb": "66 0f3a 0 4c V v",
+    "vmaskmovps": "66 0f38 0 2c V v",
+    "vmaskmovps_s": "66 0f38 0 2e V v",
+    "vmaskmovpd": "66 0f38 0 2d V v",
+    "vmaskmovpd_s": "66 0f38 0 2f V v",
+    "vgatherdps_y": "66 0f38 0 92 V v",
+    "vgatherdpd_y": "66 0f38 1 92 V v1",
+    "vgatherqps_y": "66 0f38 0 93 V v",
+    "vgatherqpd_y": "66 0f38 1 93 V v1",
+    "vpblendw": "66 0f3a 0 0e V v",
     "vpblendd": "66 0f3a 0 02 V v",
     "vblendps": "66 0f3a 0 0c V v",
     "vblendpd": "66 0f3a 0 0d V v",

@@ -7,10 +7,10 @@ that `ROLES` describes wrongly.
 
 from __future__ import annotations
 
-from numjet.cpu.x86.back.allocate import SCRATCH, Allocation
+from numjet.cpu.x86.back.allocate import Allocation, scratch
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import formats
-from numjet.cpu.x86.front.types import GENERAL, VECTOR, Unsupported
+from numjet.cpu.x86.front.types import GENERAL, MASK, VECTOR, Unsupported
 from numjet.cpu.x86.select.jumps import branch, call, leap, leave
 from numjet.cpu.x86.select.select import FRAME, Selector, Span
 
@@ -21,9 +21,27 @@ def spill(s: Selector, allocation: Allocation) -> None:
         return
     _Spiller(s, allocation).run()
 
+
+def crowded(s: Selector) -> bool:
+    """Whether loops wait for what was put into memory: LLVM moves instructions to avoid that."""
+    slots, moved, all_ = -(-s.frame // 64) * 64, 0, 0
+    for block in s.function.blocks:
+        if s.loop_of[block.index] is None or block.cold:
+            continue
+        for m in s.out[s.places[block.index].first : s.places[block.index].end]:
+            all_ += 1
+            memory = formats.ROLES[m[0]][2] if m[0] in formats.ROLES else 0
+            if memory and m[memory][0] == FRAME and m[memory][3] >= slots:
+                moved += m[1].name[:6] == "vmovup"
+    return moved * _SHARE > all_
+
+
 # Formats whose last operand may be memory, and what they are then.
-_FOLDED = {formats.v3: formats.v3m, formats.v3t: formats.v3mt, formats.vread: formats.vreadm}
+_FOLDED = {formats.v3: formats.v3m, formats.v3t: formats.v3mt, formats.vread: formats.vreadm,
+           formats.v4: formats.v4m}  # fmt: skip
 # Those on general registers that have forms for memory.
+# Loops of which one instruction in so many moves values to or from memory are crowded.
+_SHARE = 10
 _GENERAL = frozenset((formats.gmove, formats.g2t, formats.gread, formats.g1read, formats.g1t))
 _FOLDS = frozenset(_FOLDED.values())
 _COMMUTES = frozenset(
@@ -38,9 +56,9 @@ class _Spiller:
         # Virtual registers that stand for the scratch registers.
         none = self.at.pop()
         self.scratch: dict[int, list[int]] = {}
-        for cls, registers in SCRATCH.items():
+        for cls in (GENERAL, VECTOR, MASK):
             self.scratch[cls] = []
-            for register in registers:
+            for register in scratch(cls):
                 self.scratch[cls].append(len(self.at))
                 self.at.append(register)
                 s.classes.append(cls)

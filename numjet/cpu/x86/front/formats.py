@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.cpu.x86.back import encode
 from numjet.cpu.x86.back.encode import GPR, OPS
+from numjet.cpu.x86.front.types import VECTORS
 
 Where = list[int]
 
@@ -33,9 +34,44 @@ def v3m(code: encode.Code, at: Where, m: tuple) -> None:
 
 def v3c(code: encode.Code, at: Where, m: tuple) -> None:
     """(op, d, a, bytes, k, z, length, broadcast, imm): the last operand is a constant."""
+    data, broadcast, length = m[4], m[8], m[7]
+    if broadcast and VECTORS.narrow:  # instructions read whole registers there
+        data, broadcast = data * ((16 << length) // len(data)), 0
     encode.rip(
-        code, m[1], at[m[2]], at[m[3]], code.constant(m[4]), at[m[5]], m[6], m[7], m[8], m[9]
+        code, m[1], at[m[2]], at[m[3]], code.constant(data), at[m[5]], m[6], length, broadcast, m[9]
     )
+
+
+def v4(code: encode.Code, at: Where, m: tuple) -> None:
+    """(op, d, a, b, mask, 0, length, None): d = b in lanes whose sign is set in the mask, else a.
+
+    The mask is a vector, whose number stands in the immediate (VEX).
+    """
+    encode.rr(code, m[1], at[m[2]], at[m[3]], at[m[4]], 0, 0, m[7], at[m[5]] << 4)
+
+
+def v4m(code: encode.Code, at: Where, m: tuple) -> None:
+    """(op, d, a, memory, mask, 0, length, 0, None): as `v4`."""
+    base, index, scale, disp = m[4]
+    encode.rm(
+        code, m[1], at[m[2]], at[m[3]], None if base is None else at[base],
+        None if index is None else at[index], scale, disp, 0, 0, m[7], 0, at[m[5]] << 4,
+    )  # fmt: skip
+
+
+def v4c(code: encode.Code, at: Where, m: tuple) -> None:
+    """(op, d, a, bytes, mask, 0, length, broadcast, None): as `v4`, of a constant."""
+    data, length = m[4], m[7]
+    if m[8]:
+        data = data * ((16 << length) // len(data))
+    label = code.constant(data)
+    encode.rip(code, m[1], at[m[2]], at[m[3]], label, 0, 0, length, 0, at[m[5]] << 4)
+
+
+def ygather(code: encode.Code, at: Where, m: tuple) -> None:
+    """(op, d, memory, mask, length): lanes with their sign set in the mask, which is cleared."""
+    base, index, scale, disp = m[3]
+    encode.rm(code, m[1], at[m[2]], at[m[4]], at[base], at[index], scale, disp, 0, 0, m[5])
 
 
 def _alias(format: Any, doc: str) -> Any:
@@ -205,6 +241,8 @@ ROLES: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     vstore: ((), (2, 3, 5), 4), vout: ((4,), (2, 3, 5), 0),
     vread: ((), (2, 3, 4, 5), 0), vreadm: ((), (2, 3, 5), 4), vreadc: ((), (2, 3, 5), 0),
     vgather: ((2, 4), (2, 4), 3), vscatter: ((4,), (2, 4), 3),
+    ygather: ((2, 4), (2, 4), 3),
+    v4: ((2,), (3, 4, 5), 0), v4m: ((2,), (3, 5), 4), v4c: ((2,), (3, 5), 0),
     vmove: ((2,), (3,), 0), v3s: ((2,), (3,), 0),
     g2: ((3,), (4,), 0), g2t: ((3,), (3, 4), 0), gread: ((), (3, 4), 0), gmove: ((3,), (4,), 0),
     g1t: ((3,), (3,), 0), g1read: ((), (3,), 0), g1: ((3,), (), 0),

@@ -17,6 +17,35 @@ class Unsupported(Exception):
 
 GENERAL, VECTOR, MASK = 0, 1, 2  # register classes
 
+
+class Vectors:
+    """The vector registers that code is generated for: 32 of 64 bytes, or 16 of 32 (AVX2).
+
+    `narrow` says that they are the latter: instructions have VEX encodings, there are no registers
+    of masks. Types depend on it: `use` forgets those of lanes.
+    """
+
+    __slots__ = ("bits", "bytes", "count", "length", "narrow")
+
+    def __init__(self) -> None:
+        self.set(64)
+
+    def set(self, size: int) -> None:
+        self.bytes, self.bits = size, 8 * size
+        self.narrow = size == 32
+        self.count, self.length = (16, 1) if self.narrow else (32, 2)
+
+
+VECTORS = Vectors()
+
+
+def use(size: int) -> None:
+    """Generate for registers of so many bytes from now on."""
+    if size != VECTORS.bytes:
+        VECTORS.set(size)
+        for text in [text for text in TYPES if text[0] == "<"]:
+            del TYPES[text]
+
 _BITS = {"float": 32, "double": 64, "half": 16, "bfloat": 16, "ptr": 64}
 _LETTER = {8: "b", 16: "w", 32: "d", 64: "q"}
 
@@ -40,8 +69,8 @@ class Type:
             raise Unsupported(f"type {text}")
         total = self.bits * max(lanes, 1)
         self.size = max(total // 8, 1)
-        self.parts = max(1, total // 512)
-        self.length = 0 if total <= 128 else 1 if total == 256 else 2
+        self.parts = max(1, total // VECTORS.bits)
+        self.length = 0 if total <= 128 else 1 if total == 256 or VECTORS.narrow else 2
         if lanes and (lanes & (lanes - 1) or (self.bits == 1 and lanes > 64)):
             raise Unsupported(f"type {text}")
         self.cls = GENERAL

@@ -15,14 +15,14 @@ from bisect import insort
 
 from numjet.cpu.x86.front.instructions import Call, Ending, Instruction, Load, Store
 from numjet.cpu.x86.front.parse import Block, Function
-from numjet.cpu.x86.front.types import VECTOR, Type
+from numjet.cpu.x86.front.types import VECTOR, VECTORS, Type
 
 _NAME = re.compile(r"%[\w.]+")
 # Shorter blocks fit the processor's own window.
 _LEAST = 128
 _WINDOW = 192
 _WIDTH = 3  # instructions a cycle
-_REGISTERS = 26  # of 32: some are needed for constants and copies
+_FREE = 26, 12  # registers of 32 and of 16: some are needed for constants and copies
 _LATENCIES = {
     "fadd": 4, "fsub": 4, "fmul": 4, "fdiv": 11, "load": 6, "fcmp": 4, "select": 2, "call": 4,
     "fma": 4, "bitcast": 1, "sitofp": 5, "fptosi": 5, "fpext": 4, "fptrunc": 4,
@@ -107,7 +107,8 @@ class _Block:
         held = sum(
             _registers(function.defs[name]) for name in outside if name in function.defs
         )
-        self.room = max(_REGISTERS - held, 24)
+        room = _FREE[VECTORS.narrow]
+        self.room = max(room - held, room - 2)
 
     def order(self) -> list[Instruction]:
         """The instructions in their new order."""

@@ -17,6 +17,7 @@ from numjet.cpu.x86.front.types import (
     PTR,
     TYPES,
     VECTOR,
+    VECTORS,
     Type,
     Unsupported,
     constant,
@@ -106,7 +107,7 @@ def load_vector(s: Selector, type: Type, d: int, memory: Memory) -> None:
     base, index, scale, disp = memory
     if type.size >= 16:
         for part in range(type.parts):
-            where = (base, index, scale, disp + 64 * part)
+            where = (base, index, scale, disp + VECTORS.bytes * part)
             s.put(d + part, (formats.v3m, OPS["vmovups"], d + part, -1, where, -1, 0, type.length,
                              0, None))
     elif type.size in (4, 8):
@@ -135,8 +136,8 @@ def store(s: Selector, instruction: Store) -> None:
         base, index, scale, disp = where
         for part in range(type.parts):
             x = s.vector(type, value, part)
-            there = (base, index, scale, disp + 64 * part)
-            store_vector(s, type, x, there, hint and aligned >= min(type.size, 64))
+            there = (base, index, scale, disp + VECTORS.bytes * part)
+            store_vector(s, type, x, there, hint and aligned >= min(type.size, VECTORS.bytes))
 
 
 def _store_general(s: Selector, type: Type, value: str, where: Memory) -> None:
@@ -176,8 +177,8 @@ def masked_load(s: Selector, instruction: Call, parts: list[str]) -> None:
     zero = other[0] != "%" and constant(type, other).splat == 0
     if zero and mask[0] != "%" and type.size >= 16:
         memory = s.address(pointer)
-        for part, bits in enumerate(_part_bits(type, mask_type, mask)):
-            _load_lanes(s, type, d + part, _beyond(memory, part), bits)
+        for part, bits in enumerate(part_bits(type, mask_type, mask)):
+            _load_lanes(s, type, d + part, beyond(memory, part), bits)
         return
     k0 = _mask(s, mask_type, mask)
     if k0 == ALL and type.size >= 16:
@@ -190,7 +191,7 @@ def masked_load(s: Selector, instruction: Call, parts: list[str]) -> None:
     tied = not zero and other[0] == "%" and s.tie(other, d)
     for part in range(type.parts):
         k = part_mask(s, k0, type, part)
-        where = (base, index, scale, disp + 64 * part)
+        where = (base, index, scale, disp + VECTORS.bytes * part)
         format = formats.v3m if zero else formats.v3mt
         s.put(d + part, (format, masked, d + part, -1, where, k, int(zero), type.length, 0,
                          None))
@@ -204,7 +205,7 @@ _PLAIN = {32: ("vmovss", 0), 64: ("vmovsd", 0), 128: ("vmovups", 0), 256: ("vmov
           512: ("vmovups", 2)}  # fmt: skip
 
 
-def _part_bits(type: Type, mask_type: Type, mask: str) -> list[int]:
+def part_bits(type: Type, mask_type: Type, mask: str) -> list[int]:
     """The bits of a constant mask, by parts."""
     bits, lanes = constant(mask_type, mask).mask(), type.lanes // type.parts
     return [bits >> lanes * part & (1 << lanes) - 1 for part in range(type.parts)]
@@ -218,20 +219,33 @@ def _first(type: Type, bits: int) -> tuple[str, int] | None:
     return None if bits & (bits + 1) else _PLAIN.get(bits.bit_length() * type.bits)
 
 
-def _beyond(memory: Memory, part: int) -> Memory:
+def beyond(memory: Memory, part: int) -> Memory:
     """Where a part of a value lies."""
     base, index, scale, disp = memory
-    return base, index, scale, disp + 64 * part
+    return base, index, scale, disp + VECTORS.bytes * part
 
 
-def _load_lanes(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> None:
-    """Read the lanes of a constant mask into a register, zeros into the others."""
+def load_first(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> bool:
+    """Read the lanes of a constant mask where a plain move does that."""
     first = _first(type, bits)
     if first is not None:
         s.put(d, (formats.v3m, OPS[first[0]], d, -1, memory, -1, 0, first[1], 0, None))
     elif not bits:
         s.put(d, (formats.v3, OPS["vpxord"], d, d, d, -1, 0, 0, None))
-    else:
+    return first is not None or not bits
+
+
+def store_first(s: Selector, type: Type, x: int, memory: Memory, bits: int) -> bool:
+    """Write the lanes of a constant mask where a plain move does that."""
+    first = _first(type, bits)
+    if first is not None:
+        s.emit((formats.vstore, OPS[first[0] + "_s"], x, -1, memory, -1, 0, first[1], 0, None))
+    return first is not None or not bits
+
+
+def _load_lanes(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> None:
+    """Read the lanes of a constant mask into a register, zeros into the others."""
+    if not load_first(s, type, d, memory, bits):
         k = s.mask_constant(bits, type.lanes // type.parts)
         op = OPS[_MASKED[type.letter]]
         s.put(d, (formats.v3m, op, d, -1, memory, k, 1, type.length, 0, None))
@@ -239,10 +253,7 @@ def _load_lanes(s: Selector, type: Type, d: int, memory: Memory, bits: int) -> N
 
 def _store_lanes(s: Selector, type: Type, x: int, memory: Memory, bits: int) -> None:
     """Write the lanes of a constant mask."""
-    first = _first(type, bits)
-    if first is not None:
-        s.emit((formats.vstore, OPS[first[0] + "_s"], x, -1, memory, -1, 0, first[1], 0, None))
-    elif bits:
+    if not store_first(s, type, x, memory, bits):
         k = s.mask_constant(bits, type.lanes // type.parts)
         op = OPS[_MASKED[type.letter] + "_s"]
         s.emit((formats.vstore, op, x, -1, memory, k, 0, type.length, 0, None))
@@ -265,8 +276,8 @@ def masked_store(s: Selector, instruction: Call, parts: list[str]) -> None:
     s.memory = instruction.memory
     if mask[0] != "%" and type.size >= 16:
         memory = s.address(pointer)
-        for part, bits in enumerate(_part_bits(type, mask_type, mask)):
-            _store_lanes(s, type, s.vector(type, value, part), _beyond(memory, part), bits)
+        for part, bits in enumerate(part_bits(type, mask_type, mask)):
+            _store_lanes(s, type, s.vector(type, value, part), beyond(memory, part), bits)
         return
     k0 = _mask(s, mask_type, mask)
     base, index, scale, disp = s.address(pointer)
@@ -274,7 +285,7 @@ def masked_store(s: Selector, instruction: Call, parts: list[str]) -> None:
     if k0 == ALL and type.size < 16:
         k0 = s.mask_constant((1 << type.lanes) - 1, type.lanes)
     for part in range(type.parts):
-        where = (base, index, scale, disp + 64 * part)
+        where = (base, index, scale, disp + VECTORS.bytes * part)
         x = s.vector(type, value, part)
         if k0 == ALL:
             store_vector(s, type, x, where, False)
@@ -295,7 +306,7 @@ def prefetch(s: Selector, instruction: Call, parts: list[str]) -> None:
 # -- gathers and scatters: addresses that are a base and a vector of indices
 
 
-def _indices(s: Selector, pointers: str, lanes: int) -> tuple[int, Type, str, int]:
+def indices(s: Selector, pointers: str, lanes: int) -> tuple[int, Type, str, int]:
     """(base register, type of the indices, the indices, scale) behind a vector of pointers."""
     made = s.defs.get(pointers)
     if not isinstance(made, Address) or made.base_type.lanes:
@@ -315,7 +326,7 @@ def _plan(s: Selector, type: Type, pointers: str, word: str) -> tuple:
     """(opcode, base, index register, scale, length)."""
     if type.bits not in (32, 64) or type.parts > 1:
         raise Unsupported(f"{word} of {type.text}")
-    base, index_type, index, scale = _indices(s, pointers, type.lanes)
+    base, index_type, index, scale = indices(s, pointers, type.lanes)
     if index_type.parts > 1:
         raise Unsupported("indices in several registers")
     total = max(type.bits, index_type.bits) * type.lanes
@@ -351,7 +362,7 @@ def gather(s: Selector, instruction: Call, parts: list[str]) -> None:
     d = s.define(name)
     bits = constant(mask_type, mask).mask() if mask[0] != "%" else 0
     if bits and not bits & bits + 1 and other == "zeroinitializer":
-        _OneByOne(s, type, d, pointers, bits.bit_length())
+        one_by_one(s, type, d, pointers, bits.bit_length())
         return
     op, base, index, scale, length = _plan(s, type, pointers, "gather")
     k = _own_mask(s, type, mask_type, mask)
@@ -372,7 +383,7 @@ _ELEMENTS = {
 }  # fmt: skip
 
 
-class _OneByOne:
+class OneByOne:
     """The first lanes of a gather, each read by a load of its own; the last is written first.
 
     The instruction takes 26 cycles for 16 floats in the first cache on Zen 4, this 20, up to an
@@ -382,7 +393,7 @@ class _OneByOne:
 
     def __init__(self, s: Selector, type: Type, d: int, pointers: str, count: int) -> None:
         self.s, self.type, self.count = s, type, count
-        self.base, self.index_type, self.index, self.scale = _indices(s, pointers, type.lanes)
+        self.base, self.index_type, self.index, self.scale = indices(s, pointers, type.lanes)
         self.known: list[int] | None = None
         if self.index[0] != "%":
             given = constant(self.index_type, self.index).lanes
@@ -444,7 +455,7 @@ class _OneByOne:
     def take(self, word: int) -> None:
         """The indices of one word, out of a quarter of their register."""
         s = self.s
-        part, quarter = divmod(word // 2, 4)
+        part, quarter = divmod(word // 2, VECTORS.bytes // 16)
         if not quarter:
             x = s.vector(self.index_type, self.index, part)
         else:
@@ -457,6 +468,11 @@ class _OneByOne:
             whole = s.vector(self.index_type, self.index, part)
             length = self.index_type.length
             s.put(x, (formats.vout, OPS["vextractf32x4_s"], whole, -1, x, -1, 0, length, quarter))
+
+
+def one_by_one(s: Selector, type: Type, d: int, pointers: str, count: int) -> None:
+    """Write d = the first `count` elements that pointers name, and zeros."""
+    OneByOne(s, type, d, pointers, count)
 
 
 @intrinsic("masked.scatter")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from numjet.cpu.x86.back.encode import OPS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Binary, Compare, Negation
-from numjet.cpu.x86.front.types import MASK, VECTOR, Type, Unsupported, constant
+from numjet.cpu.x86.front.types import MASK, VECTOR, VECTORS, Type, Unsupported, constant
 from numjet.cpu.x86.select import byte_lanes
 from numjet.cpu.x86.select.flags import compare_floats, compare_part
 from numjet.cpu.x86.select.logic import ternary
@@ -46,7 +46,10 @@ def fneg(s: Selector, instruction: Negation) -> None:
          "sdiv", "udiv", "srem", "urem", "smulhigh", "umulhigh", classes=(VECTOR,))
 def binary(s: Selector, instruction: Binary) -> None:
     op, name, _, type, a, b = instruction
-    if op in ("and", "or", "xor") and type.size >= 16 and ternary(s, instruction):
+    if (
+        op in ("and", "or", "xor") and type.size >= 16 and not VECTORS.narrow
+        and ternary(s, instruction)
+    ):  # fmt: skip
         return
     if op in _COMMUTES and swap_for_memory(s, a, b):
         a, b = b, a

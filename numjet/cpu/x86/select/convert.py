@@ -18,6 +18,7 @@ from numjet.cpu.x86.front.types import (
     MASK,
     TYPES,
     VECTOR,
+    VECTORS,
     Constant,
     Type,
     Unsupported,
@@ -83,25 +84,28 @@ def _widening(s: Selector, op: object, name: str, type: Type, x: str, source: Ty
     d = s.define(name)
     # An instruction that makes 16 bytes reads what they are made of: more than shorter ones have.
     load = s.foldable(x) if x[0] == "%" and type.size >= 16 else None
-    unit = min(type.size, 64) * source.bits // type.bits
+    unit = min(type.size, VECTORS.bytes) * source.bits // type.bits
     for part in range(type.parts):
         if load is not None:
             base, index, scale, disp = s.address(load.pointer)
             where = (base, index, scale, disp + unit * part)
             s.put(d + part, (formats.v3m, op, d + part, -1, where, -1, 0, type.length, 0, None))
             continue
-        whole_, rest = divmod(unit * part, 64)
+        whole_, rest = divmod(unit * part, VECTORS.bytes)
         y = s.vector(source, x, whole_)
         if rest:
             t = s.new(VECTOR)
             if unit == 32:
                 extract, imm = OPS["vextracti64x4_s"], 1
-            elif unit == 16:
-                extract, imm = OPS["vextracti32x4_s"], rest // 16
             else:
-                raise Unsupported(f"a cast of {source.text} to {type.text}")
-            length = 2 if source.size >= 64 else source.length
-            s.later(t, (formats.vout, extract, y, -1, t, -1, 0, length, imm))
+                extract, imm = OPS["vextracti32x4_s"], rest // 16
+            length = source.length
+            u = t
+            if rest % 16:  # a piece of 16 bytes
+                u = s.new(VECTOR) if imm else y
+                s.later(t, (formats.v3s, OPS["vpsrldqi"], t, u, 0, rest % 16))
+            if imm:
+                s.later(u, (formats.vout, extract, y, -1, u, -1, 0, length, imm))
             y = t
         s.put(d + part, (formats.v3, op, d + part, -1, y, -1, 0, type.length, None))
 

@@ -11,7 +11,7 @@ from numjet.cpu.x86.back.opcodes import CONDITIONS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Binary, Call, Compare
 from numjet.cpu.x86.front.parse import typed
-from numjet.cpu.x86.front.types import MASK, TYPES, Type, Unsupported, constant
+from numjet.cpu.x86.front.types import MASK, TYPES, VECTOR, VECTORS, Type, Unsupported, constant
 from numjet.cpu.x86.select.operands import swap_for_memory, three
 from numjet.cpu.x86.select.select import Selector
 
@@ -35,6 +35,7 @@ FLOAT_FLAGS = {
     "ult": ("b", False), "ule": ("be", False), "ugt": ("b", True), "uge": ("be", True),
     "uno": ("p", False), "ord": ("np", False), "ueq": ("e", False), "one": ("ne", False),
 }  # fmt: skip
+_ANY_ALL = ("@llvm.nj.any", "@llvm.nj.all")
 _INTEGER_PREDICATES = {
     "eq": 0, "slt": 1, "ult": 1, "sle": 2, "ule": 2,
     "ne": 4, "sge": 5, "uge": 5, "sgt": 6, "ugt": 6,
@@ -56,7 +57,7 @@ def flags(s: Selector, condition: str) -> str:
         if isinstance(made, Compare) and made.op == "fcmp" and not made.type.lanes:
             if made.predicate in FLOAT_FLAGS:
                 return float_flags(s, made)
-            if once:
+            if once and not VECTORS.narrow:
                 k = s.new(MASK)
                 s.emit((formats.vread, OPS["kortestw"], k, -1, k, -1, 0, 0, None))
                 compare_floats(s, made, k, 0)
@@ -68,7 +69,9 @@ def flags(s: Selector, condition: str) -> str:
             return "ne"
         elif isinstance(made, Binary) and made.op == "xor" and once and made.b == "true":
             return negated(flags(s, made.a))
-        elif isinstance(made, Call) and once and "vector.reduce." in made.callee:
+        elif isinstance(made, Call) and once and (
+            "vector.reduce." in made.callee or made.callee in _ANY_ALL
+        ):
             found = _any_or_all(s, made)
             if found:
                 return found
@@ -143,11 +146,11 @@ def compare_floats(
         raise Unsupported("comparison of half floats")
     imm = FLOAT_PREDICATES[predicate]
     if a[0] != "%" or (b[0] == "%" and swap_for_memory(s, a, b)):
-        a, b, imm = b, a, _swap_float(imm)
+        a, b, imm = b, a, swap_float(imm)
     three(s, OPS["vcmp" + type.float_suffix], k, type, a, b, part, imm, within)
 
 
-def _swap_float(imm: int) -> int:
+def swap_float(imm: int) -> int:
     """The predicate for exchanged operands."""
     return {17: 30, 30: 17, 18: 29, 29: 18, 21: 26, 26: 21, 22: 25, 25: 22}.get(imm, imm)
 
@@ -155,6 +158,8 @@ def _swap_float(imm: int) -> int:
 def _any_or_all(s: Selector, made: Call) -> str:
     """Flags of a reduction of a mask by `or` or `and`; "" where it is another reduction."""
     type, x = typed(made.arguments)
+    if made.callee in _ANY_ALL:
+        return flags_of_lanes(s, type, x, made.callee == "@llvm.nj.any")
     kind = made.callee.split(".")[3]
     if type.cls != MASK or kind not in ("or", "and") or type.lanes < 8 or x[0] != "%":
         return ""
@@ -162,6 +167,24 @@ def _any_or_all(s: Selector, made: Call) -> str:
     k = s.need(x)
     s.emit((formats.vread, OPS["kortest" + word], k, -1, k, -1, 0, 0, None))
     return "ne" if kind == "or" else "b"
+
+
+def flags_of_lanes(s: Selector, type: Type, x: str, any_: bool) -> str:
+    """Whether any or all lanes are ones, of lanes that are ones or zeros (AVX2)."""
+    r = s.vector(type, x) if type.parts == 1 else s.new(VECTOR)
+    op, whole = OPS["vptest"], type.size >= 16
+    if any_ and whole:
+        s.emit((formats.vread, op, r, -1, r, -1, 0, type.length, None))
+    else:
+        ones = (b"\xff" * type.size).ljust(16, b"\0")[: 16 << type.length]
+        s.emit((formats.vreadc, op, r, -1, ones, -1, 0, type.length, 0, None))
+    join = OPS["vpord" if any_ else "vpandd"]
+    for part in range(type.parts - 1, 0, -1):
+        before = s.new(VECTOR) if part > 1 else s.vector(type, x)
+        y = s.vector(type, x, part)
+        s.put(r, (formats.v3, join, r, before, y, -1, 0, type.length, None))
+        r = before
+    return "ne" if any_ else "b"
 
 
 def negated(condition: str) -> str:

@@ -167,7 +167,7 @@ def extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
     if b[0] != "%":
         a, b = b, a
     numbers = " nnan" in f" {instruction.flags}"
-    if numbers or (a[0] != "%" and b[0] == "%" and _is_number(type, a)):
+    if numbers or (a[0] != "%" and b[0] == "%" and is_number(type, a)):
         # The instruction answers its last operand if either is NaN.
         made = OPS[("vmax" if "maximum" in instruction.callee else "vmin") + type.float_suffix]
         for part in range(type.parts):
@@ -190,7 +190,7 @@ def extremum(s: Selector, instruction: Call, parts: list[str]) -> None:
         s.put(k, (formats.v3, OPS["vcmp" + suffix], k, x, x, -1, 0, type.length, 3))
 
 
-def _is_number(type: Type, text: str) -> bool:
+def is_number(type: Type, text: str) -> bool:
     """Whether no lane of a constant is NaN."""
     bits = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF << 52}[type.bits]
     largest = (1 << (type.bits - 1)) - 1

@@ -17,12 +17,20 @@ from numjet.cpu.x86.front.types import (
     MASK,
     PTR,
     VECTOR,
+    VECTORS,
     Type,
     Unsupported,
     constant,
 )  # fmt: skip
 from numjet.cpu.x86.select.flags import FLOAT_FLAGS, flags, negated
-from numjet.cpu.x86.select.select import INTRINSICS, Intrinsic, Selector, handles, size_of
+from numjet.cpu.x86.select.select import (
+    INTRINSICS,
+    NARROW_INTRINSICS,
+    Intrinsic,
+    Selector,
+    handles,
+    size_of,
+)
 
 # (destination, source register or -1, constant bytes or number, type)
 Copy = tuple[int, int, object, Type]
@@ -337,21 +345,23 @@ def call_(s: Selector, instruction: ir.Call) -> None:
         _intrinsic(s, instruction)
 
 
-_known: dict[str, Intrinsic] = Memo("intrinsics", 1024)  # by callee, with its types
+# By whether registers are AVX2's, and the callee with its types.
+_known: dict[tuple[bool, str], Intrinsic] = Memo("intrinsics", 1024)
 
 
 def _intrinsic(s: Selector, instruction: ir.Call) -> None:
     """A call of `@llvm.…`."""
     callee, arguments, type = instruction.callee, instruction.arguments, instruction.type
-    found = _known.get(callee)
+    found = _known.get((VECTORS.narrow, callee))
     if found is None:
-        name = callee[6:]
+        name = f"{callee[6:]}."
         while found is None:
             name, point, _ = name.rpartition(".")
             if not point:
                 raise Unsupported(callee.rstrip("0123456789."))
-            found = INTRINSICS.get(name)
-        _known[callee] = found
+            found = NARROW_INTRINSICS.get(name) if VECTORS.narrow else None
+            found = found or INTRINSICS.get(name)
+        _known[VECTORS.narrow, callee] = found
     if isinstance(arguments, tuple):  # all of one type
         parts = [*arguments]
         if not found.alike:

@@ -7,6 +7,8 @@ a result's register that is set before the operation under the mask has read it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import (
@@ -23,11 +25,13 @@ from numjet.cpu.x86.front.types import (
     MASK,
     TYPES,
     VECTOR,
+    VECTORS,
     Constant,
     Type,
     Unsupported,
     constant,
 )  # fmt: skip
+from numjet.cpu.x86.select import permutes
 from numjet.cpu.x86.select.flags import compare_floats
 from numjet.cpu.x86.select.operands import (
     last,
@@ -39,7 +43,6 @@ from numjet.cpu.x86.select.operands import (
     seed,
     three,
 )
-from numjet.cpu.x86.select.permutes import plan
 from numjet.cpu.x86.select.select import Selector, handles
 
 _BLENDS = {"b": "vpblendmb", "w": "vpblendmw", "d": "vblendmps", "q": "vblendmpd"}
@@ -60,9 +63,9 @@ def blend(s: Selector, instruction: Select) -> None:
         return
     d = s.define(name)
     if condition[0] != "%" and not condition_type.lanes:
-        _copied(s, d, type, a if constant(condition_type, condition).splat else b)
+        copied(s, d, type, a if constant(condition_type, condition).splat else b)
         return
-    if _extremum(s, d, type, condition, a, b):
+    if extremum(s, d, type, condition, a, b):
         return
     pieces = part_masks(s, condition, type) if condition_type.lanes else None
     k0, compared = (-1, None) if pieces else _condition_mask(s, condition, condition_type, type)
@@ -89,7 +92,7 @@ def blend(s: Selector, instruction: Select) -> None:
         compare_floats(s, compared, k0, 0)
 
 
-def _copied(s: Selector, d: int, type: Type, x: str) -> None:
+def copied(s: Selector, d: int, type: Type, x: str) -> None:
     """Write d = x."""
     if x[0] == "%" and s.tie(x, d):
         return
@@ -137,7 +140,7 @@ def _masked(
         seed(s, d, type, b, part)
 
 
-def _extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
+def extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
     made = s.once(condition, Compare, "fcmp")
     if made is None or made.of is not type or type.bits == 16:
         return False
@@ -207,7 +210,7 @@ def extract(s: Selector, instruction: Extract) -> None:
     if k[0] == "%":
         source = _at_index(s, vector, x, index_type, k)
     else:
-        part, lane = divmod(int(k), 512 // vector.bits)
+        part, lane = divmod(int(k), VECTORS.bits // vector.bits)
         source = _bring_down(s, s.vector(vector, x, part), vector, lane)
     if type.cls == VECTOR:
         s.put(d, (formats.vmove, OPS["vmovaps"], d, source, 0))
@@ -275,7 +278,7 @@ def insert(s: Selector, instruction: Insert) -> None:
     # Broadcast the scalar into the one lane.
     tied = x[0] == "%" and s.tie(x, d)
     op, y = _broadcast(s, type, scalar, scalar_type)
-    per = 512 // type.bits
+    per = VECTORS.bits // type.bits
     for part in range(type.parts):
         if lane < 0:
             bits = _lane_mask(s, type, index_type, k, part)
@@ -382,7 +385,7 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
         if source.parts > 1 or source.cls == MASK or source.bits < 8:
             return False
         d, parts = s.define_alike(name)
-        _all_lanes(s, d, parts, type, s.need(a), VECTOR)
+        all_lanes(s, d, parts, type, s.need(a), VECTOR)
         return True
     scalar, scalar_type = made.scalar, made.scalar_type
     if type.cls == MASK:
@@ -401,7 +404,7 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
     if picked is not None and picked.source.parts == 1 and picked.lane[0] != "%":
         # One lane of a register in all: a shuffle instead of a shift and a broadcast.
         length = max(type.length, picked.source.length)
-        chosen = plan((int(picked.lane),) * ((128 << length) // type.bits), type.bits)
+        chosen = _plan((int(picked.lane),) * ((128 << length) // type.bits), type.bits)
         for part in range(parts):
             _planned(s, d + part, picked.source, length, chosen, [(picked.x, 0)])
         return True
@@ -420,11 +423,18 @@ def _splat(s: Selector, instruction: Shuffle, lanes: tuple[int | None, ...]) -> 
         for part in range(parts):
             s.fill(d + part, type, every, part, s.put)
         return True
-    _all_lanes(s, d, parts, type, s.need(scalar), scalar_type.cls)
+    all_lanes(s, d, parts, type, s.need(scalar), scalar_type.cls)
     return True
 
 
-def _all_lanes(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) -> None:
+def all_lanes(s: Selector, d: int, parts: int, type: Type, x: int, cls: int) -> None:
+    """Write d = a scalar in all lanes, of so many registers."""
+    if cls != VECTOR and VECTORS.narrow:
+        t = s.new(VECTOR)
+        all_lanes(s, d, parts, type, t, VECTOR)
+        move = OPS["vmovq_r" if type.bits == 64 else "vmovd_r"]
+        s.put(t, (formats.v3, move, t, -1, x, -1, 0, 0, None))
+        return
     if cls == VECTOR:
         op = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
         word = op[type.bits]
@@ -447,7 +457,7 @@ def _whole_parts(
     size = type.bits * count // 8
     if count < source.lanes and first % count == 0 and first + count <= source.lanes:
         # One piece of a.
-        per = 512 // type.bits
+        per = VECTORS.bits // type.bits
         part, rest = divmod(first, per)
         if rest == 0:
             for k in range(type.parts):  # of a constant, each part is a register of its own
@@ -457,18 +467,18 @@ def _whole_parts(
         x = s.vector(source, a, part)
         if size >= 16:
             op = OPS["vextractf32x4_s" if size == 16 else "vextractf64x4_s"]
-            length = 2 if source.size >= 64 else source.length
+            length = source.length
             imm = rest * type.bits // (size * 8)
             s.put(d, (formats.vout, op, x, -1, d, -1, 0, length, imm))
             return True
         return False
     if count == 2 * source.lanes and first == 0:
-        if size > 64:
+        if size > VECTORS.bytes:
             parts = source.parts
             for k in range(type.parts):
                 text = a if k < parts else b
                 x = s.vector(source, text, k % parts)
-                s.put(d + k, (formats.vmove, OPS["vmovaps"], d + k, x, 2))
+                s.put(d + k, (formats.vmove, OPS["vmovaps"], d + k, x, VECTORS.length))
             return True
         if size >= 32:
             op = OPS["vinsertf64x4" if size == 64 else "vinsertf32x4"]
@@ -482,13 +492,17 @@ def _whole_parts(
     return False
 
 
+def _plan(picks: permutes.Picks, bits: int) -> permutes.Plan:
+    return permutes.PLANNERS[VECTORS.narrow](picks, bits)
+
+
 def permute(
     s: Selector, d: int, type: Type, source: Type, a: str, b: str, lanes: tuple[int | None, ...]
 ) -> None:
     """Any lanes of any registers of two operands, a register of the result at a time."""
     bits = type.bits
     length = max(type.length, source.length)
-    per, made = min(source.lanes, 512 // bits), min(type.lanes, 512 // bits)
+    per, made = min(source.lanes, VECTORS.bits // bits), min(type.lanes, VECTORS.bits // bits)
     for part in range(type.parts):
         picks = lanes[part * made : part * made + made]
         picks += (None,) * ((128 << length) // bits - made)
@@ -512,12 +526,12 @@ def _collect(
             None if pick is None else n + pick[1] if pick[0] == final else k
             for k, pick in enumerate(picks)
         ]
-        made = plan(tuple(numbers), bits)
+        made = _plan(tuple(numbers), bits)
         t = d if made[0] == "pair" else s.new(VECTOR)
         _planned(s, d, source, length, made, [t, sources[final]])
         picks = [None if pick is None or pick[0] == final else pick for pick in picks]
         sources, d = sources[:-1], t
-    found = plan(tuple([None if p is None else p[0] * n + p[1] for p in picks]), bits)
+    found = _plan(tuple([None if p is None else p[0] * n + p[1] for p in picks]), bits)
     _planned(s, d, source, length, found, list(sources))
 
 
@@ -532,6 +546,9 @@ def _planned(
         return x if isinstance(x, int) else s.vector(source, *x)
 
     kind, *rest = made
+    if kind in ("both", "choose", "cross"):
+        _of_avx2(s, d, source, length, made, sources, register)
+        return
     if kind == "same":
         s.put(d, (formats.vmove, OPS["vmovaps"], d, register(rest[0]), length))
         return
@@ -564,6 +581,44 @@ def _planned(
             t = s.new(VECTOR)
             s.put(d, (formats.v3, op, d, t, x, -1, 0, length, None))
         s.put(t, (formats.v3c, OPS["vmovups"], t, -1, rest[-1], -1, 0, length, 0, None))
+
+
+def _of_avx2(
+    s: Selector, d: int, source: Type, length: int, made: tuple,
+    sources: list[int | tuple[str, int]], register: Callable[[int], int],
+) -> None:
+    """Write the instructions of a plan that needs several."""
+    kind, *rest = made
+    if kind == "cross":
+        which, here, there = rest
+        x, y, z, turned = register(which), s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+        s.put(d, (formats.v3, OPS["vpord"], d, y, z, -1, 0, length, None))
+        shuffle_ = OPS["vpshufb"]
+        s.put(y, (formats.v3c, shuffle_, y, x, here, -1, 0, length, 0, None))
+        s.put(z, (formats.v3c, shuffle_, z, turned, there, -1, 0, length, 0, None))
+        s.put(turned, (formats.v3, OPS["vpermq"], turned, -1, x, -1, 0, length, 0x4E))
+        return
+    if kind == "both":
+        x, y = s.new(VECTOR), s.new(VECTOR)
+        blended(s, d, x, y, rest[3], rest[2], length)
+        _planned(s, y, source, length, rest[1], sources)
+        _planned(s, x, source, length, rest[0], sources)
+        return
+    blended(s, d, register(0), register(1), rest[1], rest[0], length)
+
+
+def blended(s: Selector, d: int, x: int, y: int, chosen: int, bits: int, length: int) -> None:
+    """Write d = y in the lanes whose bits are set, else x (AVX2)."""
+    if bits >= 32:
+        op = OPS["vblendps" if bits == 32 else "vblendpd"]
+        s.put(d, (formats.v3, op, d, x, y, -1, 0, length, chosen))
+        return
+    m, size = s.new(VECTOR), bits // 8
+    mask = b"".join([
+        b"\xff" * size if chosen >> k & 1 else bytes(size) for k in range((16 << length) // size)
+    ])
+    s.put(d, (formats.v4, OPS["vpblendvb"], d, x, y, m, 0, length, None))
+    s.put(m, (formats.v3c, OPS["vmovups"], m, -1, mask, -1, 0, length, 0, None))
 
 
 def _overwrites(s: Selector, d: int, source: Type, operand: int | tuple[str, int]) -> bool:

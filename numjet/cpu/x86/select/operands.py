@@ -10,7 +10,7 @@ from numjet.cpu.x86.back.encode import GPR, OPS, Op
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Call, Cast, Compare
 from numjet.cpu.x86.front.parse import split, typed
-from numjet.cpu.x86.front.types import MASK, Type, Unsupported, constant
+from numjet.cpu.x86.front.types import MASK, VECTORS, Type, Unsupported, constant
 from numjet.cpu.x86.select.select import Selector, move
 
 
@@ -27,7 +27,7 @@ def last(
         load = s.foldable(b) if kind == "load" else None
         if load is not None and (type.size >= 16 or not type.lanes):
             base, index, scale, disp = s.address(load.pointer)
-            memory = (base, index, scale, disp + 64 * part)
+            memory = (base, index, scale, disp + VECTORS.bytes * part)
             format = formats.v3mt if tied else formats.v3m
             here = (format, op, d, x, memory, k, z, length, 0, imm)
         elif (
@@ -44,8 +44,8 @@ def last(
         format = formats.v3ct if tied else formats.v3c
         if not type.lanes:
             here = (format, op, d, x, s.data(type, value, part), k, z, 0, 0, imm)
-        elif value.splat is not None and op.element * 8 == type.bits:
-            data = value.splat.to_bytes(op.element, "little")
+        elif value.splat is not None and (op.element * 8 == type.bits or VECTORS.narrow):
+            data = value.splat.to_bytes(type.bits // 8, "little")
             here = (format, op, d, x, data, k, z, length, 1, imm)
         elif type.size >= 16:
             here = (format, op, d, x, s.data(type, value, part), k, z, length, 0, imm)

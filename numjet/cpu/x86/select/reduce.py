@@ -7,11 +7,22 @@ instructions do (`_nan_if_any`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import Call, Cast, result_of
 from numjet.cpu.x86.front.parse import typed
-from numjet.cpu.x86.front.types import GENERAL, MASK, TYPES, VECTOR, Type, Unsupported, constant
+from numjet.cpu.x86.front.types import (
+    GENERAL,
+    MASK,
+    TYPES,
+    VECTOR,
+    VECTORS,
+    Type,
+    Unsupported,
+    constant,
+)
 from numjet.cpu.x86.select.operands import last, mask_word, short, widened
 from numjet.cpu.x86.select.select import Selector, intrinsic
 
@@ -64,7 +75,7 @@ def _reduce(s: Selector, instruction: Call, parts: list[str]) -> None:
     d = s.define(name)
     t = s.new(VECTOR)
     if kind in ("fmaximum", "fminimum"):
-        if "nsz" not in instruction.flags or source.parts > 1:
+        if "nsz" not in instruction.flags or (source.parts > 1 and not VECTORS.narrow):
             raise Unsupported("an order of zeros")
         _nan_if_any(s, d, type, source, x)
         s.put(d, (formats.vmove, OPS["vmovaps"], d, t, 0))
@@ -79,11 +90,14 @@ def _reduce(s: Selector, instruction: Call, parts: list[str]) -> None:
     else:
         out = OPS["vmovq_r_s" if type.bits == 64 else "vmovd_r_s"]
         s.put(d, (formats.vout, out, t, -1, d, -1, 0, 0, None))
-    _fold(s, op, t, source, x)
+    fold(s, op, t, source, x)
 
 
 def _nan_if_any(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
     """d = NaN where a lane of x is none: the instructions of extrema lose it."""
+    if VECTORS.narrow:
+        _nan_by_lanes(s, d, type, source, x)
+        return
     any_, k, bit = s.new(MASK), s.new(MASK), s.new(GENERAL)
     nan = (0x7FC00000).to_bytes(4, "little")
     op = OPS["vbroadcastss"]
@@ -98,10 +112,40 @@ def _nan_if_any(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
     s.put(k, (formats.v3, compare, k, y, y, short(s, source), 0, source.length, 3))
 
 
-def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
+def _nan_by_lanes(s: Selector, d: int, type: Type, source: Type, x: str) -> None:
+    """As `_nan_if_any`, with masks that are vectors."""
+    mask, bit, unknown = s.new(VECTOR), s.new(GENERAL), s.new(VECTOR)
+    nan = (0x7FC00000 if type.bits == 32 else 0x7FF8 << 48).to_bytes(type.bits // 8, "little")
+    op = OPS["vblendvps" if type.bits == 32 else "vblendvpd"]
+    s.put(d, (formats.v4c, op, d, d, nan.ljust(16, b"\0"), mask, 0, 0, 0, None))
+    s.put(mask, (formats.v3, OPS["vmovq_r"], mask, -1, bit, -1, 0, 0, None))
+    s.put(bit, (formats.g1t, GPR["neg"], 8, bit, None))
+    s.put(bit, (formats.gset, GPR["setne"], bit))
+    length = source.length
+    ones = (b"\xff" * source.size).ljust(16, b"\0")[: 16 << length]
+    s.emit((formats.vreadc, OPS["vptest"], unknown, -1, ones, -1, 0, length, 0, None))
+    compare = OPS[f"vcmpp{type.float_suffix[1]}_y"]
+    for part in range(source.parts - 1, -1, -1):
+        y, m = s.vector(source, x, part), unknown
+        if part:
+            m, before = s.new(VECTOR), s.new(VECTOR)
+            s.put(unknown, (formats.v3, OPS["vpord"], unknown, m, before, -1, 0, length, None))
+            unknown = before
+        s.put(m, (formats.v3, compare, m, y, y, -1, 0, length, 3))
+
+
+def _combine(s: Selector, op: object, d: int, x: int, y: int, length: int) -> None:
+    """Write d = op(x, y); op: an instruction, or a function that writes several."""
+    if callable(op):
+        op(s, d, x, y, length)
+    else:
+        s.put(d, (formats.v3, op, d, x, y, -1, 0, length, None))
+
+
+def fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
     """Write `t`, whose first lane is all lanes of `x` put together."""
     bits = source.bits
-    width = min(source.size, 64)
+    width = min(source.size, VECTORS.bytes)
     steps: list[tuple[str, int | None]] = []  # from the last to the first
     if bits == 32:
         steps.append(("vmovshdup", None))
@@ -114,19 +158,31 @@ def _fold(s: Selector, op: object, t: int, source: Type, x: str) -> None:
     for word, imm in steps:
         low, high = s.new(VECTOR), s.new(VECTOR)
         length = {"vextractf64x4_s": 1}.get(word, 0)
-        s.put(t, (formats.v3, op, t, low, high, -1, 0, length, None))
+        _combine(s, op, t, low, high, length)
         if word.endswith("_s"):
             s.put(high, (formats.vout, OPS[word], low, -1, high, -1, 0, length + 1, imm))
         else:
             s.put(high, (formats.v3, OPS[word], high, -1, low, -1, 0, 0, imm))
         t = low
-    parts = [s.vector(source, x, part) for part in range(source.parts)]
-    if len(parts) == 1:
-        s.put(t, (formats.vmove, OPS["vmovaps"], t, parts[0], source.length))
+    if source.parts == 1:
+        s.put(t, (formats.vmove, OPS["vmovaps"], t, s.vector(source, x), source.length))
+    else:
+        _halve(s, op, t, source.parts, lambda part: s.vector(source, x, part))
+
+
+def _halve(
+    s: Selector, op: object, t: int, count: int, register: Callable[[int], int]
+) -> None:
+    """Write t, in which `count` registers are put together, each with the one half of them on."""
+    half = count // 2
+    if half == 1:
+        _combine(s, op, t, register(0), register(1), VECTORS.length)
         return
-    if len(parts) > 2:
-        raise Unsupported(f"a reduction of {source.parts} registers")
-    s.put(t, (formats.v3, op, t, parts[0], parts[1], -1, 0, 2, None))
+    made = [s.new(VECTOR) for _ in range(half)]
+    _halve(s, op, t, half, lambda part: made[part])
+    for part, r in enumerate(made):
+        x, y = register(part), register(part + half)
+        _combine(s, op, r, x, y, VECTORS.length)
 
 
 def _reduce_mask(

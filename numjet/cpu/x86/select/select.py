@@ -44,6 +44,7 @@ from numjet.cpu.x86.front.types import (
     MASK,
     PTR,
     VECTOR,
+    VECTORS,
     Constant,
     Type,
     Unsupported,
@@ -54,6 +55,8 @@ from numjet.cpu.x86.front.types import (
 Handler = Callable[["Selector", Any], None]
 # What writes an operation, for results of each register class (those without a result: GENERAL).
 HANDLERS: tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler]] = ({}, {}, {})
+# The same where the registers are those of AVX2, for what is written otherwise there.
+NARROW: tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler]] = ({}, {}, {})
 R = TypeVar("R", bound=Value)
 FRAME = 0  # the virtual register that is the stack pointer
 
@@ -66,13 +69,16 @@ _COLD_WEIGHT = 1e-3
 
 
 def handles(
-    *operations: str, classes: tuple[int, ...] = (GENERAL, VECTOR, MASK)
+    *operations: str, classes: tuple[int, ...] = (GENERAL, VECTOR, MASK), narrow: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Register what writes operations whose results are in registers of these classes."""
+    """Register what writes operations whose results are in registers of these classes.
+
+    narrow: in place of what else is registered, where registers are those of AVX2.
+    """
 
     def register(handler: Handler) -> Handler:
         for kind in classes:
-            HANDLERS[kind].update(dict.fromkeys(operations, handler))
+            (NARROW if narrow else HANDLERS)[kind].update(dict.fromkeys(operations, handler))
         return handler
 
     return register
@@ -89,13 +95,15 @@ class Intrinsic(NamedTuple):
 
 
 INTRINSICS: dict[str, Intrinsic] = {}  # by what follows `llvm.`
+NARROW_INTRINSICS: dict[str, Intrinsic] = {}
 
 
-def intrinsic(*names: str, alike: bool = False) -> Callable:
-    """Register what writes calls of intrinsic functions."""
+def intrinsic(*names: str, alike: bool = False, narrow: bool = False) -> Callable:
+    """Register what writes calls of intrinsic functions; narrow: as by `handles`."""
 
     def register(write: Callable) -> Callable:
-        INTRINSICS.update(dict.fromkeys(names, Intrinsic(write, alike)))
+        table = NARROW_INTRINSICS if narrow else INTRINSICS
+        table.update(dict.fromkeys(names, Intrinsic(write, alike)))
         return write
 
     return register
@@ -204,6 +212,8 @@ class Selector:
 
     def new(self, cls: int, count: int = 1) -> int:
         """A register (or several) whose last use is the instruction about to be written."""
+        if cls == MASK and VECTORS.narrow:
+            raise Unsupported("a register of masks")
         made = len(self.classes)
         if count == 1:
             self.classes.append(cls)
@@ -388,6 +398,8 @@ class Selector:
         made = self.once(name, Shuffle)
         if made is None or made.picked != "zeroinitializer" or made.type.bits < 32:
             return None
+        if VECTORS.narrow:  # instructions read whole registers
+            return None
         if made.type.parts > 1:  # each part would read it
             return None
         inner = self.once(made.a, Insert)
@@ -486,7 +498,7 @@ class Selector:
         """Bytes of a constant's part, filled up to a register."""
         if type.bits < 8:
             raise Unsupported("data of bits")
-        data = value.packed(type.bits)[part * 64 : part * 64 + 64]
+        data = value.packed(type.bits)[part * VECTORS.bytes : (part + 1) * VECTORS.bytes]
         if type.lanes and len(data) < 16:
             data += bytes(16 - len(data))
         return data
@@ -620,7 +632,10 @@ class Selector:
     def write(self, instruction: Instruction) -> None:
         """Have the family that registered for it write an instruction."""
         type = instruction.type
-        handler = HANDLERS[GENERAL if type is None else type.cls].get(instruction.op)
+        kind = GENERAL if type is None else type.cls
+        handler = NARROW[kind].get(instruction.op) if VECTORS.narrow else None
+        if handler is None:
+            handler = HANDLERS[kind].get(instruction.op)
         if handler is None:
             raise Unsupported(instruction.op)
         handler(self, instruction)
@@ -632,10 +647,11 @@ class Selector:
             self.end[t] = len(self.out)
             self.out.append((format, operands[0], t, *operands[1:])
                             if format is not formats.kconst else (format, t, *operands))
-        for name, _ in self.function.arguments:
+        for name, type in self.function.arguments:
             r = self.reg.get(name)
             if r is not None:
-                self.end[r] = len(self.out)
+                for part in range(r, r + type.parts):
+                    self.end[part] = len(self.out)
         for name in self.reg:
             r = self.reg[name]
             if self.end[r] < self.start[r]:
@@ -649,10 +665,10 @@ def _widest(function: Function) -> int:
     types |= {i.type for block in blocks for i in block.instructions}
     types |= {i.type for block in blocks for i in (*block.phis, block.term)}
     found = max([each.length for each in types if each is not None], default=0)
-    if found < 2 and [
+    if found < VECTORS.length and [
         1 for block in blocks for i in block.instructions if type(i) is Call and "<" in i.arguments
     ]:
-        return 2
+        return VECTORS.length
     return found
 
 

@@ -14,6 +14,7 @@ import pytest
 from numjet.cpu.link import link
 from numjet.cpu.x86.back import elf, encode, opcodes
 from numjet.cpu.x86.back.encode import GPR, OPS, Code
+from numjet.cpu.x86.front import types
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"), reason="LLVM assembles for its host alone"
@@ -38,7 +39,8 @@ POINTERS = {
 
 # name, operands, properties. Operands in the assembler's order, each a kind and the field that
 # holds it: r reg, v vvvv, m r/m. Kinds: v a vector of the instruction's length, h q o of half,
-# quarter, eighth; x y of 16, 32 bytes; k a mask; r R general registers of 32, 64 bits; i immediate.
+# quarter, eighth; x y of 16, 32 bytes; k a mask; r R general registers of 32, 64 bits; i immediate;
+# s for the field: the register stands in the immediate.
 # Properties: the lengths there are, where not all; k results can be masked, z and zeroed; - r/m is
 # never a register, = never memory.
 ARITHMETIC = r"add|mul|sub|min|div|max|scalef|fn?m(add|sub)\d+"
@@ -122,7 +124,13 @@ SHAPES = [
     (r"vpmov(us|s)?(db|qw)_s", "qm vr", "kz"),
     (r"vpmov(us|s)?qb_s", "om vr", "kz"),
     (r"vmovmskp[sd]|vpmovmskb", "rr vm", "01="),
-    (r"vpblendd|vblendp[sd]", "vr vv vm i", "01"),
+    (r"vpblend[dw]|vblendp[sd]|vcmpp[sd]_y", "vr vv vm i", "01"),
+    (r"vcmps[sd]_y|vrounds[sd]", "xr xv xm i", ""),
+    (r"vroundp[sd]", "vr vm i", "01"),
+    (r"vpcmp(eq|gt)[bwdq]_y", "vr vv vm", "01"),
+    (r"vp?blendv(p[sd]|b)", "vr vv vm vs", "01"),
+    (r"vmaskmovp[sd]", "vr vv vm", "01-"),
+    (r"vmaskmovp[sd]_s", "vm vv vr", "01-"),
     (r"vperm2f128", "vr vv vm i", "1"),
     (r"vhaddp[sd]", "vr vv vm", "01"),
     (r"vptest", "vr vm", "01"),
@@ -205,7 +213,7 @@ def address(rng: random.Random, unit: int, vector: str = "") -> tuple[str, tuple
 
 
 def assembler_name(op: encode.Op, vex: bool) -> str:
-    name = re.sub(r"(_to_r|_r_s|_r|_s|_v)$", "", op.name)
+    name = re.sub(r"(_to_r|_r_s|_r|_s|_v|_y)$", "", op.name)
     if re.fullmatch(r"vps..(dq|[wdq])i|vpro.[dq]i|.*2s[sd]q|.*siq|(andn|mulx|bzhi|s..x|rorx|p...)q",
                     name):
         name = name[:-1]
@@ -233,6 +241,8 @@ def memory_bytes(op: encode.Op, length: int) -> int:
         return {"b": 1, "w": 2, "d": 4, "q": 8}[op.name[4]]
     if op.name[0] != "v":
         return 8 if op.name.endswith("q") else 4
+    if re.fullmatch(r"v(cmp|round)s[sd](_y)?", op.name):
+        return 4 if "ss" in op.name else 8
     return 16 << length
 
 
@@ -275,7 +285,10 @@ def one(op, shape, rng, length, group, source, mask):
                 text += f"{{1to{op.units[length] // unit}}}"
         else:
             number = rng.randrange(16) if kind in "rR" else rng.choice(group)
-            fields[field] = number = number & 7 if kind == "k" else number
+            if field == "s":
+                imm = number << 4
+            else:
+                fields[field] = number = number & 7 if kind == "k" else number
             text = register(kind, number, length)
         if k and not texts:
             text += f"{{k{k}}}" + "{z}" * (mask == 2)
@@ -290,6 +303,12 @@ def one(op, shape, rng, length, group, source, mask):
         options["broadcast"] = int(source == "broadcast")
         encode.rm(code, op, fields["r"], fields["v"], *memory, **options)
     return f"{assembler_name(op, vex)} {', '.join(texts)}", bytes(code.buffer)
+
+
+@pytest.fixture(autouse=True)
+def every_instruction():
+    """Those of AVX-512 as well, which are refused while code for AVX2 is made."""
+    types.use(64)
 
 
 GATHERS = [name for name in opcodes.VECTOR if "gather" in name or "scatter" in name]
@@ -309,7 +328,7 @@ def test_vector_instructions():
 def test_gathers_and_scatters():
     rng = random.Random(2)
     items = []
-    for name in GATHERS:
+    for name in [name for name in GATHERS if not name.endswith("_y")]:
         op, stored = OPS[name], name.endswith("_s")
         for length in (0, 1, 2):
             # Elements and indices of one size fill a vector each; of two sizes, the larger do.
@@ -326,6 +345,24 @@ def test_gathers_and_scatters():
             operands = [f"{text}{{k{k}}}", f"{data}{reg}"] if stored else [
                 f"{data}{reg}{{k{k}}}", text]
             items.append((f"{assembler_name(op, False)} {', '.join(operands)}", bytes(code.buffer)))
+    compare(items)
+
+
+def test_gathers_whose_masks_are_vectors():
+    rng = random.Random(5)
+    items = []
+    for name in [name for name in GATHERS if name.endswith("_y")]:
+        for length in (0, 1):
+            vector = "xmm" if name.startswith("vgatherdpd") else "xy"[length] + "mm"
+            data = "xmm" if name.startswith("vgatherqps") else "xy"[length] + "mm"
+            for _ in range(4):
+                reg, index, mask = rng.sample(range(16), 3)
+                text, (base, _, scale, disp) = address(rng, 1)
+                text = f"[{R64[base]} + {scale}*{vector}{index} + {disp}]"
+                code = Code()
+                encode.rm(code, OPS[name], reg, mask, base, index, scale, disp, length=length)
+                line = f"{assembler_name(OPS[name], True)} {data}{reg}, {text}, {data}{mask}"
+                items.append((line, bytes(code.buffer)))
     compare(items)
 
 

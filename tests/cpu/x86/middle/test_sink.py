@@ -6,10 +6,9 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_agree import WIDTHS, generated
 
 from numjet.cpu.link import link
-from numjet.cpu.x86 import generate
-from numjet.cpu.x86.able import able
 from numjet.cpu.x86.front.parse import parse
 from numjet.cpu.x86.middle.sink import sink
 
@@ -61,12 +60,10 @@ def test_chains_move_and_what_both_ways_read_stays() -> None:
         assert all(function.defs[i[1]] is i for i in block.instructions if i[1] is not None)
 
 
-@pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+@pytest.mark.skipif(not WIDTHS, reason="not a processor for the direct generator")
+@pytest.mark.usefixtures("vector_bytes")
 def test_moved_instructions_compute_the_same() -> None:
-    made = generate.generate(TEXT)
+    made = generated(TEXT)
     assert made is not None
     left = []
     for image in (made, link._compile(TEXT)):

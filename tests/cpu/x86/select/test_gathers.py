@@ -6,15 +6,11 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_agree import GENERATOR, generated
 
 from numjet.cpu.link import link
-from numjet.cpu.x86.able import able
-from numjet.cpu.x86.generate import generate
 
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = GENERATOR
 KINDS = {"i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64,
          "float": np.float32, "double": np.float64}  # fmt: skip
 MANGLED = {"float": "f32", "double": "f64"}
@@ -66,7 +62,7 @@ def test_gathers_read_the_elements_that_they_name(kind, index, constant, lanes, 
     if np.dtype(KINDS[kind]).itemsize * lanes < 4:
         pytest.skip("no vector has as few bytes")
     text, places = gathers(kind, lanes, index, constant, count, on)
-    image = generate(text)
+    image = generated(text)
     assert image is not None, "left to LLVM"
     library = link.load([image], ["f"])
     dtype = np.dtype(KINDS[kind])

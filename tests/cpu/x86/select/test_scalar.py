@@ -6,20 +6,17 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_agree import GENERATOR, generated
 
 from numjet.cpu.link import link
 from numjet.cpu.x86 import generate
-from numjet.cpu.x86.able import able
 
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = GENERATOR
 
 
 def run(body: str, memory: np.ndarray, out: np.ndarray) -> None:
     """Run a function of %p and %o made by the direct generator."""
-    image = generate.generate(f"define void @f(ptr %p, ptr %o) nounwind {{\nentry:\n{body}}}\n")
+    image = generated(f"define void @f(ptr %p, ptr %o) nounwind {{\nentry:\n{body}}}\n")
     assert image is not None, generate.refused
     library = link.load([image])
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address("f"))
@@ -169,7 +166,7 @@ def test_loops_that_ask_twice(join: str, other: str) -> None:
     if join == "or":
         text = text.replace("slt i32 %i", "sge i32 %i").replace("slt i32 %s", "sge i32 %s")
     text = text.replace("THEN", then).replace("ELSE", otherwise)
-    made = generate.generate(text)
+    made = generated(text)
     assert made is not None
     for n in (0, 1, 4, 9, 60):
         left = []

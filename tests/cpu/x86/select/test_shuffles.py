@@ -6,15 +6,11 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_agree import GENERATOR, generated
 
 from numjet.cpu.link import link
-from numjet.cpu.x86.able import able
-from numjet.cpu.x86.generate import generate
 
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = GENERATOR
 KINDS = {"i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64,
          "float": np.float32, "double": np.float64}  # fmt: skip
 PLACE = 512  # bytes an operand or a result has
@@ -84,7 +80,7 @@ def test_shuffles_take_the_lanes_they_name(seed):
         wanted.append((np.concatenate(values)[chosen], np.array(chosen) >= 0))
     body = "\n".join(lines)
     text = f"define void @f(ptr %in, ptr %out, i64 %n) nounwind {{\n{body}\n  ret void\n}}\n"
-    image = generate(text)
+    image = generated(text)
     if image is None:
         pytest.skip("a shuffle that is left to LLVM")
     out = np.zeros(12 * PLACE, np.uint8)

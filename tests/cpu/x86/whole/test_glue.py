@@ -6,26 +6,22 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_agree import GENERATOR, generated
 
 from numjet.cpu.builder.builder import Builder, Module
 from numjet.cpu.kernels.idioms import GLUE, table
 from numjet.cpu.kernels.products import gemm_task
 from numjet.cpu.link import link
-from numjet.cpu.x86.able import able
-from numjet.cpu.x86.generate import generate
 from numjet.cpu.x86.whole import glue
 
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = GENERATOR
 PAIRS = [(0, 1), (7, 3), (-5, 2), (1 << 40, 17), (3, 3), (-(1 << 63), 5)]
 
 
 def both(module: Module, *numbers: int) -> list[list[int]]:
     """What `entry` writes to sixteen words, by each generator; every function of it is glue."""
     assert all([glue.able(f) for f in module.functions])
-    image = generate(module)
+    image = generated(module)
     assert image is not None
     found = []
     for made in (image, link._compile(module.text(), verify=True)):
@@ -126,4 +122,4 @@ def test_what_holds_anything_else_is_not() -> None:
     narrow = Builder(module, "narrow", [("x", "i32")], attributes=GLUE)
     narrow.ret()
     assert not any([glue.able(f) for f in module.functions])
-    assert generate(module) is not None
+    assert generated(module) is not None

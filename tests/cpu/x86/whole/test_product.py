@@ -6,17 +6,14 @@ import ctypes
 
 import numpy as np
 import pytest
+from x86_agree import AVX512
 
 from numjet.cpu.builder.builder import Module
 from numjet.cpu.kernels.products import gemm, gemm_tiles, small
 from numjet.cpu.link import link
-from numjet.cpu.x86.able import able
 from numjet.cpu.x86.generate import generate
 
-pytestmark = pytest.mark.skipif(
-    not able(link.target().triple, link.target().features, link.vector_bytes()),
-    reason="not a processor for the direct generator",
-)
+pytestmark = AVX512  # products and packers are encoded for it alone
 RNG = np.random.default_rng(7)
 SIZES = [  # m, n, k
     (32, 32, 32),
