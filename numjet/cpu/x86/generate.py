@@ -84,9 +84,12 @@ def selected(
     _mark_cold(module, function)
     sink(function)
     divide(function)
-    if VECTORS.narrow:
-        importlib.import_module("numjet.cpu.x86.avx2.families").prepare(function)
+    narrow = importlib.import_module("numjet.cpu.x86.avx2.families") if VECTORS.narrow else None
+    if narrow is not None:
+        narrow.prepare(function)
     schedule(function)
+    if narrow is not None:
+        narrow.order(function)
     s = Selector(module, function, labels)
     s.run()
     allocation = allocate(s)

@@ -7,6 +7,8 @@ registered here stands in the place of the families beside it, where registers a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from numjet.cpu.x86.avx2.shifts import shift_bytes_by_lanes, shift_words_by_lanes
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import formats
@@ -30,6 +32,7 @@ from numjet.cpu.x86.select.flags import (
     swap_float,
 )
 from numjet.cpu.x86.select.lanes import copied, extremum
+from numjet.cpu.x86.select.logic import rotates
 from numjet.cpu.x86.select.operands import last, pattern, swap_for_memory, three
 from numjet.cpu.x86.select.select import Selector, handles, intrinsic
 
@@ -163,6 +166,10 @@ def blend(s: Selector, instruction: Select) -> None:
     if extremum(s, d, type, condition, a, b):
         return
     if condition_type.lanes:
+        sign = _sign(s, type, condition)
+        if sign is not None and "0" not in (_splat(type, a), _splat(type, b)):
+            _by_sign(s, d, type, sign, a, b)
+            return
         for part in range(type.parts):
             chosen(s, d + part, type, part, (condition_type, condition), a, b)
         return
@@ -176,6 +183,49 @@ def blend(s: Selector, instruction: Select) -> None:
         compare_floats(s, made, mask, 0)
     else:
         _one_bit(s, mask, type, condition)
+
+
+def _splat(type: Type, text: str) -> str:
+    """The number in all lanes of a constant, else an empty string."""
+    return "" if text[0] == "%" else str(constant(type, text).splat)
+
+
+class _Sign(NamedTuple):
+    """Lanes whose signs, shifted to the left by `shift`, choose; `turned`: the second where set."""
+
+    type: Type
+    x: str
+    shift: int
+    turned: bool
+
+
+def _sign(s: Selector, type: Type, condition: str) -> _Sign | None:
+    """What a choice by a comparison with 0 looks at: a sign, or one bit that is moved there."""
+    made = s.once(condition, Compare, "icmp") if condition[0] == "%" else None
+    if made is None or made.of.bits != type.bits or type.bits not in (32, 64):
+        return None
+    of, x, number = made.of, made.a, _splat(made.of, made.b)
+    if made.predicate == "slt" and number == "0":
+        return _Sign(of, x, 0, False)
+    if made.predicate == "sgt" and number == str((1 << of.bits) - 1):
+        return _Sign(of, x, 0, True)
+    held = s.once(x, Binary, "and") if made.predicate == "eq" and number == "0" else None
+    bit = _splat(of, held.b) if held is not None and held.a[0] == "%" else ""
+    if held is None or not bit.isdigit() or int(bit).bit_count() != 1:
+        return None
+    return _Sign(of, held.a, of.bits - int(bit).bit_length(), True)
+
+
+def _by_sign(s: Selector, d: int, type: Type, sign: _Sign, a: str, b: str) -> None:
+    """Write d = a where the lanes' signs are set, else b."""
+    if sign.turned:
+        a, b = b, a
+    for part in range(type.parts):
+        mask = s.new(VECTOR) if sign.shift else s.vector(sign.type, sign.x, part)
+        chosen(s, d + part, type, part, mask, a, b)
+        if sign.shift:
+            x = s.vector(sign.type, sign.x, part)
+            shifted(s, "vpsll", mask, x, sign.type, sign.shift)
 
 
 def _one_bit(s: Selector, mask: int, type: Type, condition: str) -> None:
@@ -226,6 +276,24 @@ def chosen(
 
 
 # -- arithmetic
+
+
+@handles("or", classes=(VECTOR,), narrow=True)
+def either(s: Selector, instruction: Binary) -> None:
+    """or; two shifts that rotate by whole bytes are a permutation of bytes."""
+    type = instruction.type
+    found = rotates(s, instruction) if type.size >= 16 else None
+    if found is None or found[1] % 8:
+        arithmetic.binary(s, instruction)
+        return
+    rotated, by = found
+    step, d = type.bits // 8, s.define(instruction.name)
+    lane = [(k - by // 8) % step for k in range(step)]
+    table = bytes([first + k for first in range(0, 16, step) for k in lane]) * (type.length + 1)
+    for part in range(type.parts):
+        x = s.vector(type, rotated, part)
+        op, length = OPS["vpshufb"], type.length
+        s.put(d + part, (formats.v3c, op, d + part, x, table, -1, 0, length, 0, None))
 
 
 @handles("mul", classes=(VECTOR,), narrow=True)

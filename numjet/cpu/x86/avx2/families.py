@@ -8,6 +8,7 @@ from __future__ import annotations
 from numjet.cpu.x86.avx2 import choices, lanes, memory, permutes, reduce
 from numjet.cpu.x86.avx2.aliases import share
 from numjet.cpu.x86.avx2.conversions import expand
+from numjet.cpu.x86.avx2.defer import defer
 from numjet.cpu.x86.avx2.masks import widen
 from numjet.cpu.x86.front.parse import Function
 
@@ -20,3 +21,8 @@ def prepare(function: Function) -> None:
     expand(function)
     widen(function)
     share(function)
+
+
+def order(function: Function) -> None:
+    """Reorder what is scheduled, so that fewer registers do."""
+    defer(function)

@@ -35,7 +35,7 @@ def inner_operation(
     if s.once(name, Binary) is None:
         return None
     p, q = made.a, made.b
-    if made.op == "or" and _rotates(s, made) is not None:
+    if made.op == "or" and rotates(s, made) is not None:
         return None
     if made.op in _FUNCTIONS:
         return made.op, p, q, None
@@ -81,7 +81,7 @@ def ternary(s: Selector, instruction: Binary) -> bool:
 
 def _rotation(s: Selector, instruction: Binary) -> bool:
     """Two shifts of one value that make up a rotation."""
-    found = _rotates(s, instruction)
+    found = rotates(s, instruction)
     if found is None:
         return False
     type = instruction.type
@@ -94,7 +94,7 @@ def _rotation(s: Selector, instruction: Binary) -> bool:
     return True
 
 
-def _rotates(s: Selector, instruction: Binary) -> tuple[str, int] | None:
+def rotates(s: Selector, instruction: Binary) -> tuple[str, int] | None:
     """What is rotated, and by how much to the left."""
     type, a, b = instruction.type, instruction.a, instruction.b
     if type.bits < 32 or b[0] != "%":
