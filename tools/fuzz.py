@@ -41,7 +41,7 @@ def work(level: str, seed: int, count: int, jax: int, platform: str) -> None:
 
     warnings.simplefilter("ignore")
     faulthandler.register(signal.SIGUSR1)  # where a program is that does not end
-    direct = link.generates()
+    direct = link.direct()
     found = []
     for k in range(seed, seed + count):
         print(f"seed {k}", flush=True)

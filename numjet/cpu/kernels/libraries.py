@@ -105,7 +105,7 @@ def start(*symbols: str) -> None:
         if not fresh:
             continue
         prefix, rest = _parts(symbol)
-        generated = link.generates() and _direct[prefix](rest)
+        generated = link.direct() and _direct[prefix](rest)
         if generated or link.cache_get(_key(symbol)) is not None:
             job.run()  # Python's work gains nothing by a thread, and linking is done by then
             continue

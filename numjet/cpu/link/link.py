@@ -264,11 +264,6 @@ def direct() -> bool:
     return config.direct_code.value and written_directly()
 
 
-def generates() -> bool:
-    """Whether it does, and encodes products and packers for the target, too."""
-    return vector_bytes() == 64 and direct()
-
-
 def generated(source: str | Written, *, kept: bool) -> bytes | None:
     """The object file of the direct generator, or None where LLVM has to make it.
 

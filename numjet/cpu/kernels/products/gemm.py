@@ -384,7 +384,7 @@ def _pack_elements(b: Builder, element: str) -> None:
 def _packer_module(name: str) -> Module:
     layout, element = name.split("_")
     module = Module(link.features())
-    if layout == "columns" and link.generates():
+    if layout == "columns" and link.direct():
         _KnownPacker(module, element)
         return module
     b = Builder(module, libraries.ENTRY, _PACKER)

@@ -92,7 +92,7 @@ def tile_rows(vectors: int) -> int:
 def _module(name: str) -> Module:
     kind, columns, element = name.split("_")
     module = Module(link.features())
-    if kind != LARGE and link.generates():
+    if kind != LARGE and link.direct():
         _Known(module, element, int(columns), kind == GENERAL)
         return module
     b = Builder(module, libraries.ENTRY, _ARGUMENTS)

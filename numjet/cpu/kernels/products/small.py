@@ -154,7 +154,7 @@ def _product(b: Builder, spec: Spec, a: Value, source: Value, c: Value) -> None:
     vectors, rows = _shape(spec)
     sizes = (size_of(spec.element), spec.m, spec.n, spec.k, *spec.a, stride, spec.crs)
     reach = max(abs(x) for x in (*spec.a, stride, spec.crs)) * max(spec.m, 1)
-    if not link.generates() or reach >= 1 << 31:
+    if not link.direct() or reach >= 1 << 31:
         _strips(b, spec, a, source, stride, c)
         return
     known = Product(*sizes, vectors, rows)

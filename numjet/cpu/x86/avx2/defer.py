@@ -53,9 +53,9 @@ class _Deferring:
 
     def move(self, k: int, i: Instruction) -> None:
         """Place instruction `k` before its reader, if that frees a register on the way."""
-        if type(i) not in (Compare, Binary) or i.type is None or i.type.cls != VECTOR:
+        if not isinstance(i, (Compare, Binary)) or i.type.cls != VECTOR:
             return
-        readers = self.readers[i.name] if i.name else ()
+        readers = self.readers[i.name]
         if len(readers) != 1 or self.counts[i.name] != 2:
             return
         there = self.place[readers[0]]

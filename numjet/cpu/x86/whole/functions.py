@@ -16,7 +16,6 @@ R8, R9, R10, R11, R12, R13, R14, R15 = range(8, 16)
 SAVED = (RBX, RBP, R12, R13, R14, R15)
 LESS, EQUAL, NOT_ZERO = CONDITIONS["l"], CONDITIONS["e"], CONDITIONS["ne"]
 GREATER, LESS_OR_EQUAL = CONDITIONS["g"], CONDITIONS["le"]
-VECTOR = 64  # bytes
 
 
 def enter(code: Code, local: int) -> None:

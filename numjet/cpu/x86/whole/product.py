@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from numjet.cpu.x86.back import encode
-from numjet.cpu.x86.back.encode import GPR, OPS, Code
+from numjet.cpu.x86.back.encode import GPR, Code
+from numjet.cpu.x86.front.types import VECTORS
 from numjet.cpu.x86.whole.functions import (
     EQUAL,
     GREATER,
@@ -34,7 +35,6 @@ from numjet.cpu.x86.whole.functions import (
     RDX,
     RSI,
     RSP,
-    VECTOR,
     enter,
     leave,
 )
@@ -51,6 +51,7 @@ from numjet.cpu.x86.whole.tiles import (
     add_up,
     clear,
     copied,
+    load,
     mask_columns,
     multiply,
     row_places,
@@ -76,7 +77,7 @@ class Product(NamedTuple):
 
 def product(code: Code, p: Product) -> None:
     """Append `void product(ptr a, ptr b, ptr c)`."""
-    width = p.vectors * VECTOR
+    width = p.vectors * VECTORS.bytes
     whole, rest = divmod(p.n * p.size, width)
     if whole > 1:
         encode.move_constant(code, R10, whole)
@@ -99,14 +100,11 @@ def product(code: Code, p: Product) -> None:
 def _strip(code: Code, p: Product, nbytes: int) -> None:
     """All rows of so many bytes of columns."""
     gr, mov = encode.gr, GPR["mov"]
-    over = nbytes % VECTOR
-    if over:
-        encode.move_constant(code, RAX, (1 << over // p.size) - 1)
-        encode.rr(code, OPS["kmovd_r"], 1, 0, RAX)
+    vectors, masked = mask_columns(code, p.size, nbytes)
     if p.m == p.rows:
         gr(code, mov, RAX, RDI)
         gr(code, mov, R8, RDX)
-        _tile(code, p, -(-nbytes // VECTOR), bool(over))
+        _tile(code, p, vectors, masked)
         return
     gr(code, GPR["xor"], R9, R9, 4)
     again = code.label()
@@ -121,7 +119,7 @@ def _strip(code: Code, p: Product, nbytes: int) -> None:
     gr(code, GPR["imuli"], RAX, row, 8, p.ars)
     gr(code, GPR["add"], R8, RDX)
     gr(code, GPR["add"], RAX, RDI)
-    _tile(code, p, -(-nbytes // VECTOR), bool(over))
+    _tile(code, p, vectors, masked)
     gr(code, GPR["addi"], 0, R9, 8, p.rows)
     gr(code, GPR["cmpi"], 0, R9, 8, p.m)
     code.jump_if(LESS, again)
@@ -150,6 +148,7 @@ def _tile(code: Code, p: Product, vectors: int, masked: bool) -> None:
 # each step reads other lines of A (a tenth less for the gradients of weights; an A whose depth is
 # in order gains nothing).
 PART, MANY_PARTS, MANY_TILES = 96, 1.5, 5
+_LINE = 64  # bytes of a line of the cache
 
 
 def strip(code: Code, p: Strip) -> None:
@@ -164,14 +163,14 @@ def strip(code: Code, p: Strip) -> None:
     """
     gr, gm, mov, add = encode.gr, encode.gm, GPR["mov"], GPR["add"]
     enter(code, LOCALS)
-    vectors, masked = mask_columns(code, p)
+    vectors, masked = mask_columns(code, p.size, p.columns * p.size)
     copied(code, p, vectors, masked)
     gm(code, mov, RBX, RDI, None, 1, p.acs)
     for register, place in ((RSI, FROM_A), (RDX, FROM_B), (R8, DEPTH), (R8, LEFT)):
         gm(code, GPR["mov_s"], register, RSP, None, 1, place)
     gm(code, GPR["movi"], 0, RSP, None, 1, OLD, 8, 0)
     parts, tiles, ends, last, finished = (code.label() for _ in range(5))
-    gr(code, GPR["cmpi"], 0, RBX, 8, VECTOR)
+    gr(code, GPR["cmpi"], 0, RBX, 8, _LINE)
     code.jump_if(LESS_OR_EQUAL, parts)
     gr(code, GPR["cmpi"], 0, R8, 8, int(MANY_PARTS * PART))
     code.jump_if(LESS, parts)
@@ -222,11 +221,9 @@ def _part_of_tile(code: Code, p: Strip, vectors: int, masked: bool) -> None:
     gr(code, mov, RAX, R11)
     rows = row_places(code, p.crs, p.rows)
     gr(code, add, RAX, RCX)
-    load = OPS["vmovups" if p.size == 4 else "vmovupd"]
-    for r, (base, index, scale, _) in enumerate(rows):
+    for r, where in enumerate(rows):
         for v in range(vectors):
-            k = int(masked and v == vectors - 1)
-            encode.rm(code, load, r * vectors + v, 0, base, index, scale, VECTOR * v, k, k)
+            load(code, p.size, r * vectors + v, where, v, masked and v == vectors - 1)
     code.jump(ready)
     code.place(begins)
     clear(code, p.rows * vectors)

@@ -9,7 +9,7 @@ stack they use. What would break it: another order of the sums than that of the 
 from __future__ import annotations
 
 from numjet.cpu.x86.back import encode
-from numjet.cpu.x86.back.encode import GPR, OPS, Code
+from numjet.cpu.x86.back.encode import GPR, Code
 from numjet.cpu.x86.whole.functions import (
     EQUAL,
     GREATER,
@@ -26,7 +26,6 @@ from numjet.cpu.x86.whole.functions import (
     RDX,
     RSI,
     RSP,
-    VECTOR,
     enter,
     leave,
 )
@@ -36,6 +35,7 @@ from numjet.cpu.x86.whole.tiles import (
     LEFT,
     LOCALS,
     Strip,
+    add,
     add_up,
     clear,
     copied,
@@ -55,7 +55,7 @@ def strip(code: Code, p: Strip, segments: int, step: int) -> None:
     """
     gr, gm, mov = encode.gr, encode.gm, GPR["mov"]
     enter(code, LOCALS)
-    vectors, masked = mask_columns(code, p)
+    vectors, masked = mask_columns(code, p.size, p.columns * p.size)
     gm(code, GPR["mov_s"], R8, RSP, None, 1, DEPTH)
     gm(code, GPR["imul"], R8, RDI, None, 1, segments)
     copied(code, p, vectors, masked)
@@ -89,11 +89,11 @@ def strip(code: Code, p: Strip, segments: int, step: int) -> None:
 
 def _tile(code: Code, p: Strip, segments: int, step: int, vectors: int, masked: bool) -> None:
     """A tile of C from row r11 on."""
-    gr, gm, mov, add = encode.gr, encode.gm, GPR["mov"], GPR["add"]
+    gr, gm, mov, plus = encode.gr, encode.gm, GPR["mov"], GPR["add"]
     segment, summed, stores = (code.label() for _ in range(3))
     gr(code, mov, RAX, R11)
     rows = row_places(code, p.ars, p.rows)
-    gr(code, add, RAX, RSI)
+    gr(code, plus, RAX, RSI)
     clear(code, p.rows * vectors)
     gr(code, mov, RBP, RDX)
     gm(code, mov, R12, RDI, None, 1, segments)
@@ -106,19 +106,17 @@ def _tile(code: Code, p: Strip, segments: int, step: int, vectors: int, masked: 
     gr(code, mov, R12, R8)  # back to where the segment began, and to the next
     gr(code, GPR["imul"], R12, RBX)
     gr(code, GPR["sub"], RAX, R12)
-    gm(code, add, RAX, RDI, None, 1, step)
+    gm(code, plus, RAX, RDI, None, 1, step)
     gm(code, GPR["subi"], 0, RSP, None, 1, LEFT, 8, 1)
     code.jump_if(NOT_ZERO, segment)
     code.place(summed)
     gr(code, mov, RAX, R11)
     rows = row_places(code, p.crs, p.rows)
-    gr(code, add, RAX, RCX)
+    gr(code, plus, RAX, RCX)
     gm(code, GPR["cmpi"], 0, RSP, None, 1, _ADDS, 8, 0)
     code.jump_if(EQUAL, stores)
-    total = OPS["vaddps" if p.size == 4 else "vaddpd"]
-    for r, (base, index, scale, _) in enumerate(rows):
+    for r, where in enumerate(rows):
         for v in range(vectors):
-            k, at = int(masked and v == vectors - 1), r * vectors + v
-            encode.rm(code, total, at, at, base, index, scale, VECTOR * v, k)
+            add(code, p.size, r * vectors + v, where, v, masked and v == vectors - 1)
     code.place(stores)
     store(code, p.size, rows, vectors, masked)

@@ -6,14 +6,23 @@ import ctypes
 
 import numpy as np
 import pytest
-from x86_agree import AVX512
+from x86_agree import GENERATOR, generated
 
 from numjet.cpu.builder.builder import Module
+from numjet.cpu.kernels.idioms import lanes_of
 from numjet.cpu.kernels.products import gemm, gemm_tiles, small
 from numjet.cpu.link import link
-from numjet.cpu.x86.generate import generate
 
-pytestmark = AVX512  # products and packers are encoded for it alone
+pytestmark = GENERATOR
+
+
+@pytest.fixture(autouse=True)
+def of_this_machine(vector_bytes: int) -> None:
+    """Tiles have the shapes of this machine's registers."""
+    if vector_bytes != link.vector_bytes():
+        pytest.skip("of other registers than this machine's")
+
+
 RNG = np.random.default_rng(7)
 SIZES = [  # m, n, k
     (32, 32, 32),
@@ -53,7 +62,7 @@ def test_both_generators_agree(size: tuple[int, int, int], dtype: type, turned: 
     function, module = small.function(spec), Module(link.features())
     function.write(module)
     assert any(f.whole is not None for f in module.functions)
-    image = generate(module)
+    image = generated(module)
     assert image is not None
     left = []
     for made in (image, link._compile(module.text(), verify=True)):
@@ -73,7 +82,7 @@ def test_what_is_not_a_number_stays_in_its_row_and_column() -> None:
     spec = small.Spec("float", 9, 20, 6, (24, 4), (80, 4), 80)
     function, module = small.function(spec), Module(link.features())
     function.write(module)
-    image = generate(module)
+    image = generated(module)
     assert image is not None
     run(image, function.name, a, b, c)
     np.testing.assert_array_equal(c, a @ b)
@@ -86,7 +95,7 @@ def test_loops_around_share_one_product() -> None:
     function.write(module)
     small.function(small.Spec("float", 2, 15, 6, (24, 4), (80, 4), 60)).write(module)
     assert sum(f.whole is not None for f in module.functions) == 1
-    image = generate(module)
+    image = generated(module)
     assert image is not None
     a = RNG.standard_normal((3, 2, 2, 6), np.float32)
     b = RNG.standard_normal((3, 6, 20), np.float32)
@@ -100,11 +109,11 @@ def test_loops_around_share_one_product() -> None:
 @pytest.mark.parametrize("copied", [False, True], ids=["in place", "copied"])
 def test_strips_of_both_generators_agree(columns: int, dtype: type, copied: bool) -> None:
     element = "float" if dtype is np.float32 else "double"
-    columns = min(columns, 4 * 64 // dtype(0).itemsize)
+    columns = min(columns, gemm_tiles.tile_vectors() * lanes_of(element))
     module = gemm_tiles._module(f"once_{columns}_{element}")
-    image = generate(module)
+    image = generated(module)
     assert image is not None
-    height = gemm_tiles.tile_rows(-(-columns * dtype(0).itemsize // 64))
+    height = gemm_tiles.tile_rows(-(-columns // lanes_of(element)))
     images = image, link._compile(module.text(), verify=True)
     # The last two go through the depth in parts.
     sizes = (height, 0), (height, 1), (2 * height + 3, 37), (5 * height, 144), (6 * height + 1, 307)
@@ -138,12 +147,12 @@ def test_strips_of_segments_of_both_generators_agree(
     columns: int, dtype: type, copied: bool
 ) -> None:
     element = "float" if dtype is np.float32 else "double"
-    columns = min(columns, 4 * 64 // dtype(0).itemsize - (columns == 61))
+    columns = min(columns, gemm_tiles.tile_vectors() * lanes_of(element) - (columns == 61))
     module = gemm_tiles._module(f"general_{columns}_{element}")
-    image = generate(module)
+    image = generated(module)
     assert image is not None
     libraries = [link.load([made]) for made in (image, link._compile(module.text(), verify=True))]
-    height = gemm_tiles.tile_rows(-(-columns * dtype(0).itemsize // 64))
+    height = gemm_tiles.tile_rows(-(-columns // lanes_of(element)))
     sizes = [(rows, 5, 3) for rows in range(2 * height + 2)]
     for rows, depth, segments in (*sizes, (height + 1, 0, 2), (3, 37, 1), (height, 1, 4)):
         a = operands(dtype, (rows + 1, 3 * (depth + 40)), rows > height)
@@ -181,11 +190,11 @@ def test_strips_of_segments_of_both_generators_agree(
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
 def test_packers_of_both_generators_agree(columns: int, dtype: type) -> None:
     element = "float" if dtype is np.float32 else "double"
-    lanes = 64 // dtype(0).itemsize
+    lanes = lanes_of(element)
     columns = min(columns, 4 * lanes)
     width = -(-columns // lanes) * lanes
     module = gemm._packer_module(f"columns_{element}")
-    image = generate(module)
+    image = generated(module)
     assert image is not None and module.functions[0].whole is not None
     images = image, link._compile(module.text(), verify=True)
     for depth in (0, 1, 7, 8, 37):
@@ -194,7 +203,7 @@ def test_packers_of_both_generators_agree(columns: int, dtype: type) -> None:
         table[gemm_tiles.FIELDS.index("bcs")] = b.strides[1]
         left = []
         for made in images:
-            space = np.full((depth + 10) * width, 5, dtype)
+            space = np.full((depth + 9) * width + 16, 5, dtype)
             first = -space.ctypes.data % 64 // space.itemsize  # scratch is aligned
             to = space[first : first + (depth + 9) * width].reshape(depth + 9, width)
             packer = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
@@ -205,6 +214,6 @@ def test_packers_of_both_generators_agree(columns: int, dtype: type) -> None:
             left.append(to)
         np.testing.assert_array_equal(*left)
         np.testing.assert_array_equal(left[0][1 : depth + 1, :columns], b)
-        end = 1 + -(-depth // 8) * 8
+        end = 1 + -(-depth // min(lanes, 8)) * min(lanes, 8)
         assert (left[0][depth + 1 : end] == 0).all()
         assert (left[0][0] == 5).all() and (left[0][end:] == 5).all()
