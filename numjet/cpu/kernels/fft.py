@@ -48,6 +48,9 @@ _ALONE, _WARM = 1024, 4 << 20
 # Complex elements from which a convolution is faster than SciPy, of one row and of many, and the
 # largest prime factor of their number.
 _CHIRP, _LARGE = (128, 512), 50
+# Complex elements up to which one is in any case, where the rows have no other way: a call of SciPy
+# takes 60 us, a convolution of one row of 33 float32 3, of 999 36, of 4752 180 (SciPy 135).
+_FEW = 4096
 FORWARD, INVERSE, REAL, HALF = range(4)
 
 
@@ -59,9 +62,8 @@ def generate(build: Values, node: Node) -> list[Step] | None:
     element = _TYPES.get(spectrum.dtype.name)
     if element is None or x.literal is not None or not out.size or lanes_of(element) < 2:
         return None
-    if kind in (REAL, HALF) and lengths[-1] % 2:
-        return None
     last = len(x.shape) - 1
+    odd = kind in (REAL, HALF) and lengths[-1] % 2 == 1
     axes = list(range(last, last - len(lengths), -1))
     if kind == HALF:
         axes.reverse()
@@ -69,7 +71,11 @@ def generate(build: Values, node: Node) -> list[Step] | None:
     for axis in axes:
         along = kind if axis == last else FORWARD if kind in (FORWARD, REAL) else INVERSE
         n = lengths[axis - last - 1 + len(lengths)]
-        way = _way(element, spectrum.shape, axis, n // (1 + (along in (REAL, HALF))))
+        if odd and axis == last:
+            few = n > 1 and math.prod(spectrum.shape[:-1]) * n <= _FEW
+            way = _odd if few and fft_chirp.padded(n, element) else None
+        else:
+            way = _way(element, spectrum.shape, axis, n // (1 + (along in (REAL, HALF))))
         if way is None:
             return None
         ways.append((way, axis, n, along))
@@ -89,17 +95,19 @@ def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..
     if n < 1:
         return None
     lanes, final = lanes_of(element), axis == len(shape) - 1
+    few = final and 1 < n and math.prod(shape[:axis]) * n <= _FEW
+    chirps = _by_chirps if few and fft_chirp.padded(n, element) else None
     others = 2 * math.prod(shape[:axis]) if final else math.prod(shape[axis + 1 :])
     if radices(n) is None:
         large = final and n >= _CHIRP[others >= max(lanes, 4)] and _largest_prime(n) >= _LARGE
-        return _by_chirps if large and fft_chirp.padded(n, element) else None
+        return _by_chirps if large and fft_chirp.padded(n, element) else chirps
     factors = fft_long.factors(n, element) if final else None
     if n <= LONGEST and others >= lanes:
         whole = factors is not None and factors[0] % lanes == factors[1] % lanes == 0
         warm = math.prod(shape) * 2 * size_of(element) <= _WARM
         if not (whole and warm and n >= _ALONE):
             return _side_by_side
-    return None if factors is None else _one_by_one
+    return chirps if factors is None else _one_by_one
 
 
 def _largest_prime(n: int) -> int:
@@ -116,6 +124,10 @@ def _largest_prime(n: int) -> int:
 def _by_chirps(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
     real, inverse = kind in (REAL, HALF), kind in (INVERSE, HALF)
     return fft_chirp.step(build, element, x, out, n // (1 + real), inverse, real)
+
+
+def _odd(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
+    return fft_chirp.step(build, element, x, out, n, kind == HALF, real=False, odd=True)
 
 
 def _one_by_one(

@@ -4,8 +4,10 @@ With c(k) the root of unity of order 2n to the power k², element k of a transfo
 convolution of x·c with the conjugate of c. Convolutions are products of transforms of a length that
 `fft_long` does, twice as large or more. `chirp` writes c and its conjugate, laid out for the
 convolution, once for all rows; `pad` writes x·c with zeros behind it, `product` multiplies
-spectra, `collect` what comes of it by c. Symbol `nj_chirp_<part>_<type>_<n>_<length>`, what the
-thread pool runs over blocks. For: `fft`. What would break it: squares that 64 bits do not hold.
+spectra, `collect` what comes of it by c. Odd numbers of real ones are read by `widen` and of half
+their spectrum by `mirror`; `half` and `reals` write them. Symbol
+`nj_chirp_<part>_<type>_<n>_<length>`, what the thread pool runs over blocks. For: `fft`. What would
+break it: squares that 64 bits do not hold.
 """
 
 from __future__ import annotations
@@ -48,9 +50,12 @@ def padded(n: int, element: str) -> int | None:
     return best
 
 
-def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, real: bool) -> Step:
+def step(
+    build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, real: bool,
+    odd: bool = False,
+) -> Step:
     """The step that transforms every row of x, of n complex numbers or of 2·n real ones, for an n
-    that can be `padded`."""
+    that can be `padded`. odd: of n real ones."""
     length = padded(n, element)
     assert length is not None
     count = math.prod(out.shape[:-1])
@@ -59,8 +64,13 @@ def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, r
     parts.start("first", "second")
     if real:
         own.start(("unfold", "fold")[inverse])
+    reads, writes, written = "pad", "collect", n
+    if odd and inverse:
+        reads, writes = "mirror", "reals"
+    elif odd:
+        reads, writes, written = "widen", "half", n // 2 + 1
     symbols = {name: f"{PREFIX}{name}_{element}_{n}_{length}"
-               for name in ("chirp", "pad", "product", "collect")}  # fmt: skip
+               for name in ("chirp", reads, "product", writes)}  # fmt: skip
     libraries.start(*symbols.values())
     number = 2 * size_of(element)
     c_bytes, b_bytes = (-(-k * number // 64) * 64 for k in (n, length))
@@ -85,11 +95,11 @@ def step(build: Values, element: str, x: Val, out: Val, n: int, inverse: bool, r
             if real and inverse:
                 own.call(b, "fold", source, target, held, inverse)
                 source = target
-            run(b, "pad", length, [source, c], [line])
+            run(b, reads, length, [source, c], [line])
             parts.transform(b, line, line, held, False)
             run(b, "product", length, [line, spectrum], [line])
             parts.transform(b, line, line, held, True)
-            run(b, "collect", n, [line, c], [target])
+            run(b, writes, written, [line, c], [target])
             if real and not inverse:
                 own.call(b, "unfold", target, target, held, inverse)
 
@@ -155,21 +165,55 @@ class _Chirp(Part):
             conjugate = b.select(inside, re, zero), b.select(inside, b.neg(im), zero)
             self.store(g.outs[1], each.index, conjugate)
 
-    def pad(self) -> None:
-        """x·c, and zeros behind it."""
+    def padded(self, write: Callable[[Value, Value], None]) -> None:
+        """What `write` writes from the first number to behind the last one, zeros behind them."""
         g, b = self.g, self.g.b
         begin, stop = self.block(self.length)
-        _, sign = self.direction(1.0)
-        one = b.extract(sign, 0)
-
-        def turned(x: Complex, c: Complex) -> Complex:
-            return times(b, (x[0], b.mul(x[1], sign if x[1].type == g.kind else one)), c)
-
         middle = b.max(b.min(stop, self.n), begin)
-        self.each(begin, middle, [g.ins[0], g.ins[1]], g.outs[0], turned)
+        write(begin, middle)
         with b.loop(middle, stop) as k:
             zero = b.const(0.0, g.element)
             self.store(g.outs[0], k.index, (zero, zero))
+
+    def turned(self, x: Complex, c: Complex) -> Complex:
+        """x·c, of inverse transforms the conjugate of x times c."""
+        b = self.g.b
+        _, sign = self.direction(1.0)
+        one = sign if x[1].type == self.g.kind else b.extract(sign, 0)
+        return times(b, (x[0], b.mul(x[1], one)), c)
+
+    def pad(self) -> None:
+        """x·c, and zeros behind it."""
+        x, c = self.g.ins[:2]
+        self.padded(lambda k, stop: self.each(k, stop, [x, c], self.g.outs[0], self.turned))
+
+    def widen(self) -> None:
+        """The same of real numbers."""
+        g, b = self.g, self.g.b
+        x, c = g.ins[:2]
+
+        def write(begin: Value, stop: Value) -> None:
+            with b.loop(begin, stop) as k:
+                number = b.load(b.gep(x, b.mul(k.index, g.size)), g.element, g.size)
+                re, im = self.number(c, k.index)
+                self.store(g.outs[0], k.index, (b.mul(number, re), b.mul(number, im)))
+
+        self.padded(write)
+
+    def mirror(self) -> None:
+        """The same of the first half of a spectrum, the other half of which is its conjugate."""
+        g, b = self.g, self.g.b
+        x, c = g.ins[:2]
+
+        def write(begin: Value, stop: Value) -> None:
+            with b.loop(begin, stop) as k:
+                first = b.icmp("sle", k.index, self.n // 2)
+                place = b.select(first, k.index, b.sub(self.n, k.index))
+                re, im = self.number(x, place)
+                im = b.select(first, im, b.neg(im))
+                self.store(g.outs[0], k.index, self.turned((re, im), self.number(c, k.index)))
+
+        self.padded(write)
 
     def product(self) -> None:
         """The product of spectra."""
@@ -177,19 +221,32 @@ class _Chirp(Part):
         begin, stop = self.block(self.length)
         self.each(begin, stop, [g.ins[0], g.ins[1]], g.outs[0], lambda x, y: times(b, x, y))
 
+    def scaled(self, x: Complex, c: Complex) -> Complex:
+        """x·c, of inverse transforms its conjugate over n."""
+        b = self.g.b
+        scales = self.direction(1.0 / self.n)
+        re, im = times(b, x, c)
+        if re.type != self.g.kind:
+            scales = b.extract(scales[0], 0), b.extract(scales[1], 0)
+        return b.mul(re, scales[0]), b.mul(im, scales[1])
+
     def collect(self) -> None:
         """The transform."""
+        begin, stop = self.block(self.n)
+        self.each(begin, stop, list(self.g.ins[:2]), self.g.outs[0], self.scaled)
+
+    def half(self) -> None:
+        """The first half of the transform of real numbers."""
+        begin, stop = self.block(self.n // 2 + 1)
+        self.each(begin, stop, list(self.g.ins[:2]), self.g.outs[0], self.scaled)
+
+    def reals(self) -> None:
+        """The transform of what is the conjugate of its mirror image."""
         g, b = self.g, self.g.b
         begin, stop = self.block(self.n)
-        scales = self.direction(1.0 / self.n)
-        ones = tuple(b.extract(x, 0) for x in scales)
-
-        def turned(x: Complex, c: Complex) -> Complex:
-            re, im = times(b, x, c)
-            along, across = scales if re.type == g.kind else ones
-            return b.mul(re, along), b.mul(im, across)
-
-        self.each(begin, stop, [g.ins[0], g.ins[1]], g.outs[0], turned)
+        with b.loop(begin, stop) as k:
+            re, _ = self.scaled(self.number(g.ins[0], k.index), self.number(g.ins[1], k.index))
+            b.store(re, b.gep(g.outs[0], b.mul(k.index, g.size)), g.size)
 
 
 def _module(name: str) -> Module:
