@@ -31,8 +31,9 @@ from numjet.cpu.program.values import Values
 PREFIX = "nj_chirp_"
 # Numbers that a group takes.
 _BLOCK = 1024
-# Numbers below which one thread does all.
-_PARALLEL = 8192
+# Numbers below which one thread does all, and up to which c and its spectrum are computed with the
+# program: a third of a transform of one row.
+_PARALLEL, _KNOWN = 8192, 4096
 
 
 def padded(n: int, element: str) -> int | None:
@@ -70,11 +71,12 @@ def step(
     elif odd:
         reads, writes, written = "widen", "half", n // 2 + 1
     symbols = {name: f"{PREFIX}{name}_{element}_{n}_{length}"
-               for name in ("chirp", reads, "product", writes)}  # fmt: skip
+               for name in ((), ("chirp",))[n > _KNOWN] + (reads, "product", writes)}  # fmt: skip
     libraries.start(*symbols.values())
     number = 2 * size_of(element)
     c_bytes, b_bytes = (-(-k * number // 64) * 64 for k in (n, length))
-    memory = c_bytes + 2 * b_bytes + parts.nbytes
+    known = [build.constant(each) for each in _chirps(n, length, element)] if n <= _KNOWN else []
+    memory = (1 if known else 2) * b_bytes + (0 if known else c_bytes) + parts.nbytes
     scratch = build.temporary(Val((memory,), np.dtype(np.uint8)))
     x_bytes, out_bytes = x.nbytes // count, out.nbytes // count
 
@@ -84,11 +86,13 @@ def step(
         fft_long.run(b, symbols[name], blocks, share, ins, outs, inverse)
 
     def emit(b: Builder, ins: list[Value], outs: list[Value]) -> None:
-        c = outs[1]
-        spectrum, line = b.gep(c, c_bytes), b.gep(c, c_bytes + b_bytes)
-        held = b.gep(c, c_bytes + 2 * b_bytes)
-        run(b, "chirp", length, [c], [c, spectrum])
-        parts.transform(b, spectrum, spectrum, held, False)
+        line, held = outs[1], b.gep(outs[1], b_bytes)
+        if known:
+            c, spectrum = ins[1:]
+        else:
+            c, spectrum = b.gep(held, parts.nbytes), b.gep(held, parts.nbytes + c_bytes)
+            run(b, "chirp", length, [c], [c, spectrum])
+            parts.transform(b, spectrum, spectrum, held, False)
         with b.loop(0, count) as each:
             source = b.gep(ins[0], b.mul(each.index, x_bytes))
             target = b.gep(outs[0], b.mul(each.index, out_bytes))
@@ -104,7 +108,19 @@ def step(
                 own.call(b, "unfold", target, target, held, inverse)
 
     work = (1 + 2 * count) * length * length.bit_length()
-    return SpecialStep("fft", [x], [out, scratch], emit, flops=5 * work)
+    return SpecialStep("fft", [x, *known], [out, scratch], emit, flops=5 * work)
+
+
+def _chirps(n: int, length: int, element: str) -> list[np.ndarray]:
+    """c, and the spectrum of its conjugate."""
+    import scipy.fft  # loaded for those who need it
+
+    c = powers(2 * n, [k * k for k in range(n)])
+    line = np.zeros(length, np.clongdouble)
+    line[:n] = c.conj()
+    line[length - n + 1 :] = c.conj()[:0:-1]
+    dtype = np.complex64 if element == "float" else np.complex128
+    return [c.astype(dtype), scipy.fft.fft(line).astype(dtype)]
 
 
 class _Chirp(Part):
