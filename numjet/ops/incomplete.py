@@ -134,57 +134,94 @@ def reciprocal_gamma(F: Any, a: Any) -> Any:
     return _horner(_RECIPROCAL, t) / product
 
 
-def _series(F: Any, going: Any, a: Any, x: Any, derivative: bool) -> tuple:
-    """Σ x^k / ((a + 1) ... (a + k)), and its derivative in a."""
+def _series(F: Any, going: Any, a: Any, x: Any) -> Any:
+    """Σ x^k / ((a + 1) ... (a + k)), two terms a round for one division."""
     one = x * 0.0 + 1.0
     rounding = _rounding(F)
 
-    def step(n: Any, term: Any, total: Any, *slopes: Any) -> tuple:
+    def step(n: Any, term: Any, total: Any) -> tuple:
+        last = n + 2.0
+        part = term * (x / ((n + 1.0) * last))
+        new, total = part * x, total + part * (last + x)
+        return (last, new, total), new > rounding * total
+
+    return F.loop(step, going, (a, one, one))[2]
+
+
+def _series_slope(F: Any, going: Any, a: Any, x: Any) -> tuple:
+    """The same series and its derivative in a."""
+    one = x * 0.0 + 1.0
+    rounding = _rounding(F)
+
+    def step(n: Any, term: Any, total: Any, term_slope: Any, slope: Any) -> tuple:
         n = n + 1.0
         factor = x / n
         new = term * factor
         total = total + new
-        if not derivative:
-            return (n, new, total), new > rounding * total
-        slope = slopes[0] * factor - new / n
-        slopes = (slope, slopes[1] + slope)
-        more = (new > rounding * total) | (slope < rounding * slopes[1])
-        return (n, new, total, *slopes), more
+        term_slope = term_slope * factor - new / n
+        slope = slope + term_slope
+        more = (new > rounding * total) | (term_slope < rounding * slope)
+        return (n, new, total, term_slope, slope), more
 
-    start = (a, one, one, one * 0.0, one * 0.0) if derivative else (a, one, one)
-    out = F.loop(step, going, start)
-    return out[2], out[4] if derivative else None
+    out = F.loop(step, going, (a, one, one, one * 0.0, one * 0.0))
+    return out[2], out[4]
 
 
-def _fraction(F: Any, going: Any, a: Any, x: Any, derivative: bool) -> tuple:
-    """K of Q(a, x) = x^a exp(-x) / Γ(a) K: 1/(x+1-a- 1(1-a)/(x+3-a- ...)), and its derivative in
-    a. The difference of two approximants is the last one times b D - 1, D = 1/(b + a D)."""
+def _fraction(F: Any, going: Any, a: Any, x: Any) -> Any:
+    """K of Q(a, x) = x^a exp(-x) / Γ(a) K: 1/(x+1-a- 1(1-a)/(x+3-a- ...)).
+
+    With D = 1/(b + a D) of the step before, the differences of approximants are multiplied by
+    b D - 1, which is -a D / (b + a D) of that step's D; two steps a round for one division.
+    """
+    # Where one is larger, what K is multiplied by is 0.
+    a, x = F.minimum(a, 1e6), F.minimum(x, 1e6)
+    first = x + 1.0 - a
+    start = 1.0 / first
+    rounding = _rounding(F)
+
+    def step(n: Any, b: Any, d: Any, change: Any, total: Any) -> tuple:
+        one, two = n + 1.0, n + 2.0
+        top, b = one * (a - one), b + 2.0
+        under = b + top * d
+        last, b = two * (a - two), b + 2.0
+        below = b * under + last
+        inverse = 1.0 / (under * below)
+        moved = -change * top * d * (below * inverse)
+        ratio = under * inverse
+        change = -moved * last * ratio
+        total = total + (moved + change)
+        more = F.abs(change) > rounding * F.abs(total)
+        return (two, b, under * ratio, change, total), more & (two < MOST_ROUNDS)
+
+    return F.loop(step, going, (x * 0.0, first, start, start, start))[4]
+
+
+def _fraction_slope(F: Any, going: Any, a: Any, x: Any) -> tuple:
+    """The same fraction and its derivative in a. The difference of two approximants is the last one
+    times b D - 1."""
     first = x + 1.0 - a
     d = 1.0 / first
     zero = x * 0.0
     rounding = _rounding(F)
 
     def step(n: Any, b: Any, d: Any, change: Any, total: Any, *slopes: Any) -> tuple:
+        d_slope, change_slope, total_slope = slopes
         n, b = n + 1.0, b + 2.0
         top = n * (a - n)
         new = 1.0 / (b + top * d)
         factor = b * new - 1.0
         moved = change * factor
         total = total + moved
-        more = F.abs(moved) > rounding * F.abs(total)
-        if not derivative:
-            return (n, b, new, moved, total), more & (n < MOST_ROUNDS)
-        d_slope, change_slope, total_slope = slopes
         new_slope = new * new * (1.0 - n * d - top * d_slope)
         change_slope = change_slope * factor + change * (b * new_slope - new)
         total_slope = total_slope + change_slope
+        more = F.abs(moved) > rounding * F.abs(total)
         more = more | (F.abs(change_slope) > rounding * F.abs(total_slope))
         slopes = (new_slope, change_slope, total_slope)
         return (n, b, new, moved, total, *slopes), more & (n < MOST_ROUNDS)
 
-    start = (zero, first, d, d, d)
-    out = F.loop(step, going, (*start, d * d, d * d, d * d) if derivative else start)
-    return out[4], out[7] if derivative else None
+    out = F.loop(step, going, (zero, first, d, d, d, d * d, d * d, d * d))
+    return out[4], out[7]
 
 
 def _small_q(F: Any, going: Any, a: Any, x: Any) -> Any:
@@ -260,8 +297,8 @@ def _incomplete_gamma(F: Any, a: Any, x: Any, upper: bool) -> Any:
         sign = 1.0 if upper else -1.0
         return (0.5 * F.erfc(eta * F.sqrt(0.5 * y) * sign) + sign * rest,), zero > 1.0
 
-    p = F.where(series, power * _series(F, series, a, x, False)[0], zero)
-    q = power * a * _fraction(F, fraction, a, x, False)[0]
+    p = F.where(series, power * _series(F, series, a, x), zero)
+    q = power * a * _fraction(F, fraction, a, x)
     q = F.where(small, _small_q(F, small, a, x), q)
     (whole,) = F.loop(by_uniform, uniform, (zero,))
     out = F.where(series, 1.0 - p, q) if upper else F.where(series, p, 1.0 - q)
@@ -295,11 +332,11 @@ def _slope_in_a(F: Any, a: Any, x: Any) -> tuple:
     plain, a, x = _gamma_parts(F, a, x)
     uniform, series, fraction = _regions(plain, a, x)
     zero = x * 0.0
-    total, slope = _series(F, series, a, x, True)
+    total, slope = _series_slope(F, series, a, x)
     # log x - ψ(a + 1)
     rate = F.log(x) - F.digamma(a + 1.0)
     by_series = total * rate + slope
-    total, slope = _fraction(F, fraction, a, x, True)
+    total, slope = _fraction_slope(F, fraction, a, x)
     by_fraction = -(total * (a * rate + 1.0) + a * slope)
 
     def by_uniform(_: Any) -> tuple:
