@@ -84,14 +84,26 @@ def log(b: Builder, x: Value) -> Value:
     joined = halves(b, lambda part: log(b, part), x)
     if joined is not None:
         return joined
+    parted = decompose(b, x)
+    result = _of_parts(b, x, *parted[:2])
+    return result if parted[2] else special(b, x, result)
+
+
+def log_of_normal(b: Builder, x: Value) -> Value:
+    """The natural logarithm of what is positive, finite and not subnormal; else any value."""
+    joined = halves(b, lambda part: log_of_normal(b, part), x)
+    if joined is not None:
+        return joined
+    return _of_parts(b, x, *decompose(b, x, subnormal=False)[:2])
+
+
+def _of_parts(b: Builder, x: Value, e: Value, m: Value) -> Value:
     fmt = format_of(x)
-    e, m, done = decompose(b, x)
     f = b.sub(m, 1.0)
     # Positive parts, here and below: an infinite e must not meet its negative.
     high, low = parts("ln2", fmt, positive=True)
     y = b.fma(e, low, tail(b, f, fmt))
-    result = b.fma(e, high, b.add(f, y))
-    return result if done else special(b, x, result)
+    return b.fma(e, high, b.add(f, y))
 
 
 def _other_base(b: Builder, x: Value, one: str, two: str | None) -> Value:
