@@ -19,6 +19,7 @@ from numjet.cpu.x86.front.types import (
     VECTOR,
     Type,
     Unsupported,
+    constant,
 )  # fmt: skip
 from numjet.cpu.x86.select import convert, lanes
 from numjet.cpu.x86.select.select import Selector, handles, intrinsic
@@ -249,6 +250,12 @@ def insert(s: Selector, instruction: Insert) -> None:
     per = 256 // type.bits
     if x in ("poison", "undef"):
         x = "zeroinitializer"
+    zeros = x[0] != "%" and constant(type, x).splat == 0
+    if zeros and not lane and type.text == "<4 x float>" and scalar[0] == "%":
+        r = s.vector(scalar_type, scalar)
+        others = 0b1110  # are zero
+        s.put(d, (formats.v3, OPS["vinsertps"], d, r, r, -1, 0, 0, others))
+        return
     for part in range(type.parts):
         y = s.vector(type, x, part)
         if lane // per != part:

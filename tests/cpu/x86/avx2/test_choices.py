@@ -116,3 +116,31 @@ entry:
     shown = listing(text, 32)
     assert shown is not None, generate.refused
     assert "vpshufb" in shown and "vpsrl" not in shown
+
+
+@pytest.mark.parametrize("rest", ["zeroinitializer", "splat (float 1.0)", "poison"])
+@pytest.mark.parametrize("lane", [0, 1, 3])
+def test_a_lane_beside_constants(rest: str, lane: int) -> None:
+    body = f"""  %x = load float, ptr %p, align 4
+  %y = fadd float %x, %x
+  %v = insertelement <4 x float> {rest}, float %y, i64 {lane}
+  %s = extractelement <4 x float> %v, i64 {lane}
+  store float %s, ptr %p, align 4
+"""
+    if rest != "poison":
+        body += "  store <4 x float> %v, ptr %p, align 4\n"
+    agree(body, np.arange(1, 129, dtype=np.float32))
+
+
+def test_a_lane_beside_zeros_is_one_instruction() -> None:
+    text = """define void @f(ptr %p) nounwind {
+entry:
+  %x = load float, ptr %p, align 4
+  %y = fadd float %x, %x
+  %v = insertelement <4 x float> zeroinitializer, float %y, i64 0
+  store <4 x float> %v, ptr %p, align 4
+  ret void
+}
+"""
+    shown = listing(text, 32)
+    assert shown is not None and "vinsertps" in shown and "vblend" not in shown
