@@ -43,9 +43,9 @@ from numjet.core.jaxpr import (
 from numjet.core.lowering import Region as _Region
 from numjet.core.primitive import Primitive as _Primitive
 from numjet.core.sharded import constraint_of as _constraint_of
+from numjet.core.structural import convert as _convert
 from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
-from numjet.numpy.promote import strong as _strong
 from numjet.transforms.concrete_sizes import concrete as _concrete
 from numjet.transforms.stage import StageTrace as _StageTrace, with_jaxprs as _with_jaxprs
 from numjet.version import __version__ as _version
@@ -239,9 +239,11 @@ class Exported:
 
     def _program(self, values: dict) -> Callable:
         closed = _concrete(self.jaxpr, values) if values else self.jaxpr
-        run: Any = _jit(
-            lambda *xs: [_strong(y) for y in _eval_closed(closed, *xs)]
-        )
+        weak = [a.weak_type for a in self.out_avals]  # whatever those of the arguments are
+        run: Any = _jit(lambda *xs: [
+            _convert(y, y.aval.dtype, w)
+            for y, w in zip(_eval_closed(closed, *xs), weak, strict=True)
+        ])
         if self.was_read:  # the program has none of the rules that the function had
             plain, run = run, _custom_vjp(run)
             run.defvjp(
@@ -364,7 +366,7 @@ def _told(shape: tuple) -> str:
 
 
 def _shapes(avals: Sequence[_ShapedArray]) -> list:
-    return [_ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+    return [_ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
 
 
 class _Pickler(pickle.Pickler):
@@ -540,9 +542,9 @@ def export(
         made = Exported(
             getattr(fun_jit, "__name__", "<unnamed>"),
             in_tree,
-            tuple([a.strong() for a in closed.in_avals]),
+            tuple(closed.in_avals),
             out_tree,
-            tuple([a.strong() for a in closed.out_avals]),
+            tuple(closed.out_avals),
             tuple(platforms or ("cpu",)),
             tuple(disabled_checks),
             closed,

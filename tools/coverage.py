@@ -37,12 +37,9 @@ ELSEWHERE = {"jax.ops": "numjet.ops.segment", "jax.core": "numjet.extend.jax_cor
 # Parameters that differ from the contract's on purpose: (module, name) -> why.
 UFUNC = ("a function of its operands alone: out and where, which the contract's object has and "
          "refuses, would cost every call")
-ALSO_BARE = "the function may be left out: options alone give a decorator"
 SAYS_MORE = "names an argument that is gone, to say what to write instead"
 MADE_HERE = "made by jit, and by nobody else: what it is made of is ours"
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("jax", "checkpoint"): ALSO_BARE,
-    ("jax", "remat"): ALSO_BARE,
     ("jax", "pure_callback"): SAYS_MORE,
     ("jax.export", "Exported"): "made by export, and by nobody else: it holds a jaxpr, no HLO",
     **{("jax.experimental.jet", name): "made by jet, and by nobody else: coefficients are computed "

@@ -8,7 +8,6 @@ arguments, which loops and optimizers carry on.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -398,9 +397,9 @@ def grad(
 
 # ------------------------------------------------------------------ checkpoint
 def checkpoint(
-    fun: Callable | None = None,
+    fun: Callable,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Callable | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: Any = (),
@@ -409,12 +408,13 @@ def checkpoint(
     """`fun`, whose intermediate values are computed again in the backward pass instead of being
     kept.
 
-    fun: a function of pytrees of arrays; without it the result is a decorator. policy(primitive,
-    *avals, **params) -> bool says which values may be kept (see `checkpoint_policies`); None keeps
-    the arguments only. static_argnums, static_argnames: arguments that are Python values.
-    prevent_cse: keep the compiler from merging the second computation with the first. concrete: an
-    option that is no more (NotImplementedError where it is given). The value and its derivatives of
-    every order are those of `fun`; memory is traded for time. `remat` is the same.
+    fun: a function of pytrees of arrays; with options `functools.partial(checkpoint, ...)` is a
+    decorator. policy(primitive, *avals, **params) -> bool says which values may be kept (see
+    `checkpoint_policies`); None keeps the arguments only. static_argnums, static_argnames:
+    arguments that are Python values. prevent_cse: keep the compiler from merging the second
+    computation with the first; of a sequence with an entry for each argument one True does so.
+    concrete: an option that is no more (NotImplementedError where it is given). The value and its
+    derivatives of every order are those of `fun`; memory is traded for time. `remat` is the same.
     Source: Griewank and Walther, Algorithm 799 (2000).
 
     >>> import numjet as nj, numjet.numpy as jnp
@@ -425,14 +425,6 @@ def checkpoint(
         raise NotImplementedError(
             "The `concrete` option to `checkpoint` is not there any more. Name the arguments that "
             "are Python values in static_argnums."
-        )
-    if fun is None:
-        return functools.partial(
-            checkpoint,
-            prevent_cse=prevent_cse,
-            policy=policy,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
         )
     check_callable("checkpoint", fun)
     statics = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
@@ -459,6 +451,8 @@ def checkpoint(
         noted: Noted = {}
         held = hold(dynamic_args) or dynamic_args
         leaves, in_tree = array_leaves("checkpoint", held, noted=noted)
+        if not isinstance(prevent_cse, bool):
+            tree.flatten_axes("checkpoint prevent_cse", in_tree.children()[0], tuple(prevent_cse))
 
         def call(dynamic: tuple, kw: dict) -> Any:
             full = list(args)
@@ -490,18 +484,17 @@ def checkpoint(
 
 
 def remat(
-    fun: Callable | None = None,
+    fun: Callable,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Callable | None = None,
     static_argnums: int | Sequence[int] = (),
-    static_argnames: Any = (),
     concrete: Any = None,
 ) -> Any:
     """`checkpoint`, under its older name.
 
-    fun, prevent_cse, policy, static_argnums, static_argnames, concrete: as there, and what is
-    raised too. Differentiable to every order.
+    fun, prevent_cse, policy, static_argnums, concrete: as there, and what is raised too.
+    Differentiable to every order.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> print(nj.grad(nj.remat(lambda x: jnp.sin(jnp.sin(x))))(0.0))
@@ -509,5 +502,5 @@ def remat(
     """
     return checkpoint(
         fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums,
-        static_argnames=static_argnames, concrete=concrete,
+        concrete=concrete,
     )  # fmt: skip

@@ -164,6 +164,8 @@ class _CustomRule:
         if names:
             order = list(inspect.signature(fun).parameters)
             nums += tuple([order.index(n) for n in names if n in order])
+        if min(nums, default=0) < 0 and (n := _positional(fun)) > 0:  # counted from the end
+            nums = tuple([i + n if i < 0 else i for i in nums])
         self.nondiff_argnums = tuple(sorted(set(nums)))
         self._positional: int | None = None  # see there; found at the first call
 
@@ -178,7 +180,12 @@ class _CustomRule:
             self._positional = _positional(self.fun)
         if kwargs or len(args) != self._positional:
             args = _resolve_kwargs(self.fun, args, kwargs)
-        nums = [i for i in self.nondiff_argnums if i < len(args)]
+        nums = self.nondiff_argnums
+        if nums and not 0 <= nums[0] <= nums[-1] < len(args):
+            raise IndexError(
+                f"tuple index out of range: nondiff_argnums of {name_of(self.fun)} are "
+                f"{nums}, and it was called with {len(args)} arguments."
+            )
         nondiff, diff = _split_nondiff(nums, args)
         if isinstance(self, custom_jvp):  # traced ones have no derivative, as the name says
             nondiff = [stop_gradient(x) if _traced(x) else x for x in nondiff]

@@ -430,11 +430,23 @@ def chosen_device() -> Device | None:
         return devices(chosen)[0]
     if chosen is None and config.platforms.value not in config.NATIVE:
         return devices()[0]
-    if chosen is not None and not isinstance(chosen, Device):
-        raise ValueError(
-            f"default_device: unknown device {chosen!r}. Pass one of numjet.devices(), or 'cpu'."
-        )
     return chosen
+
+
+def _check_default(chosen: Any) -> None:
+    """Raise ValueError for what is no device, nor the name of a platform that may be there."""
+    if chosen is None or isinstance(chosen, Device) or chosen == "cpu":
+        return
+    plugins = importlib.import_module("numjet.xla.plugins")
+    if not isinstance(chosen, str) or plugins.known(plugins.ALIASES.get(chosen, chosen)) is None:
+        raise ValueError(
+            "default_device must be passed either a Device object (e.g. "
+            "`numjet.devices('cpu')[0]`) or a platform name string like 'cpu' or 'gpu', got: "
+            f"{chosen!r}."
+        )
+
+
+_default.on_check(_check_default)
 
 
 def _computing_device() -> Device | None:

@@ -74,7 +74,8 @@ def array_leaves(
                         "which there is no derivative. Take it out of argnums, or use it by "
                         "closure."
                     ) from None
-                refused = InvalidInputException if what == "vjp" else TypeError
+                given = what == "vjp" and name == "argument"
+                refused = InvalidInputException if given else TypeError
                 raise refused(
                     f"{what}: {name}{path} is {x!r} of type {type(x)}, which is not a valid JAX "
                     "type: no array or scalar. Pass such values by closure, or through "

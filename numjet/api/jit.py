@@ -28,6 +28,7 @@ from numjet.api.devices import (
 )
 from numjet.api.flat import check_callable, wraps
 from numjet.api.jit_arguments import (
+    NOT_SPECIFIED,
     as_tuple,
     aval_of_spec,
     check_apart,
@@ -451,10 +452,9 @@ class JitCore:
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
         entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves))
         place, found = self._place_for(entry, leaves), expected(leaves)
-        if self.layouts[0] is not None:
-            _, dynamic, kw = self._split(args, kwargs)
-            told = _layouts().of_arguments(self, dynamic, kw, treedef)
-            found = [s or f for s, f in zip(told, found, strict=True)]
+        conflict = None
+        if self.layouts != (None, None):
+            found, conflict = _layouts().told(self, entry, leaves, treedef, args, kwargs, found)
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
         again = None
@@ -463,7 +463,7 @@ class JitCore:
             here, rest = contextvars.copy_context().run, (flows, self._platform(leaves))
             again = functools.partial(
                 here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
-        return Traced(entry, treedef, self, place or None, found, again)
+        return Traced(entry, treedef, self, place or None, found, again, conflict)
 
     def _in_jax_equations(self, *signature: Any) -> Entry:
         with config.jax_equations(True):
@@ -623,7 +623,7 @@ def _refs() -> Any:
 
 
 def jit(
-    fun: Callable | None = None,
+    fun: Callable = NOT_SPECIFIED,
     /,
     *,
     static_argnums: int | Sequence[int] | None = None,
@@ -698,7 +698,7 @@ def jit(
         made._core.inline = bool(inline)
         return made
 
-    return make if fun is None else make(fun)
+    return make if fun is NOT_SPECIFIED else make(fun)
 
 
 def make_jaxpr(

@@ -52,6 +52,16 @@ def hashable(x: Any, what: str, name: str) -> Any:
     return x
 
 
+class _NotSpecified:
+    """Stands for the function of `jit` where only options are given."""
+
+    def __repr__(self) -> str:
+        return "<not-specified>"
+
+
+NOT_SPECIFIED: Any = _NotSpecified()
+
+
 def aval_of_spec(x: Any) -> ShapedArray:
     if isinstance(x, ShapeDtypeStruct):
         return x._aval

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, in_memories, kind_of, place
 from numjet.api.layout import Format
 from numjet.api.reshard import constrained, of_context
+from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.sharding import PartitionSpec
 from numjet.base import tree
 from numjet.core.array import ArrayImpl
@@ -145,6 +148,39 @@ def of_results(core: Any, structure: Any) -> list[Any]:
     return _leaves(core, "out_shardings", core.layouts[1], structure)
 
 
+def told(
+    core: Any, entry: Any, leaves: Sequence[Any], structure: Any, args: tuple, kwargs: dict,
+    found: list,
+) -> tuple[list, str | None]:
+    """The shardings of the arguments of a function that is traced, `found` where in_shardings do
+    not say them, and why they are not those that the arguments have; None where they are.
+
+    Raises ValueError where the shape of an argument or of a result does not fit its sharding.
+    """
+    checked_results(entry.out_avals, of_results(core, entry.out_tree))
+    if core.layouts[0] is None:
+        return found, None
+    _, dynamic, kw = core._split(args, kwargs)
+    asked, conflict = of_arguments(core, dynamic, kw, structure), None
+    for i, (x, sharding) in enumerate(zip(leaves, asked, strict=True)):
+        if sharding is None:
+            continue
+        shape = np.shape(x)
+        _fits(sharding, shape, lambda i=i: f"argument {core._arg_names(structure)[i]}")
+        own = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+        if conflict is None and own is not None and not own.is_equivalent_to(sharding, len(shape)):
+            conflict = _disagreement(sharding, own, core._arg_names(structure)[i])
+    return [s or f for s, f in zip(asked, found, strict=True)], conflict
+
+
+def _disagreement(asked: Any, own: Any, name: str) -> str:
+    return (
+        f"Sharding passed to jit does not match the sharding on the respective arg. Got jit "
+        f"sharding: {asked},\narg sharding: {own} for argument {name}. Move it with "
+        "numjet.device_put."
+    )
+
+
 def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> list[Any]:
     """The arguments as in_shardings say.
 
@@ -155,7 +191,7 @@ def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> lis
         if sharding is None:
             out.append(x)
             continue
-        _fits(sharding, x, lambda i=i: f"argument {names()[i]}")
+        _fits(sharding, x.shape, lambda i=i: f"argument {names()[i]}")
         if isinstance(x, Tracer):
             x = constrained(x, sharding)
         elif type(x) is ShardedArray or isinstance(x, ArrayImpl) and x._sharding is not None:
@@ -167,11 +203,7 @@ def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> lis
                     f"{names()[i]}. Move it with numjet.device_put."
                 )
             if not x._sharding.is_equivalent_to(sharding, x.ndim):  # type: ignore[union-attr]
-                raise ValueError(
-                    "Sharding passed to jit does not match the sharding on the respective arg. Got "
-                    f"jit sharding: {sharding},\narg sharding: {x._sharding} for argument "
-                    f"{names()[i]}. Move it with numjet.device_put."
-                )
+                raise ValueError(_disagreement(sharding, x._sharding, names()[i]))
         else:
             x = place(x, sharding)
         out.append(x)
@@ -182,11 +214,11 @@ def checked_results(outs: Sequence[Any], shardings: Sequence[Any]) -> None:
     """Raise ValueError where a result's shape does not fit its sharding."""
     for i, (aval, sharding) in enumerate(zip(outs, shardings, strict=True)):
         if sharding is not None:
-            _fits(sharding, aval, lambda i=i: f"output number {i}")
+            _fits(sharding, aval.shape, lambda i=i: f"output number {i}")
 
 
-def _fits(sharding: Any, x: Any, name: Any) -> None:
+def _fits(sharding: Any, shape: tuple, name: Any) -> None:
     try:
-        sharding._check_shape(tuple(x.shape))
+        sharding._check_shape(tuple(shape))
     except ValueError as error:
-        raise type(error)(f"jit: {name()} of shape {tuple(x.shape)}: {error}") from None
+        raise type(error)(f"jit: {name()} of shape {tuple(shape)}: {error}") from None

@@ -20,6 +20,7 @@ from numjet.api.jit import JitFunction
 from numjet.api.mesh import Mesh
 from numjet.api.reshard import constrained
 from numjet.api.sharding import NamedSharding, PartitionSpec
+from numjet.api.stages import Lowered
 from numjet.base import tree
 from numjet.base.errors import IndivisibleError
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
@@ -428,7 +429,29 @@ def pmap(
             leaves = [_on_mesh(mesh, x, p) for x, p in zip(leaves, places, strict=True)]
         return tree.tree_unflatten(treedef, leaves)
 
-    parallel.lower = jitted.lower  # type: ignore[attr-defined]
+    def lower(*args: Any, **kwargs: Any) -> Lowered:
+        members, sizes = chosen or tuple(all_devices()), []
+        _check_not_inside(label, len(members))
+
+        def check(*args: Any, **kwargs: Any) -> None:
+            have = len(members)
+            sizes.append(_check_devices(fun, args, kwargs, in_axes, statics, axis_size, have))
+
+        JitFunction(check, statics, (), (), ()).trace(*args, **kwargs)
+        traced = jitted.trace(*args, **kwargs)
+        if not isinstance(members[0], CpuDevice):
+            return traced.lower()
+        mesh = Mesh(np.array(members[: sizes[0]]), (label,))
+        nums, axes = _dynamic(args, statics, in_axes)
+        dims = _axes_of_leaves("pmap", axes, tuple([args[i] for i in nums]), traced.in_tree)
+        avals = tree.tree_leaves(traced.in_avals)
+        traced.layouts = [_cut(mesh, d if d is None else d % a.ndim) for d, a in zip(dims, avals)]
+        places = tree.flatten_axes("pmap out_axes", traced.out_tree, out_axes)
+        avals = tree.tree_leaves(traced.out_avals)
+        traced.results = [_cut(mesh, d if d is None else d % a.ndim) for d, a in zip(places, avals)]
+        return traced.lower()
+
+    parallel.lower = lower  # type: ignore[attr-defined]
     return parallel
 
 

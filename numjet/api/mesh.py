@@ -13,6 +13,7 @@ import dataclasses
 import enum
 import functools
 import math
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -143,6 +144,12 @@ class Mesh(_Axes):
         if None in names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {names}.")
         members = np.array(devices, dtype=object)
+        for d in members.flat:
+            if d is not None and not hasattr(d, "id"):
+                raise AttributeError(
+                    f"Mesh: {d!r} of type {type(d).__name__!r} has no attribute 'id': it is no "
+                    "device. numjet.devices() lists them."
+                )
         members.flags.writeable = False  # compiled programs are looked up by them
         if members.ndim != len(names):
             raise ValueError(
@@ -242,6 +249,12 @@ class Mesh(_Axes):
         )
 
     def __enter__(self) -> Mesh:
+        warnings.warn(
+            "`with mesh:` context manager has been deprecated. Please use `with "
+            "numjet.set_mesh(mesh):` instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         note_context()
         _tokens.append(entered_mesh.set(self))
         return self

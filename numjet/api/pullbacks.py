@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
@@ -359,6 +361,18 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     )
 
 
+def _check_kinds(closed: ClosedJaxpr) -> None:
+    """Raise TypeError unless all of the dtypes are inexact, or all are integers."""
+    kinds = [[a.dtype for a in avals] for avals in (closed.in_avals, closed.out_avals)]
+    inexact = [[dtypes.issubdtype(d, np.inexact) for d in ds] for ds in kinds]
+    integers = [[dtypes.issubdtype(d, np.integer) for d in ds] for ds in kinds]
+    if not any([all([*ins, *outs]) for ins, outs in (inexact, integers)]):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer "
+            f"-> integer functions, but got {kinds[0]} -> {kinds[1]}."
+        )
+
+
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
     """The transpose of the linear function `fun`: maps a cotangent of its result to those of its
     arguments.
@@ -367,7 +381,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     and dtypes only (arrays or ShapeDtypeStructs). reduce_axes has no effect. The returned function
     takes one cotangent and gives a tuple with one for each primal. Complex arguments are
     transposed, not conjugated. Raises NotImplementedError where an operation is not linear in the
-    argument.
+    argument, TypeError where integers become floats or the reverse.
 
     >>> import numjet as nj
     >>> print(*nj.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0))
@@ -378,6 +392,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     traced = JitFunction(fun, (), (), (), ()).trace(*primals)
     in_tree = tree.tree_structure(tuple(primals))
     closed: ClosedJaxpr = traced.program
+    _check_kinds(closed)
     out_tree, shared = traced.out_tree, sharing_of(closed, tree.tree_leaves(primals))
     handed_on = {*closed.jaxpr.outvars}.difference(*[eqn.invars for eqn in closed.jaxpr.eqns])
 

@@ -504,8 +504,6 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     if is_spec(specs):
         found = [specs] * len(tree.tree_leaves(value))
     else:
-        if isinstance(specs, list):
-            specs = tuple(specs) if isinstance(value, tuple) else specs
         found = tree.flatten_axes(f"shard_map: {what}", tree.tree_structure(value), specs, is_spec)
     return [PartitionSpec() if s is None else s for s in found]
 

@@ -158,7 +158,7 @@ class Placed(Described):
         """Where each result is."""
         count, layouts = len(self._traced._entry.out_avals), self._traced.layouts
         over = next((s for s in layouts if s is not None), None)
-        wanted = _wanted(self._traced)
+        wanted = self._traced.results
         over = over or next((s for s in wanted or () if hasattr(s, "mesh")), None)
         if over is None:
             over = constraint_of(self._traced._entry.closed)
@@ -226,14 +226,6 @@ def _as_compiled(traced: Any, values: list) -> list:
     return out
 
 
-def _wanted(traced: Any) -> list[Any] | None:
-    """The shardings that jit was told for the results."""
-    if traced._fun.layouts[1] is None:
-        return None
-    layouts = importlib.import_module("numjet.api.jit_layouts")
-    return layouts.of_results(traced._fun, traced._entry.out_tree)
-
-
 def executable(traced: Any) -> Any:
     """What a traced function is compiled to, for the CPU or where its arguments lie."""
     entry = traced._entry
@@ -243,7 +235,7 @@ def executable(traced: Any) -> Any:
         return dispatch.compiled(entry.closed, entry.name, donate)
     specs = zip(entry.closed.in_avals[n:], traced.layouts, strict=True)
     args = [*entry.consts, *[Expected(a, s) for a, s in specs]]
-    return Remote.loaded(entry.closed, args, traced.place, entry.name, (), _wanted(traced))
+    return Remote.loaded(entry.closed, args, traced.place, entry.name, (), traced.results)
 
 
 def execute(traced: Any, values: list) -> list:
@@ -260,8 +252,8 @@ def _executed(traced: Any, fun: Any, entry: Any, values: list) -> list:
     if traced.place is None:
         if dispatch.any_sharded(values) or entry.mesh_inside:
             layouts = importlib.import_module("numjet.api.jit_layouts")
-            return layouts.run(fun, entry, values, _wanted(traced))
+            return layouts.run(fun, entry, values, traced.results)
         return fun._execute(entry, values)
     donate = [i + len(entry.consts) for i in entry.donate]
     return Remote.run(entry.closed, [*entry.consts, *values], traced.place, entry.name, donate,
-                      fun.device is not None, _wanted(traced))
+                      fun.device is not None, traced.results)

@@ -89,13 +89,15 @@ class Traced(Described):
 
     def __init__(
         self, entry: Entry, in_tree: Any, fun: Any, place: Any = None, layouts: Any = (),
-        again: Callable[[], Entry] | None = None,
+        again: Callable[[], Entry] | None = None, conflict: str | None = None,
     ) -> None:  # fmt: skip
-        """again: traces once more, in the equations that JAX writes; None: these are they."""
+        """again: traces once more, in the equations that JAX writes; None: these are they.
+        conflict: why it cannot be lowered."""
         self._entry, self.in_tree, self._fun, self.place = entry, in_tree, fun, place
-        self._again = again
+        self._again, self._conflict = again, conflict
         # The sharding of each argument that was told, or that it had; None where there was none.
         self.layouts = layouts
+        self._results: list | None = None
         self._traced = self
         self.fun_name = entry.name
 
@@ -132,12 +134,23 @@ class Traced(Described):
                 x.update(sharding=a.sharding) if getattr(a, "placed", self) is None else x
                 for x, a in zip(found, self._own_avals(), strict=True)
             ]
-        if self._fun.layouts[1] is not None:
-            layouts = importlib.import_module("numjet.api.jit_layouts")
-            told = layouts.of_results(self._fun, self._entry.out_tree)
+        if (told := self.results) is not None:
             found = [x if s is None else x.update(sharding=s)
                      for x, s in zip(found, told, strict=True)]  # fmt: skip
         return tree.tree_unflatten(self._entry.out_tree, found)
+
+    @property
+    def results(self) -> list | None:
+        """The shardings that were asked for the results, None for those that follow; None where
+        none was."""
+        if self._results is None and self._fun.layouts[1] is not None:
+            layouts = importlib.import_module("numjet.api.jit_layouts")
+            self._results = layouts.of_results(self._fun, self._entry.out_tree)
+        return self._results
+
+    @results.setter
+    def results(self, shardings: list) -> None:
+        self._results = shardings
 
     @property
     def out_avals(self) -> Any:
@@ -163,6 +176,8 @@ class Traced(Described):
         >>> type(nj.jit(lambda x: x * 2).trace(1.0).lower()).__name__
         'Lowered'
         """
+        if self._conflict is not None:
+            raise ValueError(self._conflict)
         return Lowered(self)
 
 

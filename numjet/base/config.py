@@ -71,7 +71,7 @@ class Flag:
 
     __slots__ = (
         "name", "kind", "doc", "traced", "choices", "uses", "asks", "_global", "_local", "_hooks",
-        "_begins", "_fixed", "_around", "default",
+        "_begins", "_fixed", "_around", "_tests", "default",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +89,7 @@ class Flag:
         self._local: ContextVar = ContextVar(f"numjet.{name}", default=_UNSET)
         self._hooks: list = []
         self._begins: list = []
+        self._tests: list = []
         self._around: Any = None
         self._fixed = ""
         # How many blocks of code (in any thread) have set a value of their own right now.
@@ -143,6 +144,17 @@ class Flag:
             )
         if value is not None and self.kind is int and not isinstance(value, int):
             raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
+        if value is not None and self.kind is str and not isinstance(value, str):
+            raise ValueError(
+                f"new string config value must be None or of type str, got {value!r} of type "
+                f"{type(value)} for the flag {self.name!r}."
+            )
+        if value is not None and self.name == "cache_dir" and "\0" in value:
+            raise ValueError(
+                f"config flag 'cache_dir': {value!r} with its null byte names no folder."
+            )
+        for test in self._tests:
+            test(value)
         if value is not None and self.name in _LEAST and value < _LEAST[self.name]:
             raise ValueError(
                 f"config flag {self.name!r} takes {_LEAST[self.name]} or more, got {value!r}."
@@ -184,6 +196,10 @@ class Flag:
         changed()
         for hook in self._hooks:
             hook(self._global)
+
+    def on_check(self, test: Any) -> None:
+        """Call `test(value)`, which raises for a value that the flag does not take."""
+        self._tests.append(test)
 
     def on_change(self, hook: Any) -> None:
         """Call `hook(value)` whenever the process-wide value is set."""

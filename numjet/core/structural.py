@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -340,6 +341,16 @@ convert_element_type_p = Primitive(
     batch=lambda axis, args, dims, **p: (convert_element_type_p.bind(*args, **p), dims[0]),
     loops=elementwise_loops(_convert_loops),
 )
+
+
+def warn_of_lost_part(old: Any, new: Any) -> None:
+    """Warn, as NumPy does, where numbers of the dtype `old` lose their imaginary part in `new`."""
+    if dtypes.is_complex(old) and not dtypes.is_complex(new):
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+            stacklevel=3,
+        )
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:

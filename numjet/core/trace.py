@@ -378,8 +378,14 @@ class Tracer(Array):
         return self._unknown("unsafe_buffer_pointer")
 
     def tobytes(self, order: Any = "C") -> bytes:
-        value = self.concrete()
+        value = None if self.differentiated() else self.concrete()
         return self._unknown("tobytes") if value is None else value.tobytes(order)
+
+    def on_device_size_in_bytes(self) -> int:
+        return self._unknown("on_device_size_in_bytes")
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._unknown("__dlpack__")
 
     def _unknown(self, method: str, remedy: str = "Ask for it outside of the function.") -> Any:
         """Raise: the method asks where a value lies, and a traced one lies nowhere."""
@@ -397,6 +403,33 @@ class Tracer(Array):
                 f"of {self!r} is not known. numjet.debug.print formats it when it is."
             )
         return format(value, spec) if spec else repr(self)
+
+
+def _unanswered(name: str, known: bool) -> property:
+    """An attribute that tells of the memory of arrays, which a traced value has none of. known:
+    whether a traced value has it, as JAX sees it."""
+
+    def get(self: Tracer) -> Any:
+        where = f"traced array with shape {self.aval.str_short()}"
+        if not known:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {name}: The '{name}' attribute is not "
+                f"available on {where}. Ask for it outside of the function."
+            )
+        raise errors.ConcretizationTypeError(
+            "Abstract tracer value encountered where concrete value is expected: the "
+            f"'{name}' attribute is not available on {where}. {self.origin()}"
+            f"{' ' if self.origin() else ''}Ask for it outside of the function."
+        )
+
+    return property(get)
+
+
+for _name in ("addressable_shards", "global_shards", "is_fully_addressable", "is_fully_replicated",
+              "committed", "traceback"):  # fmt: skip
+    setattr(Tracer, _name, _unanswered(_name, True))
+for _name in ("device", "format", "block_until_ready", "copy_to_host_async"):
+    setattr(Tracer, _name, _unanswered(_name, False))
 
 
 _CONVERSIONS = {

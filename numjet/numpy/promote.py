@@ -21,9 +21,10 @@ from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
 from numjet.core.evaluate import _QUIET, LARGE, _enter, _leave, evaluate
-from numjet.core.structural import broadcast_in_dim, convert_element_type_p
+from numjet.core.structural import broadcast_in_dim, convert_element_type_p, warn_of_lost_part
 from numjet.core.trace import Tracer, current_trace
 from numjet.ops.collective import axis_size
+from numjet.ops.complex_ops import real
 from numjet.ops.logic import ne
 
 
@@ -84,6 +85,7 @@ def converted(x: Any, dtype: Any) -> Any:
             DeprecationWarning,
             stacklevel=3,
         )
+        x = real(x)
     return cast(x, dtype)
 
 
@@ -95,6 +97,8 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
             return x
         if type(x) is ArrayImpl:
             return ArrayImpl(x._value, ShapedArray(aval.shape, aval.dtype, weak_type))
+    elif aval.dtype.kind == "c":
+        warn_of_lost_part(aval.dtype, dtype)
     params = {"new_dtype": dtype, "weak_type": weak_type}
     small = type(x) is ArrayImpl and aval.size < LARGE
     if small and current_trace().at_once and _plain(aval.dtype, dtype):

@@ -121,7 +121,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     operand: an array or number. new_dtype: a dtype; a Python type (float) gives a weakly typed
     result of its default width. Floats become integers by truncation; values out of range saturate,
     NaN gives 0. Derivative: the identity, between floating dtypes. Of complex numbers real dtypes
-    keep the real part.
+    keep the real part, of which a ComplexWarning tells.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.convert_element_type(jnp.array([1.7, -1.7, 300.0]), jnp.int8)
@@ -138,12 +138,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             "Take .real."
         )
     x = wrapped(operand, dtype)
-    if (
-        dtypes.is_complex(x.aval.dtype)
-        and not dtypes.is_complex(dtype)
-        and not dtypes.is_bool(dtype)
-    ):
-        x = real(x)
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype):
+        structural.warn_of_lost_part(x.aval.dtype, dtype)
+        if not dtypes.is_bool(dtype):
+            x = real(x)
     return structural.convert(x, dtype)
 
 

@@ -349,7 +349,7 @@ def test_arrays_that_nobody_placed() -> None:
     with nj.set_mesh(mesh()):
         assert jnp.ones(3).sharding == nj.NamedSharding(mesh(), nj.P(None))
     assert isinstance(jnp.ones(3).sharding, nj.sharding.SingleDeviceSharding)
-    with mesh():
+    with pytest.deprecated_call(match="set_mesh"), mesh():
         assert isinstance(jnp.ones(3).sharding, nj.sharding.SingleDeviceSharding)
 
 

@@ -216,9 +216,17 @@ def test_static_arguments_are_bound() -> None:
             made.call(jnp.arange(3), 5)
 
 
-def test_results_are_not_weak() -> None:
-    made = export.export(nj.jit(lambda x: x + 1))(2.0)
-    assert not made.out_avals[0].weak_type and not made.call(2.0).weak_type
+def test_weak_types_are_those_of_the_export() -> None:
+    for platforms in (None, ["cpu"], ["cpu", "cuda"]):
+        made = export.export(nj.jit(lambda x: x + 1), platforms=platforms)(2.0)
+        again = export.deserialize(made.serialize(vjp_order=1))
+        for e in (made, again):
+            assert e.in_avals[0].weak_type and e.out_avals[0].weak_type
+            assert e.call(2.0).weak_type and e.call(jnp.float32(2)).weak_type
+            assert nj.grad(e.call)(2.0).weak_type
+            assert [a.weak_type for a in e.vjp().in_avals + e.vjp().out_avals] == [True] * 3
+    made = export.export(nj.jit(lambda x: (x + 1, 2.0)))(jnp.float32(2))
+    assert [x.weak_type for x in made.call(2.0)] == [False, True]
 
 
 def test_how_arguments_and_results_lie() -> None:

@@ -144,7 +144,7 @@ def test_constraints_and_the_current_mesh():
     constrain = nj.lax.with_sharding_constraint
     with pytest.raises(RuntimeError, match="non-empty mesh"):
         constrain(jnp.ones(8), P("x"))
-    with mesh:
+    with pytest.deprecated_call(match="set_mesh"), mesh:
         assert nj.sharding.get_mesh().empty
         assert constrain(jnp.ones(8), P("x")).sharding.spec == P("x")
         assert nj.jit(lambda x: constrain(x * 2, P("x")).sum())(jnp.ones(8)) == 16

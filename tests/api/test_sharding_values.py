@@ -75,7 +75,7 @@ def test_meshes_as_values() -> None:
 
 def test_with_mesh_is_for_constraints_and_pjit() -> None:
     x = jnp.arange(8.0)
-    with mesh():
+    with pytest.deprecated_call(match="set_mesh"), mesh():
         assert nj.sharding.get_mesh().empty and nj.sharding.get_abstract_mesh().empty
         assert lax.with_sharding_constraint(x, P("x")).sharding == rows()
         with pytest.deprecated_call():

@@ -177,7 +177,7 @@ def test_every_size_gives_what_the_function_gives(name):
         want = nj.tree.leaves(nj.jit(function)(*xs))
         for exported in (made, read):
             for g, w in zip(nj.tree.leaves(exported.call(*xs)), want, strict=True):
-                assert g.shape == w.shape and g.dtype == w.dtype and not g.weak_type
+                assert g.shape == w.shape and g.dtype == w.dtype and g.weak_type == w.weak_type
                 np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-5)
 
 

@@ -158,12 +158,13 @@ def ways_of(program: Program, platform: str) -> Iterator[Way]:
     is what the CPU's compiler gives."""
     args = program.arguments
     given, nums = [*args.values()], floats(args)
-    yield (f"jit on {platform}", lambda f: nj.jit(f, backend=platform)(*given),
+    there = nj.device_put(given, nj.devices(platform)[0])
+    yield (f"jit on {platform}", lambda f: nj.jit(f)(*there),
            lambda f: nj.jit(f)(*given))  # fmt: skip
     if all([np.isfinite(x).all() for x in given if x.dtype.kind in "fc"]) and nums:
         kind = DERIVED[program.seed % len(DERIVED)]
         yield (f"{kind} on {platform}",
-               lambda f: nj.jit(derived(kind, f, nums), backend=platform)(*given),
+               lambda f: nj.jit(derived(kind, f, nums))(*there),
                lambda f: nj.jit(derived(kind, f, nums))(*given))  # fmt: skip
 
 

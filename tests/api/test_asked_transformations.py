@@ -1,0 +1,163 @@
+"""What transformations and their stages answer to statements whose answers JAX 0.10.2 gave: what
+they refuse, what they warn of, shardings that are told ahead of time."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet import P, errors, lax, numpy as jnp
+from numjet.base.errors import IndivisibleError
+from numjet.sharding import AxisType, Mesh, NamedSharding
+
+eight = pytest.mark.usefixtures("eight_devices")
+
+
+def over(*spec):
+    return NamedSharding(nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2), P(*spec))
+
+
+def test_checkpoint_and_jit_want_functions():
+    for f in (nj.checkpoint, nj.remat):
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'fun'"):
+            f(policy=nj.checkpoint_policies.everything_saveable)
+        assert nj.grad(functools.partial(f, prevent_cse=False)(jnp.sin))(0.0) == 1
+    for options in ({}, {"static_argnums": 0}):
+        with pytest.raises(TypeError, match="Expected a callable value, got None"):
+            nj.jit(None, **options)
+    assert nj.jit()(lambda x: x + 1)(1) == 2
+
+
+def test_prevent_cse_of_each_argument():
+    f = nj.checkpoint(lambda x, y: jnp.sin(x) * y, prevent_cse=(True, False))
+    assert nj.grad(f)(0.0, 2.0) == 2
+    with pytest.raises(ValueError, match="prevent_cse"):
+        nj.checkpoint(lambda x, y: x, prevent_cse=(True,))(1.0, 2.0)
+
+
+def test_linear_transpose_of_functions_between_kinds():
+    for f, *args in ((lambda x: x.astype(int), 1.0), (lambda x: (x, 1), 1.0), (lambda x: x, True),
+                     (lambda x, n: x, 1.0, 1)):  # fmt: skip
+        with pytest.raises(TypeError, match="linear_transpose only supports"):
+            nj.linear_transpose(f, *args)
+    assert nj.linear_transpose(lambda x: x * 2, 1)(3)[0] == 6
+    assert nj.linear_transpose(lambda x: x * 1j, 1.0)(3j)[0] == -3
+
+
+def test_nondiff_argnums_out_of_range():
+    for kind in (nj.custom_jvp, nj.custom_vjp):
+        f = kind(lambda x, n: x * n, nondiff_argnums=(5,))
+        if kind is nj.custom_jvp:
+            f.defjvp(lambda n, primals, tangents: (primals[0], tangents[0]))
+        else:
+            f.defvjp(lambda x, n: (x, n), lambda n, g: (g,))
+        with pytest.raises(IndexError, match="tuple index out of range"):
+            f(1.0, 2.0)
+    f = nj.custom_jvp(lambda x, n: x**n, nondiff_argnums=(-1,))
+    f.defjvp(lambda n, primals, tangents: (primals[0] ** n, 5.0 * tangents[0]))
+    assert nj.grad(f)(3.0, 2) == 5
+
+
+@pytest.mark.parametrize("run", [nj.jit, nj.vmap, lambda f: nj.grad(lambda x: f(x[0]) or x[0])])
+def test_traced_values_tell_nothing_of_their_memory(run):
+    def ask(x):
+        for name in ("addressable_shards", "global_shards", "is_fully_addressable",
+                     "is_fully_replicated", "committed", "traceback"):  # fmt: skip
+            with pytest.raises(errors.ConcretizationTypeError, match=name):
+                getattr(x, name)
+        for name in ("tobytes", "__dlpack__", "on_device_size_in_bytes"):
+            with pytest.raises(errors.ConcretizationTypeError, match=name):
+                getattr(x, name)()
+        for name in ("device", "format", "block_until_ready", "copy_to_host_async"):
+            with pytest.raises(AttributeError, match=f"no attribute {name}"):
+                getattr(x, name)
+
+    run(ask)(jnp.ones(3))
+
+
+def test_lost_imaginary_parts_are_told():
+    z = jnp.array([1 + 2j])
+    for f in (lambda: lax.convert_element_type(z, jnp.float32), lambda: jnp.sum(z, dtype=float),
+              lambda: jnp.asarray(z, jnp.float32), lambda: jnp.full(2, z[0], jnp.float32),
+              lambda: jnp.float32(z), lambda: jnp.concatenate([z], dtype=float)):  # fmt: skip
+        with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+            assert f().ravel()[0] == 1
+    with pytest.warns(DeprecationWarning, match="complex to real"):
+        z.astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        g = nj.grad(lambda x: jnp.real(jnp.sum((x * z) @ jnp.ones((1, 2)) * (1 + 1j))))(jnp.ones(1))
+    assert g.tolist() == [-2]
+
+
+def test_values_that_flags_do_not_take():
+    for value in ("foo", 3):
+        with pytest.raises(ValueError, match="default_device must be passed either a Device"):
+            nj.config.update("default_device", value)
+        with pytest.raises(ValueError, match="default_device"), nj.default_device(value):
+            pass
+    with pytest.raises(ValueError, match="null byte"):
+        nj.config.update("cache_dir", "a\0b")
+    with pytest.raises(ValueError, match="None or of type str, got 5"):
+        nj.config.update("cache_dir", 5)
+
+
+def test_a_mesh_is_of_devices():
+    with pytest.raises(AttributeError, match="no attribute 'id'"):
+        Mesh([1, 2], "a")
+
+
+@eight
+def test_shardings_that_do_not_fit_are_told_ahead_of_time():
+    spec = nj.ShapeDtypeStruct((6,), "float32")
+    for options in ({"in_shardings": over("x")}, {"out_shardings": over("x")}):
+        f = nj.jit(lambda x: x, **options)
+        for ask in (f.trace, f.lower, f.eval_shape):
+            with pytest.raises(IndivisibleError, match="multiple of 4"):
+                ask(spec)
+    for options in ({"in_shardings": over("x", "y")}, {"out_shardings": over("x", "y")}):
+        with pytest.raises(ValueError, match="rank at least 2"):
+            nj.jit(lambda x: x, **options).lower(nj.ShapeDtypeStruct((8,), "float32"))
+
+
+@eight
+def test_shardings_of_arguments_that_jit_does_not_ask_for():
+    f = nj.jit(lambda x: x, in_shardings=over("x"))
+    for x in (nj.ShapeDtypeStruct((8,), "float32", sharding=over("y")),
+              nj.device_put(jnp.ones(8), over("y")),
+              nj.device_put(jnp.ones(8), nj.devices()[1])):  # fmt: skip
+        f.trace(x)
+        with pytest.raises(ValueError, match="does not match the sharding on the respective arg"):
+            f.lower(x)
+    f.lower(nj.device_put(jnp.ones(8), over(("x",))))
+
+
+@eight
+def test_pmap_lowered():
+    f = nj.pmap(lambda x, n: (x * n, 1), axis_name="i", in_axes=(1, None), out_axes=(0, None))
+    for x in (jnp.ones((2, 8)), nj.ShapeDtypeStruct((2, 8), "float32")):
+        lowered = f.lower(x, 2)
+        a, b = lowered.out_info
+        assert a.shape == (8, 2) and a.sharding.spec == P("i") and b.sharding.spec == P()
+        compiled = lowered.compile()
+        (first, second), _ = compiled.input_shardings
+        assert first.spec == P(None, "i") and second.spec == P()
+        out, _ = compiled(jnp.ones((2, 8)), 2)
+        assert out.sharding == a.sharding and (out == 2).all()
+    with pytest.raises(ValueError, match="at least one argument with a mapped axis"):
+        nj.pmap(lambda x: x, in_axes=None).lower(jnp.ones(8))
+    with pytest.raises(IndivisibleError, match="only 8 devices"):
+        nj.pmap(lambda x: x).lower(jnp.ones(9))
+
+
+@eight
+def test_lists_are_no_prefix_of_arguments():
+    mesh = over().mesh
+    for specs in ({"in_specs": [P("x"), P()], "out_specs": P("x")},
+                  {"in_specs": P("x"), "out_specs": [P("x"), P("x")]}):  # fmt: skip
+        with pytest.raises(ValueError, match="shard_map"):
+            nj.shard_map(lambda a, b: (a, b), mesh=mesh, **specs)(jnp.ones(8), jnp.ones(8))
