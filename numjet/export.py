@@ -19,6 +19,7 @@ from typing import Any
 from numjet.api.custom import custom_vjp as _custom_vjp
 from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
 from numjet.api.pullbacks import vjp as _vjp
+from numjet.api.reshard import constrained as _constrained
 from numjet.api.sharding import NamedSharding as _NamedSharding
 from numjet.api.symbolic_shapes import (
     Solver as _Solver,
@@ -203,7 +204,20 @@ class Exported:
         run = self._programs.get(key)
         if run is None:
             run = self._programs[key] = self._program(values)
-        return _tree.tree_unflatten(self.out_tree, run(*leaves))
+        return _tree.tree_unflatten(self.out_tree, self._laid(leaves, run(*leaves)))
+
+    def _laid(self, leaves: list, outs: list) -> list:
+        """The results as the export says, over a mesh as its own that arguments lie over."""
+        meshes = [getattr(getattr(x, "_sharding", None), "mesh", None) for x in leaves]
+        told = self.laid_out[1]
+        mesh = next((m for m in meshes if hasattr(m, "devices_in_order")), None)
+        if mesh is None or not any(told):
+            return outs
+        axes = tuple(mesh.shape.items())
+        return [
+            x if s is None or s.axes != axes else _constrained(x, s.on(mesh))
+            for x, s in zip(outs, told, strict=True)
+        ]
 
     def _where(self) -> list[str]:
         """What the arguments are called in messages."""

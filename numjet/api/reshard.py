@@ -29,7 +29,7 @@ from numjet.api.mesh import (
     note_context,
 )
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, of_nowhere
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
 from numjet.core.avals import SummedAxes, lenient
@@ -278,6 +278,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
     for leaf, spec in zip(leaves, specs, strict=True):
         if isinstance(spec, Format):
             spec = spec.sharding
+        by_axes = isinstance(spec, PartitionSpec) and config.jax_form()
         is_check = name == "with_sharding_constraint"
         if spec is None and is_check:
             raise ValueError(
@@ -302,6 +303,8 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 _check_explicit("reshard", spec)
             if is_check and isinstance(spec, NamedSharding):
                 spec = _constraint(leaf, spec)
+                if by_axes and spec is not None and not context_mesh().empty:  # as JAX shows it
+                    spec = NamedSharding(spec.mesh.abstract_mesh, spec.spec)
             elif isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
                 open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
                 spec = spec.update(spec=spec.spec.update(partitions=(*spec.spec, *open_)))

@@ -326,6 +326,10 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
             hooks.guards.moved(x, over or single)
     if primitive.lays_out and hasattr(params.get("sharding"), "mesh"):
         asked: Any = params["sharding"]
+        here = Sharded.context()[0] if Sharded.contexts else None
+        if here is not None and here.abstract_mesh == asked.mesh:  # as printed jaxprs have it
+            asked = asked.update(mesh=here)
+            params = {**params, "sharding": asked}
         if over is None and hasattr(asked.mesh, "devices_in_order"):
             over = asked
         elif over is not None and over.mesh.alike(asked.mesh):

@@ -150,8 +150,12 @@ class Placed(Described):
 
     @property
     def input_shardings(self) -> Any:
-        """Where each argument is expected: on the first device, or where they lay."""
-        return self._arguments(lambda i, aval: self._traced.layouts[i] or self._home())
+        """Where each argument is expected: where they lay, else on the first device, or beside
+        others that are cut over a mesh on all of its devices."""
+        layouts = self._traced.layouts
+        over = next((s for s in layouts if hasattr(s, "of_layout")), None)
+        rest = self._home() if over is None else over.of_layout(None)
+        return self._arguments(lambda i, aval: layouts[i] or rest)
 
     @property
     def output_shardings(self) -> Any:

@@ -28,6 +28,7 @@ from numjet.api.stage_info import (
 from numjet.base import tree
 from numjet.core.array import Array, as_array
 from numjet.core.debug_info import of_jitted, stand_in
+from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
 from numjet.core.refs import RefUse
 from numjet.core.shared import Shared
@@ -118,6 +119,8 @@ class Traced(Described):
             ins = closed.jaxpr.invars
             jaxpr = closed.jaxpr.replace(constvars=ins[:n], invars=ins[n:])
             closed = ClosedJaxpr(jaxpr, entry.consts)
+        if Sharded.contexts:
+            closed.jaxpr.cache["context"] = entry.context
         if type(closed.jaxpr.debug) in (str, type(None)):
             fun = self._fun
             closed.jaxpr.debug = functools.partial(  # made when it is asked for
@@ -252,8 +255,17 @@ class Lowered(Described):
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the result. What runs knows no weak types."""
-        return tree.tree_map(lambda x: x.update(weak_type=False), self._traced.out_info)
+        """Shapes and dtypes of the result, over the mesh of the arguments. What runs knows no weak
+        types."""
+        over = next((s.mesh for s in self._traced.layouts if hasattr(s, "mesh")), None)
+
+        def told(x: Any) -> Any:
+            x = x.update(weak_type=False)
+            if over is None or getattr(x.sharding, "mesh", None) != over.abstract_mesh:
+                return x
+            return x.update(sharding=x.sharding.update(mesh=over))
+
+        return tree.tree_map(told, self._traced.out_info)
 
 
 class Compiled(Placed):

@@ -35,9 +35,7 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     "gather": {"fill_value": None},
     "random_wrap": {"impl": "fry"},
     "remat": {"differentiated": False, "policy": None},
-    "sharding_constraint": {
-        "context_mesh": "Mesh()", "layout": None, "unconstrained_dims": "frozenset({})",
-    },
+    "rng_bit_generator": {"out_sharding": None},
     "svd": {"algorithm": None, "subset_by_index": None},
     "eigh": {"algorithm": None, "subset_by_index": None},
     "qr": {"use_magma": None},
@@ -56,6 +54,7 @@ _NEVER = {
     "qr": ("compute_q",),
     "broadcast_in_dim": ("shape",),  # the result's type says it
 }
+_GENERATORS = ("RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX")
 _ROUNDINGS = {"round": 0, "round_even": 1}
 _NAMES = {"random_gamma_of_key": "random_gamma", "remat": "remat2", "round_even": "round",
           "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
@@ -105,6 +104,20 @@ def _solved(eqn: Eqn) -> dict[str, Any]:
     return {k: f"_LinearSolveTuple({x})" for k, x in zip(("const_lengths", "jaxprs"), written)}
 
 
+def _constraint(sharding: Any, namer: _Namer) -> tuple[str, dict[str, Any]]:
+    """The name and the params that are written of a constraint."""
+    if getattr(getattr(sharding, "mesh", None), "are_all_axes_explicit", False):
+        return "reshard", {}
+    mesh, entered, axes = namer.context
+    around = axes or mesh and mesh.abstract_mesh or entered
+    spec = getattr(sharding, "spec", None) or ()
+    open_ = [str(i) for i, entry in enumerate(spec) if str(entry) == "UNCONSTRAINED"]
+    return "sharding_constraint", {
+        "context_mesh": around or "Mesh()", "layout": None, "sharding": sharding,
+        "unconstrained_dims": f"frozenset({{{', '.join(open_)}}})",
+    }  # fmt: skip
+
+
 # What JAX writes of collectives, by our equations.
 _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "all_gather": _gathered,
@@ -144,7 +157,10 @@ class _Namer:
     """Hands out names in order of first appearance, inner jaxprs included. `lets` are the jaxprs
     that are written before the whole, with their names."""
 
-    def __init__(self, lets: dict[Jaxpr, str] | None = None) -> None:
+    def __init__(self, lets: dict[Jaxpr, str] | None = None, context: tuple = ()) -> None:
+        """context: the mesh of `set_mesh`, that of `with mesh:` and the axes alone of one, within
+        which the function was traced; None for those that there were not."""
+        self.context = context or (None, None, None)
         self.names: dict[Var, str] = {}
         self.lets = lets or {}
         self.supply = _names(set(self.lets.values()))
@@ -272,6 +288,31 @@ def _of_elements(name: str, element: ShapedArray) -> Jaxpr:
     return Jaxpr([], [old, new], [out], [Eqn([old, new], [out], REGISTRY[name], {})])
 
 
+def _made_in_place(jaxpr: Jaxpr) -> list[Eqn]:
+    """The equations; what is made and then laid out over Explicit axes is made so."""
+    uses: dict[Any, int] = {}
+    for x in [*jaxpr.outvars, *[x for eqn in jaxpr.eqns for x in eqn.invars]]:
+        if type(x) is Var:
+            uses[x] = uses.get(x, 0) + 1
+    found: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        last = found[-1] if found else eqn
+        if (
+            eqn.primitive.name == "sharding_constraint"
+            and last.primitive.name in ("broadcast_in_dim", "iota")
+            and [*eqn.invars] == [*last.outvars]
+            and uses[eqn.invars[0]] == 1
+            and eqn.outvars[0].aval.placed is not None
+        ):
+            params = last.params
+            if last.primitive.name == "iota":
+                params = {**params, "sharding": eqn.outvars[0].aval.sharding}
+            found[-1] = last.replace(outvars=eqn.outvars, params=params)
+        else:
+            found.append(eqn)
+    return found
+
+
 def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     inner = eqn.params.get("jaxpr") if eqn.primitive.name == "jit" else None
     if inner is not None and _open(inner) not in namer.lets:
@@ -282,10 +323,12 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     shown = {**_ALWAYS.get(kind, {}), **told}
     if kind in ("custom_jvp_call", "custom_vjp_call") and not shown["num_consts"]:
         del shown["num_consts"]
-    if kind == "sharding_constraint" and getattr(
-        getattr(told["sharding"], "mesh", None), "are_all_axes_explicit", False
-    ):
+    if kind == "sharding_constraint":
+        kind, shown = _constraint(told["sharding"], namer)
+    elif kind == "mesh_cast":
         kind, shown = "reshard", {}
+    elif kind == "jit" and namer.context[0] is not None:
+        shown["ctx_mesh"] = namer.context[0]
     elif kind == "gather" and "fill_value" not in told:
         if str(told["mode"]).endswith("FILL_OR_DROP"):
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
@@ -313,6 +356,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         kind, shown = "psum_invariant", {"axes": eqn.params["axes"]}
     elif kind in _ROUNDINGS:
         shown["rounding_method"] = _ROUNDINGS[kind]
+    elif kind == "rng_bit_generator":
+        shown["algorithm"] = _GENERATORS[int(shown["algorithm"])]
     elif kind == "custom_linear_solve":
         shown = _solved(eqn)
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
@@ -353,7 +398,7 @@ def _written(jaxpr: Jaxpr, namer: _Namer, indent: int = 0, before: int = 0) -> s
     """The text of a jaxpr whose line starts in column `indent`, behind `before` characters."""
     consts = [namer.bind(v) for v in jaxpr.constvars]
     ins = [namer.bind(v) for v in jaxpr.invars]
-    eqns = [_eqn(e, namer, indent + 4) for e in jaxpr.eqns]
+    eqns = [_eqn(e, namer, indent + 4) for e in _made_in_place(jaxpr)]
     outs = [namer(v) for v in jaxpr.outvars]
     end = ",) }" if len(outs) == 1 else ") }"
     one_line = f"{{ lambda {' '.join(consts)}; {' '.join(ins)}. let {'; '.join(eqns)} in ("
@@ -372,8 +417,9 @@ def _written(jaxpr: Jaxpr, namer: _Namer, indent: int = 0, before: int = 0) -> s
 
 def format_jaxpr(jaxpr: Jaxpr) -> str:
     """The text of `jaxpr`: long jaxprs inside of it, and those in several places, come first."""
+    context = jaxpr.cache.get("context")
     jaxpr = with_held(jaxpr)
-    namer = _Namer(_lets(jaxpr))
+    namer = _Namer(_lets(jaxpr), context)
     lines = []
     for inner, name in namer.lets.items():
         lines.append(f"let {name} = {_written(inner, namer, 0, len(f'let {name} = '))} in")

@@ -1,0 +1,105 @@
+"""What jaxprs, stages and exports say of meshes and shardings, as JAX 0.10.2 says it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet import P, export, lax, numpy as jnp
+from numjet.core.jaxpr import eval_jaxpr
+from numjet.sharding import AxisType, NamedSharding, auto_axes, explicit_axes
+
+pytestmark = pytest.mark.usefixtures("eight_devices")
+m = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+AXES = "'x': 4, 'y': 2, axis_types=(Auto, Auto)"
+ABSTRACT = f"AbstractMesh({AXES}, device_kind=cpu, num_cores=None, platform=cpu)"
+
+
+def mesh(kind=AxisType.Auto):
+    return nj.make_mesh((4, 2), ("x", "y"), (kind,) * 2)
+
+
+def printed(f, *args, within=None):
+    with nj.set_mesh(within or mesh(AxisType.Explicit)):
+        return str(nj.make_jaxpr(f)(*args))
+
+
+def test_constraints_show_the_mesh_around_them():
+    by_axes = printed(lambda a: lax.with_sharding_constraint(a, P("x")), m, within=mesh())
+    assert f"context_mesh={ABSTRACT}\n" in by_axes
+    assert f"sharding=NamedSharding(mesh={ABSTRACT}, spec=P('x',))\n" in by_axes
+    whole = NamedSharding(mesh(), P("x"))
+    given = printed(lambda a: lax.with_sharding_constraint(a, whole), m, within=mesh())
+    assert f"context_mesh={ABSTRACT}\n" in given and f"sharding={whole}\n" in given
+    with pytest.deprecated_call(), mesh():
+        entered = str(nj.make_jaxpr(lambda a: lax.with_sharding_constraint(a, P("x")))(m))
+    assert f"context_mesh=Mesh({AXES})\n" in entered and f"sharding={whole}\n" in entered
+    alone = str(nj.make_jaxpr(lambda a: lax.with_sharding_constraint(a, whole))(m))
+    assert "context_mesh=Mesh()\n" in alone
+
+
+def test_open_dimensions_are_printed():
+    for spec, dims in ((P("x", P.UNCONSTRAINED), "1"), (P(P.UNCONSTRAINED, "x"), "0"), (P(), "")):
+        f = lambda a, s=NamedSharding(mesh(), spec): lax.with_sharding_constraint(a, s)  # noqa: E731
+        assert f"unconstrained_dims=frozenset({{{dims}}})" in str(nj.make_jaxpr(f)(m))
+
+
+def test_printed_constraints_may_be_run():
+    with nj.set_mesh(mesh()):
+        closed = nj.make_jaxpr(lambda a: lax.with_sharding_constraint(a * 2, P("x")))(m)
+        run = lambda a: eval_jaxpr(closed.jaxpr, closed.consts, a)[0]  # noqa: E731
+        for out in (run(jnp.asarray(m)), nj.jit(run)(m)):
+            assert out.sharding.spec == P("x") and (out == 2 * m).all()
+        assert (nj.grad(lambda a: run(a).sum())(m) == 2).all()
+        assert (nj.vmap(run)(m[None]) == 2 * m).all()
+
+
+def test_jitted_calls_show_the_mesh_around_them():
+    for kind in (AxisType.Auto, AxisType.Explicit):
+        text = printed(nj.jit(lambda a: a * 2), m, within=mesh(kind))
+        assert f"name=<lambda>\n      ctx_mesh={mesh(kind)}\n      jaxpr=" in text
+    assert "ctx_mesh" not in str(nj.make_jaxpr(nj.jit(lambda a: a * 2))(m))
+
+
+def test_what_is_made_over_a_mesh_is_printed_as_one_equation():
+    zeros = printed(lambda: jnp.zeros((8,), out_sharding=P("x")))
+    assert zeros == "{ lambda ; . let a:f32[8@x] = broadcast_in_dim 0.0:f32[] in (a,) }"
+    x = nj.device_put(jnp.arange(8.0), NamedSharding(mesh(AxisType.Explicit), P("x")))
+    assert "b:f32[8@x] = broadcast_in_dim 0.0:f32[] in" in printed(jnp.zeros_like, x)
+    wide = printed(lambda a: lax.broadcast_in_dim(a, (8, 8), (0,), out_sharding=P("x", "y")), x)
+    assert "b:f32[8@x,8@y] = broadcast_in_dim[broadcast_dimensions=(0,)] a\n" in wide
+    made = printed(lambda: jnp.arange(8, out_sharding=P("x")))
+    assert "reshard" not in made and "spec=P('x',))" in made
+
+
+def test_casts_between_types_of_axes_are_printed_as_reshards():
+    x = nj.device_put(m, NamedSharding(mesh(AxisType.Explicit), P("x")))
+    text = printed(auto_axes(lambda a: a * 2, out_sharding=P("x")), x)
+    assert "b:f32[8,4] = reshard a\n" in text and "d:f32[8@x,4] = reshard c\n" in text
+    text = printed(explicit_axes(lambda a: a * 2, in_sharding=P("x")), m, within=mesh())
+    assert "b:f32[8@x,4] = reshard a\n" in text and "d:f32[8,4] = reshard c\n" in text
+
+
+def test_generators_are_printed_by_name():
+    key = np.zeros(4, np.uint32)
+    text = str(nj.make_jaxpr(lambda x: lax.rng_bit_generator(x, (2,)))(key))
+    assert "algorithm=RNG_DEFAULT\n" in text and "out_sharding=None\n" in text
+
+
+def test_stages_tell_of_the_mesh_of_the_arguments():
+    over = NamedSharding(mesh(AxisType.Explicit), P("x"))
+    lowered = nj.jit(lambda a: a + 1).lower(nj.ShapeDtypeStruct((8,), "float32", sharding=over))
+    assert lowered.out_info.sharding == over
+    rows = NamedSharding(mesh(), P("x"))
+    compiled = nj.jit(lambda a, b: a, in_shardings=(rows, None)).lower(m, m).compile()
+    assert compiled.input_shardings == ((rows, NamedSharding(mesh(), P())), {})
+
+
+def test_exported_results_lie_as_they_were_asked_for():
+    rows, columns = NamedSharding(mesh(), P("x")), NamedSharding(mesh(), P(None, "y"))
+    made = export.export(nj.jit(lambda a: (a * 2, 1), out_shardings=(columns, None)))(m)
+    for e in (made, export.deserialize(made.serialize())):
+        out, one = e.call(nj.device_put(m, rows))
+        assert out.sharding == columns and (out == 2 * m).all() and one == 1
+        assert (e.call(m)[0] == 2 * m).all()
