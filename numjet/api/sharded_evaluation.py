@@ -37,7 +37,7 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.sharded import ShardedArray, constraint_of
+from numjet.core.sharded import ShardedArray, constraint_of, devices_named
 
 
 @functools.cache
@@ -114,6 +114,38 @@ def check_context(values: Sequence[Any], name: str) -> None:
                 f"{own.abstract_mesh} for shape {x.aval.str_short()}. Enter the other mesh "
                 "(numjet.set_mesh), or move the array to this one with numjet.device_put."
             )
+        if own.devices_in_order != mesh.devices_in_order:
+            raise _apart(
+                f"an argument of {name} with shape {x.aval.str_short()}", own.devices_in_order,
+                "jit's context mesh", mesh.devices_in_order,
+            )  # fmt: skip
+
+
+def _apart(what: str, first: Sequence[Any], other: str, second: Sequence[Any]) -> ValueError:
+    """The error of two parts of one program over devices that differ."""
+    ids = [[d.id for d in devices] for devices in (first, second)]
+    return ValueError(
+        f"Received incompatible devices for jitted computation. Got {what} and with device ids "
+        f"{ids[0]}, and {other} with device ids {ids[1]}. All have to lie over the same devices, "
+        "in the same order: move arrays with numjet.device_put."
+    )
+
+
+def check_devices(closed: ClosedJaxpr, over: Any, name: str) -> None:
+    """Raise ValueError where a program names shardings over other devices than those of `over`, the
+    sharding of an argument or a result, than those of the mesh of `set_mesh`, or than each other.
+    """
+    first, what = None, f"an argument or result of {name}"
+    if over is not None:
+        first, mesh = _devices(over), set_for_arrays.get() if Sharded.contexts else None
+        current = mesh is not None and not mesh.empty and chosen_axes.get() is None
+        if current and current_mesh.get() is mesh and first != mesh.devices_in_order:
+            raise _apart(what, first, "jit's context mesh", mesh.devices_in_order)
+    for devices in devices_named(closed):
+        if first is None:
+            first, what = devices, f"a sharding inside of {name}"
+        elif first != devices:
+            raise _apart(what, first, "another sharding inside of it", devices)
 
 
 def _check_meshes(arrays: Sequence[Any], name: str) -> None:
@@ -215,6 +247,8 @@ def run(
         _check_programs_meshes(closed, arrays)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
     over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
+    if name != "device_put":
+        check_devices(closed, over, name)
     if over is None:
         over = constraint_of(closed)
         if single is not None and over is not None and name != "device_put":

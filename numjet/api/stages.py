@@ -181,6 +181,11 @@ class Traced(Described):
         """
         if self._conflict is not None:
             raise ValueError(self._conflict)
+        told = [s for s in [*self.layouts, *(self.results or ())] if hasattr(s, "layout")]
+        if told or self._entry.mesh_inside:
+            check = importlib.import_module("numjet.api.sharded_evaluation").check_devices
+            for over in told or [None]:
+                check(self._entry.closed, over, self.fun_name)
         return Lowered(self)
 
 

@@ -382,11 +382,16 @@ class ArrayImpl(Array):
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the first element. The array must outlive its use, and nothing may be
-        written.
+        written. Raises JaxRuntimeError for an array that lies on several devices.
 
         >>> jnp.ones(2).unsafe_buffer_pointer() != 0
         True
         """
+        if self._sharding is not None and self._sharding.num_devices > 1:
+            raise JaxRuntimeError(
+                "INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays. "
+                "Ask the parts: x.addressable_shards[i].data."
+            )
         return self._value.ctypes.data
 
     @property

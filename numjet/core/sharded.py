@@ -27,6 +27,14 @@ def constraint_of(closed: ClosedJaxpr) -> Any:
     return closed.cache["constraint"]
 
 
+def devices_named(closed: ClosedJaxpr) -> tuple:
+    """The devices of each mesh that shardings in a program name, equal ones once."""
+    if "devices" not in closed.cache:
+        found = dict.fromkeys([s.mesh.devices_in_order for s in _constraints(closed.jaxpr)])
+        closed.cache["devices"] = tuple(found)
+    return closed.cache["devices"]
+
+
 def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         sharding = eqn.params.get("sharding")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet import P, export, lax, numpy as jnp
+from numjet import P, errors, export, lax, numpy as jnp
 from numjet.core.jaxpr import eval_jaxpr
-from numjet.sharding import AxisType, NamedSharding, auto_axes, explicit_axes
+from numjet.sharding import AxisType, Mesh, NamedSharding, auto_axes, explicit_axes
 
 pytestmark = pytest.mark.usefixtures("eight_devices")
 m = np.arange(32.0, dtype=np.float32).reshape(8, 4)
@@ -103,3 +103,38 @@ def test_exported_results_lie_as_they_were_asked_for():
         out, one = e.call(nj.device_put(m, rows))
         assert out.sharding == columns and (out == 2 * m).all() and one == 1
         assert (e.call(m)[0] == 2 * m).all()
+
+
+def test_programs_are_over_the_same_devices():
+    """A constraint over other devices was passed over without a word."""
+    half = nj.make_mesh((4,), ("x",), (AxisType.Auto,), devices=nj.devices()[:4])
+    turned = Mesh(np.array(nj.devices()[::-1]).reshape(4, 2), ("x", "y"))
+    rows, few = NamedSharding(mesh(), P("x")), NamedSharding(half, P("x"))
+    x, constrain = nj.device_put(m, rows), lax.with_sharding_constraint
+    jitted = nj.jit(lambda a: constrain(a, few))
+    mapped = nj.shard_map(lambda a: a, mesh=half, in_specs=P("x"), out_specs=P("x"))
+    for f in (lambda: jitted(x), lambda: jitted.lower(x), lambda: nj.jit(mapped)(x),
+              lambda: mapped(x), lambda: constrain(x, few),
+              lambda: nj.jit(lambda a: nj.device_put(a, few))(x),
+              lambda: nj.jit(lambda a: nj.jit(lambda b: b, out_shardings=few)(a))(x),
+              lambda: nj.jit(lambda a: constrain(constrain(a, few), rows))(m),
+              lambda: nj.jit(lambda a: constrain(a, NamedSharding(turned, P("x"))))(x),
+              lambda: nj.jit(lambda a: constrain(a, few), out_shardings=rows)(m)):  # fmt: skip
+        with pytest.raises(ValueError, match="incompatible devices"):
+            f()
+    for context in (half, turned):
+        with nj.set_mesh(context):
+            for f in (lambda: x + 1, lambda: jnp.sin(x), lambda: x[0], lambda: nj.jit(jnp.sin)(x),
+                      lambda: nj.jit(jnp.sin).lower(x), lambda: nj.grad(lambda a: a.sum())(x),
+                      lambda: nj.jit(jnp.sin, out_shardings=rows)(m),
+                      lambda: nj.jit(jnp.sin, in_shardings=rows)(m)):  # fmt: skip
+                with pytest.raises(ValueError, match="incompatible devices"):
+                    f()
+            assert nj.device_put(x, P("x")).sharding.mesh == context
+            np.testing.assert_array_equal(x, m)
+    assert jitted(m).sharding == few and (nj.jit(jnp.negative)(x) == -m).all()
+
+
+def test_arrays_on_several_devices_have_no_address():
+    with pytest.raises(errors.JaxRuntimeError, match="only for unsharded arrays"):
+        nj.device_put(m, NamedSharding(mesh(), P("x"))).unsafe_buffer_pointer()
