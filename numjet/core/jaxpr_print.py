@@ -57,6 +57,7 @@ _NEVER = {
 _GENERATORS = ("RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX")
 _ROUNDINGS = {"round": 0, "round_even": 1}
 _NAMES = {"random_gamma_of_key": "random_gamma", "remat": "remat2", "round_even": "round",
+          "pow_by_integer": "pow",
           "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
           "scatter_max": "scatter-max"}  # fmt: skip
 
@@ -363,7 +364,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
-    args = " ".join([namer(v, kind == "jit") for v in eqn.invars])
+    args = " ".join([namer(v, kind in ("jit", "pow_by_integer")) for v in eqn.invars])
     head = _NAMES.get(kind, kind)
     if params:
         parts = [_param(k, v, namer, indent + 2) for k, v in params]

@@ -254,6 +254,8 @@ def pow(x: Any, y: Any) -> Any:
         return arithmetic.integer_pow(x, y)
     y = as_array(y)
     if dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
+        if config.jax_form():
+            return transcendental.pow(x, y)
         y = convert(y, x.aval.dtype, y.aval.weak_type)
     return transcendental.pow_p.bind(*operands("pow", x, y))
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from numjet.api.large import as_program
 from numjet.api.shown import FLAG, Shown, as_call, wanted
+from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -25,6 +26,7 @@ from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
+from numjet.core.trace import Tracer
 from numjet.native.deferral import usable
 from numjet.native.known import KnownCalls
 from numjet.numpy import lax_names as lax
@@ -523,6 +525,11 @@ def power(x1: Any, x2: Any, /) -> Any:
         return _integer_power(x, y)
     if dtypes.is_integer(y.aval.dtype) and dtypes.is_inexact(x.aval.dtype):
         # The exponent stays an integer: exact, and no tangent flows through it.
+        if config.jax_form():
+            x, y = promote_shapes("power", x, y)
+            if not (isinstance(x, Tracer) and x.differentiated()):
+                cast(y, dtype, weak)  # of which JAX makes nothing
+            return lax.pow(cast(x, dtype, x.aval.weak_type), y)
         y = cast(y, dtypes.int32) if y.aval.dtype.itemsize < 4 else strong(y)
         x, y = promote_shapes("power", cast(x, dtype, weak), y)
         out = lax.pow(x, y)

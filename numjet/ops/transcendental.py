@@ -10,16 +10,19 @@ import numpy as np
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
-from numjet.core.primitive import Primitive
+from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.ops.accuracy import check_accuracy
 from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
+from numjet.ops.composed import composed
 from numjet.ops.families import (
     FLOATING,
     NUMERIC,
     REAL_FLOATING,
+    broadcast_tangent,
     constant_like,
     elementwise,
+    elementwise_batch,
     pair,
     quiet,
 )
@@ -559,5 +562,43 @@ def pow(x: Any, y: Any) -> Any:
         return integer_pow(x, y)
     a, b = as_array(x), as_array(y)
     if dtypes.is_inexact(a.dtype) and dtypes.is_integer(b.dtype):
+        if config.jax_form():
+            return pow_by_integer_p.bind(a, b)
         b = convert(b, a.dtype)
     return pow_p.bind(*pair(a, b))
+
+
+def _pow_by_integer(x: Any, n: Any) -> Any:
+    x, n = as_array(x), as_array(n)
+    shape = np.broadcast_shapes(x.aval.shape, n.aval.shape)
+    return pow_p.bind(_repeated(x, shape), _repeated(convert(n, x.aval.dtype), shape))
+
+
+def _repeated(x: Any, shape: tuple) -> Any:
+    """`x` at a shape whose last axes its own are, but for those of size 1."""
+    if x.aval.shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - x.aval.ndim, len(shape))))
+
+
+def _pow_by_integer_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x, n), t = map(as_array, primals), tangents[0]
+    out = pow_by_integer_p.bind(x, n)
+    if type(t) is Zero:
+        return out, Zero(out.aval.tangent())
+    x, n = convert(x, x.aval.dtype), _repeated(convert(n, x.aval.dtype), out.aval.shape)
+
+    def everywhere(value: float) -> Any:
+        c = constant_like(n, value)
+        return broadcast_in_dim(c, n.aval.shape, ()) if n.aval.shape else c
+
+    none, zero = eq(n, constant_like(n, 0)), everywhere(0)
+    safe = select_n(eq(n, constant_like(n, 0)), n, everywhere(1))
+    slope = mul(safe, pow_p.bind(_repeated(x, out.aval.shape), sub(n, everywhere(1))))
+    return out, mul(broadcast_tangent(t, out.aval.shape), select_n(none, slope, zero))
+
+
+# What JAX writes of floats to the power of integers, for who looks at jaxprs.
+pow_by_integer_p = composed("pow_by_integer", _pow_by_integer)
+pow_by_integer_p.jvp = _pow_by_integer_jvp
+pow_by_integer_p.batch = elementwise_batch(lambda: pow_by_integer_p)

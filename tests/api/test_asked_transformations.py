@@ -12,6 +12,7 @@ import pytest
 import numjet as nj
 from numjet import P, errors, lax, numpy as jnp
 from numjet.base.errors import IndivisibleError
+from numjet.core.jaxpr import eval_jaxpr
 from numjet.sharding import AxisType, Mesh, NamedSharding
 
 eight = pytest.mark.usefixtures("eight_devices")
@@ -161,3 +162,27 @@ def test_lists_are_no_prefix_of_arguments():
                   {"in_specs": P("x"), "out_specs": [P("x"), P("x")]}):  # fmt: skip
         with pytest.raises(ValueError, match="shard_map"):
             nj.shard_map(lambda a, b: (a, b), mesh=mesh, **specs)(jnp.ones(8), jnp.ones(8))
+
+
+def test_powers_with_exponents_that_are_integers_are_printed_as_jax_has_them():
+    n, x = np.arange(3, dtype=np.int32), np.arange(1.0, 4.0, dtype=np.float32)
+    assert str(nj.make_jaxpr(lambda c: 1 - 0.9**c)(n[1])) == (
+        "{ lambda ; a:i32[]. let\n    _:f32[] = convert_element_type[new_dtype=float32 "
+        "weak_type=True] a\n    b:f32[] = pow 0.9:f32[] a\n    c:f32[] = sub 1.0:f32[] b\n  "
+        "in (c,) }"
+    )
+    text = str(nj.make_jaxpr(nj.grad(lambda x: (x**n).sum()))(x))
+    assert "c:f32[3] = pow b a\n" in text and "l:f32[3] = pow b k\n" in text
+    for f in (
+        lambda x: x**n,
+        lambda x: lax.pow(x, n),
+        lambda x: 0.5**n * x,
+        lambda x: x[:, None] ** n,
+    ):
+        closed = nj.make_jaxpr(f)(x)
+        run = lambda x, closed=closed: eval_jaxpr(closed.jaxpr, closed.consts, x)[0]  # noqa: E731
+        for made in (run, nj.jit(run)):
+            np.testing.assert_allclose(made(x), f(jnp.asarray(x)), rtol=1e-6)
+            grads = [nj.grad(lambda x, g=g: g(x).sum())(x) for g in (made, f)]
+            np.testing.assert_allclose(*grads, rtol=1e-6)
+        np.testing.assert_allclose(nj.vmap(run)(x[None])[0], f(jnp.asarray(x)), rtol=1e-6)

@@ -26,6 +26,7 @@ from numjet.ops.named import empty_p
 from numjet.ops.permute import permute_rows
 from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
 from numjet.ops.special_series import polynomial
+from numjet.ops.transcendental import pow_by_integer_p
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,13 @@ for _name in ("add", "sub", "mul", "div"):
 add("rem", lax.rem, normal(6) * 3, positive(6), diff=0)
 add("rem", lax.rem, integers(6), integers(6, low=1), note="integers")
 add("pow", lax.pow, positive(3, 2), normal(3, 2), diff=(0, 1))
+add(
+    "pow_by_integer",
+    lambda x, n: pow_by_integer_p.bind(jnp.asarray(x), jnp.asarray(n)),
+    positive(3, 2),
+    integers(3, 2),
+    diff=(0,),
+)
 add("polynomial", lambda x: polynomial([1.0, -0.5, 0.25, 0.125], x), normal(5), diff=0)
 add("integer_pow", lambda x: lax.integer_pow(x, 3), normal(5), diff=0)
 add("integer_pow", lambda x: lax.integer_pow(x, -2), positive(5), diff=0, note="negative")
