@@ -418,7 +418,7 @@ def _written(jaxpr: Jaxpr, namer: _Namer, indent: int = 0, before: int = 0) -> s
 
 def format_jaxpr(jaxpr: Jaxpr) -> str:
     """The text of `jaxpr`: long jaxprs inside of it, and those in several places, come first."""
-    context = jaxpr.cache.get("context")
+    context = jaxpr.cache.get("context", ())
     jaxpr = with_held(jaxpr)
     namer = _Namer(_lets(jaxpr), context)
     lines = []

@@ -34,6 +34,7 @@ from numjet.core.memories import MemorySpace
 from numjet.core.remote import Device
 from numjet.core.sharded import any_sharded
 from numjet.core.shared import Shared
+from numjet.core.structural import warn_of_lost_part
 from numjet.core.trace import Tracer, current_trace
 from numjet.cpu.runtime import memory
 from numjet.numpy import lax_names as lax
@@ -244,6 +245,8 @@ def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
     with np.errstate(all="ignore"):
         if target != x.dtype:
             real = x.dtype.kind == "c" and not dtypes.is_complex(target) and target != dtypes.bool_
+            if real:
+                warn_of_lost_part(x.dtype, target)
             value = _copied(np.asarray(x.real if real else x), target)
         else:
             value = _copied(np.asarray(x), target) if copy else np.asarray(x)

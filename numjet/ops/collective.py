@@ -155,7 +155,7 @@ def _all_reduce(
 
 
 def _times(x: Any, n: int) -> Any:
-    return mul(x, convert(as_array(n), x.aval.dtype))
+    return mul(x, convert(as_array(n), x.aval.dtype, True))
 
 
 def _extreme_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
@@ -237,8 +237,8 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     def one(leaf: Any) -> Any:
         leaf = as_array(leaf)
         if not dtypes.is_inexact(leaf.dtype):
-            leaf = convert(leaf, dtypes.canonical(dtypes.float64))
-        return div(psum(leaf, names), convert(as_array(n), leaf.dtype))
+            leaf = convert(leaf, dtypes.canonical(dtypes.float64), leaf.aval.weak_type)
+        return div(psum(leaf, names), convert(as_array(n), leaf.dtype, True))
 
     return tree.tree_map(one, x)
 

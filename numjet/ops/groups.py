@@ -68,7 +68,7 @@ def collective(
         if name == "psum" and leaf.dtype == dtypes.bool_:
             leaf = convert(leaf, dtypes.int32)
         if name == "pmean" and not dtypes.is_inexact(leaf.dtype):
-            leaf = convert(leaf, dtypes.canonical(dtypes.float64))
+            leaf = convert(leaf, dtypes.canonical(dtypes.float64), leaf.aval.weak_type)
         everyone = gather(leaf)
         if name in ("psum", "pmean", "pmax", "pmin"):
             return _reduced(name, everyone, group_of, here, size)

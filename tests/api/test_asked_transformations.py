@@ -83,7 +83,8 @@ def test_traced_values_tell_nothing_of_their_memory(run):
 def test_lost_imaginary_parts_are_told():
     z = jnp.array([1 + 2j])
     for f in (lambda: lax.convert_element_type(z, jnp.float32), lambda: jnp.sum(z, dtype=float),
-              lambda: jnp.asarray(z, jnp.float32), lambda: jnp.full(2, z[0], jnp.float32),
+              lambda: jnp.asarray(z, jnp.float32),
+        lambda: jnp.asarray(np.array([1 + 2j]), int), lambda: jnp.full(2, z[0], jnp.float32),
               lambda: jnp.float32(z), lambda: jnp.concatenate([z], dtype=float)):  # fmt: skip
         with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
             assert f().ravel()[0] == 1
@@ -105,6 +106,12 @@ def test_values_that_flags_do_not_take():
         nj.config.update("cache_dir", "a\0b")
     with pytest.raises(ValueError, match="None or of type str, got 5"):
         nj.config.update("cache_dir", 5)
+
+
+def test_means_of_numbers_over_a_mapped_axis_are_weak():
+    mean = lambda x: lax.pmean((x, 1, jnp.int32(1)), "i")  # noqa: E731
+    a, b, c = nj.vmap(mean, axis_name="i")(jnp.ones(3))
+    assert [v.weak_type for v in (a, b, c)] == [False, True, False] and b.dtype == c.dtype
 
 
 def test_a_mesh_is_of_devices():
