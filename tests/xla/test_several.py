@@ -242,9 +242,10 @@ def test_eight_devices():
 
 def test_annotations():
     class Device:
-        pass
+        def __init__(self, number):
+            self.id = number
 
-    d = tuple(Device() for _ in range(4))
+    d = tuple(Device(i) for i in range(4))
     table = np.empty(4, object)
     table[:] = d
     mesh = nj.sharding.Mesh(table.reshape(2, 2), ("rows", "columns"))
