@@ -20,7 +20,7 @@ from numjet.numpy.elementwise import add, multiply, subtract
 from numjet.numpy.logic import bitwise_and, greater_equal, less, less_equal, where
 from numjet.numpy.promote import as_arrays, broadcast, canonical_dtype, cast, one_array
 from numjet.numpy.repetition import repeat
-from numjet.numpy.shape import expand_dims, reshape
+from numjet.numpy.shape import reshape
 
 
 def dot_product_attention(
@@ -40,8 +40,8 @@ def dot_product_attention(
 ) -> Any:
     """softmax(query · key scale + bias) · value: attention of several heads.
 
-    query: [batch, T, N, H] or [T, N, H]; key, value: [batch, S, K, H], N a multiple of K (queries
-    share heads in groups); floats of one dtype. bias, mask: broadcast to [batch, N, T, S]; mask is
+    query: [batch, T, N, H], of which the first axes may be missing; key, value: [batch, S, K, H],
+    likewise, N a multiple of K (queries share heads in groups); floats of one dtype. bias, mask: broadcast to [batch, N, T, S]; mask is
     boolean, and positions without it are left out. scale: 1/√H unless given. is_causal: a position
     sees none behind it. query_seq_lengths, key_value_seq_lengths: integers[batch]; what lies beyond
     is hidden. local_window_size: (left, right), or one number for both, how far a position looks.
@@ -70,9 +70,8 @@ def dot_product_attention(
             "dot_product_attention: query, key and value must have one dtype, got "
             f"{query.aval}, {key.aval}, {value.aval}."
         )
-    single = query.aval.ndim == 3
-    if single:
-        query, key, value = (expand_dims(x, 0) for x in (query, key, value))
+    left_out = 4 - query.aval.ndim
+    query, key, value = (_four("operand", x) for x in (query, key, value))
     _check_shapes(query, key, value)
     b, t, n, h = query.aval.shape
     s, k = key.aval.shape[1:3]
@@ -86,7 +85,7 @@ def dot_product_attention(
             and not (bias is not None and is_causal)
         ):  # fmt: skip
             out = attention_in_jax(query, key, value, bias, mask, scale, is_causal)
-            return reshape(out, out.aval.shape[1:]) if single else out
+            return reshape(out, out.aval.shape[left_out:]) if left_out else out
     if n != k:
         key, value = (repeat(x, n // k, axis=2) for x in (key, value))
     # The logits and their softmax are kept in 32 bits.
@@ -109,8 +108,8 @@ def dot_product_attention(
     residual = None
     if return_residual:
         residual = cast(lax.transpose(logsumexp(logits, -1), (0, 2, 1)), query.aval.dtype)
-    if single:
-        out = lax.squeeze(out, (0,))
+    if left_out:
+        out = lax.squeeze(out, tuple(range(left_out)))
         residual = lax.squeeze(residual, (0,)) if return_residual else None
     return (out, residual) if return_residual else out
 
@@ -118,7 +117,7 @@ def dot_product_attention(
 def _check_shapes(query: Any, key: Any, value: Any) -> None:
     if query.aval.ndim != 4 or key.aval.ndim != 4 or value.aval.ndim != 4:
         raise ValueError(
-            "dot_product_attention: query, key and value must have 3 or 4 dimensions, "
+            "dot_product_attention: query, key and value must have at most 4 dimensions, "
             f"got {query.aval}, {key.aval}, {value.aval}."
         )
     b, _, n, h = query.aval.shape

@@ -33,6 +33,7 @@ from numjet.numpy.promote import (
     broadcast,
     canonical_dtype,
     cast,
+    check_ranks,
     join_shapes,
     names_and_axes,
     one_array,
@@ -155,6 +156,7 @@ def logsumexp(
         (x,) = promote_inexact(one_array("logsumexp", a))
     else:
         x, b = promote_inexact(*as_arrays("logsumexp", a, b))
+        check_ranks("logsumexp", [x.aval.shape, b.aval.shape])
         x = _where(not_equal(b, 0), x, -np.inf)
     if where is not None:
         shape = join_shapes("logsumexp", [x.aval.shape, one_array("logsumexp", where).aval.shape])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.large import as_program
-from numjet.api.shown import FLAG, Shown, as_call, wanted
+from numjet.api.shown import FLAG, Shown, as_call, in_place, wanted
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
@@ -26,7 +26,7 @@ from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import LARGE, another
 from numjet.core.memo import Memo
 from numjet.core.primitive import REGISTRY
-from numjet.core.trace import Tracer
+from numjet.core.trace import Tracer, current_trace
 from numjet.native.deferral import usable
 from numjet.native.known import KnownCalls
 from numjet.numpy import lax_names as lax
@@ -516,6 +516,9 @@ def power(x1: Any, x2: Any, /) -> Any:
         return _static_power(one_array("power", x1), x2)
     x, y = unmixed("power", x1, x2)
     if type(y) is ArrayImpl and not y.aval.shape and not dtypes.is_inexact(y.aval.dtype):
+        whole = dtypes.is_integer(x.aval.dtype) and isinstance(x2, Array)
+        if whole and int(y) < 0 and not current_trace().at_once:
+            return _integer_power(*prepared("power", promote_numeric, x, y))  # its low bits count
         if dtypes.is_integer(y.aval.dtype) or type(x2) is bool:
             return _static_power(x, int(y))  # whose dtype does not count, as in JAX
     dtype, weak = promoted(x, y)
@@ -573,8 +576,14 @@ def _static_power(x: Any, exponent: int) -> Any:
     return lax.integer_pow(x, exponent)
 
 
-@as_program
 def _integer_power(x: Any, y: Any) -> Any:
+    if FLAG.uses and wanted() and (not y.aval.shape or y.aval.shape == x.aval.shape):
+        return in_place("of integer powers", x, y)
+    return _by_squaring(x, y)
+
+
+@as_program
+def _by_squaring(x: Any, y: Any) -> Any:
     """x ** y for integer arrays by repeated squaring: one product for each bit of the exponent."""
     shape = max(x.aval.shape, y.aval.shape, key=len)
     x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (strong(x), strong(y)))

@@ -385,8 +385,8 @@ def _frequencies(name: str, of_count: Callable, n: Any, d: Any, dtype: Any) -> A
         place = lax.iota(dtypes.int32, n if name == "fftfreq" else n // 2 + 1)
         place = (place + n // 2) % n - n // 2 if name == "fftfreq" else place
         return cast(place / (d * n), canonical_dtype(dtype, name, dtypes.float64))
-    if not n and name == "rfftfreq":
-        raise ValueError(f"{name}: the number of samples must be positive, got {n}.")
+    if not n and name == "rfftfreq":  # one frequency, 0 / 0
+        return lax.full((1,), np.nan, canonical_dtype(dtype, name, dtypes.float64))
     if n <= 0:
         return lax.full((0,), 0, canonical_dtype(dtype, name, dtypes.float64))
     wanted, values = canonical_dtype(dtype, name, dtypes.float64), of_count(n)

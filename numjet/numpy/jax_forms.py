@@ -67,6 +67,18 @@ def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
 _shown = [Shown(floor_divide_in_jax, "floor_divide"), Shown(remainder_in_jax, "remainder")]
 
 
+@form("of integer powers")
+def integer_power_in_jax(x: Any, y: Any) -> Any:
+    """Six squarings, of whose products the exponent's low bits choose; 0 to other powers is 0."""
+    zero, one = constant(0, x), scalar(1, y.aval.dtype)
+    some = lax.bitwise_and(lax.eq(x, zero), lax.ne(y, constant(0, y)))
+    out = where(some, zero, constant(1, x))
+    for _ in range(6):
+        out = where(lax.bitwise_and(y, one), lax.mul(out, x), out)
+        x, y = lax.mul(x, x), lax.shift_right_logical(y, one)
+    return out
+
+
 @form("signbit")
 def signbit_in_jax(x: Any, /) -> Any:
     """The bits, shifted until the sign is left."""

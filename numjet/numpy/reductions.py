@@ -314,6 +314,9 @@ def sum(
     """
     if out is not None:
         refuse("sum", out=out)
+    if dtype is not None and canonical_dtype(dtype, "sum") == dtypes.bool_:
+        some = any(a, axis, keepdims=keepdims, where=where)
+        return some if initial is None else lax.bitwise_or(some, not_equal(initial, 0))
     return _sum.run(a, axis, dtype, keepdims, initial, where, promote_integers)
 
 

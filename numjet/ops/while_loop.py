@@ -478,7 +478,8 @@ def fori_loop(
     lower, upper = as_array(lower), as_array(upper)
     floats = dtypes.is_floating(lower.dtype) and lower.dtype == upper.dtype
     alike = floats or lower.weak_type or upper.weak_type
-    kinds = dtypes.is_integer(lower.dtype) and dtypes.is_integer(upper.dtype)
+    # A number takes the other bound's dtype where that has a sign, too.
+    kinds = dtypes.kind(lower.dtype) == dtypes.kind(upper.dtype) == "i"
     if lower.dtype != upper.dtype and not (alike and kinds):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "

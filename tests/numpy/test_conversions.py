@@ -1,0 +1,109 @@
+"""Numbers whose dtype changes: imaginary parts, sums that are booleans, exponents."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax, nn
+from numjet.scipy import special
+
+C = jnp.array([1 + 2j, 0, 2 - 1j], jnp.complex64)
+F = jnp.array([0.5, -1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: lax.convert_element_type(C, jnp.float32),
+        lambda: lax.convert_element_type(C, jnp.int32),
+        lambda: lax.convert_element_type(C, bool),
+        lambda: nj.jit(lambda x: lax.convert_element_type(x, jnp.float32))(C),
+        lambda: jnp.array(C, jnp.float32),
+        lambda: jnp.asarray(C, "int32"),
+        lambda: jnp.float32(C),
+        lambda: jnp.sum(C, dtype=jnp.float32),
+        lambda: jnp.mean(C, dtype=jnp.float32),
+        lambda: jnp.cumsum(C, dtype=jnp.float32),
+        lambda: jnp.trace(jnp.outer(C, C), dtype=jnp.float32),
+        lambda: jnp.full((2,), C[0], jnp.float32),
+        lambda: jnp.concatenate([C, F], dtype=jnp.float32),
+        lambda: jnp.sum(F, initial=1j),
+    ],
+)
+def test_lost_imaginary_parts_are_told(function):
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        out = function()
+    assert not jnp.iscomplexobj(out)
+
+
+def test_a_write_of_complex_numbers_is_told_twice():
+    with pytest.warns(FutureWarning, match="incompatible types"):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            assert F.at[0].set(C[2]).tolist() == [2.0, -1.0, 2.0]
+
+
+def test_real_parts_on_purpose_are_not_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nj.grad(lambda x: jnp.abs(x + 1j * x).sum())(1.0)
+        nj.grad(lambda x: lax.convert_element_type(x, jnp.complex64).real)(1.0)
+        jnp.var(C), jnp.std(C), jnp.real(C), jnp.linalg.norm(C), jnp.fft.irfft(C)
+        jnp.full((2,), 1j, jnp.complex64), C.astype(bool)
+    with pytest.warns(DeprecationWarning, match="Take .real"):
+        assert C.astype(float).tolist() == [1.0, 0.0, 2.0]
+
+
+def test_sums_that_are_booleans():
+    m = jnp.array([[0.0, 0.5], [0.0, 0.0]])
+    for function in (jnp.sum, jnp.nansum, lambda x, **k: x.sum(**k)):
+        assert function(m, dtype=bool).dtype == bool and bool(function(m, dtype=bool))
+        assert function(m, axis=1, dtype=bool).tolist() == [True, False]
+    assert jnp.sum(m, axis=1, dtype=bool, keepdims=True, where=m < 0, initial=2).all()
+    assert bool(nj.jit(lambda x: jnp.trace(x, dtype=bool))(m)) is False
+
+
+def test_integers_to_negative_powers_inside_jit():
+    """The low six bits of the exponent count, whether it is known or not."""
+    x, y = jnp.array([3, -1, 2, 7]), jnp.int32(-2)
+    known = nj.jit(lambda x: x**y)(x)
+    assert known.tolist() == nj.jit(lambda x, y: x**y)(x, y).tolist()
+    assert known.tolist() == [703701817, 1, 0, 767209169]
+    with pytest.raises(TypeError, match="negative powers"):
+        x**y
+    with pytest.raises(TypeError, match="negative powers"):
+        nj.jit(lambda x: x**-2)(x)
+
+
+def test_bounds_of_loops_without_a_sign_are_no_numbers_dtype():
+    count = lambda low, high: lax.fori_loop(low, high, lambda i, c: c + i, 1)  # noqa: E731
+    assert int(count(0, jnp.int16(3))) == 4
+    for run in (count, nj.jit(count)):
+        with pytest.raises(TypeError, match="equal types, got int32 and uint8"):
+            run(0, jnp.uint8(3))
+
+
+def test_weights_of_other_rank_are_refused_where_ranks_are():
+    m = jnp.ones((2, 3))
+    with nj.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="logsumexp on shapes"):
+        special.logsumexp(m, axis=1, b=jnp.ones(3))
+    assert special.logsumexp(m, axis=1, b=jnp.ones(3)).shape == (2,)
+
+
+def test_no_frequencies_of_nothing():
+    assert np.isnan(jnp.fft.rfftfreq(0)).tolist() == [True]
+    assert jnp.fft.fftfreq(0).shape == (0,)
+
+
+def test_attention_of_fewer_axes():
+    """Axes that are missing are the first ones."""
+    q, k = jnp.arange(12.0).reshape(3, 4) / 10, jnp.arange(20.0).reshape(5, 1, 4) / 7
+    whole = nn.dot_product_attention(q[None, None], k[None], k[None])
+    assert (nn.dot_product_attention(q, k, k) == whole[0, 0]).all()
+    assert nn.dot_product_attention(F, F, F).tolist() == F.tolist()
+    with pytest.raises(ValueError, match="multiple of key/value"):
+        nn.dot_product_attention(q, k[:, 0], k[:, 0])
