@@ -34,7 +34,7 @@ _STATIC = frozenset(
     "rowvar bias unroll total_repeat_length stable descending shape shift reps repeats "
     "assume_unique invert equal_nan density ndim deg assume_sorted unique_indices "
     "allow_negative_indices log_space indices_are_sorted symmetrize_input trans unit_diagonal "
-    "overwrite_a overwrite_b check_finite".split()
+    "overwrite_a overwrite_b check_finite include_initial lwork permute_l".split()
 )
 
 # By module: public functions and the names of their calls.
@@ -44,7 +44,7 @@ ptp:_ptp median convolve correlate interp:_interp cov corrcoef trapezoid kron cr
 searchsorted digitize fmax fmin tril triu hypot divmod nanvar nanstd gradient ldexp
 modf i0 unwrap sinc polyval polyder diff isclose allclose nanmean nanmedian percentile quantile
 nanpercentile nanquantile polyint take_along_axis nan_to_num lcm gcd append argsort bitwise_count
-count_nonzero cumprod cumsum cumulative_sum:_cumsum_with_promotion
+count_nonzero cumprod cumsum
 ediff1d flip:_flip fliplr:_flip flipud:_flip iscomplex isinf
 isreal nanargmax:_nanargmax nanargmin:_nanargmin nancumprod nancumsum nanprod polyadd
 resize signbit sort sort_complex take:_take trunc isin:_in1d block lexsort partition rollaxis vander
@@ -59,6 +59,7 @@ swish:silu
 """
 _RANDOM = """
 bernoulli:_bernoulli beta:_beta cauchy:_cauchy chisquare:_chisquare dirichlet:_dirichlet
+double_sided_maxwell:_double_sided_maxwell
 exponential:_exponential gamma:_gamma f:_f generalized_normal:_generalized_normal
 geometric:_geometric gumbel:_gumbel laplace:_laplace logistic:_logistic loggamma:_gamma
 maxwell:_maxwell normal:_normal pareto:_pareto poisson:_poisson rademacher:_rademacher
@@ -77,7 +78,10 @@ CALLS = defaultdict(dict, {
     "numjet.numpy.linalg": _table(_LINALG),
     "numjet.nn": _table(_NN),
     "numjet.random": _table(_RANDOM),
-    "numjet.scipy.linalg": _table("block_diag lu_factor solve_triangular:_solve_triangular"),
+    "numjet.scipy.linalg": _table(
+        "block_diag lu_factor solve_triangular:_solve_triangular cholesky:_cholesky qr:_qr "
+        "svd:_svd eigh:_eigh lu:_lu lu_solve hessenberg inv solve:_solve"
+    ),
     "numjet.scipy.special": _table("log_softmax"),
 })  # fmt: skip
 
@@ -131,7 +135,7 @@ class Shown:
 def _is_static(x: Any, name: str) -> bool:
     if isinstance(x, list | tuple):
         return not any([isinstance(part, Array) for part in tree.tree_leaves(x)])
-    if name in ("lower", "right") and type(x) is bool:  # of a matrix or a bin, no bound
+    if name in ("lower", "upper", "right") and type(x) is bool:  # of a matrix or a bin, no bound
         return True
     return not isinstance(x, Array) and (name in _STATIC or not isinstance(x, _OPERANDS))
 

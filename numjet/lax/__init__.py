@@ -461,6 +461,7 @@ _wrap_public(
      "zeta").split(),
 )  # fmt: skip
 dynamic_index_in_dim = _shown(dynamic_index_in_dim, module=__name__)
+dynamic_update_index_in_dim = _shown(dynamic_update_index_in_dim, module=__name__)
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers",

@@ -195,6 +195,10 @@ def _weak_where_boolean(x: Any) -> Any:
     return promote_inexact(x)[0]
 
 
+def _quarter(x: Any) -> Any:
+    return divide(x, 4.0) if FLAG.uses and wanted() else multiply(x, 0.25)
+
+
 def sparse_plus(x: Any) -> Any:
     """0 below -1, (x + 1)² / 4 up to 1, x above: a softplus that is exactly 0 and x outside.
 
@@ -209,7 +213,7 @@ def sparse_plus(x: Any) -> Any:
     return where(
         less_equal(x, -1.0),
         0.0,
-        where(greater_equal(x, 1.0), x, multiply(power(add(x, 1.0), 2), 0.25)),
+        where(greater_equal(x, 1.0), x, _quarter(power(add(x, 1.0), 2))),
     )
 
 
@@ -442,7 +446,8 @@ def squareplus(x: Any, b: Any = 4) -> Any:
         x = one_inexact("squareplus", x)  # single precision, whatever the integers are
     else:
         x, b = promote_inexact(x, b)
-    return multiply(add(x, sqrt(add(square(x), b))), 0.5)
+    total = add(x, sqrt(add(square(x), b)))
+    return divide(total, 2.0) if FLAG.uses and wanted() else multiply(total, 0.5)
 
 
 def hard_sigmoid(x: Any) -> Any:

@@ -20,7 +20,7 @@ from numjet.numpy.elementwise import add, multiply, subtract
 from numjet.numpy.logic import bitwise_and, greater_equal, less, less_equal, where
 from numjet.numpy.promote import as_arrays, broadcast, canonical_dtype, cast, one_array
 from numjet.numpy.repetition import repeat
-from numjet.numpy.shape import reshape
+from numjet.numpy.shape import expand_dims, reshape
 
 
 def dot_product_attention(
@@ -41,10 +41,11 @@ def dot_product_attention(
     """softmax(query · key scale + bias) · value: attention of several heads.
 
     query: [batch, T, N, H], of which the first axes may be missing; key, value: [batch, S, K, H],
-    likewise, N a multiple of K (queries share heads in groups); floats of one dtype. bias, mask: broadcast to [batch, N, T, S]; mask is
-    boolean, and positions without it are left out. scale: 1/√H unless given. is_causal: a position
-    sees none behind it. query_seq_lengths, key_value_seq_lengths: integers[batch]; what lies beyond
-    is hidden. local_window_size: (left, right), or one number for both, how far a position looks.
+    likewise, N a multiple of K (queries share heads in groups); floats of one dtype. bias, mask:
+    broadcast to [batch, N, T, S]; mask is boolean, and positions without it are left out. scale:
+    1/√H unless given. is_causal: a position sees none behind it. query_seq_lengths,
+    key_value_seq_lengths: integers[batch]; what lies beyond is hidden. local_window_size: (left,
+    right), or one number for both, how far a position looks.
     implementation: None or 'xla'; 'cudnn' raises RuntimeError, others ValueError.
     return_residual: the logarithm of the softmax's denominator [batch, T, N] as well. Result:
     query's shape. Softmax and sums are computed in float32. Raises ValueError for shapes that do
@@ -71,7 +72,9 @@ def dot_product_attention(
             f"{query.aval}, {key.aval}, {value.aval}."
         )
     left_out = 4 - query.aval.ndim
-    query, key, value = (_four("operand", x) for x in (query, key, value))
+    query, key, value = (
+        expand_dims(x, tuple(range(4 - x.aval.ndim))) for x in (query, key, value)
+    )
     _check_shapes(query, key, value)
     b, t, n, h = query.aval.shape
     s, k = key.aval.shape[1:3]

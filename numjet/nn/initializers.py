@@ -10,7 +10,9 @@ import numpy as np
 
 from numjet import random
 from numjet.api.reshard import laid_out
+from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes
+from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import full as full_, ones as ones_, zeros as zeros_
 from numjet.numpy.elementwise import multiply
@@ -228,6 +230,8 @@ def variance_scaling(
         # Rounded like the weights themselves, so that equal keys give equal weights everywhere.
         real = dtypes.real_of(kind)
         variance = np.asarray(variance, real)
+        if FLAG.uses and wanted() and not dtypes.is_complex(kind):
+            return _shown_weights(distribution, key, shape, kind, scalar(variance, kind))
         if distribution == "normal":
             return multiply(random.normal(key, shape, kind), _root(variance, kind))
         if distribution == "uniform":
@@ -249,6 +253,17 @@ def variance_scaling(
         )
 
     return init
+
+
+def _shown_weights(distribution: str, key: Any, shape: tuple, dtype: Any, variance: Any) -> Any:
+    """Weights whose deviation is computed by equations, as in JAX's jaxprs."""
+    if distribution == "uniform":
+        drawn = random.uniform(key, shape, dtype, -1)
+        return multiply(drawn, lax.sqrt(lax.mul(scalar(3, dtype), variance)))
+    if distribution == "normal":
+        return multiply(random.normal(key, shape, dtype), lax.sqrt(variance))
+    deviation = lax.div(lax.sqrt(variance), scalar(0.87962566103423978, dtype))
+    return multiply(random.truncated_normal(key, -2, 2, shape, dtype), deviation)
 
 
 def _root(x: Any, dtype: Any) -> Any:

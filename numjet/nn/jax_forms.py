@@ -22,6 +22,7 @@ from numjet.numpy.reductions import max as max_, sum as sum_
 from numjet.numpy.shape import expand_dims
 from numjet.numpy.unary import exp, expm1, isfinite, log, log1p, tanh
 from numjet.ops.arrange import stop_gradient
+from numjet.ops.shape import copy
 
 
 def gelu_in_jax(x: Any, approximate: bool) -> Any:
@@ -31,7 +32,7 @@ def gelu_in_jax(x: Any, approximate: bool) -> Any:
         inner = multiply(scale, add(x, multiply(0.044715, power(x, 3))))
         return multiply(x, multiply(0.5, add(1.0, tanh(inner))))
     x = cast(x, x.aval.dtype, False)
-    return lax.mul(multiply(0.5, x), lax.erfc(multiply(negative(x), math.sqrt(0.5))))
+    return copy(lax.mul(multiply(0.5, x), lax.erfc(multiply(negative(x), math.sqrt(0.5)))))
 
 
 def logsumexp_in_jax(x: Any, axes: tuple, b: Any, keepdims: bool, return_sign: bool) -> Any:

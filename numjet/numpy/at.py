@@ -465,6 +465,10 @@ def write_plan(
         x = lax.reshape(x, plan.shape)
     steady = all(s is None or s == "block" or s.step == 1 for s in plan.slots)
     whole = not plan.arrays and not plan.ints and result == plan.shape
+    stepped = not plan.arrays and "block" not in plan.slots  # slices alone
+    if FLAG.uses and wanted() and None not in plan.slots and stepped and not steady:
+        if all([s.step > 0 for s in plan.slots]):
+            return _scatter(name, x, plan, plan.slots, y, True, True, mode, wrap, result)
     if steady and not whole and None not in plan.slots and FLAG.uses and wanted():
         unmoved = is_sorted or all(not a.aval.ndim for a in plan.arrays.values())
         unique = unique or unmoved
@@ -601,7 +605,10 @@ def scatter_layout(plan: Plan, slots: list, wrap: bool) -> tuple[Any, Any]:
         if slot == "block":
             continue
         if slot.step != 1:
-            if any_symbolic((slot.start, slot.size)):
+            if FLAG.uses and wanted() and not any_symbolic((slot.start, slot.size)):
+                steps = lax.mul(scalar(slot.step, dtype), lax.iota(dtype, slot.size))
+                values = lax.add(scalar(slot.start, dtype), steps)
+            elif any_symbolic((slot.start, slot.size)):
                 values = lax.iota(dtype, slot.size) * slot.step + scalar(slot.start, dtype)
             else:
                 values = as_array(slot.start + slot.step * np.arange(slot.size, dtype=dtype))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numjet.api.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.promote import (
@@ -71,6 +72,9 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return _cumulate("cumprod", a, axis, dtype, lax.cumprod)
 
 
+_promoted = Shown(cumsum, "_cumsum_with_promotion")
+
+
 def _cumulative(
     name: str, x: Any, axis: Any, dtype: Any, initial: bool, operation: Callable, first: int
 ) -> Any:
@@ -87,7 +91,9 @@ def _cumulative(
     if first or dtype is not None:
         out = operation(x, axis, dtype)
     else:
-        out = operation(accumulating(name, x, None, True), axis=axis)
+        wide = accumulating(name, x, None, True)
+        shown = FLAG.uses and wanted() and name == "cumulative_sum"
+        out = _promoted.call((wide,), {"axis": axis}) if shown else operation(wide, axis=axis)
     if initial:
         shape = out.aval.shape[:axis] + (1,) + out.aval.shape[axis + 1 :]
         out = lax.concatenate([lax.full(shape, first, out.aval.dtype), out], axis)

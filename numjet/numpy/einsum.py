@@ -7,6 +7,8 @@ import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.api.jit_arguments import hashable
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, wanted
@@ -76,6 +78,8 @@ def einsum(
         for left, right, labels, step_in in _path(inputs, output, arrays, optimize):
             pair = [arrays[i] for i in (left, right)] if right is not None else [arrays[left]]
             names = [inputs[i] for i in step_in]
+            if FLAG.uses and wanted() and len(names) == 2:
+                labels = _turned_labels(*names, labels)
             made = _contract(names, labels, pair, precision, preferred_element_type, _dot_general)
             for i in sorted(step_in, reverse=True):
                 del arrays[i], inputs[i]
@@ -280,9 +284,14 @@ def _contract(
 ) -> Any:
     """One or two operands to the axes of `output`; two by `product`, if that is the user's."""
     if len(arrays) == 1:
-        labels, x = _sum_out(*_diagonals(inputs[0], arrays[0]), output)
+        labels, x = inputs[0], arrays[0]
+        if FLAG.uses and wanted():
+            labels, x = _masked_diagonals(labels, x, output)
+        labels, x = _sum_out(*_diagonals(labels, x), output)
         return _ordered(labels, x, output)
     (first, x), (second, y) = (_diagonals(n, a) for n, a in zip(inputs, arrays))
+    if FLAG.uses and wanted() and _turned_labels(second, first, output) != output:
+        first, x, second, y = second, y, first, x  # unless the product is in its order already
     first, x = _sum_out(first, x, second + output)
     second, y = _sum_out(second, y, first + output)
     shared = [c for c in first if c in second]
@@ -306,6 +315,29 @@ def _contract(
         [*batch, *[c for c in first if c not in shared], *[c for c in second if c not in shared]]
     )
     return _ordered(labels, made, output)
+
+
+def _turned_labels(first: str, second: str, kept: str) -> str:
+    """The axes of the second times the first operand, as `dot_general` has them."""
+    batch = [c for c in second if c in first and c in kept]
+    shared = set(first) & set(second)
+    parts = [c for c in second + first if c in kept and c not in shared]
+    return "".join([*batch, *parts])
+
+
+def _masked_diagonals(labels: str, x: Any, output: str) -> tuple[str, Any]:
+    """Letters that come twice as JAX takes them: by a sum of what a mask leaves."""
+    for c in dict.fromkeys(labels):
+        if labels.count(c) != 2:
+            continue
+        axes = (labels.index(c), labels.rindex(c))
+        places = [lax.broadcasted_iota(np.dtype(np.uint32), x.aval.shape, i) for i in axes]
+        same = lax.eq(*places)
+        x = lax.select_n(same, lax.full(x.aval.shape, 0, x.aval.dtype), x)
+        gone = axes[:1] if c in output else axes
+        x = lax.reduce_sum(x, gone)
+        labels = "".join([label for i, label in enumerate(labels) if i not in gone])
+    return labels, x
 
 
 def _product(first: str, x: Any, second: str, y: Any, output: str) -> Any:

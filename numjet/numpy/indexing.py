@@ -700,5 +700,9 @@ def _shape_result(x: Any, plan: Plan, gone: tuple) -> Any:
         if "block" not in plan.slots and FLAG.uses and wanted():
             x = lax.squeeze(x, gone) if gone else x
             return lax.expand_dims(x, [i for i, slot in enumerate(plan.slots) if slot is None])
+        at = tuple([i for i, n in enumerate(shape) if n != 1])
+        same = x.aval.shape == tuple([shape[i] for i in at])  # where the new axes alone have size 1
+        if not gone and same and len(at) < len(shape) and FLAG.uses and wanted():
+            return lax.broadcast_in_dim(x, shape, at)
         return x if x.aval.shape == shape else lax.reshape(x, shape)
     return lax.squeeze(x, gone) if gone else x

@@ -206,10 +206,10 @@ def _logaddexp_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 def _finite(x: Any) -> Any:
     """x, and 0 for an infinity."""
-    zero = constant(0, x)
+    zero, endless = constant(0, x), lax.eq(x, constant(np.inf, x))
     if x.aval.shape:
         zero = broadcast_in_dim(zero, x.aval.shape, ())
-    return lax.select_n(lax.eq(x, constant(np.inf, x)), x, zero)
+    return lax.select_n(endless, x, zero)
 
 
 logaddexp.defjvp(_logaddexp_jvp)

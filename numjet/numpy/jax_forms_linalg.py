@@ -12,15 +12,17 @@ import numpy as np
 
 from numjet.api.custom import jvp_of_arrays
 from numjet.api.implicit import linear_solve
+from numjet.api.mapping import vmap
 from numjet.api.shown import Shown, form
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.indexing import get, getitem
-from numjet.numpy.linalg import lstsq, norm, solve
+from numjet.numpy.linalg import inv, lstsq, norm, solve
 from numjet.numpy.logic import where
-from numjet.numpy.promote import as_arrays, one_array, promote_inexact
+from numjet.numpy.promote import as_arrays, broadcast, one_array, promote_inexact
+from numjet.numpy.ranges import eye
 from numjet.ops import linalg as core
 from numjet.ops.arrange import stop_gradient
 from numjet.ops.dot import Precision
@@ -67,27 +69,42 @@ def _by_factors(factors: Any, order: Any, b: Any, trans: int) -> Any:
     return lax.squeeze(x, (1,))
 
 
-_lu_solve = Shown(_by_factors, "_lu_solve")
+lu_solve_call = Shown(_by_factors, "_lu_solve")
 
 
 @form("solve")
 def solve_in_jax(a: Any, b: Any) -> Any:
     x, y = promote_inexact(*as_arrays("solve", a, b))
     n = x.aval.shape[-1] if x.aval.ndim else 0
-    if not _plain(x, y) or x.aval.shape != (n, n) or y.aval.shape != (n,):
+    columns = y.aval.ndim == 2 and y.aval.shape[0] == n
+    if not _plain(x, y) or x.aval.shape != (n, n) or not columns and y.aval.shape != (n,):
         return solve(a, b)
     factors, _, order = core.lu(stop_gradient(x))
     first = (((0,), (0,)), ((), ()))
     across = lambda v: REGISTRY["reduce_sum"].bind(  # noqa: E731
         lax.dot_general(v, x, first, precision=_EXACT), axes=()
     )
-    return linear_solve(
+    one = lambda column: linear_solve(  # noqa: E731
         lambda v: lax.dot_general(x, v, (((1,), (0,)), ((), ())), precision=_EXACT),
-        y,
-        lambda _, v: _lu_solve.call((factors, order, v, 0), {}),
-        lambda _, v: _lu_solve.call((factors, order, v, 1), {}),
+        column,
+        lambda _, v: lu_solve_call.call((factors, order, v, 0), {}),
+        lambda _, v: lu_solve_call.call((factors, order, v, 1), {}),
         vecmat=across,
     )
+    return vmap(one, 1, 1)(y) if columns else one(y)
+
+
+_solve = Shown(solve_in_jax, "solve")
+
+
+@form("inv")
+def inv_in_jax(a: Any) -> Any:
+    """The solution for the unit matrix."""
+    (x,) = promote_inexact(one_array("inv", a))
+    if not _plain(x) or x.aval.shape[0] != x.aval.shape[1]:
+        return inv(a)
+    unit = broadcast(eye(x.aval.shape[0], dtype=x.aval.dtype), x.aval.shape)
+    return _solve.call((x, unit), {})
 
 
 # ------------------------------------------------------------------ by singular values

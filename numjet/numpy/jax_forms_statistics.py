@@ -37,11 +37,25 @@ from numjet.numpy.quantiles import (
     percentile,
     quantile,
 )
-from numjet.numpy.reductions import all, argmax, argmin, sum
+from numjet.numpy.reductions import all, argmax, argmin, mean, sum
 from numjet.numpy.shape import ravel
 from numjet.ops.indexing import GatherDimensionNumbers, GatherScatterMode
 
 _INT = np.dtype(np.int32)
+
+
+@form("_var")
+def var_in_jax(
+    x: Any, ddof: Any, *, axes: tuple, computed: Any, result: Any, keepdims: bool
+) -> Any:
+    """NaN where nothing is left to divide by."""
+    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
+    squares = lax.square(subtract(x, mean(x, axes, keepdims=True)))
+    count = scalar(math.prod([x.aval.shape[i] for i in axes]), computed)
+    count = subtract(count, cast(one_array("var", ddof), computed))
+    out = divide(sum(squares, axes, keepdims=keepdims), count)
+    out = cast(out, result)
+    return where(lax.gt(count, constant(0, count)), out, np.nan)
 
 
 # ------------------------------------------------------------------ without NaN
@@ -193,6 +207,8 @@ def quantile_in_jax(
 ) -> Any:  # fmt: skip
     """Between the neighbours in the sorted array, all NaN where there is one."""
     (x,), part = promote_inexact(one_array("quantile", a)), one_array("quantile", q)
+    if isinstance(axis, tuple) and len(axis) == x.aval.ndim and not keepdims:
+        axis = None  # of all elements
     if more or out is not None or not _plain(x, part, axis, method, keepdims):
         return quantile(a, q, axis, out, overwrite_input, method, keepdims, **more)
     if axis is None:

@@ -331,6 +331,8 @@ def _matrix_norm(x: Any, axes: tuple, ord: Any, keepdims: bool) -> Any:
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f"Invalid order {ord!r} for matrix norm.")
     summed, other = (row, column) if ord in (1, -1) else (column, row)
+    if x.aval.ndim == 2 and not keepdims and ord > 0 and config.jax_form():
+        return _largest(sum_(absolute(x), summed), 0)
     sums = sum_(absolute(x), summed, keepdims=True)
     out = _largest(sums, other, True) if ord > 0 else min_(sums, other, keepdims=True)
     return out if keepdims else lax.squeeze(out, axes)
@@ -387,10 +389,10 @@ def matrix_power(a: Any, n: int) -> Any:
         return broadcast(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape)
     if n < 0:
         x, n = inv(x), -n
-    out = None
+    out, cube = None, n == 3
     while n:
         if n & 1:
-            out = x if out is None else _matmul(x, out)
+            out = x if out is None else _matmul(x, out) if cube else _matmul(out, x)
         n >>= 1
         x = _matmul(x, x) if n else x
     return out

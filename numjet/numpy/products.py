@@ -253,6 +253,8 @@ def dot(
         return quick
     x, y = as_arrays("dot", a, b)
     if not x.aval.ndim or not y.aval.ndim:
+        if FLAG.uses and wanted():
+            return contract(x, y, (((), ()), ((), ())), precision, preferred_element_type)
         same = x.aval.dtype == y.aval.dtype and dtypes.is_inexact(x.aval.dtype)
         out = lax.mul(x, y) if same else multiply(x, y)
         return (
@@ -470,6 +472,9 @@ def vecdot(
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ValueError(f"vecdot: sizes along the axis differ: {x.aval} and {y.aval}.")
     check_loop_ranks("vecdot", "(n),(n)->()", (x, y), [1, 1])
+    if FLAG.uses and wanted() and 1 in (x.aval.ndim, y.aval.ndim):
+        along = (x.aval.ndim - 1,), (y.aval.ndim - 1,)
+        return contract(conjugate(x), y, (along, ((), ())), precision, preferred_element_type)
     shape = join_shapes("vecdot", [x.aval.shape, y.aval.shape])
     x, y = broadcast(conjugate(x), shape), broadcast(y, shape)
     lead = tuple(range(len(shape) - 1))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.shown import FLAG, as_call, wanted
+from numjet.base.config import jax_form as in_jax_form
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
@@ -133,6 +134,11 @@ def arange(
     if not current_trace().at_once and size > 1 and dtypes.kind(wanted) in "iuf":
         # Written as an iota, so that programs compute it instead of carrying it.
         iota = lax.iota(wanted, size)
+        if dtypes.is_floating(wanted) and isinstance(step, float) and in_jax_form():
+            return placed(
+                lax.add(scalar(start, wanted), lax.mul(scalar(step, wanted), iota)), device,
+                out_sharding,
+            )  # fmt: skip
         if step != 1:
             iota = lax.mul(iota, scalar(step, wanted))
         out = iota if not start else lax.add(iota, scalar(start, wanted))
@@ -356,9 +362,9 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
             np.tri(shape[0], shape[1], k, dtype=np.bool_), ShapedArray(shape, dtypes.bool_)
         )
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
-    columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
     shift = k if isinstance(k, Array) else scalar(k, np.dtype(np.int32))
-    return lax.ge(lax.add(rows, shift), columns)
+    moved = lax.add(rows, shift)
+    return lax.ge(moved, lax.broadcasted_iota(np.dtype(np.int32), shape, 1))
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -435,6 +441,18 @@ def _points(name: str, M: Any) -> int:
     return count
 
 
+def _shown_window(count: int, parts: tuple[float, ...]) -> Any:
+    """The first part less the second one's cosine wave, and more waves, by equations."""
+    dtype = float_dtype()
+    place, out = lax.iota(dtype, count), scalar(parts[0], dtype)
+    for wave, part in enumerate(parts[1:], 1):
+        turns = lax.mul(scalar(2 * wave * math.pi, dtype), place)
+        height = lax.cos(lax.div(turns, scalar(count - 1, dtype)))
+        height = height if part == 1 else lax.mul(scalar(part, dtype), height)
+        out = lax.sub(out, height) if wave == 1 else lax.add(out, height)
+    return out
+
+
 def bartlett(M: int) -> Any:
     """Bartlett's window: a triangle that is 0 at both ends.
 
@@ -456,7 +474,10 @@ def blackman(M: int) -> Any:
     >>> jnp.blackman(5)[1:4]
     Array([0.34, 1.  , 0.34], dtype=float32)
     """
-    return array(np.blackman(_points("blackman", M)), float_dtype())
+    count = _points("blackman", M)
+    if count > 1 and FLAG.uses and wanted():
+        return _shown_window(count, (0.42, 0.5, 0.08))
+    return array(np.blackman(count), float_dtype())
 
 
 def hamming(M: int) -> Any:
@@ -468,7 +489,10 @@ def hamming(M: int) -> Any:
     >>> jnp.hamming(5)
     Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
     """
-    return array(np.hamming(_points("hamming", M)), float_dtype())
+    count = _points("hamming", M)
+    if count > 1 and FLAG.uses and wanted():
+        return _shown_window(count, (0.54, 0.46))
+    return array(np.hamming(count), float_dtype())
 
 
 def hanning(M: int) -> Any:
@@ -480,7 +504,10 @@ def hanning(M: int) -> Any:
     >>> jnp.hanning(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
     """
-    return array(np.hanning(_points("hanning", M)), float_dtype())
+    count = _points("hanning", M)
+    if count > 1 and FLAG.uses and wanted():
+        return lax.mul(scalar(0.5, float_dtype()), _shown_window(count, (1.0, 1.0)))
+    return array(np.hanning(count), float_dtype())
 
 
 def kaiser(M: int, beta: Any) -> Any:

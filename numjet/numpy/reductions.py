@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.jit_arguments import hashable
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.shown import FLAG, Shown, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -109,10 +109,15 @@ def _reduction(
                 f"zero-size array to reduction operation {name} which has no "
                 f"identity: shape {x.aval.shape}, axes {axes}. Give `initial`."
             )
+        kind = x.aval.dtype
+        if dtypes.is_floating(kind) and kind.itemsize == 2 and FLAG.uses and wanted():
+            if name in ("sum", "prod") and dtype is None:
+                x = cast(x, dtypes.float32)
         out = operation(x, axes)
         if names and across is not None:
             out = across(out, names)
-        return _finish(begun(out, initial, x), x, axes, keepdims)
+        out = _finish(begun(out, initial, x), x, axes, keepdims)
+        return out if x.aval.dtype == kind else cast(out, kind)
 
     def begun(out: Any, initial: Any, x: Any) -> Any:
         """The result with what the reduction begins with, in x's dtype."""
@@ -552,6 +557,8 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
         computed = inexact_dtype(computed)
     names, axis = names_and_axes(axis)
     axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError if where is None else ValueError)
+    if x.aval.dtype == dtypes.bool_ and FLAG.uses and wanted():
+        x = cast(x, int_dtype())
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     if where is not None:
         shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
@@ -610,7 +617,11 @@ def average(
             told = f"do not fit the axes {axes} of values of shape {x.aval.shape}"
             raise ValueError(f"average: weights of shape {w.aval.shape} {told}.")
         order = tuple(np.argsort(axes).tolist())
-        w = lax.broadcast_in_dim(lax.transpose(w, order), x.aval.shape, tuple(sorted(axes)))
+        w = lax.transpose(w, order)
+        if FLAG.uses and wanted():
+            w = reshape(w, tuple([n if i in axes else 1 for i, n in enumerate(x.aval.shape)]))
+        else:
+            w = lax.broadcast_in_dim(w, x.aval.shape, tuple(sorted(axes)))
     total = sum(w, axis, keepdims=keepdims)
     out = divide(sum(multiply(x, w), axis, keepdims=keepdims), total)
     return (out, broadcast(total, out.aval.shape)) if returned else out
@@ -667,7 +678,7 @@ def var(
     plain = not names and mean is None and where is None and not dtypes.is_complex(computed)
     if plain and FLAG.uses and wanted():
         static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}
-        return _shown_var.call((x, ddof), static)
+        return as_call("_var", x, ddof, **static)
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     center = (
         _mean(x, (*names, *axes), keepdims=True, where=where)
@@ -698,21 +709,6 @@ def var(
 
 
 _mean, _where = mean, where
-
-
-def _var_in_jax(
-    x: Any, ddof: Any, *, axes: tuple, computed: Any, result: Any, keepdims: bool
-) -> Any:
-    """As JAX makes it of operations, for who looks at jaxprs."""
-    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
-    squares = square(subtract(x, _mean(x, axes, keepdims=True)))
-    count = scalar(math.prod([x.aval.shape[i] for i in axes]), computed)
-    count = subtract(count, cast(one_array("var", ddof), computed))
-    out = divide(sum(squares, axes, keepdims=keepdims), count)
-    return cast(_where(greater(count, 0), out, np.nan), result)
-
-
-_shown_var = Shown(_var_in_jax, "_var")
 
 
 def std(

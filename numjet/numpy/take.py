@@ -330,9 +330,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
         )
     n = smallest(*x.aval.shape) if x.aval.ndim == 2 else x.aval.shape[0]
     dtype = index_dtype(n)
-    index = lax.iota(dtype, n) if is_symbolic(n) else as_array(np.arange(n, dtype=dtype))
+    shown = FLAG.uses and wanted()
+    as_iota = shown or is_symbolic(n)
+    index = lax.iota(dtype, n) if as_iota else as_array(np.arange(n, dtype=dtype))
     value = value if not value.aval.ndim else getitem(_resized(ravel(value), n), slice(None))
-    return x.at[(index,) * x.aval.ndim].set(value, unique_indices=True)
+    return x.at[(index,) * x.aval.ndim].set(value, unique_indices=not shown)
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
@@ -603,6 +605,10 @@ def delete(
         raise (IndexError if np.ndim(obj) else ValueError)(
             f"axis {obj} is out of bounds for array of dimension {n} (delete, axis {axis})."
         )
+    if isinstance(obj, int | np.integer) and FLAG.uses and wanted():
+        place = int(gone[0]) % n
+        cut = lambda first, last: lax.slice_in_dim(x, first, last, axis=axis)  # noqa: E731
+        return lax.concatenate([cut(0, place), cut(place + 1, n)], axis)
     kept = np.delete(np.arange(n, dtype=index_dtype(n)), gone.astype(np.int64))
     index = ArrayImpl(kept, ShapedArray(kept.shape, kept.dtype))
     return getitem(x, (slice(None),) * axis + (index,))

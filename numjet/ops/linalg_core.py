@@ -391,6 +391,11 @@ def _triangular_batch(axis: Any, args: tuple, dims: tuple, **params: Any) -> tup
     (a, b), (da, db) = args, dims
     if da is None and a.aval.ndim == 2 and axis.size:
         # One matrix for all: the batch becomes columns (rows on the right side).
+        if params["left_side"] and config.jax_form():
+            b = moveaxis(b, db, 2)
+            n, k, size = b.aval.shape
+            x = triangular_solve_p.bind(a, reshape(b, (n, k * size)), **params)
+            return reshape(x, (n, k, size)), 2
         if params["left_side"]:
             b = moveaxis(b, db, 1)
             n, size, k = b.aval.shape

@@ -736,7 +736,10 @@ def dynamic_update_index_in_dim(
                 f"dynamic_update_index_in_dim: the update {new.aval.str_short()} must have the "
                 f"axes of {x.aval.str_short()}, with or without axis {axis}."
             )
-        new = reshape(new, (*new.aval.shape[:axis], 1, *new.aval.shape[axis:]))
+        others = tuple([i for i in range(x.aval.ndim) if i != axis])
+        one_wide = (*new.aval.shape[:axis], 1, *new.aval.shape[axis:])
+        shown = config.jax_form()
+        new = broadcast_in_dim(new, one_wide, others) if shown else reshape(new, one_wide)
     return dynamic_update_slice_in_dim(
         x, new, index, axis, allow_negative_indices=allow_negative_indices
     )

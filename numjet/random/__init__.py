@@ -16,7 +16,10 @@ from numjet.api.large import (
     wrap_public as _wrap_public,
 )
 from numjet.api.reshard import laid_out as _laid_out
-from numjet.random import jax_forms as _jax_forms  # noqa: F401
+from numjet.random import (  # noqa: F401
+    jax_forms as _jax_forms,
+    jax_forms_more as _jax_forms_more,
+)
 from numjet.random.basic import (
     bernoulli,
     categorical,

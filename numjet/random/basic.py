@@ -606,7 +606,7 @@ def choice(
                 taken, (*a.shape[:axis], *shape, *a.shape[axis + 1 :]) if a.ndim else shape
             )
         order = _shown_randint(key, shape, 0, n)
-        if not a.ndim and FLAG.uses and wanted():
+        if not a.ndim and len(shape) != 1 and FLAG.uses and wanted():
             order = reshape_p.bind(order, new_sizes=shape, dimensions=None)
     else:
         p = as_array(p)

@@ -295,12 +295,16 @@ def triangular(
     key, dtype, shape, (left, mode, right) = _start(
         "triangular", key, dtype, shape, left, mode, right
     )
-    u, width = unit(key, shape, dtype), ar.sub(right, left)
-    rising = ar.add(left, sqrt(ar.mul(ar.mul(u, width), ar.sub(mode, left))))
-    falling = ar.sub(
-        right, sqrt(ar.mul(ar.mul(ar.sub(scalar(1, dtype), u), width), ar.sub(right, mode)))
-    )
-    return select_n(lt(u, ar.div(ar.sub(mode, left), width)), falling, rising)
+    start = ar.sub(mode, left)
+    span = ar.sub(right, left)
+    again = FLAG.uses and wanted()
+    width = lambda: ar.sub(right, left) if again else span  # noqa: E731
+    share = ar.div(start, span)
+    u = unit(key, shape, dtype)
+    rising = ar.add(left, sqrt(ar.mul(ar.mul(u, width()), ar.sub(mode, left) if again else start)))
+    below = ar.mul(ar.sub(scalar(1, dtype), u), width())
+    falling = ar.sub(right, sqrt(ar.mul(below, ar.sub(right, mode))))
+    return select_n(lt(u, share), falling, rising)
 
 
 def wald(

@@ -23,7 +23,7 @@ from numjet.ops.shape import select_n
 from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log
 from numjet.random import basic
-from numjet.random.basic import broadcast_shown, float_dtype, normal, unit_floats
+from numjet.random.basic import broadcast_shown, float_dtype, unit_floats
 from numjet.random.keys import shape_of, single_key, split_two
 from numjet.random.streams import random_bits
 
@@ -64,7 +64,13 @@ _uniform, _normal_real = basic.shown_uniform, Shown(_real, "_normal_real")
 def normal_in_jax(key: Any, shape: Any, dtype: Any, out_sharding: Any = None) -> Any:
     dtype = float_dtype("normal", dtype, complex_too=True)
     if dtypes.is_complex(dtype):
-        return normal(key, shape, dtype)
+        real = dtypes.real_of(dtype)
+        parts = [
+            convert(_normal_real.call((half, shape_of(shape), real), {}), dtype)
+            for half in split_two(single_key(key, "normal"))
+        ]
+        total = ar.add(parts[0], ar.mul(scalar(1j, dtype), parts[1]))
+        return ar.div(total, scalar(np.sqrt(2), dtype))
     return _normal_real.call((single_key(key, "normal"), shape_of(shape), dtype), {})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.api.hashed import hold
-from numjet.api.shown import CALLS, shown
+from numjet.api.shown import CALLS, FLAG, Shown, as_call, shown, wanted
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg
@@ -17,6 +17,7 @@ from numjet.numpy.elementwise import add, multiply
 from numjet.numpy.factorizations import adjoint, along, matrices
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
+from numjet.numpy.jax_forms_linalg import lu_solve_call
 from numjet.numpy.logic import where
 from numjet.numpy.products import kron, matmul
 from numjet.numpy.promote import as_arrays, broadcast, cast, one_array, promote_inexact, strong
@@ -115,8 +116,18 @@ def cho_solve(
     c, lower = c_and_lower
     b = asarray(b) if isinstance(b, (list, tuple)) else b
     c, b = promote_inexact(*as_arrays("cho_solve", c, b))
-    first = solve_triangular(c, b, trans=0 if lower else "C", lower=lower)
-    return solve_triangular(c, first, trans="C" if lower else 0, lower=lower)
+    if FLAG.uses and wanted():
+        return _both.call((c, b, lower), {})
+    return _by_both(c, b, lower)
+
+
+def _by_both(c: Any, b: Any, lower: bool) -> Any:
+    """By the factor and its transpose."""
+    first = _solve_triangular(c, b, trans=0 if lower else "C", lower=lower)
+    return _solve_triangular(c, first, trans="C" if lower else 0, lower=lower)
+
+
+_both = Shown(_by_both, "_cho_solve")
 
 
 @taking_lists
@@ -169,6 +180,9 @@ def lu_solve(
             f"lu_solve: factors {factors.aval.str_short()} and b {b.aval.str_short()} do not fit: "
             f"b must have {n} rows."
         )
+    if vector and not trans and factors.aval.ndim == 2 and FLAG.uses and wanted():
+        order = core.lu_pivots_to_permutation(one_array("lu_solve", pivots), n)
+        return lu_solve_call.call((factors, order, b, 0), {})
     x = expand_dims(b, -1) if vector else b
     order = core.lu_pivots_to_permutation(one_array("lu_solve", pivots), n)
     if trans == 0:
@@ -274,6 +288,8 @@ def svd(
     >>> linalg.svd(jnp.array([[3.0, 0.0], [4.0, 0.0]]), compute_uv=False).round(4)
     Array([5., 0.], dtype=float32)
     """
+    if FLAG.uses and wanted():  # within its own call
+        return core.svd(matrices("svd", a), full_matrices=full_matrices, compute_uv=compute_uv)
     out = linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(out) if compute_uv else out
 
@@ -335,7 +351,7 @@ def hessenberg(
     x = matrices("hessenberg", a, True, TypeError)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
-    h = triu(packed, -1)
+    h = as_call("triu", packed, -1) if FLAG.uses and wanted() else triu(packed, -1)
     if not calc_q:
         return h
     q = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
@@ -632,6 +648,7 @@ def qr_multiply(
     return (matmul(q, c) if mode == "left" else matmul(c, q), *parts[1:])
 
 
+_solve_triangular = solve_triangular
 for _name, _call in CALLS[__name__].items():
     globals()[_name] = shown(globals()[_name], _call, module=__name__)
 
