@@ -76,11 +76,15 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     Array([0.5, 0.5, 0. ], dtype=float32)
     """
     (x,) = promote_inexact(_numbers("softmax", x))
+    if where is not None and FLAG.uses and wanted():
+        high = max_(x, axis, keepdims=True, where=where, initial=-np.inf)
+        grown = exp(subtract(_where(where, x, -np.inf), stop_gradient(high)))
+        out = divide(grown, sum_(grown, axis, keepdims=True, where=where))
+        return _where(where, out, 0)
     x = x if where is None else _where(where, x, -np.inf)
     if FLAG.uses and wanted():
         grown = exp(subtract(x, _peak(x, axis, None)))
-        out = divide(grown, sum_(grown, axis, keepdims=True))
-        return out if where is None else _where(where, out, 0)
+        return divide(grown, sum_(grown, axis, keepdims=True))
     # A rule of its own matters to transformations only, and costs an eager call as much again.
     out = _traced_softmax(x, axis) if isinstance(x, Tracer) else _normalized(x, axis)
     return out if where is None else _where(where, out, 0)

@@ -31,12 +31,14 @@ from numjet.numpy.promote import (
     one_array,
     promote_dtypes,
     promote_inexact,
+    promoted,
     strong,
 )
-from numjet.numpy.ranges import vander
+from numjet.numpy.ranges import geomspace_of, linspace, logspace_of, vander
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.sets import COMPARED, isin
 from numjet.numpy.shape import flip, swapaxes
+from numjet.numpy.unary import log10
 from numjet.ops.conv import conv_general_dilated
 
 _INT = np.dtype(np.int32)
@@ -436,3 +438,33 @@ def allclose_in_jax(
         return allclose(a, b, rtol, atol, equal_nan)
     near = _isclose.call((x, y, rtol, atol, equal_nan), {})
     return lax.reduce_and(near, tuple(range(near.aval.ndim)))
+
+
+# ------------------------------------------------------------------ powers
+def _numbers(name: str, *xs: Any) -> tuple[bool, list[Any]]:
+    """Whether these are real numbers, and they as strong floats."""
+    arrays = as_arrays(name, *xs)
+    dtype = promoted(*arrays)[0]
+    dtype = dtype if dtypes.is_inexact(dtype) else float_dtype()
+    real = dtypes.is_floating(dtype) and not any([x.aval.shape for x in arrays])
+    return real, [cast(x, dtype) for x in arrays]
+
+
+@form("_logspace")
+def logspace_in_jax(start: Any, stop: Any, base: Any, **static: Any) -> Any:
+    real, ends = _numbers("logspace", start, stop)
+    if not real or static["dtype"] is not None or getattr(base, "shape", ()):
+        return logspace_of(start, stop, base, **static)
+    exponents = linspace(*ends, static["num"], static["endpoint"], axis=static["axis"])
+    return lax.pow(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
+
+
+@form("_geomspace")
+def geomspace_in_jax(start: Any, stop: Any, **static: Any) -> Any:
+    """Powers of ten with the first number's sign."""
+    real, (first, last) = _numbers("geomspace", start, stop)
+    if not real or static["dtype"] is not None:
+        return geomspace_of(start, stop, **static)
+    sign = lax.sign(first)
+    ends = [log10(lax.div(x, sign)) for x in (first, last)]
+    return lax.mul(sign, as_call("_logspace", *ends, 10.0, **static))

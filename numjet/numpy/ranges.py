@@ -257,6 +257,16 @@ def logspace(
     >>> jnp.logspace(0, 3, 4, base=2)
     Array([1., 2., 4., 8.], dtype=float32)
     """
+    if FLAG.uses and wanted():
+        static = {"num": num, "endpoint": endpoint, "dtype": dtype, "axis": axis}
+        return as_call("_logspace", start, stop, base, **static)
+    return logspace_of(start, stop, base, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
+
+
+def logspace_of(
+    start: Any, stop: Any, base: Any, *, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    """`logspace`, without a call around it."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     out = power(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
     return out if dtype is None else cast(out, canonical_dtype(dtype, "logspace"))
@@ -274,6 +284,16 @@ def geomspace(
     >>> jnp.geomspace(1, 100, 3).round(3)
     Array([  1.,  10., 100.], dtype=float32)
     """
+    if FLAG.uses and wanted():
+        static = {"num": num, "endpoint": endpoint, "dtype": dtype, "axis": axis}
+        return as_call("_geomspace", start, stop, **static)
+    return geomspace_of(start, stop, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
+
+
+def geomspace_of(
+    start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis: int
+) -> Any:
+    """`geomspace`, without a call around it."""
     start, stop = promote_inexact(one_array("geomspace", start), one_array("geomspace", stop))
     num = index_of(int(num) if isinstance(num, Tracer) else num)
     ratio = lax.log(divide(stop, start))

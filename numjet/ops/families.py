@@ -138,9 +138,10 @@ def align_batched(
                 size = 1 if stretches else axis.size
                 x = broadcast_in_dim(x, (size, *x.shape), numpy_axes(tuple(range(1, r + 1))))
             out[k] = x
-    for k, (x, d, r) in enumerate(zip(args, dims, ranks, strict=True)):
+        else:
+            out[k] = moveaxis(x, d, 0)
+    for k, (x, d, r) in enumerate(zip(out, dims, ranks, strict=True)):
         if d is not None:
-            x = moveaxis(x, d, 0)
             if r < rank:
                 full = (1,) * rank if stretches else next(
                     y.shape if e is None else tuple(n for i, n in enumerate(y.shape) if i != e)

@@ -359,6 +359,17 @@ def _entr(x: Any) -> Any:
 _entr.defjvps(lambda t, out, x: multiply(t, subtract(-1, log(x))))
 
 
+@jvp_of_arrays
+def _xlogx(x: Any) -> Any:
+    return _xlogy(x, x)
+
+
+@_xlogx.defjvp
+def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    return _xlogx(x), multiply(t, add(log(x), 1))
+
+
 def entr(x: Any) -> Any:
     """-x log(x): the contribution to an entropy.
 
@@ -372,7 +383,18 @@ def entr(x: Any) -> Any:
     """
     x = one_inexact("entr", x)
     refuse_complex("entr", x)
+    if config.jax_form():
+        below, endless = lax.lt(x, constant(0, x)), lax.full(x.aval.shape, -np.inf, x.aval.dtype)
+        return lax.select_n(below, lax.neg(_xlogx(x)), endless)
     return _entr(x)
+
+
+def _rel_entr_in_jax(p: Any, q: Any) -> Any:
+    both = logical_and(greater(p, 0), greater(q, 0))
+    zero = logical_and(equal(p, 0), lax.ge(q, constant(0, q)))
+    safe, other = where(both, p, 1), where(both, q, 1)
+    inside = subtract(_xlogx(safe), _xlogy(safe, other))
+    return where(both, inside, where(zero, 0.0, np.inf))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
@@ -389,6 +411,8 @@ def rel_entr(p: Any, q: Any) -> Any:
     """
     p, q = promote_inexact(*unmixed("rel_entr", p, q))
     p, q = _floats("rel_entr", weak_alone(p), q)
+    if config.jax_form():
+        return _rel_entr_in_jax(p, q)
     both = logical_and(greater(p, 0), greater(q, 0))
     zero = logical_and(equal(p, 0), lax.ge(q, broadcast_like(zeros_like(q), q)))
     sp, sq = where(both, p, constant(1, p)), where(both, q, constant(1, q))

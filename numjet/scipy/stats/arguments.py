@@ -51,9 +51,10 @@ def inside(good: Any, x: Any, safe: float) -> Any:
     return jnp.where(good, x, safe)
 
 
-def in_jax(form: Callable) -> Callable[[Callable], Callable]:
+def in_jax(form: Callable, weak: bool = False) -> Callable[[Callable], Callable]:
     """A decorator: where `make_jaxpr` traces, a function is `form` of its arguments, all given and
-    promoted: JAX's equations, where what runs has others, which keep more digits or derivatives."""
+    promoted: JAX's equations, where what runs has others, which keep more digits or derivatives.
+    weak: numbers stay weakly typed."""
 
     def decorate(function: Callable) -> Callable:
         name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -63,7 +64,7 @@ def in_jax(form: Callable) -> Callable[[Callable], Callable]:
             if FLAG.uses and wanted():
                 given = inspect.signature(function).bind(*args, **kwargs)
                 given.apply_defaults()
-                return form(*floats(name, *given.args))
+                return form(*(weakly if weak else floats)(name, *given.args))
             return function(*args, **kwargs)
 
         return either

@@ -6,9 +6,16 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats
+from numjet.scipy.stats.arguments import floats, in_jax
 
 
+def _log_in_jax(k: Any, p: Any, loc: Any) -> Any:
+    x = k - loc
+    value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
+    return jnp.where(jnp.logical_or(x < 0, x > 1), -jnp.inf, value)
+
+
+@in_jax(_log_in_jax, weak=True)
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probabilities of the Bernoulli distribution.
 

@@ -6,9 +6,16 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, inside
+from numjet.scipy.stats.arguments import floats, in_jax, inside
 
 
+def _log_in_jax(k: Any, p: Any, loc: Any) -> Any:
+    x = k - loc
+    value = special.xlog1py(x - 1, -p) + jnp.log(p)
+    return jnp.where(x <= 0, -jnp.inf, value)
+
+
+@in_jax(_log_in_jax, weak=True)
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probabilities of the geometric distribution.
 

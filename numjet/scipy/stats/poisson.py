@@ -6,9 +6,22 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, inside, weakly
+from numjet.scipy.stats.arguments import floats, in_jax, inside, weakly
 
 
+def _log_in_jax(k: Any, mu: Any, loc: Any) -> Any:
+    x = k - loc
+    value = special.xlogy(x, mu) - special.gammaln(x + 1) - mu
+    return jnp.where(jnp.logical_or(x < 0, jnp.round(k) != k), -jnp.inf, value)
+
+
+def _below_in_jax(k: Any, mu: Any, loc: Any) -> Any:
+    x = k - loc
+    value = special.gammaincc(jnp.floor(1 + x), mu)
+    return jnp.where(x < 0, 0.0, value)
+
+
+@in_jax(_log_in_jax, weak=True)
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probabilities of the Poisson distribution.
 
@@ -43,6 +56,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return jnp.exp(logpmf(k, mu, loc))
 
 
+@in_jax(_below_in_jax, weak=True)
 def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The probability of values up to k: Poisson distribution.
 
