@@ -75,16 +75,16 @@ def einsum(
             inputs, output, arrays, precision, preferred_element_type, _dot_general
         )
     else:
-        for left, right, labels, step_in in _path(inputs, output, arrays, optimize):
+        for left, right, joined, step_in in _path(inputs, output, arrays, optimize):
             pair = [arrays[i] for i in (left, right)] if right is not None else [arrays[left]]
             names = [inputs[i] for i in step_in]
             if FLAG.uses and wanted() and len(names) == 2:
-                labels = _turned_labels(*names, labels)
-            made = _contract(names, labels, pair, precision, preferred_element_type, _dot_general)
+                joined = _turned_labels(names[0], names[1], joined)
+            made = _contract(names, joined, pair, precision, preferred_element_type, _dot_general)
             for i in sorted(step_in, reverse=True):
                 del arrays[i], inputs[i]
             arrays.append(made)
-            inputs.append(labels)
+            inputs.append(joined)
         result = _contract(
             inputs, output, arrays, precision, preferred_element_type, _dot_general
         )

@@ -453,10 +453,12 @@ def _numbers(name: str, *xs: Any) -> tuple[bool, list[Any]]:
 @form("_logspace")
 def logspace_in_jax(start: Any, stop: Any, base: Any, **static: Any) -> Any:
     real, ends = _numbers("logspace", start, stop)
-    if not real or static["dtype"] is not None or getattr(base, "shape", ()):
+    ten = one_array("logspace", base)
+    if not real or static["dtype"] is not None or ten.aval.shape:
         return logspace_of(start, stop, base, **static)
-    exponents = linspace(*ends, static["num"], static["endpoint"], axis=static["axis"])
-    return lax.pow(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
+    first, last = ends
+    exponents = linspace(first, last, static["num"], static["endpoint"], axis=static["axis"])
+    return lax.pow(cast(ten, exponents.aval.dtype), exponents)
 
 
 @form("_geomspace")

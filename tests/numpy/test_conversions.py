@@ -1,4 +1,4 @@
-"""Numbers whose dtype changes: imaginary parts, sums that are booleans, exponents."""
+"""What becomes of numbers whose dtype changes: lost imaginary parts, boolean sums, exponents."""
 
 from __future__ import annotations
 
