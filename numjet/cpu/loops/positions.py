@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from numjet.base.record import replace
 from numjet.cpu.loops.cost import cost
-from numjet.cpu.loops.index import Index, LoopVar, atoms
+from numjet.cpu.loops.index import Dyn, Index, LoopVar, atoms
 from numjet.cpu.loops.ir import (
     COMPARISONS,
     Cast,
@@ -89,11 +89,14 @@ class Question(NamedTuple):
 
 
 def question(e: Expr) -> Question | None:
-    """What an expression asks, if it compares an index with a constant."""
+    """What an expression asks, if it compares an index with a constant; no index with parts that
+    are read at run time, which may depend on any loop."""
     if type(e) is not Op or e.name not in COMPARISONS:
         return None
     x, y = e.args
     if type(x) is not IndexValue or type(y) is not Const:
+        return None
+    if any([type(atom) is Dyn for atom in atoms(x.index)]):
         return None
     return Question(e.name, x.index, int(y.value))
 

@@ -238,3 +238,22 @@ def test_softmax_of_joined_columns_is_cut_for_threads():
     np.testing.assert_allclose(got, want / want.sum(0), rtol=2e-5)
     shown = nj.jit(lambda v: nj.nn.softmax(jnp.concatenate([v, v * 2], 1), 0)).lower(y).as_text()
     assert "select(lt" not in shown
+
+
+@pytest.mark.parametrize("reduce", [jnp.min, jnp.sum, jnp.argmin])
+@pytest.mark.parametrize("shape", [(17, 13), (2, 17, 8), (3, 5)])
+def test_places_that_are_read_are_asked_where_they_are_read(reduce, shape) -> None:
+    """Gathers of indices that may be outside, written and reduced along an outer axis."""
+    axis = len(shape) - 2
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    places = np.argsort(x, axis=axis)
+
+    def program(x, places):
+        taken = jnp.take_along_axis(x, places, axis=axis)
+        return taken, reduce(taken, axis=axis)
+
+    taken, reduced = nj.jit(program)(x, places)
+    expected = np.take_along_axis(x, places, axis=axis)
+    np.testing.assert_array_equal(taken, expected)
+    wanted = getattr(np, reduce.__name__)(expected, axis=axis)
+    np.testing.assert_allclose(reduced, wanted, rtol=1e-5, atol=1e-5)
