@@ -31,7 +31,7 @@ from numjet.cpu.x86.select.flags import (
     float_flags,
     swap_float,
 )
-from numjet.cpu.x86.select.lanes import copied, extremum
+from numjet.cpu.x86.select.lanes import simpler
 from numjet.cpu.x86.select.logic import rotates
 from numjet.cpu.x86.select.operands import last, pattern, swap_for_memory, three
 from numjet.cpu.x86.select.select import Selector, handles, intrinsic
@@ -160,14 +160,11 @@ def blend(s: Selector, instruction: Select) -> None:
     """select by lanes, of floats, or between whole vectors by one bit."""
     _, name, _, type, condition, a, b, condition_type = instruction
     d = s.define(name)
-    if condition[0] != "%" and not condition_type.lanes:
-        copied(s, d, type, a if constant(condition_type, condition).splat else b)
-        return
-    if extremum(s, d, type, condition, a, b):
+    if simpler(s, d, instruction):
         return
     if condition_type.lanes:
         sign = _sign(s, type, condition)
-        if sign is not None and "0" not in (_splat(type, a), _splat(type, b)):
+        if sign is not None and 0 not in (_splat(type, a), _splat(type, b)):
             _by_sign(s, d, type, sign, a, b)
             return
         for part in range(type.parts):
@@ -185,9 +182,9 @@ def blend(s: Selector, instruction: Select) -> None:
         _one_bit(s, mask, type, condition)
 
 
-def _splat(type: Type, text: str) -> str:
-    """The number in all lanes of a constant, else an empty string."""
-    return "" if text[0] == "%" else str(constant(type, text).splat)
+def _splat(type: Type, text: str) -> int | None:
+    """The number in all lanes of a constant."""
+    return None if text[0] == "%" else constant(type, text).splat
 
 
 class _Sign(NamedTuple):
@@ -205,15 +202,15 @@ def _sign(s: Selector, type: Type, condition: str) -> _Sign | None:
     if made is None or made.of.bits != type.bits or type.bits not in (32, 64):
         return None
     of, x, number = made.of, made.a, _splat(made.of, made.b)
-    if made.predicate == "slt" and number == "0":
+    if made.predicate == "slt" and number == 0:
         return _Sign(of, x, 0, False)
-    if made.predicate == "sgt" and number == str((1 << of.bits) - 1):
+    if made.predicate == "sgt" and number == (1 << of.bits) - 1:
         return _Sign(of, x, 0, True)
-    held = s.once(x, Binary, "and") if made.predicate == "eq" and number == "0" else None
-    bit = _splat(of, held.b) if held is not None and held.a[0] == "%" else ""
-    if held is None or not bit.isdigit() or int(bit).bit_count() != 1:
+    held = s.once(x, Binary, "and") if made.predicate == "eq" and number == 0 else None
+    bit = _splat(of, held.b) if held is not None and held.a[0] == "%" else None
+    if held is None or bit is None or bit.bit_count() != 1:
         return None
-    return _Sign(of, held.a, of.bits - int(bit).bit_length(), True)
+    return _Sign(of, held.a, of.bits - bit.bit_length(), True)
 
 
 def _by_sign(s: Selector, d: int, type: Type, sign: _Sign, a: str, b: str) -> None:
@@ -455,21 +452,6 @@ def copysign(s: Selector, instruction: Call, parts: list[str]) -> None:
                 s.put(t, (formats.v3c, OPS["vmovups"], t, -1, data, -1, 0, type.length, 0, None))
             else:
                 pattern(s, "and", t, s.vector(type, text, part), type, word)
-
-
-_ROUNDING = {"roundeven": 8, "rint": 4, "nearbyint": 12, "floor": 9, "ceil": 10, "trunc": 11}
-
-
-@intrinsic(*_ROUNDING, alike=True, narrow=True)
-def rounded(s: Selector, instruction: Call, parts: list[str]) -> None:
-    name, type = result_of(instruction)
-    if type.bits == 16:
-        raise Unsupported("half arithmetic")
-    imm = _ROUNDING[instruction.callee.split(".")[1]]
-    d = s.define(name)
-    for part in range(type.parts):
-        x = -1 if type.lanes else s.vector(type, parts[0], part)
-        last(s, OPS["vround" + type.float_suffix], d + part, x, type, parts[0], part, imm=imm)
 
 
 @intrinsic("maximum", "minimum", alike=True, narrow=True)

@@ -9,26 +9,8 @@ What would break it: an instruction that AVX2 does not have, which `encode` refu
 
 from __future__ import annotations
 
-from numjet.core.memo import remembered
 from numjet.cpu.x86.select import permutes
 from numjet.cpu.x86.select.permutes import Picks, Plan
-
-
-@remembered("permutations of lanes, AVX2", 1024)
-def plan(picks: Picks, bits: int) -> Plan:
-    """How to make lanes `picks` of a register, each of `bits` bits, from one or two."""
-    n = len(picks)
-    known = [pick for pick in picks if pick is not None]
-    if not known:
-        return ("same", 0)
-    if max(known) < n:
-        return _one(picks, bits, 0)
-    if min(known) >= n:
-        return _one(tuple([None if p is None else p - n for p in picks]), bits, 1)
-    return _two(picks, bits)
-
-
-permutes.PLANNERS[True] = plan
 
 
 def _one(picks: Picks, bits: int, source: int) -> Plan:
@@ -94,3 +76,6 @@ def _two(picks: Picks, bits: int) -> Plan:
     low = tuple([p if p is not None and p < n else None for p in picks])
     high = tuple([p - n if p is not None and p >= n else None for p in picks])
     return ("both", _one(low, bits, 0), _one(high, bits, 1), bits, chosen)
+
+
+permutes.PLANNERS[True] = _one, _two

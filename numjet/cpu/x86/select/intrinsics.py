@@ -15,6 +15,7 @@ from numjet.cpu.x86.front.types import (  # fmt: skip
     GENERAL,
     MASK,
     VECTOR,
+    VECTORS,
     Type,
     Unsupported,
     constant,
@@ -148,10 +149,10 @@ def rounded(s: Selector, instruction: Call, parts: list[str]) -> None:
     if type.bits == 16:
         raise Unsupported("half arithmetic")
     imm = _ROUNDING[instruction.callee.split(".")[1]]
-    d = s.define(name)
+    d, word = s.define(name), "vround" if VECTORS.narrow else "vrndscale"
     for part in range(type.parts):
         x = -1 if type.lanes else s.vector(type, parts[0], part)
-        last(s, OPS["vrndscale" + type.float_suffix], d + part, x, type, parts[0], part, imm=imm)
+        last(s, OPS[word + type.float_suffix], d + part, x, type, parts[0], part, imm=imm)
 
 
 @intrinsic("maximum", "minimum", alike=True)

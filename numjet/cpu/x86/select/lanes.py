@@ -62,10 +62,7 @@ def blend(s: Selector, instruction: Select) -> None:
         _blend_masks(s, instruction)
         return
     d = s.define(name)
-    if condition[0] != "%" and not condition_type.lanes:
-        copied(s, d, type, a if constant(condition_type, condition).splat else b)
-        return
-    if extremum(s, d, type, condition, a, b):
+    if simpler(s, d, instruction):
         return
     pieces = part_masks(s, condition, type) if condition_type.lanes else None
     k0, compared = (-1, None) if pieces else _condition_mask(s, condition, condition_type, type)
@@ -138,6 +135,15 @@ def _masked(
     last(s, op, d, x, type, made.b, part, k, tied=True)
     if not tied:
         seed(s, d, type, b, part)
+
+
+def simpler(s: Selector, d: int, instruction: Select) -> bool:
+    """Write a choice that is one operand, or the smaller or larger one; whether it is."""
+    _, _, _, type, condition, a, b, condition_type = instruction
+    if condition[0] != "%" and not condition_type.lanes:
+        copied(s, d, type, a if constant(condition_type, condition).splat else b)
+        return True
+    return extremum(s, d, type, condition, a, b)
 
 
 def extremum(s: Selector, d: int, type: Type, condition: str, a: str, b: str) -> bool:
@@ -493,7 +499,7 @@ def _whole_parts(
 
 
 def _plan(picks: permutes.Picks, bits: int) -> permutes.Plan:
-    return permutes.PLANNERS[VECTORS.narrow](picks, bits)
+    return permutes.plan(picks, bits, VECTORS.narrow)
 
 
 def permute(

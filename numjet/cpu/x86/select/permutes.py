@@ -32,22 +32,25 @@ _UNPACK = {
 BROADCAST = {8: "vpbroadcastb", 16: "vpbroadcastw", 32: "vbroadcastss", 64: "vbroadcastsd"}
 
 
-@remembered("permutations of lanes", 1024)
-def plan(picks: Picks, bits: int) -> Plan:
+Planner = tuple[Callable[[Picks, int, int], Plan], Callable[[Picks, int], Plan]]
+# Who plans lanes of one register (its number last) and of two, by whether registers are those of
+# AVX2 (`avx2.permutes` registers itself).
+PLANNERS: dict[bool, Planner] = {}
+
+
+@remembered("permutations of lanes", 2048)
+def plan(picks: Picks, bits: int, narrow: bool = False) -> Plan:
     """How to make lanes `picks` of a register, each of `bits` bits, from one or two."""
+    one, two = PLANNERS[narrow]
     n = len(picks)
     known = [pick for pick in picks if pick is not None]
     if not known:
         return ("same", 0)
     if max(known) < n:
-        return _one(picks, bits, 0)
+        return one(picks, bits, 0)
     if min(known) >= n:
-        return _one(tuple(None if p is None else p - n for p in picks), bits, 1)
-    return _two(picks, bits)
-
-
-# Who plans, by whether registers are those of AVX2 (`avx2.permutes` registers itself).
-PLANNERS: dict[bool, Callable[[Picks, int], Plan]] = {False: plan}
+        return one(tuple([None if p is None else p - n for p in picks]), bits, 1)
+    return two(picks, bits)
 
 
 def follows(picks: Picks, wanted: list[int]) -> bool:
@@ -214,3 +217,6 @@ def _aligned(picks: Picks, bits: int) -> Plan | None:
         return None
     low = by // n
     return ("mixed", "valign" + _LETTERS[bits], 1 - low, low, by % n)
+
+
+PLANNERS[False] = _one, _two
