@@ -598,3 +598,26 @@ def make_mesh(
     table = np.empty(count, dtype=object)
     table[:] = given[:count]
     return Mesh(table.reshape(shape), axis_names, axis_types or (AxisType.Explicit,) * len(shape))
+
+
+def devices_apart(
+    what: str, first: Sequence[Any], other: str, second: Sequence[Any]
+) -> ValueError:
+    """The error of two parts of one program over devices that differ."""
+    ids = [[d.id for d in devices] for devices in (first, second)]
+    return ValueError(
+        f"Received incompatible devices for jitted computation. Got {what} and with device ids "
+        f"{ids[0]}, and {other} with device ids {ids[1]}. All have to lie over the same devices, "
+        "in the same order: move arrays with numjet.device_put."
+    )
+
+
+def check_devices_of(x: Any, name: str, other: str, mesh: Any) -> None:
+    """Raise ValueError where an array lies over the devices of another mesh. name: whose argument
+    it is; other: what the mesh is of."""
+    own = getattr(getattr(x, "_sharding", None), "mesh", None)
+    if not isinstance(own, Mesh) or not isinstance(mesh, Mesh):
+        return
+    if own.devices_in_order != mesh.devices_in_order:
+        what = f"an argument of {name} with shape {x.aval.str_short()}"
+        raise devices_apart(what, own.devices_in_order, other, mesh.devices_in_order)

@@ -21,7 +21,7 @@ from numjet.api.layout import Format
 from numjet.api.mesh import (
     AbstractMesh,
     AxisType,
-    Mesh,
+    check_devices_of,
     chosen_axes,
     context_mesh,
     current_mesh,
@@ -303,7 +303,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             if name == "reshard":
                 _check_explicit("reshard", spec)
             if not isinstance(leaf, Tracer):
-                _check_devices(name, leaf, spec)
+                check_devices_of(leaf, name, "a sharding", getattr(spec, "mesh", None))
             if is_check and isinstance(spec, NamedSharding):
                 spec = _constraint(leaf, spec)
                 if by_axes and spec is not None and not context_mesh().empty:  # as JAX shows it
@@ -315,20 +315,6 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             spec = None
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
-
-
-def _check_devices(name: str, x: Any, sharding: Sharding) -> None:
-    """Raise ValueError where an array lies over the devices of another mesh than a constraint's."""
-    own = getattr(getattr(x, "_sharding", None), "mesh", None)
-    mesh = getattr(sharding, "mesh", None)
-    if isinstance(own, Mesh) and isinstance(mesh, Mesh):
-        ids = [[d.id for d in m.devices_in_order] for m in (own, mesh)]
-        if own.devices_in_order != mesh.devices_in_order:
-            raise ValueError(
-                f"Received incompatible devices for jitted computation. Got an argument of {name} "
-                f"with shape {x.aval.str_short()} and with device ids {ids[0]}, and a sharding "
-                f"with device ids {ids[1]}. Move it with numjet.device_put."
-            )
 
 
 def _lies_so(aval: Any, sharding: Any) -> bool:

@@ -21,6 +21,7 @@ from numjet.api.mesh import (
     AbstractMesh,
     AxisType,
     Mesh,
+    check_devices_of,
     context_mesh,
     get_abstract_mesh,
     use_abstract_mesh,
@@ -142,8 +143,8 @@ def _mapper(
         if isinstance(where, AbstractMesh):
             where = _with_devices(where, leaves)
         leaves = [as_array(x) for x in leaves]
-        if isinstance(where, Mesh):
-            _check_devices(where, leaves)
+        for x in leaves:
+            check_devices_of(x, "shard_map", "shard_map's mesh", where)
         specs = (_own_specs(where, names, leaves) if in_specs is Infer
                  else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
@@ -389,19 +390,6 @@ def _check_context(mesh: Any, leaves: Sequence[Any]) -> None:
             f"The context mesh {here} should match the mesh passed to shard_map {given}: leave "
             "mesh out, enter that mesh (numjet.set_mesh), or move the arguments to the context's."
         )
-
-
-def _check_devices(mesh: Mesh, leaves: Sequence[Any]) -> None:
-    """Raise ValueError where an argument lies over other devices than the mesh's."""
-    for x in leaves:
-        own = getattr(getattr(x, "_sharding", None), "mesh", None)
-        if isinstance(own, Mesh) and own.devices_in_order != mesh.devices_in_order:
-            ids = [[d.id for d in m.devices_in_order] for m in (own, mesh)]
-            raise ValueError(
-                "Received incompatible devices for jitted computation. Got an argument of shape "
-                f"{x.aval.str_short()} with device ids {ids[0]}, and shard_map with device ids "
-                f"{ids[1]}. Move it with numjet.device_put."
-            )
 
 
 def _says(aval: ShapedArray, spec: PartitionSpec) -> bool:

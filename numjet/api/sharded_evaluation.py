@@ -26,7 +26,15 @@ from numjet.api.devices import (
     kind_of,
     place,
 )
-from numjet.api.mesh import AxisType, Mesh, chosen_axes, current_mesh, set_for_arrays
+from numjet.api.mesh import (
+    AxisType,
+    Mesh,
+    check_devices_of,
+    chosen_axes,
+    current_mesh,
+    devices_apart,
+    set_for_arrays,
+)
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base.errors import ShardingTypeError
 from numjet.core import hooks
@@ -114,21 +122,7 @@ def check_context(values: Sequence[Any], name: str) -> None:
                 f"{own.abstract_mesh} for shape {x.aval.str_short()}. Enter the other mesh "
                 "(numjet.set_mesh), or move the array to this one with numjet.device_put."
             )
-        if own.devices_in_order != mesh.devices_in_order:
-            raise _apart(
-                f"an argument of {name} with shape {x.aval.str_short()}", own.devices_in_order,
-                "jit's context mesh", mesh.devices_in_order,
-            )  # fmt: skip
-
-
-def _apart(what: str, first: Sequence[Any], other: str, second: Sequence[Any]) -> ValueError:
-    """The error of two parts of one program over devices that differ."""
-    ids = [[d.id for d in devices] for devices in (first, second)]
-    return ValueError(
-        f"Received incompatible devices for jitted computation. Got {what} and with device ids "
-        f"{ids[0]}, and {other} with device ids {ids[1]}. All have to lie over the same devices, "
-        "in the same order: move arrays with numjet.device_put."
-    )
+        check_devices_of(x, name, "jit's context mesh", mesh)
 
 
 def check_devices(closed: ClosedJaxpr, over: Any, name: str) -> None:
@@ -140,12 +134,12 @@ def check_devices(closed: ClosedJaxpr, over: Any, name: str) -> None:
         first, mesh = _devices(over), set_for_arrays.get() if Sharded.contexts else None
         current = mesh is not None and not mesh.empty and chosen_axes.get() is None
         if current and current_mesh.get() is mesh and first != mesh.devices_in_order:
-            raise _apart(what, first, "jit's context mesh", mesh.devices_in_order)
+            raise devices_apart(what, first, "jit's context mesh", mesh.devices_in_order)
     for devices in devices_named(closed):
         if first is None:
             first, what = devices, f"a sharding inside of {name}"
         elif first != devices:
-            raise _apart(what, first, "another sharding inside of it", devices)
+            raise devices_apart(what, first, "another sharding inside of it", devices)
 
 
 def _check_meshes(arrays: Sequence[Any], name: str) -> None:
