@@ -149,10 +149,6 @@ class Flag:
                 f"new string config value must be None or of type str, got {value!r} of type "
                 f"{type(value)} for the flag {self.name!r}."
             )
-        if value is not None and self.name == "cache_dir" and "\0" in value:
-            raise ValueError(
-                f"config flag 'cache_dir': {value!r} with its null byte names no folder."
-            )
         for test in self._tests:
             test(value)
         if value is not None and self.name in _LEAST and value < _LEAST[self.name]:
@@ -411,6 +407,13 @@ async_dispatch = Flag("async_dispatch", True, bool, "hand long calls to a backgr
 threefry_partitionable = Flag(
     "threefry_partitionable", True, bool, "random bits by position, not in pairs", traced=True
 )
+
+def _check_folder(value: Any) -> None:
+    if value is not None and "\0" in value:
+        raise ValueError(f"config flag 'cache_dir': {value!r} with its null byte names no folder.")
+
+
+cache_dir.on_check(_check_folder)
 
 _TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)
 
