@@ -2,7 +2,8 @@
 
 Python's own locks of modules are among them: a child of a process in which another thread is
 importing would find the module half made and its lock held for ever, so a fork waits for imports of
-this package and of what it is made with. (Others' may never end: a program may run in one.)
+this package and of what it is made with. (Others' may never end: a program may run in one.) What
+begins between the end of that wait and the fork itself is imported anew in the child.
 
 For every layer: `lock()` and `reentrant()` in place of threading's for what lasts as long as the
 process, `of_thread()` for what does not; and `once`, a property that is computed when it is first
@@ -14,6 +15,7 @@ child.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -46,7 +48,7 @@ def of_thread() -> Any:
 
 
 # Packages whose modules the compiler imports when it needs them.
-_PACKAGES = ("numjet", "numpy", "scipy", "llvmlite", "ml_dtypes")
+_PACKAGES = {"numjet", "numpy", "scipy", "llvmlite", "ml_dtypes", *sys.stdlib_module_names}
 
 
 def _imported_elsewhere() -> list[str]:
@@ -70,6 +72,9 @@ def _wait_for_imports() -> None:
 def _after_fork() -> None:
     for held in (*_locks, *_of_threads):
         held._at_fork_reinit()
+    for name in _imported_elsewhere():
+        sys.modules.pop(name, None)
+        _bootstrap._module_locks.pop(name, None)  # type: ignore[attr-defined]
 
 
 if hasattr(os, "register_at_fork"):

@@ -71,12 +71,13 @@ ENDINGS = {
 }
 
 
-def process(body: str, folder: Path) -> subprocess.Popen:
+def process(body: str, folder: Path, first: str = "") -> subprocess.Popen:
     environment = {
         **os.environ, "PYTHONPATH": python_process.PATH, "NUMJET_CACHE_DIR": str(folder / "cache"),
     }  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", "-c", START + textwrap.dedent(body)],
+        [sys.executable, "-X", "faulthandler", "-c",
+         textwrap.dedent(first) + START + textwrap.dedent(body)],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -220,6 +221,50 @@ def test_a_fork_while_another_thread_imports_the_compiler(tmp_path) -> None:
         thread.join()
         """,
         tmp_path,
+    )
+    _, errors = running.communicate(timeout=300)
+    assert (running.returncode, errors) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("nested", [False, True], ids=["sought", "half made"])
+def test_an_import_that_begins_when_a_fork_has_waited_for_others(nested, tmp_path) -> None:
+    """As another thread's may, which gets the interpreter between the last look and the fork."""
+    running = process(
+        f"""
+        import warnings
+        warnings.simplefilter("ignore")
+        class Slow:
+            names = []
+            began = threading.Event()
+            def find_spec(self, name, path, target=None):
+                if name.startswith("numjet.cpu"):
+                    self.names.append(name)
+                    if len(self.names) > {nested} and not self.began.is_set():
+                        self.began.set()
+                        time.sleep(1)
+        sys.meta_path.insert(0, Slow())
+        x = np.arange(50.0, dtype=np.float32)
+        thread = threading.Thread(target=lambda: (forking.wait(), fresh(3)(x)))
+        thread.start()
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            want = np.sum(np.sin(x) * 5 + x)
+            right = abs(float(fresh(5)(x)) - want) <= 1e-3 * abs(want) + 1e-3
+            os._exit(0 if right else 3)
+        assert Slow.began.is_set()
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
+        """,
+        tmp_path,
+        first="""
+        import os, threading
+        forking = threading.Event()
+        # Called after what numjet registers.
+        os.register_at_fork(before=lambda: (forking.set(), Slow.began.wait()))
+        """,
     )
     _, errors = running.communicate(timeout=300)
     assert (running.returncode, errors) == (0, "")
