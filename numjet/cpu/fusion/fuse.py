@@ -26,7 +26,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.memo import remembered
-from numjet.cpu.fusion import chains, epilogues, recompute, standalone
+from numjet.cpu.fusion import chains, epilogues, recompute, standalone, turned
 from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import rejoined, scan_sums, stacked
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
@@ -70,6 +70,7 @@ class _Fusion(Fusion):
         self.turning, self.join_scans = turning, join
         self.by_shape: dict[tuple, Group] = {}
         self.users: dict[Val, set[int]] = {}  # groups that read it
+        self.turned: set[Val] = set()  # copies that lie as they are read, by kernels of their own
         self.hops: dict[Val, int] = {}  # how many movers stand between it and a member
 
     def run(self) -> list[Step]:
@@ -110,7 +111,10 @@ class _Fusion(Fusion):
                 nodes += found
                 changed = changed or len(found) != 1 or found[0] is not node
         self.graph.nodes = small_first(nodes)
-        if standalone.turn_results(self.graph) or changed:
+        changed = standalone.turn_results(self.graph) or changed
+        self.turned.update(turned.rewrite(self.graph))
+        self.wanted.update(self.turned)
+        if changed:
             drop_dead(self.graph)
         if self.join_scans:
             chains.join(self.graph)
@@ -321,17 +325,20 @@ class _Fusion(Fusion):
     def join(self, node: Node, shape: tuple, reduced: tuple | None, found: Access) -> None:
         level = max([self.level_of(v) for v in node.ins], default=-1)
         member = group = None
+        alone = node.outs[0] in self.turned
         for candidate in (
             self.groups[level] if level >= 0 else None,
             self.by_shape.get((shape, reduced)),
             self.by_shape.get((shape, None)),
         ):
-            if candidate is not None and candidate.make is None and candidate.number >= level:
+            if alone or candidate is None or candidate.make is not None or candidate.closed:
+                continue
+            if candidate.number >= level:
                 member, group = self.fits(candidate, node, shape, reduced, found), candidate
                 if member is not None:
                     break
         if member is None or group is None:
-            group = Group(len(self.groups), shape)
+            group = Group(len(self.groups), shape, closed=alone)
             self.add(group)
             member = self.fits(group, node, shape, reduced, found)
             assert member is not None

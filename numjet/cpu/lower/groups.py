@@ -68,6 +68,7 @@ class Group:
     node: Node | None = None  # what such a step computes
     reads: list[Val] = field(default_factory=list)  # what such a step reads
     stored: dict[Val, Val] = field(default_factory=dict)
+    closed: bool = False  # whether no other node joins it
 
     @property
     def many_phases(self) -> bool:

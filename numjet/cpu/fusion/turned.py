@@ -1,0 +1,222 @@
+"""Reductions run over memory as it lies; what would be read across it is turned before.
+
+To a reduction the axes of its domain are all alike: it runs over them in the order in which the
+largest operand lies, so that `sum(x.T, 0)` is a sum of rows. Of an operand whose neighbours in
+memory are not neighbours there a copy is made that lies in that order: kernels that do nothing else
+copy squares of the cache, where a reduction would read a line of it for each element.
+
+`rewrite(graph)` is for `fuse`. What would break it: a reduction whose result depends on the order
+of its axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from numjet.core import lowering as low
+from numjet.core.avals import ShapedArray
+from numjet.core.structural import transpose_p
+from numjet.cpu.graph.nodes import Graph, Node, Val
+from numjet.cpu.lower.access import OTHER, access, compose, every_axis
+
+# Smaller domains are in the nearest cache, and shorter rows no longer than a vector.
+LARGE, LONG = 1 << 14, 8
+# Smaller operands are not worth a kernel.
+SMALLEST = 256
+# So many operations are looked through for what a reduction reads.
+_MOST = 64
+
+
+def rewrite(graph: Graph) -> list[Val]:
+    """Turn domains and operands, in new nodes; gives the copies, which are to be in memory."""
+    nodes = set(graph.nodes)
+    if not any([_turns(node) for node in graph.nodes]):
+        return []
+    found = _Rewriter(graph, nodes)
+    for node in graph.nodes:
+        if type(node.rule) is low.Reduce and len(node.ins) == len(node.outs) == 1:
+            found.reduction(node)
+    for val in dict.fromkeys(graph.outs):
+        found.result(val)
+    if found.behind or found.instead:
+        found.write()
+    return found.kept
+
+
+def _turns(node: Node) -> bool:
+    """Whether a node may read memory across."""
+    if node.primitive is transpose_p:
+        return not _in_order(node.params["permutation"], node.ins[0].shape)
+    return node.primitive.name == "dot_general" and type(node.rule) is low.Pointwise
+
+
+def _in_order(axes: Sequence[int | None], shape: Sequence[int]) -> bool:
+    order = [a for a in axes if a is not None and shape[a] != 1]
+    return order == sorted(order)
+
+
+class _Leaf(NamedTuple):
+    """A value that a reduction reads from memory: `at`, the domain's axis of each of its axes;
+    `reader` reads it as operand number `place`; `movers`, the results of operations that only move
+    elements between it and the first that computes, with their own axes."""
+
+    val: Val
+    at: tuple
+    reader: Node
+    place: int
+    movers: tuple[tuple[Val, tuple], ...]
+
+
+class _Rewriter:
+    def __init__(self, graph: Graph, nodes: set[Node]) -> None:
+        self.graph, self.nodes = graph, nodes
+        self.uses: dict[Val, int] = {}
+        for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
+            self.uses[val] = self.uses.get(val, 0) + 1
+        self.behind: dict[Node | None, list[Node]] = {}
+        self.instead: dict[Node, list[Node]] = {}
+        self.operands: dict[Node, list[Val]] = {}
+        self.turned: dict[tuple, Val] = {}
+        self.kept: list[Val] = []
+
+    def reduction(self, node: Node) -> None:
+        source = node.ins[0]
+        axes = [a for a, n in enumerate(source.shape) if n > 1]
+        if source.size < LARGE or len(axes) < 2:
+            return
+        leaves, alone = self.leaves(source)
+        order = _order(leaves, axes) if alone else axes
+        if order != axes:
+            self.turn_domain(node, order)
+        if source.shape[order[-1]] < LONG:
+            return
+        for leaf in leaves:
+            if leaf.val.size >= SMALLEST and _across(leaf.val.shape, leaf.at, order):
+                self.turn_operand(leaf, order)
+
+    def result(self, val: Val) -> None:
+        """Tiles follow what lies along one other axis: of what lies along a further one copies are
+        made."""
+        if val.size < LARGE or val.node not in self.nodes:
+            return
+        order = [a for a, n in enumerate(val.shape) if n > 1]
+        along: dict[int, list[_Leaf]] = {}
+        for leaf in self.leaves(val)[0]:
+            if leaf.val.size >= SMALLEST and _across(leaf.val.shape, leaf.at, order):
+                along.setdefault(_axes(leaf)[-1], []).append(leaf)
+        nbytes = {axis: sum([leaf.val.nbytes for leaf in leaves]) for axis, leaves in along.items()}
+        for axis in sorted(along, key=lambda axis: nbytes[axis])[:-1]:
+            for leaf in along[axis]:
+                self.turn_operand(leaf, order)
+
+    def leaves(self, source: Val) -> tuple[list[_Leaf], bool]:
+        """What `source` is computed from, and whether nobody else reads what is on the way."""
+        found: list[_Leaf] = []
+        reads: dict[Val, int] = {source: 1}  # of what is on the way
+        whole = True
+        seen: set[tuple[Val, tuple]] = set()
+        todo: list[tuple[Val, tuple, Any]] = [(source, every_axis(len(source.shape)), None)]
+        while todo:
+            val, at, reading = todo.pop()
+            if (val, at) in seen:
+                continue
+            seen.add((val, at))
+            node = val.node
+            inside = node is not None and node in self.nodes and type(node.rule) is low.Pointwise
+            if node is None or not inside or len(seen) > _MOST:
+                whole = whole and not inside
+                reads.pop(val, None)
+                if reading is not None:
+                    found.append(_Leaf(val, at, *reading))
+                continue
+            way = access(node)
+            movers = ()
+            if way.moves and node.ins[0].size == val.size:
+                movers = (*(reading[2] if reading else ()), (val, at))
+            for place, (operand, asked) in enumerate(zip(node.ins, way.maps, strict=True)):
+                if asked is None or operand.literal is not None:
+                    continue
+                there = compose(at, asked)
+                if there is OTHER:
+                    whole = False
+                else:
+                    reads[operand] = reads.get(operand, 0) + 1
+                    todo.append((operand, there, (node, place, movers)))
+        alone = whole and all([count == self.uses[val] for val, count in reads.items()])
+        return found, alone
+
+    def turn_domain(self, node: Node, order: list[int]) -> None:
+        """Run `node` over the axes of its operand in this order."""
+        source, out, reduced = node.ins[0], node.outs[0], node.params["axes"]
+        ones = [a for a, n in enumerate(source.shape) if n == 1]
+        permutation = (*ones, *order)
+        turned = _transposed(node, source, permutation)
+        kept = [a for a in permutation if a not in reduced]
+        shape = tuple([source.shape[a] for a in kept])
+        back = tuple([kept.index(a) for a in sorted(kept)])
+        straight = back == tuple(range(len(back)))
+        result = out if straight else Val.of(ShapedArray(shape, out.dtype))
+        axes = tuple([k for k, a in enumerate(permutation) if a in reduced])
+        made = [turned, node.instead([turned.outs[0]], [result], {**node.params, "axes": axes})]
+        if not straight:
+            made.append(_transposed(node, result, back, out))
+        self.instead[node] = made
+
+    def turn_operand(self, leaf: _Leaf, order: list[int]) -> None:
+        """Have `leaf` lie in memory in the order of the domain."""
+        for val, at in reversed(leaf.movers):
+            if not _across(val.shape, at, order):
+                self.kept.append(val)
+                return
+        ranks = {a: k for k, a in enumerate(order)}
+        axes = range(len(leaf.val.shape))
+        permutation = tuple(sorted(axes, key=lambda a: ranks.get(leaf.at[a], -1)))
+        key = leaf.val, permutation
+        if key not in self.turned:
+            copy = _transposed(leaf.reader, leaf.val, permutation)
+            back = tuple([permutation.index(a) for a in axes])
+            seen = _transposed(leaf.reader, copy.outs[0], back)
+            maker = leaf.val.node if leaf.val.node in self.nodes else None
+            self.behind.setdefault(maker, []).extend([copy, seen])
+            self.kept.append(copy.outs[0])
+            self.turned[key] = seen.outs[0]
+        ins = self.operands.setdefault(leaf.reader, list(leaf.reader.ins))
+        ins[leaf.place] = self.turned[key]
+
+    def write(self) -> None:
+        nodes: list[Node] = self.behind.get(None, [])
+        for node in self.graph.nodes:
+            if node in self.operands:
+                nodes.append(node.instead(self.operands[node], node.outs))
+            else:
+                nodes += self.instead.get(node, [node])
+            nodes += self.behind.get(node, ())
+        self.graph.nodes = nodes
+
+
+def _axes(leaf: _Leaf) -> list[int]:
+    """The domain's axes in the order in which a value lies, those of one place left out."""
+    return [a for a, n in zip(leaf.at, leaf.val.shape, strict=True) if n > 1 and a is not None]
+
+
+def _order(leaves: list[_Leaf], axes: list[int]) -> list[int]:
+    """The order of the domain's axes in which most bytes lie that are read, of what has all."""
+    bytes_of: dict[tuple[int, ...], int] = {tuple(axes): 0}
+    for leaf in leaves:
+        at = _axes(leaf)
+        if sorted(at) == axes:
+            bytes_of[tuple(at)] = bytes_of.get(tuple(at), 0) + leaf.val.nbytes
+    return [*max(bytes_of, key=lambda order: bytes_of[order])]
+
+
+def _across(shape: tuple[int, ...], at: tuple, order: list[int]) -> bool:
+    """Whether neighbours in the domain are not neighbours in memory, though they are there."""
+    axes = [a for a, n in zip(at, shape, strict=True) if n > 1]
+    return order[-1] in axes[:-1]
+
+
+def _transposed(node: Node, val: Val, permutation: tuple[int, ...], out: Val | None = None) -> Node:
+    if out is None:
+        out = Val.of(ShapedArray(tuple([val.shape[a] for a in permutation]), val.dtype))
+    return node.instead([val], [out], {"permutation": permutation}, transpose_p)
