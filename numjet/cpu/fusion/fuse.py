@@ -112,9 +112,10 @@ class _Fusion(Fusion):
                 changed = changed or len(found) != 1 or found[0] is not node
         self.graph.nodes = small_first(nodes)
         changed = standalone.turn_results(self.graph) or changed
-        self.turned.update(turned.rewrite(self.graph))
-        self.wanted.update(self.turned)
-        if changed:
+        copies, stored = turned.rewrite(self.graph)
+        self.turned.update(copies)
+        self.wanted.update([*copies, *stored])
+        if changed or copies:
             drop_dead(self.graph)
         if self.join_scans:
             chains.join(self.graph)

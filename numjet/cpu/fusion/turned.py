@@ -11,6 +11,7 @@ of its axes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -28,20 +29,22 @@ SMALLEST = 256
 _MOST = 64
 
 
-def rewrite(graph: Graph) -> list[Val]:
-    """Turn domains and operands, in new nodes; gives the copies, which are to be in memory."""
-    nodes = set(graph.nodes)
+def rewrite(graph: Graph) -> tuple[list[Val], list[Val]]:
+    """Turn domains, operands and results, in new nodes. Gives the copies, which kernels of their
+    own make, and other values that are to be in memory."""
     if not any([_turns(node) for node in graph.nodes]):
-        return []
-    found = _Rewriter(graph, nodes)
+        return [], []
+    found = _Rewriter(graph)
     for node in graph.nodes:
         if type(node.rule) is low.Reduce and len(node.ins) == len(node.outs) == 1:
             found.reduction(node)
+        elif node.primitive is transpose_p:
+            found.transpose(node)
     for val in dict.fromkeys(graph.outs):
         found.result(val)
     if found.behind or found.instead:
         found.write()
-    return found.kept
+    return found.kept, found.stored
 
 
 def _turns(node: Node) -> bool:
@@ -69,8 +72,8 @@ class _Leaf(NamedTuple):
 
 
 class _Rewriter:
-    def __init__(self, graph: Graph, nodes: set[Node]) -> None:
-        self.graph, self.nodes = graph, nodes
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.nodes = graph, set(graph.nodes)
         self.uses: dict[Val, int] = {}
         for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
             self.uses[val] = self.uses.get(val, 0) + 1
@@ -79,6 +82,7 @@ class _Rewriter:
         self.operands: dict[Node, list[Val]] = {}
         self.turned: dict[tuple, Val] = {}
         self.kept: list[Val] = []
+        self.stored: list[Val] = []
 
     def reduction(self, node: Node) -> None:
         source = node.ins[0]
@@ -102,13 +106,25 @@ class _Rewriter:
             return
         order = [a for a, n in enumerate(val.shape) if n > 1]
         along: dict[int, list[_Leaf]] = {}
-        for leaf in self.leaves(val)[0]:
+        leaves, alone = self.leaves(val)
+        for leaf in leaves:
             if leaf.val.size >= SMALLEST and _across(leaf.val.shape, leaf.at, order):
                 along.setdefault(_axes(leaf)[-1], []).append(leaf)
-        nbytes = {axis: sum([leaf.val.nbytes for leaf in leaves]) for axis, leaves in along.items()}
-        for axis in sorted(along, key=lambda axis: nbytes[axis])[:-1]:
-            for leaf in along[axis]:
-                self.turn_operand(leaf, order)
+        node = val.node
+        assert node is not None
+        computed = not access(node).moves
+        if computed and val.dtype.kind == "c":  # no tiles
+            orders = {tuple(_axes(leaf)) for leaf in leaves}
+            if along and alone and len(orders) == 1 and node.rule.elementwise:
+                self.turn_result(node, _axes(leaves[0]))
+                return
+            along[-1] = []
+        nbytes = {axis: sum([leaf.val.nbytes for leaf in found]) for axis, found in along.items()}
+        most = -1 if -1 in along else max(along, key=lambda axis: nbytes[axis], default=-1)
+        for axis, found in along.items():
+            for leaf in found:
+                if axis != most:
+                    self.turn_operand(leaf, order)
 
     def leaves(self, source: Val) -> tuple[list[_Leaf], bool]:
         """What `source` is computed from, and whether nobody else reads what is on the way."""
@@ -143,7 +159,7 @@ class _Rewriter:
                 else:
                     reads[operand] = reads.get(operand, 0) + 1
                     todo.append((operand, there, (node, place, movers)))
-        alone = whole and all([count == self.uses[val] for val, count in reads.items()])
+        alone = whole and all([count == self.uses.get(val, 1) for val, count in reads.items()])
         return found, alone
 
     def turn_domain(self, node: Node, order: list[int]) -> None:
@@ -161,7 +177,41 @@ class _Rewriter:
         made = [turned, node.instead([turned.outs[0]], [result], {**node.params, "axes": axes})]
         if not straight:
             made.append(_transposed(node, result, back, out))
-        self.instead[node] = made
+        self.replace(node, made)
+
+    def turn_result(self, node: Node, order: list[int]) -> None:
+        """Compute an elementwise result as its operands lie, and copy it."""
+        (out,) = node.outs
+        permutation = (*[a for a, n in enumerate(out.shape) if n == 1], *order)
+        back = tuple([permutation.index(a) for a in range(len(permutation))])
+        made = [_transposed(node, v, permutation) for v in node.ins if v.shape]
+        turned = iter(made)
+        ins = [next(turned).outs[0] if v.shape else v for v in node.ins]
+        result = Val.of(ShapedArray(tuple([out.shape[a] for a in permutation]), out.dtype))
+        computed = node.instead(ins, [result])
+        self.replace(node, [*made, computed, _transposed(node, result, back, out)])
+        self.stored.append(result)
+        self.kept.append(out)
+
+    def transpose(self, node: Node) -> None:
+        """Copy squares of a matrix, then whole rows, where what lies along the operand's last axis
+        is too short for squares."""
+        (val,), (out,) = node.ins, node.outs
+        axes = [a for a, n in enumerate(val.shape) if n > 1]
+        order = [a for a in node.params["permutation"] if val.shape[a] > 1]
+        if out.size < LARGE or order == axes or val.shape[axes[-1]] >= LONG:
+            return
+        last = order[-1]
+        behind = [a for a in range(len(val.shape)) if a > last]
+        squares = (*range(last), *behind, last)
+        if math.prod([val.shape[a] for a in behind]) < LONG or val.shape[last] < LONG:
+            return
+        if order == [a for a in squares if val.shape[a] > 1]:
+            return
+        copy = _transposed(node, val, squares)
+        rows = tuple([squares.index(a) for a in node.params["permutation"]])
+        self.replace(node, [copy, _transposed(node, copy.outs[0], rows, out)])
+        self.kept.append(copy.outs[0])
 
     def turn_operand(self, leaf: _Leaf, order: list[int]) -> None:
         """Have `leaf` lie in memory in the order of the domain."""
@@ -179,19 +229,31 @@ class _Rewriter:
             seen = _transposed(leaf.reader, copy.outs[0], back)
             maker = leaf.val.node if leaf.val.node in self.nodes else None
             self.behind.setdefault(maker, []).extend([copy, seen])
+            self.nodes.update([copy, seen])
             self.kept.append(copy.outs[0])
             self.turned[key] = seen.outs[0]
         ins = self.operands.setdefault(leaf.reader, list(leaf.reader.ins))
         ins[leaf.place] = self.turned[key]
 
+    def replace(self, node: Node, made: list[Node]) -> None:
+        """Have `made` in the place of `node`."""
+        self.instead[node] = made
+        self.nodes.update(made)
+
     def write(self) -> None:
-        nodes: list[Node] = self.behind.get(None, [])
-        for node in self.graph.nodes:
-            if node in self.operands:
-                nodes.append(node.instead(self.operands[node], node.outs))
-            else:
-                nodes += self.instead.get(node, [node])
-            nodes += self.behind.get(node, ())
+        nodes: list[Node] = []
+
+        def add(some: Sequence[Node]) -> None:
+            for node in some:
+                if node in self.instead:
+                    add(self.instead[node])
+                    continue
+                ins = self.operands.get(node)
+                nodes.append(node if ins is None else node.instead(ins, node.outs))
+                add(self.behind.get(node, ()))
+
+        add(self.behind.get(None, ()))
+        add(self.graph.nodes)
         self.graph.nodes = nodes
 
 
