@@ -152,6 +152,9 @@ class VectorWriter(StatementWriter):
             if rest and rest % lanes == 0:
                 self._rounds(s, start + whole, stop, 1, partial, False)
             elif rest:
+                if rest > lanes and self._masks_are_dear(s):
+                    self._rounds(s, start + whole, stop - rest % lanes, 1, partial, False)
+                    whole = count - rest % lanes
                 self._rounds(s, start + whole, stop, 1, partial, True)
             return
         aligned = isinstance(s.extent, int) and s.extent % step == 0
@@ -176,6 +179,12 @@ class VectorWriter(StatementWriter):
         if self.b.module.has("avx512f"):
             return cost(s.body) > _HEAVY
         return cost(s.body, rounds=False) > _HEAVY_MASKED
+
+    def _masks_are_dear(self, s: For) -> bool:
+        """Whether stores under a mask that is computed are written lane by lane."""
+        if self.b.module.has("avx512bw"):
+            return False
+        return any([x.buffer.dtype.itemsize < 4 for x in s.body if type(x) is Store])
 
     def _to_line(
         self, s: For, start: int, count: int

@@ -434,3 +434,15 @@ def test_positions_become_floats_by_32_bits(dtype):
     np.testing.assert_array_equal(out, np.arange(100, dtype=dtype) * 3 - 7)
     assert re.search(r"sitofp <\d+ x i32>", text(kernel))
     assert not re.search(r"sitofp <\d+ x i64>", text(kernel))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "int16", "float16"])
+@pytest.mark.parametrize("width", [40, 63, 100, 129, 999])
+def test_stores_of_narrow_numbers_need_no_mask_that_is_computed(width, dtype):
+    """Where processors have no masks of bytes, lane after lane would be tested and stored."""
+    x = (np.arange(50 * 1001).reshape(50, 1001) % 89).astype(dtype)
+    compiled = nj.jit(lambda x: (x[:, 1 : width + 1], x[:, width:0:-1])).lower(x).compile()
+    for got, want in zip(compiled(x), (x[:, 1 : width + 1], x[:, width:0:-1]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    if "avx512bw" not in link.features():
+        assert "masked.store" not in compiled.as_text()
