@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 
 from numjet.core import lowering as low
 from numjet.core.avals import ShapedArray
+from numjet.core.primitive import REGISTRY
 from numjet.core.structural import transpose_p
 from numjet.cpu.graph.nodes import Graph, Node, Val
 from numjet.cpu.lower.access import OTHER, access, compose, every_axis
 
 # Smaller domains are in the nearest cache, and shorter rows no longer than a vector.
 LARGE, LONG = 1 << 14, 8
+# Rows of so few columns are joined to vectors; longer ones fill some.
+COLUMNS = 7
 # Smaller operands are not worth a kernel.
 SMALLEST = 256
 # So many operations are looked through for what a reduction reads.
@@ -32,7 +35,7 @@ _MOST = 64
 def rewrite(graph: Graph) -> tuple[list[Val], list[Val]]:
     """Turn domains, operands and results, in new nodes. Gives the copies, which kernels of their
     own make, and other values that are to be in memory."""
-    if not any([_turns(node) for node in graph.nodes]):
+    if not any([_turns(node) or _has_few_columns(node) for node in graph.nodes]):
         return [], []
     found = _Rewriter(graph)
     for node in graph.nodes:
@@ -52,6 +55,19 @@ def _turns(node: Node) -> bool:
     if node.primitive is transpose_p:
         return not _in_order(node.params["permutation"], node.ins[0].shape)
     return node.primitive.name == "dot_general" and type(node.rule) is low.Pointwise
+
+
+def _has_few_columns(node: Node) -> bool:
+    """Whether a reduction is one over several leading axes that leaves few numbers."""
+    if type(node.rule) is not low.Reduce or len(node.ins) != 1 or len(node.outs) != 1:
+        return False
+    source, axes = node.ins[0], sorted(node.params["axes"])
+    return (
+        source.size >= LARGE
+        and len(axes) > 1
+        and axes == list(range(len(axes)))
+        and 1 < node.outs[0].size <= COLUMNS
+    )
 
 
 def _in_order(axes: Sequence[int | None], shape: Sequence[int]) -> bool:
@@ -93,6 +109,8 @@ class _Rewriter:
         order = _order(leaves, axes) if alone else axes
         if order != axes:
             self.turn_domain(node, order)
+        elif _has_few_columns(node) and all([self.joins(leaf, node) for leaf in leaves]):
+            self.join_rows(node)
         if source.shape[order[-1]] < LONG:
             return
         for leaf in leaves:
@@ -178,6 +196,22 @@ class _Rewriter:
         if not straight:
             made.append(_transposed(node, result, back, out))
         self.replace(node, made)
+
+    def joins(self, leaf: _Leaf, node: Node) -> bool:
+        """Whether a value is as well read where the axes that are summed are one."""
+        at = [a for a in leaf.at if a is not None]
+        every = list(range(len(node.ins[0].shape)))
+        return at in (every, every[len(node.params["axes"]) :], [])
+
+    def join_rows(self, node: Node) -> None:
+        """Sum over one axis what is summed over several: rows of few columns make long vectors."""
+        source, count = node.ins[0], len(node.params["axes"])
+        shape = (math.prod(source.shape[:count]), *source.shape[count:])
+        joined = Val.of(ShapedArray(shape, source.dtype))
+        params = {"new_sizes": shape, "dimensions": None}
+        made = node.instead([source], [joined], params, REGISTRY["reshape"])
+        summed = node.instead([joined], node.outs, {**node.params, "axes": (0,)})
+        self.replace(node, [made, summed])
 
     def turn_result(self, node: Node, order: list[int]) -> None:
         """Compute an elementwise result as its operands lie, and copy it."""

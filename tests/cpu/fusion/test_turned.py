@@ -83,6 +83,17 @@ def test_short_rows_are_transposed_as_a_part_of_longer_ones() -> None:
     assert len(kernels(lambda x: jnp.transpose(x, (1, 2, 3, 0)), x)) == 1  # that is what it is
 
 
+@pytest.mark.parametrize("columns", [2, 3, 7])
+def test_rows_of_few_columns_are_joined(columns: int) -> None:
+    x = jnp.ones((30, 40, 50, columns), "float32")
+    for f in (jnp.sum, jnp.max, lambda x, axis: jnp.any(x > 0, axis)):
+        (text,) = kernels(lambda x, f=f: f(x, axis=(0, 1, 2)), x)
+        assert f"[60000,{columns}]" in text or "//2000)" in text  # one loop over all rows
+    y = jnp.ones((40, 1, columns), "float32")
+    (text,) = kernels(lambda x, y: jnp.sum(x * y, (0, 1, 2)), x, y)
+    assert "//2000)" not in text  # y has one of these axes alone
+
+
 def test_small_ones_stay_as_they_are() -> None:
     x = jnp.ones((20, 20), "float32")
     assert len(kernels(lambda x, y: jnp.sum(x.T * y, 1), x, x)) == 1
@@ -113,6 +124,8 @@ def drawn(rng: random.Random) -> tuple[str, list[tuple[int, ...]]]:
         body = f"np.transpose({body}, {tuple(rng.sample(range(4), 4))})"
     reducer = rng.choice(REDUCERS)
     some = tuple(sorted(rng.sample(range(4), rng.randint(1, 4))))
+    if rng.random() < 0.15:
+        some = tuple(range(rng.randint(2, 3)))
     along = some[0] if reducer == "argmin" else some
     if reducer == "any":
         body = f"{body} > 3"
