@@ -115,7 +115,7 @@ class Flat:
             outs, self.out_tree = checked_leaves(self.what, out, "output")
             self.n_out = len(outs)
             return outs
-        if not (isinstance(out, tuple) and len(out) == 2):
+        if not (isinstance(out, tuple | list) and len(out) == 2):
             unpacked = self.what in ("jvp", "jacfwd") and isinstance(out, (tuple, list, dict))
             raise (ValueError if unpacked else TypeError)(
                 f"{self.what}: expected function with aux output to return a two-element tuple, "

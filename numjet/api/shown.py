@@ -164,6 +164,18 @@ def as_call(name: str, *args: Any, **kwargs: Any) -> Any:
     return _BY_NAME[name].call(args, kwargs)
 
 
+def reflected(method: Callable, function: Callable) -> Callable:
+    """The `method` for `x op y` of an array y, a call of `function` where `make_jaxpr` traces."""
+
+    @functools.wraps(method)
+    def either(y: Any, x: Any, /) -> Any:
+        if FLAG.uses and isinstance(x, _OPERANDS) and wanted():
+            return function(x, y)
+        return method(y, x)
+
+    return either
+
+
 def shown(
     function: Callable, name: str = "", whole: bool = False, module: str = ""
 ) -> Callable:

@@ -493,6 +493,11 @@ class Config:
         return flag(name).value
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("jax_"):
+            raise AttributeError(
+                f"property {name!r} of 'Config' object has no setter: use "
+                f"config.update({name!r}, value)."
+            )
         flag(name).set(value)
 
     @property

@@ -52,7 +52,7 @@ from numjet.api.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
 )
-from numjet.api.shown import CALLS as _CALLS, shown as _shown
+from numjet.api.shown import CALLS as _CALLS, reflected as _reflected, shown as _shown
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import (
@@ -526,6 +526,10 @@ _hooks.install(ndarray, {
         "var": None, "std": None, "ptp": "_ptp", "__floordiv__": "floor_divide",
         "__mod__": "remainder", "__divmod__": "divmod",
     }.items()
+})
+_hooks.install(ndarray, {
+    f"__r{name}__": _reflected(getattr(ndarray, f"__r{name}__"), call)
+    for name, call in (("floordiv", floor_divide), ("mod", remainder), ("divmod", divmod))
 })
 
 _attach_methods(globals())

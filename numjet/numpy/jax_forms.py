@@ -57,7 +57,8 @@ def remainder_in_jax(x1: Any, x2: Any, /) -> Any:
     if kind not in "iu" and not dtypes.is_floating(x.aval.dtype):
         return _run_remainder(x, y)
     if kind in "iu":
-        y = where(lax.eq(y, zero), constant(1, y), y)
+        none, one = lax.eq(y, zero), constant(1, y)
+        y = where(none, broadcast_in_dim(one, y.aval.shape, ()) if y.aval.shape else one, y)
     rest = lax.rem(x, y)
     some = lax.ne(rest, zero)
     differ = lax.ne(lax.lt(rest, zero), lax.lt(y, zero))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet import P, errors, lax, numpy as jnp
+from numjet import P, errors, lax, numpy as jnp, random
 from numjet.base.errors import IndivisibleError
 from numjet.core.jaxpr import eval_jaxpr
+from numjet.experimental import io_callback
 from numjet.sharding import AxisType, Mesh, NamedSharding
 
 eight = pytest.mark.usefixtures("eight_devices")
@@ -193,3 +194,40 @@ def test_powers_with_exponents_that_are_integers_are_printed_as_jax_has_them():
             grads = [nj.grad(lambda x, g=g: g(x).sum())(x) for g in (made, f)]
             np.testing.assert_allclose(*grads, rtol=1e-6)
         np.testing.assert_allclose(nj.vmap(run)(x[None])[0], f(jnp.asarray(x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("pair", [tuple, list])
+def test_auxiliary_data_beside_a_result_in_a_list(pair):
+    f = lambda x: pair([x * x, 7])  # noqa: E731
+    assert nj.grad(f, has_aux=True)(3.0) == (6, 7)
+    assert nj.value_and_grad(f, has_aux=True)(3.0) == ((9, 7), 6)
+    assert nj.vjp(f, 3.0, has_aux=True)[2] == nj.linearize(f, 3.0, has_aux=True)[2] == 7
+    assert nj.jvp(f, (3.0,), (1.0,), has_aux=True) == (9, 6, 7)
+    for jacobian in (nj.jacfwd, nj.jacrev):
+        assert jacobian(f, has_aux=True)(3.0) == (6, 7)
+    for wrong in (lambda x: [x], lambda x: [x, 1, 2]):
+        with pytest.raises(TypeError, match="two-element tuple"):
+            nj.grad(wrong, has_aux=True)(1.0)
+
+
+def test_callbacks_of_programs_are_handed_the_words_of_keys(capsys):
+    key, seen = random.key(0), []
+    nj.debug.print("{}", key)
+    nj.jit(lambda k: nj.debug.print("{} {!r}", k, k))(key)
+    assert capsys.readouterr().out == (
+        "Array((), dtype=key<fry>) overlaying:\n[0 0]\n[0 0] Array([0, 0], dtype=uint32)\n"
+    )
+    nj.debug.callback(seen.append, key)
+    nj.jit(lambda k: nj.debug.callback(seen.append, k))(random.split(key, 3))
+    number = lambda k: seen.append(k) or np.float32(1)  # noqa: E731
+    for call in (nj.pure_callback, io_callback):
+        call(number, nj.ShapeDtypeStruct((), np.float32), key)
+    assert [(x.shape, str(x.dtype)) for x in seen] == [
+        ((), "key<fry>"), ((3, 2), "uint32"), ((2,), "uint32"), ((2,), "uint32")
+    ]  # fmt: skip
+
+
+def test_flags_by_jax_s_names_are_not_assigned_to():
+    with pytest.raises(AttributeError, match="no setter"):
+        nj.config.jax_enable_x64 = True
+    assert not nj.config.jax_enable_x64
