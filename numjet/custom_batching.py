@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.custom import RULES
+from numjet.api.custom import RULES, positional, resolve_kwargs
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
 from numjet.core.jaxpr import ClosedJaxpr
@@ -40,6 +40,7 @@ class custom_vmap:  # noqa: N801 - a decorator
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         self.vmap_rule: Callable | None = None
+        self._positional = positional(fun)
 
     def __getattr__(self, name: str) -> Any:
         fun = self.__dict__.get("fun")
@@ -72,8 +73,8 @@ class custom_vmap:  # noqa: N801 - a decorator
             raise AttributeError(
                 f"No batching rule defined for custom_vmap function {name} using def_vmap."
             )
-        if kwargs:
-            raise TypeError(f"{name}: pass the arguments of a custom_vmap function by position.")
+        if kwargs or len(args) != self._positional:
+            args = resolve_kwargs(self.fun, args, kwargs, "batching")
         leaves, in_tree = array_leaves(name, args)
         out_trees: list = []
 

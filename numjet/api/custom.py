@@ -82,7 +82,7 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
-def _positional(fun: Callable) -> int:
+def positional(fun: Callable) -> int:
     """How many arguments `fun` takes, where all of them may be given by position; else -1."""
     try:
         parameters = inspect.signature(fun).parameters.values()
@@ -92,7 +92,9 @@ def _positional(fun: Callable) -> int:
     return len(parameters) if all([p.kind in plain for p in parameters]) else -1
 
 
-def _resolve_kwargs(fun: Callable, args: tuple, kwargs: dict) -> tuple:
+def resolve_kwargs(
+    fun: Callable, args: tuple, kwargs: dict, kind: str = "derivatives"
+) -> tuple:
     """All arguments by position, with the function's defaults filled in."""
     try:
         signature = inspect.signature(fun)
@@ -104,13 +106,13 @@ def _resolve_kwargs(fun: Callable, args: tuple, kwargs: dict) -> tuple:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(
-            "The input arguments to the function with custom derivatives, "
+            f"The input arguments to the function with custom {kind}, "
             f"{name_of(fun)}, could not be resolved to positional-only arguments: {error}."
         ) from None
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"{name_of(fun)}: arguments of a function with custom derivatives must be positional; "
+            f"{name_of(fun)}: arguments of a function with custom {kind} must be positional; "
             f"{sorted(bound.kwargs)} can only be passed by name."
         )
     return bound.args
@@ -164,7 +166,7 @@ class _CustomRule:
         if names:
             order = list(inspect.signature(fun).parameters)
             nums += tuple([order.index(n) for n in names if n in order])
-        if min(nums, default=0) < 0 and (n := _positional(fun)) > 0:  # counted from the end
+        if min(nums, default=0) < 0 and (n := positional(fun)) > 0:  # counted from the end
             nums = tuple([i + n if i < 0 else i for i in nums])
         self.nondiff_argnums = tuple(sorted(set(nums)))
         self._positional: int | None = None  # see there; found at the first call
@@ -177,9 +179,9 @@ class _CustomRule:
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[list, list]:
         if self._positional is None:
-            self._positional = _positional(self.fun)
+            self._positional = positional(self.fun)
         if kwargs or len(args) != self._positional:
-            args = _resolve_kwargs(self.fun, args, kwargs)
+            args = resolve_kwargs(self.fun, args, kwargs)
         nums = self.nondiff_argnums
         if nums and not 0 <= nums[0] <= nums[-1] < len(args):
             raise IndexError(

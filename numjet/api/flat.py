@@ -24,7 +24,7 @@ _KINDS = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type
 
 def wraps(fun: Callable) -> Callable[[Callable], Callable]:
     """`functools.wraps(fun)`, also for objects whose attributes of these names are of other kinds,
-    as those of libraries' modules may be."""
+    as those of libraries' modules may be, or that have no name."""
     if type(fun) is types.FunctionType:
         return functools.wraps(fun)
     names = [
@@ -32,7 +32,13 @@ def wraps(fun: Callable) -> Callable[[Callable], Callable]:
         for name in functools.WRAPPER_ASSIGNMENTS
         if isinstance(getattr(fun, name, None), _KINDS.get(name, object))
     ]
-    return functools.wraps(fun, assigned=names)
+
+    def wrap(made: Any) -> Any:
+        if not hasattr(fun, "__name__"):
+            made.__name__ = made.__qualname__ = name_of(fun)
+        return functools.update_wrapper(made, fun, names)
+
+    return wrap
 
 
 def described(made: Callable, fun: Callable, text: str) -> Callable:

@@ -114,7 +114,7 @@ class JitCore:
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
         self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
-        self._name = getattr(fun, "__name__", type(fun).__name__)
+        self._name = name_of(fun)
         self._entries = self._memo_of(None)
 
     def _memo_of(self, trees: Any) -> Memo:
@@ -489,7 +489,7 @@ class JitFunction:
         donate_argnums: tuple[int, ...],
         donate_argnames: tuple[str, ...],
     ) -> None:
-        functools.update_wrapper(self, fun)
+        wraps(fun)(self)
         core = JitCore(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
         core._owner = weakref.ref(self)
         self._core = core

@@ -8,6 +8,7 @@ rearrange jaxprs. What would break it: a cached jaxpr that depends on more than 
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,8 +30,11 @@ from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import results
 
 
-def name_of(fun: Callable) -> str:
-    return getattr(fun, "__name__", type(fun).__name__)
+def name_of(fun: Any) -> str:
+    """A function's name, as JAX tells it: of a `functools.partial` that of what it calls."""
+    while isinstance(fun, functools.partial) and not hasattr(fun, "__name__"):
+        fun = fun.func
+    return getattr(fun, "__name__", "<unnamed function>")
 
 
 def flatten_values(value: Any) -> tuple[list[Any], Any]:

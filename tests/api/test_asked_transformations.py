@@ -231,3 +231,31 @@ def test_flags_by_jax_s_names_are_not_assigned_to():
     with pytest.raises(AttributeError, match="no setter"):
         nj.config.jax_enable_x64 = True
     assert not nj.config.jax_enable_x64
+
+
+@pytest.mark.parametrize("make", [nj.jit, nj.grad, nj.vmap, nj.checkpoint, nj.value_and_grad,
+                                  nj.jacfwd, nj.pmap])  # fmt: skip
+def test_names_of_what_has_none(make):
+    class Called:
+        def __call__(self, x):
+            return x
+
+    inner = functools.partial(functools.partial(jnp.sum, axis=0), keepdims=True)
+    assert make(inner).__name__ == "sum"
+    assert make(Called()).__name__ == make(Called()).__qualname__ == "<unnamed function>"
+    assert make(nj.tree_util.Partial(jnp.add, 1)).__name__ == "add"
+    assert "name=sum" in str(nj.make_jaxpr(nj.jit(inner))(jnp.ones(3)))
+    assert nj.jit(inner).trace(jnp.ones(3)).fun_name == "sum"
+
+
+def test_arguments_of_custom_vmap_by_name():
+    @nj.custom_batching.custom_vmap
+    def f(x, y=2.0):
+        return x * y
+
+    f.def_vmap(lambda size, batched, x, y: (x * y * 10, any(batched)))
+    assert (f(1.0), f(1.0, y=3.0), f(y=1.0, x=2.0)) == (2, 3, 2)
+    for g in (f, lambda x: f(x, y=2.0), lambda x: f(x=x)):
+        assert nj.vmap(g)(jnp.ones(2)).tolist() == [20, 20]
+    with pytest.raises(TypeError, match="custom batching"):
+        f(1.0, z=3.0)
