@@ -476,7 +476,7 @@ def checkpoint(
         )
         n = len(outs) - len(use.written)
         for ref, value in zip(use.written, outs[n:], strict=True):
-            ref.put(value)
+            ref.put_back(value)
         with_dtypes(noted)
         return flat.unflatten(as_given(outs[:n], noted))
 

@@ -39,7 +39,7 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
         outs = core._execute(entry, operands)
     n = len(outs) - len(use.written)
     for ref, value in zip(use.written, outs[n:], strict=True):
-        ref.put(value)
+        ref.put_back(value)
     return tree.tree_unflatten(entry.out_tree, outs[:n])
 
 
@@ -49,7 +49,7 @@ def call_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any
     refs, inner = _of_values(core, statics, leaves, treedef)
     outs, values = inner.call(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
     for ref, value in zip(refs.values(), values, strict=True):
-        ref.put(value)
+        ref.put_back(value)
     return outs
 
 

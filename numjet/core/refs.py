@@ -20,7 +20,7 @@ import numpy as np
 from numjet.base import errors
 from numjet.base.tree import register_pytree_node, tree_flatten, tree_map
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import AbstractValue, ShapedArray
 from numjet.core.structural import convert
 from numjet.core.trace import Trace, Tracer, current_trace, set_trace
@@ -178,6 +178,12 @@ class Ref:
             self._value = value
         else:
             holder.cell(self).value = value
+
+    def put_back(self, value: Any) -> None:
+        """`put` of what a program left in it: no weak type is kept there."""
+        if type(value) is ArrayImpl and value.aval.weak_type:
+            value = ArrayImpl(value._value, value.aval.strong())
+        self.put(value)
 
     # ---------------------------------------------------------------- reading and writing
     def get(self, idx: Any = None) -> Any:

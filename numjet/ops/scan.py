@@ -445,7 +445,7 @@ def scan(
             num_carry=n_carry + n_refs, **params,
         )  # fmt: skip
     for ref, value in zip(use.written, outs[n_carry : n_carry + n_refs], strict=True):
-        ref.put(value)
+        ref.put_back(value)
     # What the body hands on as it came is what was given.
     carries = closed.jaxpr.invars[len(consts) : len(consts) + n_carry]
     for i, (x, v) in enumerate(zip(tree.tree_leaves(init), carries, strict=True)):

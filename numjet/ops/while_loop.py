@@ -426,7 +426,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             cond_nconsts=len(cond_consts), body_nconsts=len(body_consts),
         )  # fmt: skip
     for ref, value in zip(use.written, outs[len(leaves) :], strict=True):
-        ref.put(value)
+        ref.put_back(value)
     # Weakly typed where the body's result is.
     outs = [
         convert(x, o.dtype, o.weak_type) if x.aval.dtype == o.dtype else x

@@ -259,3 +259,21 @@ def test_arguments_of_custom_vmap_by_name():
         assert nj.vmap(g)(jnp.ones(2)).tolist() == [20, 20]
     with pytest.raises(TypeError, match="custom batching"):
         f(1.0, z=3.0)
+
+
+def test_references_that_programs_wrote_keep_no_weak_type():
+    def write(r):
+        r[...] = r[...] * 2
+
+    runs = (
+        lambda r: lax.scan(lambda c, x: (write(r), (c, x))[1], 0, jnp.arange(2)),
+        lambda r: lax.while_loop(lambda i: i < 2, lambda i: (write(r), i + 1)[1], 0),
+        lambda r: lax.cond(True, lambda: write(r), lambda: None),
+        lambda r: nj.jit(lambda: write(r))(),
+        lambda r: nj.checkpoint(lambda x: (write(r), x)[1])(1.0),
+    )
+    for run in runs:
+        ref = nj.new_ref(1.0)
+        run(ref)
+        assert str(ref) in ("Ref(2., dtype=float32)", "Ref(4., dtype=float32)")
+        assert ref[...].weak_type
