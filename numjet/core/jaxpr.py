@@ -60,7 +60,8 @@ class Literal:
         return self.value
 
     def __repr__(self) -> str:
-        return f"Literal({self.value})"
+        few = self.aval.weak_type  # digits, of what Python code gave
+        return f"Literal({str(self.value) if few else self.value})"
 
 
 Atom = Var | Literal

@@ -128,6 +128,9 @@ _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "ppermute": lambda eqn: {**eqn.params, "axis_name": (eqn.params["axis_name"],)},
 }
 
+# Operations beside the elementwise ones whose operands are of one dtype.
+_JOINED = ("select_n", "clamp", "pad", "stack", "concatenate", "add_any", "dot_general")
+
 # Addresses of objects, which would differ from process to process: what JAX shows in their place.
 _ADDRESS, _NO_ADDRESS = re.compile(" at 0x[0-9a-f]+"), " at 0x" + 12 * "X"
 
@@ -154,6 +157,15 @@ def _names(taken: set[str]) -> Iterator[str]:
             yield name
 
 
+def _given(value: np.ndarray, text: Any) -> Any:
+    """The Python number that was rounded to a weak scalar, as far as its digits tell."""
+    if value.dtype == np.float32:
+        return float(str(value[()]))
+    if value.dtype == np.complex64:
+        return complex(float(str(value.real[()])), float(str(value.imag[()])))
+    return text
+
+
 class _Namer:
     """Hands out names in order of first appearance, inner jaxprs included. `lets` are the jaxprs
     that are written before the whole, with their names."""
@@ -169,14 +181,14 @@ class _Namer:
     def bind(self, var: Var) -> str:
         return f"{self(var)}:{var.aval.str_short(True)}"
 
-    def __call__(self, atom: Any, given: bool = False) -> str:
-        """given: a number may be one that Python code gave, which is told by its few digits."""
+    def __call__(self, atom: Any, strong: bool = False) -> str:
+        """strong: a number is written that takes the dtype of strong operands beside it."""
         if type(atom) is Literal:
             value = atom.value
             value = np.asarray(getattr(value, "_value", value))
             text = value.item() if value.dtype.kind != "V" else value
-            if given and atom.aval.weak_type and value.dtype == np.float32:
-                text = float(str(value[()]))
+            if atom.aval.weak_type and not strong:  # Python code gave it: few digits tell it
+                text = _given(value, text)
             if value.dtype.kind == "V" and dtypes.is_floating(value.dtype):
                 text = float(value)
             return f"{text!s}:{atom.aval.str_short(True)}"
@@ -314,6 +326,18 @@ def _made_in_place(jaxpr: Jaxpr) -> list[Eqn]:
     return found
 
 
+def _joins(eqn: Eqn) -> bool:
+    """Whether numbers among the operands are made arrays of the strong ones' dtype."""
+    kind = eqn.primitive
+    if kind.name == "pow_by_integer" or not (kind.elementwise or kind.name in _JOINED):
+        return False
+    if kind.name == "stack":
+        return True
+    return any(
+        [type(v) is Var and not v.aval.weak_type for v in eqn.invars[kind.name == "select_n" :]]
+    )
+
+
 def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     inner = eqn.params.get("jaxpr") if eqn.primitive.name == "jit" else None
     if inner is not None and _open(inner) not in namer.lets:
@@ -364,7 +388,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     elif kind == "broadcast_in_dim" and not shown["broadcast_dimensions"]:
         shown = {}
     params = sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
-    args = " ".join([namer(v, kind in ("jit", "pow_by_integer")) for v in eqn.invars])
+    strong = _joins(eqn)
+    args = " ".join([namer(v, strong) for v in eqn.invars])
     head = _NAMES.get(kind, kind)
     if params:
         parts = [_param(k, v, namer, indent + 2) for k, v in params]

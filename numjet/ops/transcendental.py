@@ -571,7 +571,8 @@ def pow(x: Any, y: Any) -> Any:
 def _pow_by_integer(x: Any, n: Any) -> Any:
     x, n = as_array(x), as_array(n)
     shape = np.broadcast_shapes(x.aval.shape, n.aval.shape)
-    return pow_p.bind(_repeated(x, shape), _repeated(convert(n, x.aval.dtype), shape))
+    exponent = convert(n, x.aval.dtype, n.aval.weak_type)
+    return pow_p.bind(_repeated(x, shape), _repeated(exponent, shape))
 
 
 def _repeated(x: Any, shape: tuple) -> Any:
