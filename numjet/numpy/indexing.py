@@ -366,7 +366,7 @@ def numpy_index(index: Any) -> Any:
     if kind in _PLAIN:
         return index
     if kind is ArrayImpl:
-        return index._value
+        return None if dtypes.is_key(index._aval.dtype) else index._value
     if kind is np.ndarray and dtypes.kind(index.dtype) in "iub":
         return index
     if kind is tuple:
@@ -377,7 +377,7 @@ def numpy_index(index: Any) -> Any:
             kind = type(item)
             if kind in _PLAIN:
                 out.append(item)
-            elif kind is ArrayImpl:
+            elif kind is ArrayImpl and not dtypes.is_key(item._aval.dtype):
                 out.append(item._value)
             elif kind is np.ndarray and dtypes.kind(item.dtype) in "iub":
                 out.append(item)

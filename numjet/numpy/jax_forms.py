@@ -20,7 +20,13 @@ from numjet.numpy.elementwise import constant, floor_divide, prepared, remainder
 from numjet.numpy.float_parts import copysign, modf, signbit
 from numjet.numpy.indexing import get
 from numjet.numpy.logic import where
-from numjet.numpy.promote import canonical_axis, one_array, promote_inexact, promote_numeric
+from numjet.numpy.promote import (
+    canonical_axis,
+    one_array,
+    promote_dtypes,
+    promote_inexact,
+    promote_numeric,
+)
 from numjet.numpy.shape import ravel
 from numjet.numpy.take import take
 
@@ -36,7 +42,8 @@ def floor_divide_in_jax(x1: Any, x2: Any, /) -> Any:
         return _run_floor_divide(x, y)
     quotient = lax.div(x, y)
     differ = lax.ne(lax.sign(x), lax.sign(y))
-    down = lax.bitwise_and(differ, lax.ne(lax.rem(x, y), zeros_like(x)))
+    rest = lax.ne(lax.rem(x, y), zeros_like(x))
+    down = lax.bitwise_and(*promote_dtypes(differ, rest))
     return where(down, lax.sub(quotient, constant(1, x)), quotient)
 
 

@@ -124,8 +124,8 @@ def as_bool(x: Any) -> Any:
 def _promote_bool(*xs: Any) -> list[Any]:
     """The arguments as booleans: weak, as in JAX, for numbers without axes that join to a weak
     dtype."""
-    weak = promoted(*xs)[1]  # raises for dtypes that are not joined
-    if weak and any([x.aval.shape for x in xs]):
+    dtype, weak = promoted(*xs)  # raises for dtypes that are not joined
+    if dtype is dtypes.bool_ or weak and any([x.aval.shape for x in xs]):
         return [strong(as_bool(x)) for x in xs]
     return [cast(as_bool(x), dtypes.bool_, True) if weak else as_bool(x) for x in xs]
 

@@ -138,8 +138,10 @@ def weak_alone(x: Any) -> Any:
 
 
 def promoted(*xs: Any) -> tuple[Any, bool]:
-    """The dtype and weak type that the arrays join to."""
-    return dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in xs])
+    """The dtype and weak type that the arrays join to. Booleans that join, of comparisons of weak
+    numbers too, are strong."""
+    dtype, weak = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in xs])
+    return dtype, weak and (dtype is not dtypes.bool_ or len(xs) == 1)
 
 
 def unmixed(name: str, *xs: Any) -> list[Any]:
@@ -163,6 +165,8 @@ def promote_dtypes(*xs: Any) -> list[Any]:
         if x.aval.dtype is not dtype or x.aval.weak_type is not weak:
             dtype, weak = promoted(*xs)
             return [cast(x, dtype, weak) for x in xs]
+    if weak and dtype is dtypes.bool_ and len(xs) > 1:
+        return [strong(x) for x in xs]
     return list(xs)
 
 

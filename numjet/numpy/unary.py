@@ -15,7 +15,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
 from numjet.core.evaluate import LARGE, another
-from numjet.core.structural import full
+from numjet.core.structural import full, scalar
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
     broadcast_like,
@@ -388,10 +388,9 @@ def isinf(x: Any, /) -> Any:
     x = one_array("isinf", x)
     if dtypes.is_complex(x.aval.dtype):
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
-    x = strong(x)
     if not dtypes.is_inexact(x.aval.dtype):
-        return _false(x)
-    return lax.eq(lax.abs(x), constant(np.inf, x))
+        return _false(strong(x))
+    return lax.eq(lax.abs(x), scalar(np.inf, x.aval.dtype))
 
 
 def _signed_infinity(name: str, value: float) -> Callable:

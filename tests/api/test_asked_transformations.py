@@ -277,3 +277,25 @@ def test_references_that_programs_wrote_keep_no_weak_type():
         run(ref)
         assert str(ref) in ("Ref(2., dtype=float32)", "Ref(4., dtype=float32)")
         assert ref[...].weak_type
+
+
+def test_what_joins_weak_booleans_is_strong():
+    a, b = jnp.array(1.0), jnp.array(2.0)
+    p, q = a > 0, b > 0
+    assert p.weak_type and (~p).weak_type and jnp.logical_and(a, b).weak_type
+    joined = (p & q, p | q, p ^ q, p == q, p != q, p < q, p + q, p * q, p / q, jnp.maximum(p, q),
+              jnp.logical_and(p, q), jnp.logical_or(p, q), jnp.logical_xor(p, q), jnp.isinf(a),
+              jnp.where(p, p, q))  # fmt: skip
+    assert not any(x.weak_type for x in joined)
+    f = lambda x: ((x > 0) & (x < 2), jnp.logical_and(x > 0, x < 2))  # noqa: E731
+    got = (*nj.jit(f)(1.0), *nj.jvp(f, (1.0,), (1.0,))[0], *nj.vmap(f)(jnp.ones(2)))
+    assert not any(x.weak_type for x in got)
+
+
+def test_keys_are_no_positions():
+    x, key = jnp.ones((2, 2)), random.key(1)
+    for k in (key, random.split(key)):
+        for f in (lambda: x[k], lambda: x[k, None], lambda: x[0, k], lambda: x.at[k].set(1.0),
+                  lambda: x.at[k].get(), lambda: nj.jit(lambda: x[k])()):  # noqa: B023 # fmt: skip
+            with pytest.raises(TypeError, match="Indexer must have integer or boolean type"):
+                f()
