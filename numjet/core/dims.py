@@ -568,6 +568,15 @@ def index_of(x: Any) -> Any:
     return x if type(x) is int or type(x) is DimExpr else operator.index(x)
 
 
+def count_of(x: Any) -> Any:
+    """`index_of` for how many there are of something in a result, as `size=` tells it. Raises
+    ConcretizationTypeError for a traced one."""
+    try:
+        return index_of(x)
+    except TracerIntegerConversionError:
+        return int(x)  # raises
+
+
 def size_of(x: Any) -> Any:
     """`index_of` for a part of a shape or of a box. Raises TypeError for a traced one."""
     if type(x) is int:

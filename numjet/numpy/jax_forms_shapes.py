@@ -90,7 +90,7 @@ def hypot_in_jax(x1: Any, x2: Any, /) -> Any:
         one = broadcast_in_dim(one, large.aval.shape, ())
     ratio = lax.div(small, where(again, one, large))
     out = lax.mul(large, lax.sqrt(lax.add(constant(1, ratio), lax.square(ratio))))
-    return where(infinite, scalar(np.inf, out.aval.dtype), where(zero, large, out))
+    return where(infinite, constant(np.inf, out), where(zero, large, out))
 
 
 @form("rint")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numjet.api.shown import FLAG, in_place, wanted
 from numjet.core import dtypes
+from numjet.core.dims import count_of
 from numjet.core.structural import broadcast_in_dim
 from numjet.numpy import lax_names as lax
 from numjet.numpy.cumulative import cumsum
@@ -102,12 +102,12 @@ def unique(
     if FLAG.uses and wanted() and n and size is not None and x.aval.ndim == 1:
         out = in_place(
             "of unique", x, return_index, return_inverse, return_counts, equal_nan,
-            operator.index(size), fill_value,
+            count_of(size), fill_value,
         )  # fmt: skip
         return out[0] if len(out) == 1 else out
     rows = reshape(rows, (n, math.prod(rest)))
     order, ordered, first = _runs(rows, equal_nan)
-    size = None if size is None else operator.index(size)
+    size = None if size is None else count_of(size)
     if size and not n and fill_value is None:
         raise ValueError(f"unique: nothing to fill size={size} with: give fill_value.")
     starts, valid = true_positions("unique", first, size)

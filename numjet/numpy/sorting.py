@@ -13,7 +13,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import DimExpr, index_of
+from numjet.core.dims import DimExpr, count_of, index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.structural import beside, scalar
 from numjet.core.trace import concrete_or_none
@@ -368,7 +368,7 @@ def bincount(
     small = type(x.aval.size) is not DimExpr and x.aval.size < LARGE
     known = concrete_or_none(x) if weights is None and small else None
     if known is not None:
-        return beside(as_constant(_counts(known._value, index_of(length))), x)
+        return beside(as_constant(_counts(known._value, count_of(length))), x)
     if FLAG.uses and wanted() and x.aval.dtype == dtypes.int32 and weights is None:
         return in_place("of bincount", x, None, length)
     w = (
@@ -420,7 +420,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if isinstance(bins, (list, tuple)) or getattr(bins, "ndim", False):
         x, edges = as_arrays("histogram_bin_edges", a, bins)
         return cast(promote_inexact(edges)[0], inexact_dtype(x.aval.dtype))
-    count = index_of(bins)
+    count = count_of(bins)
     (x,) = promote_inexact(ravel(one_array("histogram_bin_edges", a)))
     if FLAG.uses and wanted() and x.aval.size:
         return in_place("of histogram", x, count, range)
@@ -585,7 +585,7 @@ builtin_range = range
 # ------------------------------------------------------------------ positions of non-zeros
 def first_true(mask: Any, size: int, rest: int | None = None) -> Any:
     """The positions of the first `size` true elements, then `rest` (the last position)."""
-    n, size = mask.aval.shape[0], index_of(size)
+    n, size = mask.aval.shape[0], count_of(size)
     rest = max(n - 1, 0) if rest is None else rest
     known = concrete_or_none(mask)
     if known is not None:
@@ -634,7 +634,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if size is None:
         found = np.nonzero(need_concrete("nonzero", mask))
         return tuple([beside(as_constant(v.astype(int_dtype())), x) for v in found])
-    size = index_of(size)
+    size = count_of(size)
     if type(size) is int and size < 0:
         raise TypeError(f"nonzero: size must be nonnegative, got {size}.")
     if FLAG.uses and wanted() and x.aval.size:

@@ -8,13 +8,12 @@ consts, carry, xs; results are carry, ys.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import Any
 
 from numjet.base import config, tree
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import index_of, largest
+from numjet.core.dims import count_of, largest
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
@@ -395,7 +394,7 @@ def scan(
         raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
     xs_leaves, xs_tree = flatten_values(xs)
     n = _length(xs, length)
-    rounds = (max(n, 1) if unroll else 1) if isinstance(unroll, bool) else index(unroll)
+    rounds = (max(n, 1) if unroll else 1) if isinstance(unroll, bool) else count_of(unroll)
     if rounds < 0:
         raise ValueError(f"scan: `unroll` must be a `bool` or a non-negative `int`, got {unroll}.")
     if config.disable_jit.value:
@@ -507,12 +506,12 @@ def _length(xs: Any, length: int | None) -> int:
     if length is not None:
         if sizes and type(length) is float and length.is_integer():
             length = int(length)
-        if any(n != index_of(length) for _, n in sizes):
+        if any(n != count_of(length) for _, n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
                 f"{[n for _, n in sizes]}: {names}."
             )
-        return largest(index_of(length), 0)  # a negative length is that of no round
+        return largest(count_of(length), 0)  # a negative length is that of no round
     if len({n for _, n in sizes}) > 1:
         raise ValueError(
             "scan got values with different leading axis sizes: "

@@ -13,7 +13,7 @@ import numpy as np
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
-from numjet.core.dims import index_of
+from numjet.core.dims import count_of, index_of
 from numjet.core.structural import broadcast_in_dim, full, reduce_sum
 from numjet.core.trace import concrete_or_none
 from numjet.ops.arrange import broadcast_shapes
@@ -117,7 +117,7 @@ def _highest(dtype: np.dtype) -> Any:
 
 def _count(name: str, segment_ids: Any, num_segments: Any) -> int:
     if num_segments is not None:
-        count = index_of(num_segments)
+        count = count_of(num_segments)
         if count < 0:
             raise ValueError(f"{name}: num_segments must be non-negative, got {count}.")
         return count

@@ -299,3 +299,20 @@ def test_keys_are_no_positions():
                   lambda: x.at[k].get(), lambda: nj.jit(lambda: x[k])()):  # noqa: B023 # fmt: skip
             with pytest.raises(TypeError, match="Indexer must have integer or boolean type"):
                 f()
+
+
+def test_counts_that_are_traced():
+    x, i = jnp.ones(2), jnp.array([0, 1])
+    for f in (lambda n: jnp.nonzero(x, size=n), lambda n: jnp.unique(x, size=n),
+              lambda n: jnp.argwhere(x, size=n), lambda n: jnp.bincount(i, length=n),
+              lambda n: nj.ops.segment_sum(x, i, num_segments=n), lambda n: jnp.histogram(x, n),
+              lambda n: lax.scan(lambda c, _: (c, c), 0, None, length=n),
+              lambda n: lax.scan(lambda c, y: (c, y), 0, x, unroll=n)):  # fmt: skip
+        with pytest.raises(errors.ConcretizationTypeError, match="is traced"):
+            nj.jit(f)(1)
+
+
+def test_weak_results_of_jaxprs_in_jax_form():
+    for f in (jnp.hypot, lambda a, t: a**t):
+        assert nj.make_jaxpr(f)(1.0, 2).out_avals[0].weak_type
+        assert nj.jit(f)(1.0, 2).weak_type
