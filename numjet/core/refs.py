@@ -192,6 +192,8 @@ class Ref:
         weak = self.aval.weak_type and not isinstance(value, Tracer)
         if value.weak_type != weak:
             value = convert(value, value.dtype, weak)
+            if type(self) is Ref and type(self._value) is ArrayImpl and self._holder()[0] is None:
+                self._value = value  # as in JAX, where it is printed so from now on
         return value if _whole(idx) else value[self._index(idx)]
 
     def set(self, value: Any, idx: Any = None) -> None:

@@ -462,7 +462,7 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     written = {ref for use in uses for ref in use.written}
     for ref, value in zip(refs, outs[n:], strict=True):
         if ref in written:
-            ref.put_back(value)
+            ref.put(value)
     return tree.tree_unflatten(trees[0], outs[:n])
 
 
