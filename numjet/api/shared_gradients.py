@@ -146,15 +146,24 @@ class RuleSharing:
             Shared.axes.reset(before)
 
     def _shares(self, cts: Sequence[Any]) -> list[Any]:
-        """Each member's cotangents of the arguments, from the rule's. What varies for an argument
-        that does not is taken for shares already."""
+        """Each member's cotangents of the arguments, from the rule's. Raises ValueError where one
+        varies and its argument does not, or the other way."""
         found = list(cts)
         for name, size, ins, _ in self.axes:
-            found = [
-                pvary_p.bind(_scaled(ct, size, div), axis_name=name)
-                if s and _flows(ct) and not varies(ct, name) else ct
-                for ct, s in zip(found, ins, strict=True)
-            ]
+            for i, (ct, s) in enumerate(zip(found, ins, strict=True)):
+                if not _flows(ct):
+                    continue
+                if varies(ct, name) is s:
+                    one, other = ("varies", "does not") if s else ("does not vary", "does")
+                    how = "Sum it with lax.psum" if s else "Cast it with lax.pcast(..., to='varying')"
+                    raise ValueError(
+                        "Custom VJP bwd rule must produce an output with the same type as the args "
+                        f"tuple of the primal function, but at output[{i}] the bwd rule produced "
+                        f"a value of type {ct.aval.str_short()} that {one} over the axis {name!r} "
+                        f"of shard_map where the argument {other}. {how}."
+                    )
+                if s:
+                    found[i] = pvary_p.bind(_scaled(ct, size, div), axis_name=name)
         return found
 
 

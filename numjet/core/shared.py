@@ -110,6 +110,11 @@ class Shared:
     here = _Counts()
 
     @classmethod
+    def tests(cls, name: Any) -> bool:
+        """Whether a `shard_map` around tests what varies along this axis."""
+        return any([name == own for own, _ in cls.axes.get()])
+
+    @classmethod
     def note(cls) -> None:
         """A gradient was taken where it is not known what varies."""
         cls.here.unknown += 1

@@ -16,10 +16,18 @@ from numjet.core.given import array_of, note_tangent
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
+from numjet.core.shared import Shared
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
 from numjet.core.typed_numbers import no_tangents
-from numjet.transforms.batch import Axis, BatchTrace, batch_again, mapped_to_front, to_front
+from numjet.transforms.batch import (
+    Axis,
+    BatchTrace,
+    batch_again,
+    extend_axis_env,
+    mapped_to_front,
+    to_front,
+)
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import RUN_ON_ZEROS
 from numjet.transforms.varying import along
@@ -76,6 +84,12 @@ class _Mapped:
     def __init__(self, name: str, size: int) -> None:
         self.name, self.size = name, size
         self.flags: list[bool] | None = None
+
+    def is_one_call(self, axis: Axis, dims: Sequence[int | None]) -> bool:
+        """Whether nothing is mapped, by `vmap`: of arguments and residuals, which are at `dims`,
+        and of outputs. A value that the devices of `shard_map` have in common is one for each."""
+        none = not any(self.flags or ()) and all([d is None for d in dims])
+        return none and not axis.of_devices
 
     def arrange(self, outs: Sequence[Any], flags: list[bool], dims: Sequence[Any]) -> list[Any]:
         """`outs`, mapped where `flags` says so, with the axis where it was found to be."""
@@ -253,9 +267,13 @@ def _batched_bwd(
 ) -> Callable:
     """A backward function over the mapped axis: residuals have it at `res_dims` (None: leading),
     output cotangents leading where `mapped` says so (None: all). Cotangents of inputs that are not
-    mapped are summed; of an output that is not, each place of the axis gets an equal part."""
+    mapped are summed; of an output that is not, each place of the axis gets an equal part. Of a
+    function that has nothing mapped the rule runs once, of the whole cotangents."""
 
     def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        if mapped is not None and mapped.is_one_call(trace.axis, [*in_dims, *(res_dims or ())]):
+            with extend_axis_env(trace.axis):
+                return list(bwd(residuals, cts))
         n = len(residuals)
         present = [type(ct) is not Zero for ct in cts]
         found: list[Any] = []
@@ -304,6 +322,12 @@ def _custom_vjp_batch(
     bwd: Callable,
     **params: Any,
 ) -> tuple:
+    if axis.of_devices and not Shared.tests(axis.name):
+        # Each device has a value of its own of what they have in common, and its own cotangent of
+        # it, to which the rule need not be linear.
+        args = tuple([x if d is not None else to_front(x, None, axis.size)
+                      for x, d in zip(args, dims, strict=True)])  # fmt: skip
+        dims = tuple([0 if d is None else d for d in dims])
     inner = dims[params["num_consts"] :]
     trace, mapped = axis.trace, _Mapped(params["name"], axis.size)
     res_dims: list[int | None] = []  # where the residuals of the last forward rule are mapped

@@ -138,3 +138,47 @@ def test_programs_are_over_the_same_devices():
 def test_arrays_on_several_devices_have_no_address():
     with pytest.raises(errors.JaxRuntimeError, match="only for unsharded arrays"):
         nj.device_put(m, NamedSharding(mesh(), P("x"))).unsafe_buffer_pointer()
+
+
+def _rule(backward):
+    """x * y, whose derivative in x is what `backward` says."""
+    f = nj.custom_vjp(lambda x, y: x * y)
+    f.defvjp(lambda x, y: (x * y, x), lambda x, g: (backward(g), g * x))
+    alone = nj.custom_vjp(lambda x: x)
+    alone.defvjp(lambda x: (x, None), lambda _, g: (backward(g),))
+    return f, alone
+
+
+@pytest.mark.parametrize("backward, shared, alone", [
+    (lambda g: lax.psum(g, "i"), 288, 224), (lambda g: jnp.clip(g, -1, 1), 8, 7),
+    (lambda g: jnp.ones_like(g), 8, 8), (lambda g: lax.pmean(g, "i"), 36, 28),
+    (lambda g: g * lax.axis_index("i"), 168, 140),
+    (lambda g: jnp.clip(lax.psum(g, "i"), -10, 10), 80, 80),
+])  # fmt: skip
+def test_rules_run_once_a_device_for_what_devices_have_in_common(backward, shared, alone):
+    """One rule ran for all, on a part of the cotangent."""
+    over = nj.make_mesh((8,), ("i",), (AxisType.Auto,))
+    f, g = _rule(backward)
+    y, w = jnp.arange(8.0), jnp.arange(1.0, 9.0)
+    for f, ys, want in ((f, (y, w), shared), (lambda x, _: g(x), (y, y), alone)):
+        own = lambda x, y, w, f=f: f(x, y.sum()) * w  # noqa: E731
+        mapped = nj.shard_map(own, mesh=over, in_specs=(P(), P("i"), P("i")), out_specs=P("i"),
+                              check_vma=False)  # fmt: skip
+        for way in (mapped, nj.pmap(own, "i", in_axes=(None, 0, 0))):
+            for total in (lambda x: way(x, *ys).sum(), nj.jit(lambda x: way(x, *ys).sum())):  # noqa: B023
+                assert nj.grad(total)(np.float32(3)) == want
+
+
+def test_rules_give_cotangents_that_vary_as_their_arguments_do():
+    """The gradient was too large, without a word."""
+    over = nj.make_mesh((8,), ("i",), (AxisType.Auto,))
+    specs = {"mesh": over, "in_specs": (P(), P("i")), "out_specs": P("i")}
+    y = jnp.arange(8.0)
+    _, times_place = _rule(lambda g: g * lax.axis_index("i"))
+    _, summed = _rule(lambda g: lax.psum(g, "i"))
+    vary = lambda x: lax.pcast(x, "i", to="varying")  # noqa: E731
+    for own in (lambda x, y: times_place(x) * y, lambda x, y: summed(vary(x)) * y):
+        with pytest.raises(ValueError, match="the same type as the args tuple"):
+            nj.grad(lambda x: nj.shard_map(own, **specs)(x, y).sum())(3.0)  # noqa: B023
+        with pytest.raises(ValueError, match="the same type as the args tuple"):
+            nj.shard_map(nj.grad(lambda x, y: own(x, y).sum()), **specs)(3.0, y)  # noqa: B023

@@ -558,3 +558,20 @@ def test_cotangents_of_other_dtypes_are_converted(of, given):
     for got in (nj.grad(f)(x), nj.jit(nj.grad(f))(x), nj.grad(lambda x: f(x * 2))(x) / 2):
         assert got.dtype == of
         np.testing.assert_array_equal(got, want)
+
+
+def test_a_rule_that_vmap_does_not_map_gets_the_whole_cotangent():
+    """It got equal parts of it, whose sum is another where the rule is not linear."""
+
+    @nj.custom_vjp
+    def clipped(x):
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -1, 1),))
+    y = jnp.arange(8.0)
+    closed = lambda x: nj.vmap(lambda y: clipped(x) * y)(y).sum()  # noqa: E731
+    given = lambda x: nj.vmap(lambda x, y: clipped(x) * y, (None, 0))(x, y).sum()  # noqa: E731
+    for f in (closed, given):
+        assert nj.grad(f)(3.0) == nj.jit(nj.grad(f))(3.0) == 1
+    twice = lambda x: nj.vmap(nj.vmap(lambda y: clipped(x) * y))(y.reshape(2, 4)).sum()  # noqa: E731
+    assert nj.grad(twice)(3.0) == 1
