@@ -120,15 +120,15 @@ def stage_once(
     if found is not None:
         Sharded.reads += found[1]  # whoever is being traced depends on the mesh, too
         Remote.asked += found[2]
+        _tell(flows, found[0])
         return found[0]
     reads, platforms, unknown = Sharded.reads, Remote.asked, Shared.here.unknown
     flat, out_tree = flattened(fun, in_tree)
     jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use, flows=flows)
     made = jaxpr, tuple(consts), out_tree[0]
     asked = Shared.here.unknown != unknown
-    for axis, flow in (flows or {}).items():
-        if flow.asked:
-            flow.results, asked = results(flow, axis, jaxpr, consts), True
+    asked = asked or any([flow.asked for flow in (flows or {}).values()])
+    _tell(flows, made)
     if known is not None and use is not None and not (
         use.refs or use.fixed or asked or has_tracers(consts)
     ):
@@ -138,6 +138,37 @@ def stage_once(
             passing = [weakref.ref(x, lambda _: _alike.pop(whole, None)) for x in form.passing]
             _alike[whole] = entry, form.kept, passing
     return made
+
+
+def _tell(flows: dict[Any, Flow] | None, made: tuple) -> None:
+    """Let the flows know which results vary of what was staged with them."""
+    for axis, flow in (flows or {}).items():
+        asked = flow.asked
+        flow.results = results(flow, axis, *made[:2])
+        flow.asked = asked
+
+
+def by_user(fun: Callable) -> bool:
+    """Whether a function is none of this package's."""
+    while (inner := getattr(fun, "__wrapped__", getattr(fun, "func", None))) is not None:
+        fun = inner
+    return not str(getattr(fun, "__module__", "")).startswith(__package__.split(".")[0] + ".")
+
+
+def check_varying(what: str, fun: Callable, flows: dict[Any, Flow], carry: Any) -> None:
+    """Raise TypeError where a carry, of the structure `carry`, varies over an axis of `shard_map`
+    once `fun`, by the user, has run, and does not in the beginning."""
+    for axis, flow in flows.items() if by_user(fun) else ():
+        for i, (before, after) in enumerate(zip(flow.given, flow.results, strict=False)):
+            if i < carry.num_leaves and after and not before:
+                raise TypeError(
+                    f"{what} body function carry input and carry output must have equal types, but "
+                    f"they differ: the input carry component carry"
+                    f"{tree.keystr(tree.leaf_path(carry, i))} does not vary over the axis {axis!r} "
+                    "of shard_map, and the corresponding output does, so the manual axis types do "
+                    f"not match. Apply numjet.lax.pcast(..., ({axis!r},), to='varying') to the "
+                    "initial carry value."
+                )
 
 
 def _does_alike(jaxpr: Jaxpr) -> bool:

@@ -26,7 +26,7 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.bodies import convert_all, flatten_values, name_of, stage_once
+from numjet.ops.bodies import by_user, convert_all, flatten_values, name_of, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.named import empty_p
 from numjet.ops.shape import select_n
@@ -419,15 +419,14 @@ def cond(
 def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     leaves, in_tree = flatten_values(operands)
     avals = [x.aval for x in leaves]
-    staged, trees = [], []
+    staged, trees, flows = [], [], []
     uses = [RefUse(reads=True) for _ in branches]
     # The function for True stands last and is traced first.
     turn = reversed if what == "cond" else iter
     for fun, use in turn([*zip(branches, uses, strict=True)]):
         with traced_with(leaves):
-            jaxpr, consts, out_tree = stage_once(
-                fun, in_tree, avals, use=use, flows=along(leaves)
-            )
+            flows.append(along(leaves))
+            jaxpr, consts, out_tree = stage_once(fun, in_tree, avals, use=use, flows=flows[-1])
         staged.append((jaxpr, consts))
         trees.append(out_tree)
     staged, trees = [*turn(staged)], [*turn(trees)]
@@ -435,6 +434,8 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     out_avals = _join_outputs(
         what, branches, trees, [[v.aval for v in j.outvars] for j, _ in staged]
     )
+    if flows[0] and all(map(by_user, branches)):
+        _check_varying(what, trees[0], flows)
     # One list of constants for all branches, each once.
     shared = {id(c): c for _, cs in staged for c in cs}
     consts = list(shared.values())
@@ -464,6 +465,22 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
         if ref in written:
             ref.put(value)
     return tree.tree_unflatten(trees[0], outs[:n])
+
+
+def _check_varying(what: str, out_tree: Any, flows: Sequence[dict]) -> None:
+    """Raise TypeError where an output of one branch varies over an axis of `shard_map` and that of
+    another one does not."""
+    for axis in flows[0]:
+        results = [flow[axis].results for flow in flows]
+        for i, flags in enumerate(zip(*results, strict=False)):
+            if i < out_tree.num_leaves and any(flags) and not all(flags):
+                raise TypeError(
+                    f"{what} branches must have equal output types: output"
+                    f"{tree.keystr(tree.leaf_path(out_tree, i))} varies over the axis {axis!r} of "
+                    "shard_map in one branch and does not in another, so the manual axis types do "
+                    f"not match. Apply numjet.lax.pcast(..., ({axis!r},), to='varying') to the "
+                    "output that does not."
+                )
 
 
 def _unify_refs(staged: list, uses: Sequence[RefUse]) -> list:

@@ -31,6 +31,7 @@ from numjet.core.structural import (
 from numjet.core.trace import aval_of, set_trace
 from numjet.ops.bodies import (
     check_carry,
+    check_varying,
     convert_all,
     fixed_point,
     flatten_values,
@@ -421,6 +422,7 @@ def scan(
         n_carry = parts[0].num_leaves
         got = closed.out_avals[:n_carry]
         if parts[0] == init_tree:
+            check_varying("scan", f, flows, init_tree)
             stronger = strengthen(carry_avals, got, init_leaves)
             if grown(flows, n_carry) or stronger != carry_avals:
                 carry_avals = stronger

@@ -31,7 +31,9 @@ from numjet.core.trace import Trace, aval_of, concrete_or_none, current_trace, s
 from numjet.ops.arithmetic import add
 from numjet.ops.bodies import (
     add_inputs,
+    by_user,
     check_carry,
+    check_varying,
     convert_all,
     fixed_point,
     flatten_values,
@@ -378,6 +380,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use, flows=flows)
         carried = body.out_avals[: len(body.out_avals) - len(use.written)]
         if out_tree == treedef:
+            check_varying("while_loop", body_fun, flows, treedef)
             stronger = strengthen(avals, carried, leaves)
             if grown(flows, len(avals)) or stronger != avals:
                 avals = stronger
@@ -562,6 +565,7 @@ def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
     def repeated(carry: tuple) -> tuple:
         return add(carry[0], 1), carry[1], body(carry[0], carry[2])
 
+    counted.__module__ = repeated.__module__ = __name__ if not by_user(body_fun) else ""
     if known is not None:
         known[form] = counted, repeated
     return counted, repeated

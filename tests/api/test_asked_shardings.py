@@ -182,3 +182,29 @@ def test_rules_give_cotangents_that_vary_as_their_arguments_do():
             nj.grad(lambda x: nj.shard_map(own, **specs)(x, y).sum())(3.0)  # noqa: B023
         with pytest.raises(ValueError, match="the same type as the args tuple"):
             nj.shard_map(nj.grad(lambda x, y: own(x, y).sum()), **specs)(3.0, y)  # noqa: B023
+
+
+def test_carries_and_branches_vary_alike_over_axes_of_shard_map():
+    """They began to vary without a word, where JAX asks for a cast."""
+    over = nj.make_mesh((8,), ("i",), (AxisType.Auto,))
+    y, zero = jnp.arange(8.0), jnp.zeros(())
+    vary = lambda x: lax.pcast(x, "i", to="varying")  # noqa: E731
+    loops = (
+        lambda y, c: lax.scan(lambda c, _: (c + y.sum(), None), c, None, length=2)[0],
+        lambda y, c: lax.scan(lambda c, x: (c + x, None), c, y)[0],
+        lambda y, c: lax.fori_loop(0, 2, lambda _, c: c + y.sum(), c),
+        lambda y, c: lax.fori_loop(0, 2 + c.astype(int) * 0, lambda _, c: c + y.sum(), c),
+        lambda y, c: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + y.sum()),
+                                    (0, c))[1],
+        lambda y, c: lax.cond(c > 1, lambda: y.sum(), lambda: c + 1),
+        lambda y, c: lax.switch(2, [lambda: y.sum(), lambda: y.sum(), lambda: c + 1]),
+    )  # fmt: skip
+    for f in loops:
+        run = lambda c, f=f, **more: nj.shard_map(  # noqa: E731
+            lambda y: f(y, c())[None], mesh=over, in_specs=P("i"), out_specs=P("i"), **more
+        )
+        for call in (run(lambda: zero), nj.jit(run(lambda: zero)), nj.grad(lambda y: run(lambda: zero)(y).sum())):  # noqa: B023, E501
+            with pytest.raises(TypeError, match="manual axis types do not match"):
+                call(y)
+        assert run(lambda: vary(zero))(y).shape == (8,)
+        assert run(lambda: zero, check_vma=False)(y).shape == (8,)

@@ -85,7 +85,8 @@ def test_functions_that_are_traced_see_what_varies() -> None:
 
     assert seen(body) == ["float32[2]{V:x}", "float32[2]", "float32[2]", *["float32[2]{V:x}"] * 2]
     assert told == ["float32[2]{V:x}", "float32[2]", "float32[]{V:x}", "float32[2]{V:x}"]
-    loop = lambda a, b, c: lax.scan(lambda s, _: (f(s) + b, None), c, None, length=2)[0]  # noqa: E731
+    vary = lambda x: lax.pcast(x, "x", to="varying")  # noqa: E731
+    loop = lambda a, b, c: lax.scan(lambda s, _: (f(s) + b, None), vary(c), None, length=2)[0]  # noqa: E731, E501
     assert seen(lambda *args: text(loop(*args))) == "float32[2]{V:x}"
     assert told[-1] == "float32[2]{V:x}"
 
