@@ -76,8 +76,8 @@ def shard_map(
     """`f` applied to each device's block of the arguments; collectives join the devices.
 
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
-    which axes of `mesh` (or of the current mesh, or of the shard_map around this one); None for
-    what is cut over none. Of what is unreduced over an axis `f` gets, and gives, parts of the sum.
+    which axes of `mesh` (or of the current mesh, or of the shard_map around this one); None among
+    in_specs for what is cut over none. Of what is unreduced over an axis `f` gets, and gives, parts of the sum.
     Without in_specs the arguments' own layouts serve, over Explicit axes. axis_names: the axes that
     `f` is mapped over, all by default; over the others its arguments are whole.
     check_vma: test that an output that is not cut over an axis does not vary along it, and in
@@ -502,8 +502,10 @@ def _check_varying(
 
 
 def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
-    """A PartitionSpec for each leaf of `value`."""
-    is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
+    """A PartitionSpec for each leaf of `value`. None stands for one among in_specs alone."""
+    is_spec = lambda s: (  # noqa: E731
+        s is None and what == "in_specs" or isinstance(s, PartitionSpec)
+    )
     if is_spec(specs):
         found = [specs] * len(tree.tree_leaves(value))
     else:

@@ -419,7 +419,25 @@ def _operation_shardings(
         found = [_labelled(over, v.aval, plan.of(v)) for v in eqn.outvars]
         if key is not None:
             _operations[key] = found
-    return found
+    own = _spec_of(primitive, arrays, params, found[0])
+    return found if own is None else [found[0].update(spec=own)]
+
+
+def _spec_of(primitive: Primitive, arrays: tuple, params: dict, found: Any) -> Any:
+    """The spec that the result of an operation shows for the one that was found, over Auto axes,
+    where something was asked for; None for no other."""
+    if not found.mesh.are_all_axes_auto:
+        return None
+    if primitive.name == "random_unwrap":
+        return PartitionSpec(*getattr(arrays[0]._sharding, "spec", ()), None)
+    asked = params.get("sharding") if primitive.lays_out else None
+    if getattr(asked, "mesh", None) != found.mesh:
+        return None
+    ends = [*found.spec, *[None] * len(asked.spec)]  # type: ignore[union-attr]
+    return PartitionSpec(*[
+        end if entry is PartitionSpec.UNCONSTRAINED else entry
+        for entry, end in zip(asked.spec, ends)  # type: ignore[union-attr]
+    ])  # fmt: skip
 
 
 def _program(primitive: Primitive, arrays: tuple, params: dict) -> ClosedJaxpr:

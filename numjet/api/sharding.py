@@ -320,12 +320,14 @@ class NamedSharding(Sharding):
         )
 
     def _parts(self, shape: Sequence[int], short: type[Exception] = ValueError) -> list[int]:
-        if len(self.spec) > len(shape):
+        ends = short is IndexError and not any(map(axes_of, self.spec[len(shape):]))
+        if len(self.spec) > len(shape) and not ends:
             raise short(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
                 f"was applied to a value of rank {len(shape)}."
             )
-        parts = [math.prod(self.mesh.shape[a] for a in axes_of(entry)) for entry in self.spec]
+        entries = self.spec[:len(shape)]
+        parts = [math.prod(self.mesh.shape[a] for a in axes_of(entry)) for entry in entries]
         parts += [1] * (len(shape) - len(parts))
         for i, (n, k) in enumerate(zip(shape, parts, strict=True)):
             if n % k:

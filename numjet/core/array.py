@@ -15,7 +15,7 @@ import numpy as np
 
 from numjet.base.errors import JaxRuntimeError
 from numjet.base.slots import read_only
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.avals import ShapedArray
 
 
@@ -404,7 +404,9 @@ class ArrayImpl(Array):
 
     @property
     def committed(self) -> bool:
-        return self._sharding is not None and self._sharding.binds
+        if self._sharding is None:  # within set_mesh it says that it lies over the mesh
+            return hooks.sharding_of_nowhere(self.ndim) is not None
+        return self._sharding.binds
 
 
 ArrayImpl.aval = read_only(ArrayImpl, "aval", "_aval")

@@ -208,3 +208,42 @@ def test_carries_and_branches_vary_alike_over_axes_of_shard_map():
                 call(y)
         assert run(lambda: vary(zero))(y).shape == (8,)
         assert run(lambda: zero, check_vma=False)(y).shape == (8,)
+
+
+def test_none_is_no_out_spec():
+    f = lambda x: (x, lax.psum(x, "x"))  # noqa: E731
+    with pytest.raises(ValueError, match="shard_map: out_specs"):
+        nj.shard_map(f, mesh=mesh(), in_specs=P("x"), out_specs=(P("x"), None))(m)
+    kept = nj.shard_map(lambda x, y: (x * y, None), mesh=mesh(), in_specs=(P("x"), None),
+                        out_specs=(P("x"), None))  # fmt: skip
+    assert (kept(m, 2.0)[0] == 2 * m).all()
+
+
+def test_open_ends_of_specs_are_of_any_rank():
+    rows = NamedSharding(mesh(), P("x", None, None))
+    assert rows.shard_shape((8, 4)) == (2, 4) and rows.shard_shape((8,)) == (2,)
+    assert rows.devices_indices_map((8,))[nj.devices()[2]] == (slice(2, 4, None),)
+    for beyond in (P("x", "y"), P(None, "y")):
+        with pytest.raises(IndexError):
+            NamedSharding(mesh(), beyond).shard_shape((8,))
+
+
+def test_what_was_asked_for_is_shown_under_transformations():
+    rows = P("x", None)
+    x = nj.device_put(m, NamedSharding(mesh(), P("x", "y")))
+    twice = nj.shard_map(lambda a: a * 2, mesh=mesh(), in_specs=rows, out_specs=rows)
+    keys = nj.device_put(nj.random.split(nj.random.key(0), 8), NamedSharding(mesh(), P("x")))
+    for found, want in (
+        (nj.grad(lambda a: twice(a).sum())(x), rows), (nj.jvp(twice, (x,), (x,))[1], rows),
+        (nj.vmap(twice)(m[None]), P(None, "x", None)), (nj.random.key_data(keys), P("x", None)),
+        (nj.grad(lambda a: lax.with_sharding_constraint(a, NamedSharding(mesh(), rows)).sum())(m),
+         rows),
+    ):  # fmt: skip
+        assert found.sharding == NamedSharding(mesh(), want) and repr(want) in repr(found.sharding)
+
+
+def test_results_within_set_mesh_are_committed():
+    with nj.set_mesh(mesh(AxisType.Explicit)):
+        for x in (lax.fori_loop(0, 3, lambda i, c: c + 1, 0), nj.grad(lambda x: x**2)(3.0)):
+            assert x.committed and x.sharding.mesh == mesh(AxisType.Explicit)
+    assert not nj.grad(lambda x: x**2)(3.0).committed
