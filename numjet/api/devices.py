@@ -469,7 +469,7 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
         return Remote.put(x, sharding)
     value = x._value
     if type(sharding) is SingleDeviceSharding:
-        if sharding._device is first_device():
+        if sharding._device is first_device() and _per_process() == 1:
             out = ArrayImpl(value, x.aval)
             out._sharding = sharding
             return out
@@ -479,10 +479,11 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
 
 
 def asks_nothing(shardings: Any) -> bool:
-    """Whether a pytree of shardings leaves all where it is: there are none, or all name the device
-    that computes anyway."""
+    """Whether a pytree of shardings leaves all where it is: there are none, or all name the only
+    device."""
+    alone = _per_process() == 1
     return all(
-        getattr(s, "_device", s) is first_device() and kind_of(s) == "device"
+        alone and getattr(s, "_device", s) is first_device() and kind_of(s) == "device"
         for s in tree.tree_leaves(shardings)
     )
 

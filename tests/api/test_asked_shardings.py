@@ -247,3 +247,19 @@ def test_results_within_set_mesh_are_committed():
         for x in (lax.fori_loop(0, 3, lambda i, c: c + 1, 0), nj.grad(lambda x: x**2)(3.0)):
             assert x.committed and x.sharding.mesh == mesh(AxisType.Explicit)
     assert not nj.grad(lambda x: x**2)(3.0).committed
+
+
+def test_the_first_of_several_devices_holds_what_was_put_there():
+    """Results of operations on it were nobody's, and met arrays over other devices."""
+    first = nj.devices()[0]
+    z, o = nj.device_put(np.float32(1), first), nj.device_put(np.float32(1), nj.devices()[1])
+    over = nj.device_put(m, NamedSharding(mesh(), P("x")))
+    for x in (z + 1, jnp.sin(z), z[None], nj.jit(jnp.sin)(z), nj.grad(jnp.sin)(z),
+              jnp.sum(nj.device_put(over, first)), nj.jit(jnp.sin, device=first)(1.0),
+              over.addressable_shards[0].data + 1):  # fmt: skip
+        assert x.committed and x.sharding.device_set == {first}
+        for other in (o, over):
+            with pytest.raises(ValueError, match="incompatible devices"):
+                jnp.add(x.ravel()[0], other)
+    with pytest.raises(ValueError, match="incompatible devices"):
+        jnp.concatenate([over[:, 0], z[None] + 0])
