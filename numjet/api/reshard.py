@@ -354,7 +354,7 @@ def _check_unconstrained(sharding: NamedSharding) -> None:
 def _asserts(mesh: Any) -> bool:
     """Whether a constraint over the mesh only looks at the type: here all axes are Explicit."""
     chosen = chosen_axes.get()
-    here = mesh_of_constraints() if chosen is None else chosen
+    here = context_mesh() if chosen is None else chosen
     return here.are_all_axes_explicit and mesh.are_all_axes_explicit
 
 

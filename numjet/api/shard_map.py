@@ -196,7 +196,8 @@ def _mapper(
                 over = x.aval.placed  # by axes that are not mapped here
                 joined.append((_join(where, spec, x, along), over, len(along)))
         return tree.tree_unflatten(treedef, [
-            _laid_out(where, spec, *whole) for spec, whole in zip(wanted, joined, strict=True)
+            _laid_out(where, names, spec, *whole)
+            for spec, whole in zip(wanted, joined, strict=True)
         ])
 
     return mapped
@@ -535,7 +536,7 @@ def _cut(
     block = _block_shape(mesh, spec, shape, what, function)
     pending, spec = spec.unreduced, PartitionSpec(*spec)
     if isinstance(x, Tracer) and not around.explicit_axes and not around.is_multi_process:
-        x = _laid_out(around, spec, x)  # and so is its cotangent
+        x = _laid_out(around, names, spec, x)  # and so is its cotangent
     x, used = _blocks(mesh, names, spec, x, block) if any(spec) else (x, [])
     for name in names:
         if name in pending:
@@ -582,15 +583,21 @@ def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
 
 
 def _laid_out(
-    mesh: Mesh, spec: PartitionSpec, x: Any, placed: Any = None, front: int = 0
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, placed: Any = None,
+    front: int = 0,
 ) -> Any:
-    """A value with its sharding. placed: how its blocks lie over axes that are not mapped here,
-    behind so many axes in front."""
+    """A value with its sharding over the mapped axes. placed: how its blocks lie over axes that are
+    not mapped here, behind so many axes in front. Over Auto ones they lie as they do."""
     if placed is not None:
         ends = (*spec, *(None,) * (x.ndim - len(spec)))
         both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, placed.spec[front:])]
         spec = placed.of_entries(both).spec.update(unreduced=spec.unreduced, reduced=spec.reduced)
     sharding = NamedSharding(mesh, spec)
+    if len(names) < len(mesh.axis_names) and not mesh.explicit_axes and not spec.unreduced:
+        open_ = PartitionSpec.UNCONSTRAINED
+        ends = [entry or open_ for entry in (*spec, *(None,) * (x.ndim - len(spec)))]
+        if isinstance(x, Tracer) or type(x) is ShardedArray:
+            sharding = NamedSharding(mesh, PartitionSpec(*ends))
     if isinstance(x, Tracer):
         # Of one device there is nothing to say; over axes alone nobody knows the devices.
         lies = mesh.explicit_axes or hasattr(mesh, "devices_in_order") and mesh.size > 1

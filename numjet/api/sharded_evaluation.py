@@ -434,10 +434,11 @@ def _spec_of(primitive: Primitive, arrays: tuple, params: dict, found: Any) -> A
     if getattr(asked, "mesh", None) != found.mesh:
         return None
     ends = [*found.spec, *[None] * len(asked.spec)]  # type: ignore[union-attr]
-    return PartitionSpec(*[
-        end if entry is PartitionSpec.UNCONSTRAINED else entry
-        for entry, end in zip(asked.spec, ends)  # type: ignore[union-attr]
-    ])  # fmt: skip
+    open_ = PartitionSpec.UNCONSTRAINED
+    pairs = [*zip(asked.spec, ends)]  # type: ignore[union-attr]
+    while pairs and pairs[-1] == (open_, None) and len(pairs) > len(found.spec):
+        pairs.pop()
+    return PartitionSpec(*[end if entry is open_ else entry for entry, end in pairs])
 
 
 def _program(primitive: Primitive, arrays: tuple, params: dict) -> ClosedJaxpr:

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.mesh import context_mesh
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, as_call, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
-from numjet.core.avals import ShapedArray
+from numjet.core.avals import ShapedArray, is_lenient
 from numjet.core.dims import DimExpr, index_of
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
@@ -101,6 +102,12 @@ def repeat(
     if not x.aval.ndim:
         x = reshaped(x, (1,))
     axis = canonical_axis(axis, x.aval.ndim, "repeat")
+    placed = x.aval.placed
+    if placed is not None and placed.spec[axis] and not (is_lenient() or context_mesh().empty):
+        raise ValueError(
+            "Please pass sharding to `jnp.repeat` via `out_sharding` parameter: axis "
+            f"{axis} of {x.aval.str_short()} is cut."
+        )
     n = x.aval.shape[axis]
     known = np.asarray(repeats) if isinstance(repeats, (list, tuple)) else concrete_or_none(repeats)
     if known is not None and total_repeat_length is None:

@@ -8,7 +8,14 @@ import pytest
 import numjet as nj
 from numjet import P, errors, export, lax, numpy as jnp
 from numjet.core.jaxpr import eval_jaxpr
-from numjet.sharding import AxisType, Mesh, NamedSharding, auto_axes, explicit_axes
+from numjet.sharding import (
+    AxisType,
+    Mesh,
+    NamedSharding,
+    SingleDeviceSharding,
+    auto_axes,
+    explicit_axes,
+)
 
 pytestmark = pytest.mark.usefixtures("eight_devices")
 m = np.arange(32.0, dtype=np.float32).reshape(8, 4)
@@ -255,7 +262,7 @@ def test_the_first_of_several_devices_holds_what_was_put_there():
     z, o = nj.device_put(np.float32(1), first), nj.device_put(np.float32(1), nj.devices()[1])
     over = nj.device_put(m, NamedSharding(mesh(), P("x")))
     for x in (z + 1, jnp.sin(z), z[None], nj.jit(jnp.sin)(z), nj.grad(jnp.sin)(z),
-              jnp.sum(nj.device_put(over, first)), nj.jit(jnp.sin, device=first)(1.0),
+              jnp.sum(nj.device_put(over, first)), nj.jit(jnp.sin, out_shardings=SingleDeviceSharding(first))(1.0),
               over.addressable_shards[0].data + 1):  # fmt: skip
         assert x.committed and x.sharding.device_set == {first}
         for other in (o, over):
@@ -263,3 +270,33 @@ def test_the_first_of_several_devices_holds_what_was_put_there():
                 jnp.add(x.ravel()[0], other)
     with pytest.raises(ValueError, match="incompatible devices"):
         jnp.concatenate([over[:, 0], z[None] + 0])
+
+
+def test_what_shard_map_does_not_map_stays_cut():
+    """Axes of the mesh that are not mapped were given up: the constraint was lost."""
+    def own(a):
+        return lax.with_sharding_constraint(a * 2, P(None, "y"))
+
+    some = {"mesh": mesh(), "in_specs": P("x"), "out_specs": P("x"), "axis_names": {"x"}}
+    both = NamedSharding(mesh(), P("x", "y"))
+    assert nj.jit(nj.shard_map(own, **some))(m).sharding == both
+    columns = nj.device_put(m, NamedSharding(mesh(), P(None, "y")))
+    assert nj.jit(nj.shard_map(lambda a: a * 2, **some))(columns).sharding == both
+    assert nj.jit(nj.shard_map(lambda a: a * 2, **some))(m).sharding.spec == P("x")
+
+
+def test_constraints_within_an_entered_mesh_name_auto_axes():
+    with pytest.deprecated_call(), mesh(AxisType.Explicit):
+        with pytest.raises(ValueError, match="can only refer to Auto axes"):
+            lax.with_sharding_constraint(jnp.ones((8, 2)), P("x"))
+
+
+def test_repeating_along_a_cut_axis_needs_a_layout():
+    with nj.set_mesh(mesh(AxisType.Explicit)):
+        x = jnp.ones((8, 2), out_sharding=P("x"))
+        for f in (lambda x: jnp.repeat(x, 2, axis=0), lambda x: jnp.repeat(x, 2)):
+            for call in (f, nj.jit(f)):
+                with pytest.raises(ValueError, match="`out_sharding` parameter"):
+                    call(x)
+        assert jnp.repeat(x, 2, axis=1).sharding.spec == P("x", None)
+        assert jnp.repeat(x, 2, axis=0, out_sharding=P("x")).shape == (16, 2)
