@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -142,16 +143,17 @@ def visualize_sharding(
 ) -> None:
     """Print which device holds which part of an array of one or two axes, as a table of text.
 
-    shape: of the array; sharding: its layout. scale: characters for each element along an axis.
-    min_width, max_width: bounds for the width of a cell and of the table. use_color and color_map
-    change nothing: the table has no colours. Raises ValueError for other numbers of axes.
+    shape: of the array; sharding: its layout. scale: how large the table of two axes is, 10 lines
+    high for 1 and as wide as the array's shape says. min_width, max_width: bounds for the width of
+    a cell and of the table, with its lines. use_color and color_map change nothing: the table has
+    no colours. Raises ValueError for other numbers of axes.
 
     >>> import numjet as nj
     >>> layout = nj.NamedSharding(nj.make_mesh((1,), ("x",)), nj.P("x"))
     >>> nj.debug.visualize_sharding((4,), layout)
-    +---------+
-    |  CPU 0  |
-    +---------+
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
     """
     shape = tuple(shape)
     if len(shape) not in (1, 2):
@@ -164,14 +166,47 @@ def visualize_sharding(
         cells.setdefault(place if len(place) == 2 else (0, *place), []).append(device.id)
     rows, columns = (sorted({place[i] for place in cells}) for i in (0, 1))
     texts = {place: "CPU " + ",".join(map(str, sorted(ids))) for place, ids in cells.items()}
-    share = int(scale * shape[-1] / len(columns))
-    longest = max(len(text) for text in texts.values()) + 2
-    width = max(min_width, min(max(longest, share), max_width // len(columns)))
-    line = "+" + ("-" * width + "+") * len(columns)
-    show = [line]
+    high, wide = 1, 0
+    if len(shape) == 2:
+        high = max(int(10 * scale) // len(rows) - 1, 1)
+        square = int(10 * scale * shape[1] / max(shape[0], 1))  # characters are higher than wide
+        wide = int(2.5 * square) // len(columns) - 2
+    width = max(wide, min_width - 2, *[len(text) for text in texts.values()])
+    widths = [width] * len(columns)
+    room = max(max_width - len(columns) - 1, len(columns))
+    if sum(widths) > room:
+        each, more = divmod(room, len(columns))
+        widths = [each + (i < more) for i in range(len(columns))]
+    builtins.print(_table(
+        [[texts[row, column] for column in columns] for row in rows], widths, high
+    ))  # fmt: skip
+
+
+_BOXES = ("┌┬┐", "├┼┤", "└┴┘", "─", "│")
+_PLAIN = ("+++", "+++", "+++", "-", "|")
+
+
+def _table(rows: list[list[str]], widths: list[int], high: int) -> str:
+    """Texts in cells of these widths, so many lines high, with lines between them."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        "".join(_BOXES).encode(encoding)
+        *edges, dash, bar = _BOXES
+    except UnicodeEncodeError:
+        *edges, dash, bar = _PLAIN
+    lines = [
+        left + middle.join([dash * width for width in widths]) + right
+        for left, middle, right in edges
+    ]
+    found = [lines[0]]
     for row in rows:
-        show += ["|" + "".join(f"{texts[row, c]:^{width}}|" for c in columns), line]
-    builtins.print("\n".join(show))
+        if len(found) > 1:
+            found.append(lines[1])
+        for i in range(high):
+            shown = row if i == (high - 1) // 2 else [""] * len(row)
+            cells = [f"{text:^{width}}" for text, width in zip(shown, widths, strict=True)]
+            found.append(bar + bar.join(cells) + bar)
+    return "\n".join([*found, lines[2]])
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
@@ -181,9 +216,9 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 
     >>> from numjet import debug, numpy as jnp
     >>> debug.visualize_array_sharding(jnp.zeros(4))
-    +---------+
-    |  CPU 0  |
-    +---------+
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
     """
     inspect_array_sharding(arr, callback=lambda s: visualize_sharding(arr.shape, s, **kwargs))
 

@@ -300,3 +300,19 @@ def test_repeating_along_a_cut_axis_needs_a_layout():
                     call(x)
         assert jnp.repeat(x, 2, axis=1).sharding.spec == P("x", None)
         assert jnp.repeat(x, 2, axis=0, out_sharding=P("x")).shape == (16, 2)
+
+
+def test_layouts_are_shown_as_jax_shows_them(capsys):
+    def shown(shape, spec, **how):
+        nj.debug.visualize_sharding(shape, NamedSharding(mesh(), spec), **how)
+        return capsys.readouterr().out.splitlines()
+
+    middle = "│  CPU 0   │  CPU 1   │"
+    wide = shown((16, 16), P("x", "y"))
+    assert wide[:3] == ["┌──────────┬──────────┐", middle, "├──────────┼──────────┤"]
+    assert len(wide) == 9 and wide[-1] == "└──────────┴──────────┘"
+    assert shown((8,), P("x", None), min_width=2)[1] == "│CPU 0,1│CPU 2,3│CPU 4,5│CPU 6,7│"
+    rows = shown((8, 8), P("y"))
+    assert len(rows) == 11 and rows[2] == "│" + "CPU 0,2,4,6".center(23) + "│"
+    assert max(map(len, shown((2, 64), P("y")))) == 80
+    assert [len(shown((8, 8), P("y"), scale=s)) for s in (0.5, 1.5, 3.0)] == [5, 15, 31]

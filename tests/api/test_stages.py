@@ -113,7 +113,7 @@ def test_a_layout_as_text(capsys) -> None:
     nj.debug.visualize_array_sharding(
         nj.device_put(jnp.ones((4, 4)), nj.NamedSharding(mesh, nj.P("x", "y"))))
     text = capsys.readouterr().out
-    assert text.count("CPU") == 4 and "CPU 3" in text and len(text.splitlines()) == 5
+    assert text.count("CPU") == 4 and "CPU 3" in text and len(text.splitlines()) == 11
     nj.debug.visualize_sharding((4,), nj.NamedSharding(mesh, nj.P("x")))
     assert "CPU 0,1" in capsys.readouterr().out
     with pytest.raises(ValueError, match="one or two axes"):
