@@ -182,21 +182,22 @@ def visualize_sharding(
     ))  # fmt: skip
 
 
-_BOXES = ("┌┬┐", "├┼┤", "└┴┘", "─", "│")
-_PLAIN = ("+++", "+++", "+++", "-", "|")
+_BOXES = "┌┬┐├┼┤└┴┘─│"
+_PLAIN = "+++++++++-|"
 
 
 def _table(rows: list[list[str]], widths: list[int], high: int) -> str:
     """Texts in cells of these widths, so many lines high, with lines between them."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        "".join(_BOXES).encode(encoding)
-        *edges, dash, bar = _BOXES
+        _BOXES.encode(encoding)
+        signs = _BOXES
     except UnicodeEncodeError:
-        *edges, dash, bar = _PLAIN
+        signs = _PLAIN
+    dash, bar = signs[9], signs[10]
     lines = [
-        left + middle.join([dash * width for width in widths]) + right
-        for left, middle, right in edges
+        signs[i] + signs[i + 1].join([dash * width for width in widths]) + signs[i + 2]
+        for i in (0, 3, 6)
     ]
     found = [lines[0]]
     for row in rows:

@@ -77,9 +77,9 @@ def shard_map(
 
     in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
     which axes of `mesh` (or of the current mesh, or of the shard_map around this one); None among
-    in_specs for what is cut over none. Of what is unreduced over an axis `f` gets, and gives, parts of the sum.
-    Without in_specs the arguments' own layouts serve, over Explicit axes. axis_names: the axes that
-    `f` is mapped over, all by default; over the others its arguments are whole.
+    in_specs for what is cut over none. Of what is unreduced over an axis `f` gets, and gives, parts
+    of the sum. Without in_specs the arguments' own layouts serve, over Explicit axes. axis_names:
+    the axes that `f` is mapped over, all by default; over the others its arguments are whole.
     check_vma: test that an output that is not cut over an axis does not vary along it, and in
     gradients taken inside of `f` count what does not vary once; without the test the first device's
     value is taken, and each device's value is one of its own. Without `f` the result is a
@@ -516,6 +516,8 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
 
 def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, function: str) -> tuple:
     try:
+        if len(spec) > len(shape):
+            raise ValueError(f"{spec} has {len(spec)} entries, which are more than it has axes.")
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
         sharding.check_compatible_aval(shape)
         return sharding.shard_shape(shape)
@@ -595,9 +597,9 @@ def _laid_out(
     sharding = NamedSharding(mesh, spec)
     if len(names) < len(mesh.axis_names) and not mesh.explicit_axes and not spec.unreduced:
         open_ = PartitionSpec.UNCONSTRAINED
-        ends = [entry or open_ for entry in (*spec, *(None,) * (x.ndim - len(spec)))]
+        wide = [entry or open_ for entry in (*spec, *(None,) * (x.ndim - len(spec)))]
         if isinstance(x, Tracer) or type(x) is ShardedArray:
-            sharding = NamedSharding(mesh, PartitionSpec(*ends))
+            sharding = NamedSharding(mesh, PartitionSpec(*wide))
     if isinstance(x, Tracer):
         # Of one device there is nothing to say; over axes alone nobody knows the devices.
         lies = mesh.explicit_axes or hasattr(mesh, "devices_in_order") and mesh.size > 1

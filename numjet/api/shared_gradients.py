@@ -155,7 +155,8 @@ class RuleSharing:
                     continue
                 if varies(ct, name) is s:
                     one, other = ("varies", "does not") if s else ("does not vary", "does")
-                    how = "Sum it with lax.psum" if s else "Cast it with lax.pcast(..., to='varying')"
+                    cast = "Cast it with lax.pcast(..., to='varying')"
+                    how = "Sum it with lax.psum" if s else cast
                     raise ValueError(
                         "Custom VJP bwd rule must produce an output with the same type as the args "
                         f"tuple of the primal function, but at output[{i}] the bwd rule produced "

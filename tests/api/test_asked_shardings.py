@@ -262,7 +262,8 @@ def test_the_first_of_several_devices_holds_what_was_put_there():
     z, o = nj.device_put(np.float32(1), first), nj.device_put(np.float32(1), nj.devices()[1])
     over = nj.device_put(m, NamedSharding(mesh(), P("x")))
     for x in (z + 1, jnp.sin(z), z[None], nj.jit(jnp.sin)(z), nj.grad(jnp.sin)(z),
-              jnp.sum(nj.device_put(over, first)), nj.jit(jnp.sin, out_shardings=SingleDeviceSharding(first))(1.0),
+              jnp.sum(nj.device_put(over, first)),
+              nj.jit(jnp.sin, out_shardings=SingleDeviceSharding(first))(1.0),
               over.addressable_shards[0].data + 1):  # fmt: skip
         assert x.committed and x.sharding.device_set == {first}
         for other in (o, over):
@@ -316,3 +317,12 @@ def test_layouts_are_shown_as_jax_shows_them(capsys):
     assert len(rows) == 11 and rows[2] == "│" + "CPU 0,2,4,6".center(23) + "│"
     assert max(map(len, shown((2, 64), P("y")))) == 80
     assert [len(shown((8, 8), P("y"), scale=s)) for s in (0.5, 1.5, 3.0)] == [5, 15, 31]
+
+
+def test_constraints_inside_of_shard_map_know_its_axes():
+    some = {"mesh": mesh(), "in_specs": P("x"), "out_specs": P("x")}
+    constrain = lambda a: lax.with_sharding_constraint(a, NamedSharding(mesh(), P("x")))  # noqa: E731
+    with pytest.raises(ValueError, match="of type `Manual`"):
+        nj.shard_map(constrain, **some)(m)
+    with pytest.raises(ValueError, match="more than it has axes"):
+        nj.shard_map(lambda a: a, mesh=mesh(), in_specs=P("x", "x"), out_specs=P("x"))(m[:, 0])
