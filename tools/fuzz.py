@@ -2,13 +2,15 @@
 
     python tools/fuzz.py SEED COUNT [--levels x86-64-v2,x86-64-v3,native] [--jobs N] [--jax EVERY]
     python tools/fuzz.py SEED COUNT --platform xla_cpu
+    python tools/fuzz.py SEED COUNT --small
     python tools/fuzz.py --show SEED
 
 Program k of a run has the seed SEED + k. Each is run operation by operation and compiled, under two
 transformations, with arguments that lie oddly in memory or are donated, by both code generators
 where there are two, and once for each width of vectors (a level of the architecture is a process of
 its own); of every EVERYth program JAX gives its opinion. With --platform each is compiled for a
-device of that platform instead. A difference is made smaller and printed as a script. A crash is
+device of that platform instead; with --small what the compiler does to large arrays alone it does
+to small ones (fuzzing/sizes.py). A difference is made smaller and printed as a script. A crash is
 found too: a process ends with the seed that it had announced. Ends with 1 where anything differs.
 docs/testing.md says which seeds have been run.
 """
@@ -31,9 +33,9 @@ LEVELS = ("native", "x86-64-v3", "x86-64-v2")
 BATCH = 200  # programs of one process
 
 
-def work(level: str, seed: int, count: int, jax: int, platform: str) -> None:
+def work(level: str, seed: int, count: int, jax: int, small: int, platform: str) -> None:
     """Run programs in this process, announcing each."""
-    from fuzzing import judge, oracle, shrink
+    from fuzzing import judge, oracle, shrink, sizes
     from fuzzing.drawer import draw
 
     import numjet as nj
@@ -41,6 +43,8 @@ def work(level: str, seed: int, count: int, jax: int, platform: str) -> None:
 
     warnings.simplefilter("ignore")
     faulthandler.register(signal.SIGUSR1)  # where a program is that does not end
+    if small:
+        sizes.lower()
     direct = link.direct()
     found = []
     for k in range(seed, seed + count):
@@ -62,13 +66,15 @@ def work(level: str, seed: int, count: int, jax: int, platform: str) -> None:
     print("done", flush=True)
 
 
-def batch(level: str, seed: int, count: int, jax: int, platform: str) -> list[str]:
+def batch(
+    level: str, seed: int, count: int, jax: int, small: int, platform: str
+) -> list[str]:
     """The differences that a process finds; after a crash the rest goes to another process."""
     found: list[str] = []
     end = seed + count
     while seed < end:
         command = [sys.executable, __file__, "--work", level, str(seed), str(end - seed), str(jax),
-                   platform]  # fmt: skip
+                   str(small), platform]  # fmt: skip
         environment = os.environ | {"NUMJET_CPU": level, "NUMJET_DISK_CACHE": "0"}
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(ROOT), str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")])  # fmt: skip
@@ -97,8 +103,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--jax", type=int, default=0, help="ask JAX about every EVERYth program")
     parser.add_argument("--platform", default="", help="compare with a device of this platform")
+    parser.add_argument("--small", action="store_true", help="small arrays as if they were large")
     parser.add_argument("--show", type=int, help="print the program of a seed")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=6, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
         level, *numbers, platform = given.work
@@ -126,7 +133,7 @@ def main() -> None:
     end = given.seed + given.count
     jobs = [
         (level, start, min(BATCH, end - start), given.jax if level == "native" else 0,
-         given.platform)
+         int(given.small), given.platform)
         for start in range(given.seed, end, BATCH) for level in levels
     ]  # fmt: skip
     found = 0

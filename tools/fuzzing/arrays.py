@@ -53,6 +53,21 @@ def shape_of(rng: np.random.Generator) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def wide_shape_of(rng: np.random.Generator, large: bool) -> tuple[int, ...]:
+    """A shape for the wider generator: up to four axes, more of them of 1 or 0, or long ones."""
+    rank = int(rng.choice(5, p=[0.06, 0.24, 0.4, 0.22, 0.08]))
+    sizes = (*SIZES, 128, 200, 384) if large else (*SIZES, 1, 1, 6, 9)
+    shape = [int(n) for n in rng.choice(sizes, rank)]
+    kind = rng.random()
+    if rank and kind < 0.05:
+        shape[int(rng.integers(rank))] = 0
+    elif rank and kind < (0.6 if large else 0.12):
+        shape[int(rng.integers(rank))] = int(rng.choice([255, 257, 1000, 1024, 4099]))
+    while np.prod(shape, dtype=int) > (150_000 if large else 20_000):
+        shape.pop()
+    return tuple(shape)
+
+
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype,
            special: bool = False) -> np.ndarray:  # fmt: skip
     """An array whose floats are exact; with NaN, infinities and -0.0 among them where `special`."""

@@ -21,16 +21,18 @@ from fuzzing.arrays import is_float
 
 Named = tuple[str, Any]
 STATEMENTS: list[tuple[float, Callable[[Drawer], str | None]]] = []
+WIDER: list[tuple[float, Callable[[Drawer], str | None]]] = []  # for seeds from programs.WIDE on
 LARGEST = 20_000  # elements
 # Larger numbers are not made of smaller ones: errors grow with them.
 HIGHEST = {"f": 1e3, "c": 1e3, "V": 50.0, "e": 50.0}
 
 
-def statement(weight: float) -> Callable:
-    """Registers a family of statements, to be drawn with this weight."""
+def statement(weight: float, wide: bool = False) -> Callable:
+    """Registers a family of statements, to be drawn with this weight; `wide`: by the wider
+    generator alone, so that earlier seeds mean what they meant."""
 
     def add(draw: Callable[[Drawer], str | None]) -> Callable:
-        STATEMENTS.append((weight, draw))
+        (WIDER if wide else STATEMENTS).append((weight, draw))
         return draw
 
     return add
@@ -39,14 +41,17 @@ def statement(weight: float) -> Callable:
 class Drawer:
     """A block of statements under construction: lines, and the values that they have made.
 
-    outer: values of the blocks around, which are used now and then.
+    outer: values of the blocks around, which are used now and then. families: of statements.
     """
 
     def __init__(
         self, rng: np.random.Generator, pool: Sequence[Named], names: dict[str, Any],
         outer: Sequence[Named] = (), depth: int = 0, special: bool = False,
+        families: Sequence[tuple[float, Callable[[Drawer], str | None]]] = STATEMENTS,
+        largest: int = LARGEST,
     ) -> None:  # fmt: skip
         self.rng, self.depth, self.special = rng, depth, special
+        self.families, self.largest = families, largest
         self.pool, self.outer = list(pool), list(outer)
         self.scope = {**names, **dict(pool)}
         self.lines: list[str] = []
@@ -71,6 +76,10 @@ class Drawer:
         if not fitting:
             return None
         return self.one(fitting[-4:] if self.chance(0.6) else fitting)
+
+    def wide_numbers(self) -> bool:
+        """Whether there are floats of 64 bits."""
+        return bool(self.scope["jnp"].zeros(0, float).dtype.itemsize == 8)
 
     def floating(self, test: Callable[[Any], bool] = lambda v: True) -> Named | None:
         return self.pick(lambda v: is_float(v.dtype) and test(v))
@@ -121,7 +130,7 @@ class Drawer:
 
     def tame(self, value: Any) -> bool:
         """Whether a value is an array that may stay."""
-        if not hasattr(value, "dtype") or value.size > LARGEST:
+        if not hasattr(value, "dtype") or value.size > self.largest:
             return False
         x = np.asarray(value)
         if x.dtype.kind not in "fcV" or self.special:
@@ -133,8 +142,8 @@ class Drawer:
 
     def step(self) -> None:
         """One more statement, where the family that is drawn has one."""
-        weights = np.array([w for w, _ in STATEMENTS])
-        family = STATEMENTS[int(self.rng.choice(len(STATEMENTS), p=weights / weights.sum()))][1]
+        weights = np.array([w for w, _ in self.families])
+        family = self.families[int(self.rng.choice(len(weights), p=weights / weights.sum()))][1]
         text = family(self)
         if text is not None:
             self.attempt(text)
@@ -160,7 +169,8 @@ class Drawer:
         names = [self.fresh("p") for _ in parameters]
         pool = list(zip(names, parameters, strict=True))
         outer = [*self.outer, *self.pool] if closes else []
-        inner = Drawer(self.rng, pool, self.scope, outer, self.depth + 1, self.special)
+        inner = Drawer(self.rng, pool, self.scope, outer, self.depth + 1, self.special,
+                       self.families, self.largest)  # fmt: skip
         inner.grow(count)
         returned = result(inner, names)
         if returned is None:
@@ -198,28 +208,42 @@ def _broadcasts(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 
 def draw(seed: int) -> programs.Program:
     """The program of a seed."""
-    from fuzzing import arrays, nested, statements  # noqa: F401 - they register
+    from fuzzing import (  # noqa: F401 - they register
+        arrays,
+        nested,
+        statements,
+        wide_kernels,
+        wide_nested,
+        wide_places,
+    )
 
     rng = np.random.default_rng(seed)
+    wide = seed >= programs.WIDE
     x64 = bool(rng.random() < 0.4)
-    special = bool(rng.random() < 0.08)
+    special = bool(rng.random() < (0.04 if wide else 0.08))
+    large = wide and bool(rng.random() < 0.1)
     given = {}
     shape: tuple[int, ...] = ()
     for k in range(int(rng.integers(1, 4))):
         # Arguments of equal shapes and dtypes have more to do with each other.
-        shape = shape if k and rng.random() < 0.5 else arrays.shape_of(rng)
+        if not k or rng.random() >= 0.5:
+            shape = arrays.wide_shape_of(rng, large) if wide else arrays.shape_of(rng)
         dtype = next(iter(given.values())).dtype if k and rng.random() < 0.5 else arrays.dtype_of(
             rng, x64)  # fmt: skip
         given["abc"[k]] = arrays.values(rng, shape, dtype, special)
+    families = STATEMENTS + WIDER if wide else STATEMENTS
     with nj.enable_x64(x64), nj.disable_jit(), np.errstate(all="ignore"):
         names = programs.scope(nj) | {"__count__": [0]}
         pool = [(name, nj.numpy.asarray(x)) for name, x in given.items()]
-        drawer = Drawer(rng, pool, names, special=special)
-        drawer.grow(int(rng.integers(2, 10)))
+        drawer = Drawer(rng, pool, names, special=special, families=families,
+                        largest=10 * LARGEST if large else LARGEST)  # fmt: skip
+        drawer.grow(int(rng.integers(2, 14 if wide and not large else 10)))
     made = drawer.made or list(given)
     # What nobody uses would not be computed otherwise.
     text = "\n".join(drawer.lines)
     results = [name for name in made if len(re.findall(rf"\b{name}\b", text)) < 2]
     results += [made[int(rng.integers(len(made)))] for _ in range(int(rng.integers(0, 3)))]
+    if wide:  # written as well as read by what follows
+        results += [name for name in made if rng.random() < 0.3]
     results = list(dict.fromkeys(results))
     return programs.Program(seed, x64, given, drawer.lines, results)

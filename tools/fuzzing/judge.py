@@ -18,7 +18,7 @@ import numpy as np
 import numjet as nj
 import numjet.numpy as jnp
 from fuzzing.arrays import is_float, odd_memory, values
-from fuzzing.programs import Program
+from fuzzing.programs import WIDE, Program
 from numjet.base import config
 
 Function = Callable[..., Any]
@@ -151,6 +151,36 @@ def ways(program: Program, direct: bool, every: bool = False) -> Iterator[Way]:
             continue
         yield (kind + suffix, wrap(lambda f, k=kind: nj.jit(derived(k, f, nums))(*given)),
                lambda f, k=kind: _plainly(derived(k, f, nums), given))  # fmt: skip
+    if program.seed >= WIDE:
+        yield from _within(program, given, nums, every)
+
+
+def _within(program: Program, given: list, nums: list[int], every: bool) -> Iterator[Way]:
+    """The program in a loop or a branch, its gradient under vmap: one of them, or `every`."""
+    rng = np.random.default_rng([program.seed, 2])
+    stacked, axes = _stacked(rng, given, any_index="[" in program.text())
+    rows = [x if a is None else np.moveaxis(x, a, 0) for x, a in zip(stacked, axes, strict=True)]
+    mapped = [k for k, a in enumerate(axes) if a is not None]
+
+    def scan(f: Function) -> list:
+        def body(count: Any, row: Any) -> Any:
+            return count + 1, f(*_put([jnp.asarray(x) for x in given], mapped, row))
+
+        return nj.jit(lambda r: nj.lax.scan(body, 0, r)[1])([rows[k] for k in mapped])
+
+    def cond(f: Function) -> list:
+        nothing = lambda *a: [jnp.zeros_like(y) for y in nj.eval_shape(f, *a)]
+        return nj.jit(lambda test, *a: nj.lax.cond(test, f, nothing, *a))(np.bool_(True), *given)
+
+    found: list[Way] = [
+        ("scan", scan, lambda f: _one_by_one(f, stacked, axes)),
+        ("cond", cond, lambda f: _plainly(f, given)),
+    ]
+    if nums:
+        gradient = lambda f: derived("grad", f, nums)
+        found.append(("vmap of grad", lambda f: nj.jit(nj.vmap(gradient(f), axes))(*stacked),
+                      lambda f: _one_by_one(gradient(f), stacked, axes)))  # fmt: skip
+    yield from found if every else [found[rng.integers(len(found))]]
 
 
 def ways_of(program: Program, platform: str) -> Iterator[Way]:

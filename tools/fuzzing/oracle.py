@@ -20,12 +20,13 @@ from fuzzing.programs import NAMES, Program
 
 _SCRIPT = f"""
 import pickle, warnings
-from jax import nn, lax
+from jax import nn, lax, ops
+import jax.scipy.special as jsp
 warnings.simplefilter("ignore")
 names = {NAMES!r}
 for k, (x64, text, args) in enumerate(pickle.loads(programs.tobytes())):
     scope = {{name: getattr(jax, name) for name in names}}
-    scope |= dict(np=np, jnp=jnp, nn=nn)
+    scope |= dict(np=np, jnp=jnp, nn=nn, ops=ops, jsp=jsp)
     with jax.enable_x64(x64):
         try:
             exec(text, scope)

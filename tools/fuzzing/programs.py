@@ -7,6 +7,7 @@ it. Every value is assigned to a name; `noisy` uses that to disturb each by roun
 from __future__ import annotations
 
 import ast
+import importlib
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,13 +18,16 @@ import numpy as np
 
 # What the text of a program refers to.
 NAMES = ("grad", "jit", "jvp", "vjp", "vmap", "linearize", "checkpoint", "custom_jvp",
-         "custom_vjp", "jacfwd", "lax")  # fmt: skip
+         "custom_vjp", "jacfwd", "jacrev", "hessian", "value_and_grad", "random",
+         "lax")  # fmt: skip
+WIDE = 2_000_000  # the first seed of the wider generator
 
 
 def scope(package: Any) -> dict[str, Any]:
     """The names that a program's text uses, of numjet or of JAX."""
     found = {name: getattr(package, name) for name in NAMES}
-    return {**found, "np": np, "jnp": package.numpy, "nn": package.nn}
+    return {**found, "np": np, "jnp": package.numpy, "nn": package.nn, "ops": package.ops,
+            "jsp": importlib.import_module(f"{package.__name__}.scipy.special")}  # fmt: skip
 
 
 @dataclass
@@ -64,7 +68,7 @@ class _Noise(ast.NodeTransformer):
         self.generic_visit(node)
         f = node.func
         if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name) and f.value.id in (
-            "jnp", "nn"
+            "jnp", "nn", "jsp"
         ):  # fmt: skip
             return ast.Call(ast.Name("noise", ast.Load()), [node], [])
         return node

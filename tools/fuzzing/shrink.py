@@ -203,6 +203,7 @@ Seed {seed}; way: {way}. Run with NUMJET_CPU={level} and, for LLVM, NUMJET_DIREC
 import numpy as np
 import numjet
 import numjet.numpy as jnp
+import numjet.scipy.special as jsp
 from numjet import {names}
 
 numjet.config.update("enable_x64", {x64})
@@ -223,7 +224,7 @@ def reproducer(program: Program, way: str, what: str, level: str) -> str:
     lines = ",\n    ".join(_array(x) for x in program.arguments.values())
     return REPRODUCER.format(
         what=what, seed=program.seed, way=way, level=level, x64=program.x64, text=program.text(),
-        names=', '.join((*NAMES, 'nn')),
+        names=', '.join((*NAMES, 'nn', 'ops')),
         arguments=f"\n    {lines},\n",
     )  # fmt: skip
 

@@ -1,0 +1,51 @@
+"""Sizes from which the compiler cuts, blocks, shares out or streams, made small.
+
+For tools/fuzz.py (`--small`): what is made for arrays of megabytes is reached by arrays of a few
+hundred elements, whose references are quickly computed. `lower()` sets them in this process, before
+anything is compiled; programs of a disk cache would be those of other sizes. What would break it: a
+size that a kernel's code relies on, where these are only what was measured to pay.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+SMALL: dict[str, dict[str, object]] = {
+    "passes.prefetch": {"LARGE": 1 << 9, "ROW": 1 << 12, "looks_ahead": lambda: True},
+    "passes.rolling": {
+        "LEAST_BYTES": 0, "LEAST_ROW_BYTES": 0, "FEWEST_ROWS": 8, "CHUNK_ROWS": range(8, 3, -1)
+    },
+    # Smaller results need not begin at a line.
+    "passes.stream": {"RESULT_BYTES": 1 << 16, "TEMPORARY_BYTES": 1 << 16},
+    "passes.tile_staged": {"_LARGE": 1 << 10, "_BESIDE": 1 << 9},
+    "passes.parallelize": {"_WORTH": 200, "_CHUNK": 100},
+    "regions.control": {"LARGE_CARRIES": 1 << 9, "TURNING_BYTES": 1 << 8},
+    "fusion.chains": {"FEWEST_ELEMENTS": 8},
+    "fusion.recompute": {"LARGE": 1 << 9},
+    "lower.core": {"PARALLEL_WORK": 1 << 8, "CHUNK_WORK": 1 << 6},
+    "lower.columns": {
+        "PARALLEL_WORK": 1 << 8, "LARGE": 1 << 12, "BLOCK_ELEMENTS": 1 << 8, "BLOCK_BYTES": 1 << 9,
+        "NEAR": 1 << 8,
+    },
+    "lower.chunks": {"LARGE": 1 << 8, "FEWEST_ROWS": 8, "FEWEST_ELEMENTS": 1 << 6},
+    "kernels.cumulative": {"PIECE_BYTES": 1 << 8, "PARALLEL_BYTES": 1 << 9, "BLOCK_BYTES": 1 << 7},
+    "kernels.fft": {"_PARALLEL": 50, "_CHIRP": (16, 16)},
+    "kernels.fft_chirp": {"_PARALLEL": 64},
+    "kernels.fft_long": {"_PARALLEL": 64},
+    "kernels.scatter": {"COPIES_FROM": 1 << 4},
+    "kernels.sorting.sort": {"PARALLEL_ELEMENTS": 1 << 6},
+    "kernels.products.dot": {
+        "SMALLEST": 16, "SMALLEST_BATCHED": 32, "SMALLEST_COMPLEX": 64, "LARGE_MATRIX": 1 << 8
+    },
+    "kernels.products.gemm": {"PARALLEL_FLOPS": 1000, "CLAIM_FLOPS": 500},
+}  # fmt: skip
+
+
+def lower() -> None:
+    """Make all of these sizes small for the rest of the process."""
+    for name, sizes in SMALL.items():
+        module = importlib.import_module(f"numjet.cpu.{name}")
+        for size, value in sizes.items():
+            if not hasattr(module, size):
+                raise AttributeError(f"{module.__name__} has no {size}: tools/fuzzing/sizes.py")
+            setattr(module, size, value)
