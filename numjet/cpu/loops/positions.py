@@ -225,8 +225,9 @@ class Known(FreshRewriter):
             lo = hi = x.value
         elif type(x) is IndexValue:
             lo, hi = x.index.lo, x.index.hi
-            if self.bounds:
-                least, most = self.bounds.get(x.index - x.index.const, (lo, hi))
+            known = self.bounds.get(x.index - x.index.const) if self.bounds else None
+            if known is not None:
+                least, most = known
                 lo, hi = max(lo, least + x.index.const), min(hi, most + x.index.const)
         else:
             return None

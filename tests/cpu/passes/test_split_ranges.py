@@ -27,7 +27,9 @@ from numjet.cpu.loops.ir import (
     walk,
 )
 from numjet.cpu.loops.verify import verify
+from numjet.cpu.lower import chunks
 from numjet.cpu.passes.split_ranges import split_ranges
+from numjet.cpu.program import cache as program_cache
 
 RNG = np.random.default_rng(0)
 F32, I64 = np.dtype("float32"), np.dtype("int64")
@@ -257,3 +259,27 @@ def test_places_that_are_read_are_asked_where_they_are_read(reduce, shape) -> No
     np.testing.assert_array_equal(taken, expected)
     wanted = getattr(np, reduce.__name__)(expected, axis=axis)
     np.testing.assert_allclose(reduced, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap", "constant"])
+@pytest.mark.parametrize("before, behind", [(1, 1), (2, 1), (1, 3)])
+def test_what_is_known_of_one_place_says_nothing_of_another(
+    monkeypatch: pytest.MonkeyPatch, mode: str, before: int, behind: int
+) -> None:
+    """Padded rows moved up, written and reduced: joints at places that differ by a constant."""
+    monkeypatch.setattr(chunks, "LARGE", 1 << 8)
+    monkeypatch.setattr(chunks, "FEWEST_ROWS", 8)
+    monkeypatch.setattr(program_cache, "key", lambda *_: None)  # of chunks of this size
+    x = np.arange(61 * 40, dtype=np.int32).reshape(61, 40)
+
+    def program(x):
+        padded = jnp.pad(x, [(3, 3), (0, 0)], mode=mode)
+        moved = padded.at[before:-behind].set(padded[before + behind :])
+        return moved, jnp.max(moved, 0)
+
+    padded = np.pad(x, [(3, 3), (0, 0)], mode=mode)
+    wanted = padded.copy()
+    wanted[before:-behind] = padded[before + behind :]
+    moved, most = nj.jit(program)(x)
+    np.testing.assert_array_equal(moved, wanted)
+    np.testing.assert_array_equal(most, wanted.max(0))
