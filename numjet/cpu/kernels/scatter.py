@@ -15,7 +15,7 @@ import numpy as np
 
 from numjet.base.record import record
 from numjet.cpu import host
-from numjet.cpu.builder.builder import Builder, Value, const, vector
+from numjet.cpu.builder.builder import Builder, Value, const, like, vector
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels.idioms import (
     ELEMENTS,
@@ -42,12 +42,17 @@ CLIP = "CLIP"
 
 @record(frozen=True, slots=True)
 class Combine:
-    """How an update meets what is there."""
+    """How an update meets what is there. Small floats meet as floats, rounded again."""
 
     op: str
     element: str
     unsigned: bool
     boolean: bool
+
+    @property
+    def memory(self) -> str:
+        """The type that is loaded and stored: processors without bfloats know their bits only."""
+        return "i16" if self.element == "bfloat" else self.element
 
     def apply(self, b: Builder, old: Callable[[], Value], new: Value) -> Value:
         """The new content; `old` reads the present one."""
@@ -55,13 +60,16 @@ class Combine:
             return new
         if self.boolean:
             return b.and_(old(), new) if self.op in ("mul", "min") else b.or_(old(), new)
-        if self.op in ("min", "max"):
-            return self.extremum(b, old(), new)
-        return getattr(b, self.op)(old(), new)
+        return self.met(b, self.op, old(), new)
 
-    def extremum(self, b: Builder, old: Value, new: Value) -> Value:
-        """The smaller or larger of two."""
-        return getattr(b, f"u{self.op}" if self.unsigned else self.op)(old, new)
+    def met(self, b: Builder, op: str, x: Value, y: Value) -> Value:
+        """Two elements, or vectors of them, by an operation."""
+        name = f"u{op}" if self.unsigned and op in ("min", "max") else op
+        if self.element not in ("half", "bfloat"):
+            return getattr(b, name)(x, y)
+        kind = like(x.type, self.element)
+        x, y = (b.fpext(b.bitcast(v, kind), "float") for v in (x, y))
+        return b.bitcast(b.fptrunc(getattr(b, name)(x, y), self.element), like(kind, self.memory))
 
 
 @record(slots=True)
@@ -207,12 +215,12 @@ class _Scatter:
                     self.positions(b, inner, *at)
 
         parallel_call(b, task, [indices, updates, scratch, out], copies, 1)
-        element = self.combine.element
+        element = self.combine.memory
         size, lanes = size_of(element), lanes_of(element)
         kind = vector(element, lanes)
         zero = const(0, kind)
         # Copies of differences hold them negative.
-        meet = self.combine.extremum if extrema else Builder.add
+        op = self.combine.op if extrema else "add"
         with b.loop(0, self.nbytes // size, lanes) as chunks:
             mask = prefix_mask(b, b.sub(b.const(self.nbytes // size, "i64"), chunks.index), lanes)
             offset = b.mul(chunks.index, size)
@@ -220,7 +228,7 @@ class _Scatter:
             for k in range(copies):
                 place = b.gep(scratch, b.add(offset, k * self.copy_bytes))
                 part = b.masked_load(place, mask, zero, size)
-                total = meet(b, total, part)
+                total = self.combine.met(b, op, total, part)
             b.masked_store(total, b.gep(out, offset), mask, size)
 
     def positions(self, b: Builder, batch: list, indices: Value, updates: Value,
@@ -258,7 +266,7 @@ class _Scatter:
 
     def window(self, b: Builder, axes: list, updates: Value, out: Value) -> None:
         """Combine one window."""
-        element = self.combine.element
+        element = self.combine.memory
         size, lanes = size_of(element), lanes_of(element)
         if not axes:
             new = b.load(updates, element, size)

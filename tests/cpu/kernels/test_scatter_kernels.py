@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import numjet as nj
+import numjet.numpy as jnp
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
@@ -122,3 +124,21 @@ def test_an_operand_that_dies_is_updated_in_place() -> None:
         [x, np.arange(9, dtype=np.int32)[:, None], u]
     )[0]
     np.testing.assert_array_equal(got, np.where(np.arange(50) < 9, 3, 0))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("method", ["add", "subtract", "min", "max"])
+@pytest.mark.parametrize("shape", [(50,), (7, 40)])
+def test_many_small_floats_into_few_places(name: str, method: str, shape: tuple) -> None:
+    """In copies of threads, where processors have no instructions for such floats, too."""
+    rng = np.random.default_rng(0)
+    rows = (1 << 15, *shape[1:])
+    x = jnp.asarray(rng.integers(-8, 8, shape) / 4, name)
+    places = rng.integers(-2, shape[0] + 2, rows[0])
+    new = rng.integers(-1, 2, rows) * np.where(rng.random(rows) < 0.1, 1.0, 0.0)
+    new[5] = np.nan
+    new = jnp.asarray(new, name)
+    program = nj.jit(lambda x, u: getattr(x.at[places], method)(u))
+    got, want = program(x, new), program(x.astype("float32"), new.astype("float32"))
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(got, np.float32), want)
