@@ -9,6 +9,8 @@ size that a kernel's code relies on, where these are only what was measured to p
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from types import ModuleType
 
 SMALL: dict[str, dict[str, object]] = {
     "passes.prefetch": {"LARGE": 1 << 9, "ROW": 1 << 12, "looks_ahead": lambda: True},
@@ -41,11 +43,17 @@ SMALL: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-def lower() -> None:
-    """Make all of these sizes small for the rest of the process."""
+def small() -> Iterator[tuple[ModuleType, str, object]]:
+    """(module, name, small value) of each size."""
     for name, sizes in SMALL.items():
         module = importlib.import_module(f"numjet.cpu.{name}")
         for size, value in sizes.items():
             if not hasattr(module, size):
                 raise AttributeError(f"{module.__name__} has no {size}: tools/fuzzing/sizes.py")
-            setattr(module, size, value)
+            yield module, size, value
+
+
+def lower() -> None:
+    """Make all of these sizes small for the rest of the process."""
+    for module, size, value in small():
+        setattr(module, size, value)
