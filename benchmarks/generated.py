@@ -56,7 +56,8 @@ REDUCTIONS = (
 ).split()
 OF_AXES = {"sum", "max", "min", "mean", "prod", "any", "all", "var"}
 # By family and weight. {i}: an axis, {k}: its extent, {p}: the indices before it, {at}: constant
-# places along it, {order}: a permutation of the axes, {a}: the operand or something of it.
+# places along it, {order}: a permutation of the axes, {some}: some of them, {spec}: x's axes, these
+# in that order and some that stay, {a}: the operand or something of it.
 FAMILIES: tuple[tuple[float, str], ...] = (
     (12, "{chain}"),
     (10, "jnp.transpose(x,{order}); jnp.transpose(x,{order})*2+1"),
@@ -89,6 +90,11 @@ FAMILIES: tuple[tuple[float, str], ...] = (
          "lax.top_k(x.real.astype('float32'),min(3,x.shape[-1])); "
          "jnp.quantile(x.real.astype('float32'),0.3,axis={i}); "
          "jnp.cumsum(x.astype('float32'),{i})*2; jnp.sum(x,dtype=x.dtype,axis={i})"),
+    (8, "jnp.einsum('{spec}',x,jnp.transpose(y,{order})); "
+        "jnp.sum(jnp.transpose(x,{order}),axis={some}); "
+        "jnp.sum(jnp.transpose(x,{order})*jnp.transpose(y,{order}),axis={some}); "
+        "jnp.mean(x*y,axis={some}); jnp.swapaxes(x,0,-1)+jnp.swapaxes(y,0,-1); "
+        "nn.softmax(jnp.transpose(x,{order}).astype('float32'),axis=-1)"),
     (5, "jnp.einsum('...i,...i->...',x,y); x.ravel().reshape(10,-1).sum(0); jnp.sum(x); "
         "jnp.max(x)-jnp.min(y); jnp.mean(x*y); jnp.any(x>y); jnp.vdot(x,y); jnp.var(x); "
         "jnp.linalg.norm(x.astype('float32')); jax.vmap(lambda v:v-v.mean())(x.astype('float32'))"),
@@ -142,6 +148,10 @@ def draw(seed: int, number: int) -> dict[str, Any]:
     k = axes[i]
     order = list(range(len(axes)))
     rng.shuffle(order)
+    some = tuple(sorted(rng.sample(order, rng.randint(1, len(order)))))
+    letters = "abcd"[: len(axes)]
+    kept = "".join(rng.sample(letters, rng.randint(0, len(axes) - 1)))
+    spec = f"{letters},{''.join([letters[a] for a in order])}->{kept}"
     chained = rng.choice(ELEMENTWISE).format(a="x")
     if rng.random() < 0.3:
         operand = rng.choice(["x", "x", chained])
@@ -150,8 +160,8 @@ def draw(seed: int, number: int) -> dict[str, Any]:
         families = [*FAMILIES, *[(8.0, OF_RANK[n]) for n in OF_RANK if n == len(axes)]]
         (family,) = rng.choices([f for _, f in families], [w for w, _ in families])
         text = rng.choice(family.split("; ")).format(
-            i=i, k=k, p=":," * i, order=tuple(order), step=rng.choice([2, 2, 3, 5]),
-            shift=rng.choice([1, -1, 3, k // 2]),
+            i=i, k=k, p=":," * i, order=tuple(order), some=some, spec=spec,
+            step=rng.choice([2, 2, 3, 5]), shift=rng.choice([1, -1, 3, k // 2]),
             at=f"(jnp.arange({min(2 * k, ELEMENTS)})*7919%{k})",
             pads=tuple((1, 2) if j == i else (0, 0) for j in range(len(axes))),
             tiles=tuple(2 if j == i else 1 for j in range(len(axes))),
