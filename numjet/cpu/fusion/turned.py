@@ -120,7 +120,8 @@ class _Rewriter:
     def result(self, val: Val) -> None:
         """Tiles follow what lies along one other axis: of what lies along a further one copies are
         made."""
-        if val.size < LARGE or val.node not in self.nodes:
+        node = val.node
+        if val.size < LARGE or node not in self.nodes or type(node.rule) is not low.Pointwise:
             return
         order = [a for a, n in enumerate(val.shape) if n > 1]
         along: dict[int, list[_Leaf]] = {}
@@ -128,13 +129,12 @@ class _Rewriter:
         for leaf in leaves:
             if leaf.val.size >= SMALLEST and _across(leaf.val.shape, leaf.at, order):
                 along.setdefault(_axes(leaf)[-1], []).append(leaf)
-        node = val.node
-        assert node is not None
         computed = not access(node).moves
         if computed and val.dtype.kind == "c":  # no tiles
-            orders = {tuple(_axes(leaf)) for leaf in leaves}
-            if along and alone and len(orders) == 1 and node.rule.elementwise:
-                self.turn_result(node, _axes(leaves[0]))
+            turned, *others = {tuple(_axes(leaf)) for leaf in leaves} or {()}
+            same = not others and sorted(turned) == order
+            if along and alone and same and node.rule.elementwise:
+                self.turn_result(node, turned)
                 return
             along[-1] = []
         nbytes = {axis: sum([leaf.val.nbytes for leaf in found]) for axis, found in along.items()}
@@ -213,7 +213,7 @@ class _Rewriter:
         summed = node.instead([joined], node.outs, {**node.params, "axes": (0,)})
         self.replace(node, [made, summed])
 
-    def turn_result(self, node: Node, order: list[int]) -> None:
+    def turn_result(self, node: Node, order: Sequence[int]) -> None:
         """Compute an elementwise result as its operands lie, and copy it."""
         (out,) = node.outs
         permutation = (*[a for a, n in enumerate(out.shape) if n == 1], *order)

@@ -94,6 +94,12 @@ def test_rows_of_few_columns_are_joined(columns: int) -> None:
     assert "//2000)" not in text  # y has one of these axes alone
 
 
+def test_large_results_of_every_kind_beside_a_transpose(square) -> None:
+    f = nj.jit(lambda x: (x.T + 1, jnp.stack([x, x]).sum(0), jnp.sort(x.T), x.T @ x, x))
+    for got, want in zip(f(square), f.__wrapped__(square), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_small_ones_stay_as_they_are() -> None:
     x = jnp.ones((20, 20), "float32")
     assert len(kernels(lambda x, y: jnp.sum(x.T * y, 1), x, x)) == 1
