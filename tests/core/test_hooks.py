@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from numjet.core import hooks
+from numjet.cpu.builder.notation_source import syntax_tree
 
 PACKAGE = Path(hooks.__file__).parents[1]
 NAMES = {name for name in vars(hooks)["__annotations__"] if not name.startswith("_")}
@@ -35,7 +36,7 @@ def test_each_hook_has_a_type_and_a_default_in_python() -> None:
 def test_hooks_are_installed_and_read_by_their_module() -> None:
     installed, wrong = set(), []
     for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text())
+        tree = syntax_tree(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("core.hooks"):
                 wrong += [f"{path}:{node.lineno}: {alias.name}" for alias in node.names

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import numjet
-from numjet.cpu.builder import sources
+from numjet.cpu.builder import notation_source, sources
 from numjet.cpu.runtime import build as runtime
 from numjet.native import build
 
@@ -31,7 +31,7 @@ def imported(modules: Iterable[str]) -> set[str]:
         if name in found or name.startswith(ELSEWHERE):
             continue
         found.add(name)
-        for node in ast.walk(ast.parse(path_of(name).read_text())):
+        for node in ast.walk(notation_source.syntax_tree(path_of(name).read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numjet"):
                 inside = [f"{node.module}.{alias.name}" for alias in node.names]
                 inside = [name for name in inside if path_of(name).exists()]
