@@ -24,12 +24,6 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.callback import VMAP_METHODS, debug_callback_p, io_callback_p, pure_callback_p
-from numjet.ops.random_bits import random_unwrap
-
-
-def _words(leaves: list[Any]) -> list[Any]:
-    """Operands of a callback in a program, which is handed the words of keys."""
-    return [random_unwrap(x) if dtypes.is_key(x.aval.dtype) else x for x in leaves]
 
 
 def _result_avals(what: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
@@ -133,7 +127,7 @@ def pure_callback(
     avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
     leaves, in_tree = array_leaves("pure_callback", (args, kwargs))
     outs = pure_callback_p.bind(
-        *_words(leaves),
+        *leaves,
         callback=_flat_callback("pure_callback", callback, in_tree, out_tree),
         result_avals=avals,
         vmap_method=vmap_method,
@@ -170,7 +164,7 @@ def io_callback(
     avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
     leaves, in_tree = array_leaves("io_callback", (args, kwargs))
     outs = io_callback_p.bind(
-        *_words(leaves),
+        *leaves,
         callback=_flat_callback("io_callback", callback, in_tree, out_tree),
         result_avals=avals,
         ordered=bool(ordered),
@@ -227,8 +221,6 @@ def debug_callback(
         flat.told = getattr(callback, "told", None)  # type: ignore[attr-defined]
     # Called at once it is a plain call, whose exceptions are the caller's.
     direct = current_trace() is EVAL
-    if not direct:
-        arrays = _words(arrays)
     debug_callback_p.bind(*arrays, callback=flat, result_avals=(), ordered=bool(ordered))
 
 

@@ -13,7 +13,6 @@ import numjet as nj
 from numjet import P, errors, lax, numpy as jnp, random
 from numjet.base.errors import IndivisibleError
 from numjet.core.jaxpr import eval_jaxpr
-from numjet.experimental import io_callback
 from numjet.sharding import AxisType, Mesh, NamedSharding
 
 eight = pytest.mark.usefixtures("eight_devices")
@@ -208,23 +207,6 @@ def test_auxiliary_data_beside_a_result_in_a_list(pair):
     for wrong in (lambda x: [x], lambda x: [x, 1, 2]):
         with pytest.raises(TypeError, match="two-element tuple"):
             nj.grad(wrong, has_aux=True)(1.0)
-
-
-def test_callbacks_of_programs_are_handed_the_words_of_keys(capsys):
-    key, seen = random.key(0), []
-    nj.debug.print("{}", key)
-    nj.jit(lambda k: nj.debug.print("{} {!r}", k, k))(key)
-    assert capsys.readouterr().out == (
-        "Array((), dtype=key<fry>) overlaying:\n[0 0]\n[0 0] Array([0, 0], dtype=uint32)\n"
-    )
-    nj.debug.callback(seen.append, key)
-    nj.jit(lambda k: nj.debug.callback(seen.append, k))(random.split(key, 3))
-    number = lambda k: seen.append(k) or np.float32(1)  # noqa: E731
-    for call in (nj.pure_callback, io_callback):
-        call(number, nj.ShapeDtypeStruct((), np.float32), key)
-    assert [(x.shape, str(x.dtype)) for x in seen] == [
-        ((), "key<fry>"), ((3, 2), "uint32"), ((2,), "uint32"), ((2,), "uint32")
-    ]  # fmt: skip
 
 
 def test_flags_by_jax_s_names_are_not_assigned_to():

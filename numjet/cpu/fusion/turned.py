@@ -166,7 +166,7 @@ class _Rewriter:
                 continue
             way = access(node)
             movers = ()
-            if way.moves and node.ins[0].size == val.size:
+            if way.moves and node.ins and node.ins[0].size == val.size:
                 movers = (*(reading[2] if reading else ()), (val, at))
             for place, (operand, asked) in enumerate(zip(node.ins, way.maps, strict=True)):
                 if asked is None or operand.literal is not None:

@@ -95,7 +95,8 @@ def test_rows_of_few_columns_are_joined(columns: int) -> None:
 
 
 def test_large_results_of_every_kind_beside_a_transpose(square) -> None:
-    f = nj.jit(lambda x: (x.T + 1, jnp.stack([x, x]).sum(0), jnp.sort(x.T), x.T @ x, x))
+    f = nj.jit(lambda x: (x.T + 1, jnp.stack([x, x]).sum(0), jnp.sort(x.T), x.T @ x, x,
+                          jnp.sum(jnp.tril(x.T), 0)))
     for got, want in zip(f(square), f.__wrapped__(square), strict=True):
         np.testing.assert_array_equal(got, want)
 
