@@ -148,11 +148,16 @@ def _tell(flows: dict[Any, Flow] | None, made: tuple) -> None:
         flow.asked = asked
 
 
-def by_user(fun: Callable) -> bool:
-    """Whether a function is none of this package's."""
+def module_of(fun: Callable) -> str:
+    """The module of a function, of one that wraps another that of the inner one."""
     while (inner := getattr(fun, "__wrapped__", getattr(fun, "func", None))) is not None:
         fun = inner
-    return not str(getattr(fun, "__module__", "")).startswith(__package__.split(".")[0] + ".")
+    return str(getattr(fun, "__module__", ""))
+
+
+def by_user(fun: Callable) -> bool:
+    """Whether a function is none of this package's."""
+    return not module_of(fun).startswith(__package__.split(".")[0] + ".")
 
 
 def check_varying(what: str, fun: Callable, flows: dict[Any, Flow], carry: Any) -> None:

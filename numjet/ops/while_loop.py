@@ -31,12 +31,12 @@ from numjet.core.trace import Trace, aval_of, concrete_or_none, current_trace, s
 from numjet.ops.arithmetic import add
 from numjet.ops.bodies import (
     add_inputs,
-    by_user,
     check_carry,
     check_varying,
     convert_all,
     fixed_point,
     flatten_values,
+    module_of,
     permute,
     split,
     stage_tree,
@@ -565,7 +565,7 @@ def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
     def repeated(carry: tuple) -> tuple:
         return add(carry[0], 1), carry[1], body(carry[0], carry[2])
 
-    counted.__module__ = repeated.__module__ = __name__ if not by_user(body_fun) else ""
+    counted.__module__ = repeated.__module__ = module_of(body_fun)  # `by_user` asks
     if known is not None:
         known[form] = counted, repeated
     return counted, repeated

@@ -29,7 +29,7 @@ from numjet.core.memo import remembered
 from numjet.cpu.fusion import chains, epilogues, recompute, standalone, turned
 from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import rejoined, scan_sums, stacked
-from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead
+from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead, is_reshape
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import OTHER, Access, access, compose, every_axis, is_real, same_places
 from numjet.cpu.lower.groups import Compilation, Fusion, Group, Member
@@ -553,20 +553,3 @@ def native(dtype: Any) -> bool:
 
 _native: dict[Any, bool] = {}
 _FOREIGN = frozenset(["longdouble", "float128", "clongdouble", "complex256"])
-
-
-def is_reshape(node: Node) -> bool:
-    """Whether the node's result has the bytes of its operand in the same order."""
-    name = node.primitive.name
-    if (
-        len(node.ins) != 1
-        or node.ins[0].size != node.outs[0].size
-        or node.ins[0].dtype != node.outs[0].dtype
-    ):
-        return False
-    if name == "reshape":
-        return node.params.get("dimensions") is None
-    if name == "transpose":
-        order = [a for a in node.params["permutation"] if node.ins[0].shape[a] != 1]
-        return order == sorted(order)
-    return name in ("squeeze", "expand_dims", "broadcast_in_dim")

@@ -40,8 +40,8 @@ def expand(node: Node) -> list[Node] | None:
     if _is_claimed(node):
         made = []
         if dot.across(node):
-            transposed, node = _left_transposed(node)
-            made.append(transposed)
+            turned, node = _left_transposed(node)
+            made.append(turned)
         part = _with_windows(node, group)
         return [*made, part if part is not None and _is_claimed(part) else node]
     found = kernels.expand(node)
@@ -162,19 +162,24 @@ def _without_transposes(node: Node) -> Node:
     return node.instead(ins, node.outs, params)
 
 
+def transposed(node: Node, val: Val, permutation: tuple[int, ...], out: Val | None = None) -> Node:
+    """A transpose of `val`, for `node`: into `out`, or a new value."""
+    if out is None:
+        out = Val.of(ShapedArray(tuple([val.shape[a] for a in permutation]), val.dtype))
+    return node.instead([val], [out], {"permutation": permutation}, transpose_p)
+
+
 def _left_transposed(node: Node) -> tuple[Node, Node]:
     """A transpose of a product's left operand, the depth last, and the product that reads it."""
     left, right = node.ins
     (contract, other), (batch, other_batch) = node.params["dimension_numbers"]
     free = [a for a in range(len(left.shape)) if a not in contract and a not in batch]
     order = (*batch, *free, *contract)
-    shape = tuple([left.shape[a] for a in order])
-    out = Val.of(ShapedArray(shape, left.dtype))
-    transposed = node.instead([left], [out], {"permutation": order}, transpose_p)
+    turned = transposed(node, left, order)
     lasts = tuple(range(len(order) - len(contract), len(order)))
     numbers = (lasts, other), (tuple(range(len(batch))), other_batch)
     params = {**node.params, "dimension_numbers": numbers}
-    return transposed, node.instead([out, right], node.outs, params)
+    return turned, node.instead([turned.outs[0], right], node.outs, params)
 
 
 def _with_windows(node: Node, group: Graph) -> Node | None:

@@ -3,7 +3,9 @@
 To a reduction the axes of its domain are all alike: it runs over them in the order in which the
 largest operand lies, so that `sum(x.T, 0)` is a sum of rows. Of an operand whose neighbours in
 memory are not neighbours there a copy is made that lies in that order: kernels that do nothing else
-copy squares of the cache, where a reduction would read a line of it for each element.
+copy squares of the cache, where a reduction would read a line of it for each element. Results that
+tiles do not serve (complex ones, operands along several axes, rows too short for squares) take
+copies as well, and sums over several leading axes that leave few numbers are sums over one.
 
 `rewrite(graph)` is for `fuse`. What would break it: a reduction whose result depends on the order
 of its axes.
@@ -19,7 +21,8 @@ from numjet.core import lowering as low
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import transpose_p
-from numjet.cpu.graph.nodes import Graph, Node, Val
+from numjet.cpu.fusion.standalone import transposed
+from numjet.cpu.graph.nodes import Graph, Node, Val, is_reshape
 from numjet.cpu.lower.access import OTHER, access, compose, every_axis
 
 # Smaller domains are in the nearest cache, and shorter rows no longer than a vector.
@@ -47,13 +50,13 @@ def rewrite(graph: Graph) -> tuple[list[Val], list[Val]]:
         found.result(val)
     if found.behind or found.instead:
         found.write()
-    return found.kept, found.stored
+    return found.copies, found.stored
 
 
 def _turns(node: Node) -> bool:
     """Whether a node may read memory across."""
     if node.primitive is transpose_p:
-        return not _in_order(node.params["permutation"], node.ins[0].shape)
+        return not is_reshape(node)
     return node.primitive.name == "dot_general" and type(node.rule) is low.Pointwise
 
 
@@ -61,7 +64,7 @@ def _has_few_columns(node: Node) -> bool:
     """Whether a reduction is one over several leading axes that leaves few numbers."""
     if type(node.rule) is not low.Reduce or len(node.ins) != 1 or len(node.outs) != 1:
         return False
-    source, axes = node.ins[0], sorted(node.params["axes"])
+    source, axes = node.ins[0], _reduced(node)
     return (
         source.size >= LARGE
         and len(axes) > 1
@@ -70,9 +73,8 @@ def _has_few_columns(node: Node) -> bool:
     )
 
 
-def _in_order(axes: Sequence[int | None], shape: Sequence[int]) -> bool:
-    order = [a for a in axes if a is not None and shape[a] != 1]
-    return order == sorted(order)
+def _reduced(node: Node) -> list[int]:
+    return sorted([a % len(node.ins[0].shape) for a in node.params["axes"]])
 
 
 class _Leaf(NamedTuple):
@@ -97,7 +99,7 @@ class _Rewriter:
         self.instead: dict[Node, list[Node]] = {}
         self.operands: dict[Node, list[Val]] = {}
         self.turned: dict[tuple, Val] = {}
-        self.kept: list[Val] = []
+        self.copies: list[Val] = []
         self.stored: list[Val] = []
 
     def reduction(self, node: Node) -> None:
@@ -182,10 +184,10 @@ class _Rewriter:
 
     def turn_domain(self, node: Node, order: list[int]) -> None:
         """Run `node` over the axes of its operand in this order."""
-        source, out, reduced = node.ins[0], node.outs[0], node.params["axes"]
+        source, out, reduced = node.ins[0], node.outs[0], _reduced(node)
         ones = [a for a, n in enumerate(source.shape) if n == 1]
         permutation = (*ones, *order)
-        turned = _transposed(node, source, permutation)
+        turned = transposed(node, source, permutation)
         kept = [a for a in permutation if a not in reduced]
         shape = tuple([source.shape[a] for a in kept])
         back = tuple([kept.index(a) for a in sorted(kept)])
@@ -194,7 +196,7 @@ class _Rewriter:
         axes = tuple([k for k, a in enumerate(permutation) if a in reduced])
         made = [turned, node.instead([turned.outs[0]], [result], {**node.params, "axes": axes})]
         if not straight:
-            made.append(_transposed(node, result, back, out))
+            made.append(transposed(node, result, back, out))
         self.replace(node, made)
 
     def joins(self, leaf: _Leaf, node: Node) -> bool:
@@ -218,14 +220,14 @@ class _Rewriter:
         (out,) = node.outs
         permutation = (*[a for a, n in enumerate(out.shape) if n == 1], *order)
         back = tuple([permutation.index(a) for a in range(len(permutation))])
-        made = [_transposed(node, v, permutation) for v in node.ins if v.shape]
+        made = [transposed(node, v, permutation) for v in node.ins if v.shape]
         turned = iter(made)
         ins = [next(turned).outs[0] if v.shape else v for v in node.ins]
         result = Val.of(ShapedArray(tuple([out.shape[a] for a in permutation]), out.dtype))
         computed = node.instead(ins, [result])
-        self.replace(node, [*made, computed, _transposed(node, result, back, out)])
+        self.replace(node, [*made, computed, transposed(node, result, back, out)])
         self.stored.append(result)
-        self.kept.append(out)
+        self.copies.append(out)
 
     def transpose(self, node: Node) -> None:
         """Copy squares of a matrix, then whole rows, where what lies along the operand's last axis
@@ -242,29 +244,29 @@ class _Rewriter:
             return
         if order == [a for a in squares if val.shape[a] > 1]:
             return
-        copy = _transposed(node, val, squares)
+        copy = transposed(node, val, squares)
         rows = tuple([squares.index(a) for a in node.params["permutation"]])
-        self.replace(node, [copy, _transposed(node, copy.outs[0], rows, out)])
-        self.kept.append(copy.outs[0])
+        self.replace(node, [copy, transposed(node, copy.outs[0], rows, out)])
+        self.copies.append(copy.outs[0])
 
     def turn_operand(self, leaf: _Leaf, order: list[int]) -> None:
         """Have `leaf` lie in memory in the order of the domain."""
         for val, at in reversed(leaf.movers):
             if not _across(val.shape, at, order):
-                self.kept.append(val)
+                self.copies.append(val)
                 return
         ranks = {a: k for k, a in enumerate(order)}
         axes = range(len(leaf.val.shape))
         permutation = tuple(sorted(axes, key=lambda a: ranks.get(leaf.at[a], -1)))
         key = leaf.val, permutation
         if key not in self.turned:
-            copy = _transposed(leaf.reader, leaf.val, permutation)
+            copy = transposed(leaf.reader, leaf.val, permutation)
             back = tuple([permutation.index(a) for a in axes])
-            seen = _transposed(leaf.reader, copy.outs[0], back)
+            seen = transposed(leaf.reader, copy.outs[0], back)
             maker = leaf.val.node if leaf.val.node in self.nodes else None
             self.behind.setdefault(maker, []).extend([copy, seen])
             self.nodes.update([copy, seen])
-            self.kept.append(copy.outs[0])
+            self.copies.append(copy.outs[0])
             self.turned[key] = seen.outs[0]
         ins = self.operands.setdefault(leaf.reader, list(leaf.reader.ins))
         ins[leaf.place] = self.turned[key]
@@ -310,9 +312,3 @@ def _across(shape: tuple[int, ...], at: tuple, order: list[int]) -> bool:
     """Whether neighbours in the domain are not neighbours in memory, though they are there."""
     axes = [a for a, n in zip(at, shape, strict=True) if n > 1]
     return order[-1] in axes[:-1]
-
-
-def _transposed(node: Node, val: Val, permutation: tuple[int, ...], out: Val | None = None) -> Node:
-    if out is None:
-        out = Val.of(ShapedArray(tuple([val.shape[a] for a in permutation]), val.dtype))
-    return node.instead([val], [out], {"permutation": permutation}, transpose_p)

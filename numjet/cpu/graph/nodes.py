@@ -313,3 +313,20 @@ def drop_dead(graph: Graph) -> None:
         for val in vals:
             val.number = number
             number += 1
+
+
+def is_reshape(node: Node) -> bool:
+    """Whether the node's result has the bytes of its operand in the same order."""
+    name = node.primitive.name
+    if (
+        len(node.ins) != 1
+        or node.ins[0].size != node.outs[0].size
+        or node.ins[0].dtype != node.outs[0].dtype
+    ):
+        return False
+    if name == "reshape":
+        return node.params.get("dimensions") is None
+    if name == "transpose":
+        order = [a for a in node.params["permutation"] if node.ins[0].shape[a] != 1]
+        return order == sorted(order)
+    return name in ("squeeze", "expand_dims", "broadcast_in_dim")

@@ -18,9 +18,8 @@ from numjet.core import lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs, unclosed
 from numjet.cpu.builder.builder import TYPES, Builder, Module, Value
 from numjet.cpu.emit import values as ev
-from numjet.cpu.fusion.fuse import is_reshape
 from numjet.cpu.graph import expand, products
-from numjet.cpu.graph.nodes import Graph, Node, Val, flatten
+from numjet.cpu.graph.nodes import Graph, Node, Val, flatten, is_reshape
 from numjet.cpu.link import link
 from numjet.cpu.lower import update as lower_update
 from numjet.cpu.lower.access import WEIGHTS
