@@ -73,7 +73,7 @@ def test_both_generators_agree(steps, seeds, least):
 
 
 def test_both_generators_agree_on_lanes_and_masks():
-    agree(Lanes, 14, range(300, 380), 40)
+    agree(Lanes, 14, range(300, 380), 35)  # AVX-512's mask registers have fewer patterns than lanes
 
 
 @pytest.fixture
