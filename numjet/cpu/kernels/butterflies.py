@@ -12,17 +12,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from numjet.cpu.builder.builder import Builder, Value
+from numjet.cpu.builder.builder import TYPES, Builder, Value
 from numjet.cpu.kernels.idioms import fused
 from numjet.cpu.kernels.linalg.side_by_side import Group
 
 Complex = tuple[Value, Value]
 
 
+# The odd radices, and the largest whose butterfly is written out, without a loop.
+_PRIMES = (47, 43, 41, 37, 31, 29, 23, 19, 17, 13, 11, 7, 5, 3)
+_WRITTEN_OUT = 13
+# Results of a larger butterfly that a round of its loop adds up, 4 sums each.
+_AT_ONCE = 4
+
+
 def radices(n: int) -> list[int] | None:
     """Those of the passes, in their order, whose product is n; None for other prime factors."""
     found, rest = [], n
-    for prime in (7, 5, 3):
+    for prime in _PRIMES:
         while rest % prime == 0:
             found.append(prime)
             rest //= prime
@@ -155,6 +162,8 @@ def butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
     n = len(values)
     if n == 2:
         return [add(b, *values), sub(b, *values)]
+    if n > _WRITTEN_OUT:
+        return _looped_butterfly(b, values)
     if n % 2:
         return _odd_butterfly(b, values)
     one, two, three, four = values
@@ -187,4 +196,51 @@ def _odd_butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
         (re, re_), (im, im_) = parts
         results[j] = b.add(re, im_), b.sub(im, re_)
         results[n - j] = b.sub(re, im_), b.add(im, re_)
+    return results
+
+
+def _looped_butterfly(b: Builder, values: list[Complex]) -> list[Complex]:
+    """`_odd_butterfly` with sums and differences on the stack, a few results a round."""
+    n, first, kind = len(values), values[0], values[0][0].type
+    lanes, element, _, bits, _ = TYPES[kind]
+    size, row, half = bits // 8, max(lanes, 1) * bits // 8, n // 2
+    pairs, made = b.alloca(kind, 4 * half), b.alloca(kind, 4 * half)
+    total = first
+    for k in range(half):
+        one, other = values[k + 1], values[n - k - 1]
+        pair = add(b, one, other)
+        total = add(b, total, pair)
+        for part, value in enumerate((*pair, *sub(b, one, other))):
+            b.store(value, b.gep(pairs, (4 * k + part) * row), row)
+    # Cosine and sine of each result and pair, those of a round's results beside each other; the
+    # last round begins early.
+    starts = [*range(0, half - _AT_ONCE, _AT_ONCE), half - _AT_ONCE]
+    powers = [(j + 1) * (k + 1) % n for at in starts for k in range(half)
+              for j in range(at, at + _AT_ONCE)]  # fmt: skip
+    turns = roots(n, np.array(powers))
+    table = b.module.array(np.stack([turns.real, -turns.imag], 1).ravel().tolist(), element)
+    per_round = half * _AT_ONCE * 2 * size
+    with b.loop(0, len(starts)) as each:
+        here = b.gep(table, b.mul(each.index, per_round))
+        sums = [*first, *[b.const(0.0, kind)] * 2] * _AT_ONCE
+        with b.loop(0, half, carried=sums) as along:
+            pair_at = b.gep(pairs, b.mul(along.index, 4 * row))
+            turn_at = b.gep(here, b.mul(along.index, _AT_ONCE * 2 * size))
+            parts = [b.load(b.gep(pair_at, k * row), kind, row) for k in range(4)]
+            added = []
+            for k, value in enumerate(along.values):
+                at = b.gep(turn_at, (k // 4 * 2 + k % 4 // 2) * size)
+                turn = b.splat(b.load(at, element, size), lanes)
+                added.append(fused(b, parts[k % 4], turn, value))
+            along.yield_(*added)
+        to = b.gep(made, b.mul(b.min(b.mul(each.index, _AT_ONCE), half - _AT_ONCE), 4 * row))
+        for k in range(_AT_ONCE):
+            re, im, re_, im_ = along.results[4 * k : 4 * k + 4]
+            found = b.add(re, im_), b.sub(im, re_), b.sub(re, im_), b.add(im, re_)
+            for part, value in enumerate(found):
+                b.store(value, b.gep(to, (4 * k + part) * row), row)
+    results = [total] * n
+    for j in range(half):
+        parts = [b.load(b.gep(made, (4 * j + part) * row), kind, row) for part in range(4)]
+        results[j + 1], results[n - j - 1] = (parts[0], parts[1]), (parts[2], parts[3])
     return results

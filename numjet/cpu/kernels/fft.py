@@ -1,13 +1,14 @@
 """Fourier transforms: which way each axis goes, and those of many rows or columns side by side, one
-a lane, of lengths without other prime factors than 2, 3, 5 and 7.
+a lane, of lengths without prime factors beyond 47.
 
 A group of transforms is brought into vectors, a pair (real, imaginary) for each element, and goes
 through passes (Stockham's, which need no reordering) of the radices of `radices` between two pieces
 of scratch memory; roots of unity are the same for all lanes. A real row of even length is a complex
-one of half its length, so that no row touches another's results. Several axes are transformed one
-after another. Symbol `nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over
-groups. Long ones are `fft_long`'s, those with large prime factors `fft_chirp`'s. For:
-`kernels.generator`. What would break it: scratch for less than a task each.
+one of half its length, so that no row touches another's results; one of odd length has imaginary
+parts of zero. Several axes are transformed one after another. Symbol
+`nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. Long ones are
+`fft_long`'s, those with large prime factors `fft_chirp`'s. For: `kernels.generator`. What would
+break it: scratch for less than a task each.
 """
 
 from __future__ import annotations
@@ -45,9 +46,8 @@ _FAR = 16 << 20
 # which: those that no cache holds are read in better order side by side, 2929 of 1024 in 4.9 ms
 # instead of 8.7 with AVX2.
 _ALONE, _WARM = 1024, 4 << 20
-# Complex elements from which a convolution is faster than SciPy, of one row and of many, and the
-# largest prime factor of their number.
-_CHIRP, _LARGE = (128, 512), 50
+# Numbers from which a convolution is faster than SciPy, of one row and of many.
+_CHIRP = (128, 512)
 # Complex elements up to which one is in any case, where the rows have no other way: a call of SciPy
 # takes 60 us, a convolution of one row of 33 float32 3, of 999 36, of 4752 180 (SciPy 135).
 _FEW = 4096
@@ -72,8 +72,7 @@ def generate(build: Values, node: Node) -> list[Step] | None:
         along = kind if axis == last else FORWARD if kind in (FORWARD, REAL) else INVERSE
         n = lengths[axis - last - 1 + len(lengths)]
         if odd and axis == last:
-            few = n > 1 and math.prod(spectrum.shape[:-1]) * n <= _FEW
-            way = _odd if few and fft_chirp.padded(n, element) else None
+            way = _way_of_odd(element, math.prod(spectrum.shape[:-1]), n)
         else:
             way = _way(element, spectrum.shape, axis, n // (1 + (along in (REAL, HALF))))
         if way is None:
@@ -99,7 +98,7 @@ def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..
     chirps = _by_chirps if few and fft_chirp.padded(n, element) else None
     others = 2 * math.prod(shape[:axis]) if final else math.prod(shape[axis + 1 :])
     if radices(n) is None:
-        large = final and n >= _CHIRP[others >= max(lanes, 4)] and _largest_prime(n) >= _LARGE
+        large = final and n >= _CHIRP[others >= max(lanes, 4)]
         return _by_chirps if large and fft_chirp.padded(n, element) else chirps
     factors = fft_long.factors(n, element) if final else None
     if n <= LONGEST and others >= lanes:
@@ -110,15 +109,13 @@ def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..
     return chirps if factors is None else _one_by_one
 
 
-def _largest_prime(n: int) -> int:
-    """The largest prime factor of n."""
-    largest, divisor = 1, 2
-    while divisor * divisor <= n:
-        if n % divisor == 0:
-            largest, n = divisor, n // divisor
-        else:
-            divisor += 1
-    return max(largest, n)
+def _way_of_odd(element: str, rows: int, n: int) -> Callable[..., Step] | None:
+    """The same of rows of an odd number of reals."""
+    if radices(n) is not None and n <= LONGEST and 2 * rows >= lanes_of(element):
+        return _side_by_side
+    few = 1 < n and rows * n <= _FEW
+    faster = n >= _CHIRP[2 * rows >= lanes_of(element)] and radices(n) is None
+    return _odd if (few or faster) and fft_chirp.padded(n, element) else None
 
 
 def _by_chirps(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
@@ -147,7 +144,10 @@ def _side_by_side(
     if last:
         name = {REAL: "real", HALF: "half"}.get(kind, "rows")
         groups = -(-count // lanes)
-        n //= 1 + (kind in (REAL, HALF))  # complex elements
+        if name != "rows" and n % 2:
+            name = "odd" + name
+        elif name != "rows":
+            n //= 2  # complex elements
     else:
         name, groups = "columns", count * -(-inner // lanes)
     # Two pieces of scratch memory, which a group's transposition overruns by a square of lanes.
@@ -331,6 +331,34 @@ class _Transform(Passes):
             self.put(x, mirror, (b.add(even[0], odd[1]), b.sub(odd[0], even[1])))
         z = self.whole(x, y)
         self.give(2 * half, z, b.select(b.icmp("eq", z, x), y, x))
+
+    def oddreal(self) -> None:
+        """Rows of an odd number of reals to half a spectrum."""
+        g, b, n = self.g, self.g.b, self.n
+        x, y = self.scratch()
+        self.bring(n, y, x)
+        zero = b.const(0.0, g.kind)
+        with b.loop(0, n) as each:
+            self.put(x, each.index, (g.load(b.gep(y, b.mul(each.index, g.row))), zero))
+        z = self.whole(x, y)
+        self.put(z, 0, (self.get(z, 0)[0], zero))
+        self.give(n + 1, z, b.select(b.icmp("eq", z, x), y, x))
+
+    def oddhalf(self) -> None:
+        """Half a spectrum to rows of an odd number of reals."""
+        g, b, n = self.g, self.g.b, self.n
+        x, y = self.scratch()
+        self.bring(n + 1, y, x)
+        self.put(x, 0, (self.get(y, 0)[0], b.const(0.0, g.kind)))
+        with b.loop(1, n // 2 + 1) as each:
+            re, im = self.get(y, each.index)
+            self.put(x, each.index, (re, im))
+            self.put(x, b.sub(n, each.index), (re, b.neg(im)))
+        z = self.whole(x, y)
+        to = b.select(b.icmp("eq", z, x), y, x)
+        with b.loop(0, n) as each:
+            g.store(self.get(z, each.index)[0], b.gep(to, b.mul(each.index, g.row)))
+        self.give(n, to, z)
 
 
 def _module(name: str) -> Module:

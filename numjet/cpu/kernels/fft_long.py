@@ -1,5 +1,5 @@
 """One long Fourier transform after another, by rows and columns (Bailey's algorithm), of lengths
-without other prime factors than 2, 3, 5 and 7.
+without prime factors beyond 47.
 
 The n = n1·n2 numbers are a matrix of n1 rows. `first` transforms its columns, as many side by side
 as a vector has lanes, turns element k of column j by the root of unity to the power j·k, and writes

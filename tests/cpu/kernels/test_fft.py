@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,7 +80,36 @@ def test_many_groups_run_over_all_threads() -> None:
     check(jnp.fft.fft, np.fft.fft, draw((300, 1024), "complex64"))
 
 
-@pytest.mark.parametrize("shape", [(400, 22), (1, 1024 * 11), (400, 127), (40, 503), (2, 0)])
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize("n", [11, 13, 17, 38, 121, 23 * 8, 29 * 3, 31, 37 * 2, 41, 43, 47 * 47])
+def test_lengths_of_middling_prime_factors(complex_: str, real: str, n: int) -> None:
+    """Butterflies that are written out, and those that are loops."""
+    x, half = draw((21, n), complex_), draw((21, n // 2 + 1), complex_)
+    check(jnp.fft.fft, np.fft.fft, x)
+    check(jnp.fft.ifft, np.fft.ifft, x)
+    check(lambda x: jnp.fft.fft(x, axis=0), lambda x: np.fft.fft(x, axis=0), x.T.copy())
+    check(jnp.fft.rfft, np.fft.rfft, draw((21, n), real))
+    check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half)
+
+
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize("shape", [(300, 15), (33, 1001), (3, 16, 125), (12, 2187), (5, 10_007)])
+def test_many_rows_of_an_odd_number_of_reals(complex_: str, real: str, shape: tuple) -> None:
+    n, half = shape[-1], draw((*shape[:-1], shape[-1] // 2 + 1), complex_)
+    check(jnp.fft.rfft, np.fft.rfft, draw(shape, real))
+    check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half)
+
+
+def test_rows_of_odd_length_do_not_touch_each_other() -> None:
+    x = draw((40, 105), "float32")
+    x[7, 3], x[8, 50] = np.nan, np.inf
+    transformed = np.asarray(nj.jit(jnp.fft.rfft)(x))
+    back = np.asarray(nj.jit(lambda y: jnp.fft.irfft(y, n=105))(transformed))
+    for found in (transformed, back):
+        assert np.flatnonzero(~np.isfinite(found).all(1)).tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("shape", [(400, 127), (40, 503), (2, 0)])
 def test_other_lengths_run_in_python(shape: tuple) -> None:
     if shape[1]:
         check(jnp.fft.fft, np.fft.fft, draw(shape, "complex64"), native=False)
@@ -103,7 +131,8 @@ def all_kinds(shape: tuple, complex_: str, real: str) -> None:
 
 # The smallest, powers of two, both factors odd, a factor that is no multiple of a vector's lanes,
 # every radix, pairs of a spectrum left over, several blocks of them, all threads.
-LONG = [512, 1000, 4096, 6561, 7200, 10_000, 16_384, 2 * 3 * 7**4, 66_150, 100_000, 1 << 17]
+LONG = [512, 1000, 4096, 6561, 7200, 10_000, 16_384, 2 * 3 * 7**4, 66_150, 100_000, 1 << 17,
+        11 * 1024, 94 * 13**2]  # fmt: skip
 
 
 @pytest.mark.parametrize(("complex_", "real"), SINGLE)
@@ -127,9 +156,8 @@ def test_lengths_with_large_prime_factors(complex_: str, real: str, shape: tuple
     check(jnp.fft.fft, np.fft.fft, draw(shape, complex_))
     check(jnp.fft.ifft, np.fft.ifft, draw(shape, complex_))
     half = draw((*shape[:-1], n // 2 + 1), complex_)
-    native = n % 2 == 0 or math.prod(shape) <= fft._FEW
-    check(jnp.fft.rfft, np.fft.rfft, draw(shape, real), native)
-    check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half, native)
+    check(jnp.fft.rfft, np.fft.rfft, draw(shape, real))
+    check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half)
 
 
 @pytest.mark.parametrize(("complex_", "real"), SINGLE)
