@@ -59,8 +59,12 @@ class Passes:
 
     def root(self, index: Value) -> Complex:
         """A root of unity in all lanes."""
+        return self.entry(self.roots, index)
+
+    def entry(self, table: Value, index: Value) -> Complex:
+        """An entry of a table of complex numbers, in all lanes."""
         g, b = self.g, self.g.b
-        place = b.gep(self.roots, b.mul(index, 2 * g.size))
+        place = b.gep(table, b.mul(index, 2 * g.size))
         return tuple(
             b.splat(b.load(b.gep(place, k * g.size), g.element), g.lanes) for k in range(2)
         )  # type: ignore[return-value]

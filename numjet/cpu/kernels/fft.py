@@ -1,20 +1,22 @@
 """Fourier transforms: which way each axis goes, and those of many rows or columns side by side, one
-a lane, of lengths without prime factors beyond 47.
+a lane.
 
 A group of transforms is brought into vectors, a pair (real, imaginary) for each element, and goes
 through passes (Stockham's, which need no reordering) of the radices of `radices` between two pieces
-of scratch memory; roots of unity are the same for all lanes. A real row of even length is a complex
+of scratch memory; roots of unity are the same for all lanes. Lengths with a prime factor beyond 47
+are convolutions with a chirp, between passes of another length, as in `fft_chirp`. A real row of even length is a complex
 one of half its length, so that no row touches another's results; one of odd length has imaginary
 parts of zero. Several axes are transformed one after another. Symbol
-`nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. Long ones are
-`fft_long`'s, those with large prime factors `fft_chirp`'s. For: `kernels.generator`. What would
-break it: scratch for less than a task each.
+`nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. Single long ones
+are `fft_long`'s, with large prime factors `fft_chirp`'s. For: `kernels.generator`. What would break
+it: scratch for less than a task each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,8 +31,13 @@ from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
 
 PREFIX = "nj_fft_"
-# Of those side by side: beyond it the scratch memory of a group does not fit a second-level cache.
-LONGEST = 8192
+# Of rows side by side: beyond it the scratch memory of a group does not fit a second-level cache.
+# Columns have no other way but Python: 16 of 65,536 take 6 ms, SciPy 11.
+LONGEST, LONGEST_COLUMNS = 8192, 1 << 16
+# Of those with a prime factor beyond 47, whose library holds two tables of about as many numbers.
+_LONGEST_CHIRP = 2048
+# Bytes of a task's scratch memory from which there are no more tasks than threads.
+_LARGE = 1 << 20
 FIELDS = ("count", "inner", "across", "inverse", "scratch", "in1", "out1")
 _TYPES = {"complex64": "float", "complex128": "double"}
 # Butterflies of all groups below which the pool costs more than it brings.
@@ -46,8 +53,8 @@ _FAR = 16 << 20
 # which: those that no cache holds are read in better order side by side, 2929 of 1024 in 4.9 ms
 # instead of 8.7 with AVX2.
 _ALONE, _WARM = 1024, 4 << 20
-# Numbers from which a convolution is faster than SciPy, of one row and of many.
-_CHIRP = (128, 512)
+# Numbers from which a convolution of one row is faster than SciPy.
+_CHIRP = 128
 # Complex elements up to which one is in any case, where the rows have no other way: a call of SciPy
 # takes 60 us, a convolution of one row of 33 float32 3, of 999 36, of 4752 180 (SciPy 135).
 _FEW = 4096
@@ -98,10 +105,12 @@ def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..
     chirps = _by_chirps if few and fft_chirp.padded(n, element) else None
     others = 2 * math.prod(shape[:axis]) if final else math.prod(shape[axis + 1 :])
     if radices(n) is None:
-        large = final and n >= _CHIRP[others >= max(lanes, 4)]
+        if n <= _LONGEST_CHIRP and others >= lanes:
+            return _side_by_side
+        large = final and n >= _CHIRP
         return _by_chirps if large and fft_chirp.padded(n, element) else chirps
     factors = fft_long.factors(n, element) if final else None
-    if n <= LONGEST and others >= lanes:
+    if n <= (LONGEST if final else LONGEST_COLUMNS) and others >= lanes:
         whole = factors is not None and factors[0] % lanes == factors[1] % lanes == 0
         warm = math.prod(shape) * 2 * size_of(element) <= _WARM
         if not (whole and warm and n >= _ALONE):
@@ -111,11 +120,30 @@ def _way(element: str, shape: tuple[int, ...], axis: int, n: int) -> Callable[..
 
 def _way_of_odd(element: str, rows: int, n: int) -> Callable[..., Step] | None:
     """The same of rows of an odd number of reals."""
-    if radices(n) is not None and n <= LONGEST and 2 * rows >= lanes_of(element):
+    longest = _LONGEST_CHIRP if radices(n) is None else LONGEST
+    if n <= longest and 2 * rows >= lanes_of(element):
         return _side_by_side
     few = 1 < n and rows * n <= _FEW
-    faster = n >= _CHIRP[2 * rows >= lanes_of(element)] and radices(n) is None
+    faster = n >= _CHIRP and radices(n) is None
     return _odd if (few or faster) and fft_chirp.padded(n, element) else None
+
+
+@lru_cache(256)
+def _length(n: int) -> int:
+    """Numbers of the passes that a transform of n goes through: n, or those of its convolutions
+    (Bluestein's algorithm)."""
+    if radices(n) is not None:
+        return n
+    least = 2 * n - 1
+    able = (m for m in range(least, 2 * least) if radices(m) is not None)
+    return min(able, key=lambda m: m * sum(2 + r for r in radices(m) or []))
+
+
+def _piece(n: int, element: str) -> int:
+    """Bytes of a piece of a task's scratch memory, which a group's transposition overruns by a
+    square of lanes."""
+    lanes = lanes_of(element)
+    return 2 * (_length(n) + 2 * lanes + 2) * lanes * size_of(element)
 
 
 def _by_chirps(build: Values, element: str, x: Val, out: Val, axis: int, n: int, kind: int) -> Step:
@@ -150,12 +178,12 @@ def _side_by_side(
             n //= 2  # complex elements
     else:
         name, groups = "columns", count * -(-inner // lanes)
-    # Two pieces of scratch memory, which a group's transposition overruns by a square of lanes.
-    piece = 2 * (n + 2 * lanes + 2) * lanes * size_of(element)
-    work = n * max(n.bit_length() - 1, 1)
+    piece = _piece(n, element)
+    length = 2 * _length(n) if radices(n) is None else n
+    work = length * max(length.bit_length() - 1, 1)
     tasks = 1
     if groups > 1 and groups * work >= _PARALLEL:
-        tasks = min(groups, 4 * host.cpu_count())
+        tasks = min(groups, (4 if 2 * piece < _LARGE else 1) * host.cpu_count())
     share = -(-groups // tasks)
     tasks = -(-groups // share)
     scratch = build.temporary(Val((tasks * 2 * piece,), np.dtype(np.uint8)))
@@ -195,10 +223,19 @@ class _Transform(Passes):
         super().__init__(group, n, order)
         self.early = n >= _EARLY
         self.far = far
+        self.length = _length(n)
+        if self.length != n:
+            self.convolved = Passes(group, self.length, self.length)
+            tables = fft_chirp.chirps(n, self.length, group.element)
+            # Of the chirp and of its conjugate's spectrum, over the length.
+            self.chirp, self.spectrum = (
+                group.module.array(t.view(t.real.dtype).ravel().tolist(), group.element)
+                for t in (tables[0], tables[1] / self.length)
+            )
 
     def scratch(self) -> tuple[Value, Value]:
         """The task's two pieces of scratch memory."""
-        return self.memory(2 * (self.n + 2 * self.g.lanes + 2) * self.g.row)
+        return self.memory(_piece(self.n, self.g.element))
 
     def whole(self, x: Value, y: Value) -> Value:
         """Transform what lies at x, forward or backward, with y as other memory; where it lies."""
@@ -207,7 +244,12 @@ class _Transform(Passes):
         offsets = [b.const(k * g.row, "i64") for k in range(2)]
         self.parts = b.select(inverse, *offsets[::-1]), b.select(inverse, *offsets)
         one = b.select(inverse, b.const(1.0 / self.n, g.element), b.const(1.0, g.element))
-        scale, found = b.splat(one, g.lanes), y if len(radices(self.n) or []) % 2 else x
+        scale = b.splat(one, g.lanes)
+        if self.length != self.n:
+            self.convolve(x, y, scale)
+            self.parts = plain
+            return x
+        found = y if len(radices(self.n) or []) % 2 else x
 
         def last(stride: int, results: Callable[[Value], list[Complex]]) -> None:
             with b.loop(0, stride) as each:
@@ -218,6 +260,29 @@ class _Transform(Passes):
         self.run(x, y, last=last)
         self.parts = plain
         return found
+
+    def convolve(self, x: Value, y: Value, scale: Value) -> None:
+        """Transform what lies at x, in place, by a convolution with a chirp."""
+        b, n, passes = self.g.b, self.n, self.convolved
+        passes.parts = self.parts
+        with b.loop(0, n) as each:
+            c = self.entry(self.chirp, each.index)
+            self.put(x, each.index, times(b, self.get(x, each.index), c))
+        zero = b.const(0.0, self.g.kind)
+        with b.loop(n, self.length) as each:
+            self.put(x, each.index, (zero, zero))
+        spectrum = passes.run(x, y)
+
+        def product(place: Value) -> Complex:
+            # Read with its parts exchanged, since what follows is the inverse.
+            re, im = self.get(spectrum, place)
+            return times(b, (re, im), self.entry(self.spectrum, place))[::-1]
+
+        back = passes.run(spectrum, y if spectrum is x else x, first=product)
+        with b.loop(0, n) as each:
+            im, re = passes.get(back, each.index)
+            re, im = times(b, (re, im), self.entry(self.chirp, each.index))
+            self.put(x, each.index, (b.mul(re, scale), b.mul(im, scale)))
 
     def bring(self, reals: int, target: Value, stage: Value) -> None:
         """The group's rows, of so many reals, to vectors at `target`; what is at `stage` goes."""

@@ -75,7 +75,7 @@ def step(
     libraries.start(*symbols.values())
     number = 2 * size_of(element)
     c_bytes, b_bytes = (-(-k * number // 64) * 64 for k in (n, length))
-    known = [build.constant(each) for each in _chirps(n, length, element)] if n <= _KNOWN else []
+    known = [build.constant(each) for each in chirps(n, length, element)] if n <= _KNOWN else []
     memory = (1 if known else 2) * b_bytes + (0 if known else c_bytes) + parts.nbytes
     scratch = build.temporary(Val((memory,), np.dtype(np.uint8)))
     x_bytes, out_bytes = x.nbytes // count, out.nbytes // count
@@ -111,16 +111,14 @@ def step(
     return SpecialStep("fft", [x, *known], [out, scratch], emit, flops=5 * work)
 
 
-def _chirps(n: int, length: int, element: str) -> list[np.ndarray]:
+def chirps(n: int, length: int, element: str) -> list[np.ndarray]:
     """c, and the spectrum of its conjugate."""
-    import scipy.fft  # loaded for those who need it
-
     c = powers(2 * n, [k * k for k in range(n)])
     line = np.zeros(length, np.clongdouble)
     line[:n] = c.conj()
     line[length - n + 1 :] = c.conj()[:0:-1]
     dtype = np.complex64 if element == "float" else np.complex128
-    return [c.astype(dtype), scipy.fft.fft(line).astype(dtype)]
+    return [c.astype(dtype), np.fft.fft(line).astype(dtype)]
 
 
 class _Chirp(Part):

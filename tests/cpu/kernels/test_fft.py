@@ -100,6 +100,10 @@ def test_many_rows_of_an_odd_number_of_reals(complex_: str, real: str, shape: tu
     check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half)
 
 
+def test_long_columns() -> None:
+    check(jnp.fft.fft2, np.fft.fft2, draw((20_000, 18), "complex64"))
+
+
 def test_rows_of_odd_length_do_not_touch_each_other() -> None:
     x = draw((40, 105), "float32")
     x[7, 3], x[8, 50] = np.nan, np.inf
@@ -109,12 +113,24 @@ def test_rows_of_odd_length_do_not_touch_each_other() -> None:
         assert np.flatnonzero(~np.isfinite(found).all(1)).tolist() == [7, 8]
 
 
-@pytest.mark.parametrize("shape", [(400, 127), (40, 503), (2, 0)])
+@pytest.mark.parametrize(("complex_", "real"), SINGLE)
+@pytest.mark.parametrize("n", [53, 59 * 2, 127, 251, 503, 3 * 509, 2039])
+def test_many_lengths_of_large_prime_factors(complex_: str, real: str, n: int) -> None:
+    """Convolutions side by side, of rows and columns, inverse ones and real ones too."""
+    x, half = draw((99, n), complex_), draw((99, n // 2 + 1), complex_)
+    check(jnp.fft.fft, np.fft.fft, x)
+    check(jnp.fft.ifft, np.fft.ifft, x)
+    check(lambda x: jnp.fft.ifft2(x[:, :17]), lambda x: np.fft.ifft2(x[:, :17]), x.T.copy())
+    check(jnp.fft.rfft, np.fft.rfft, draw((99, n), real))
+    check(lambda x: jnp.fft.irfft(x, n=n), lambda x: np.fft.irfft(x, n=n), half)
+
+
+@pytest.mark.parametrize("shape", [(3, 10_007, 20), (20, 3000, 1), (2, 0)])
 def test_other_lengths_run_in_python(shape: tuple) -> None:
     if shape[1]:
-        check(jnp.fft.fft, np.fft.fft, draw(shape, "complex64"), native=False)
+        check(jnp.fft.fft2, np.fft.fft2, draw(shape, "complex64"), native=False)
     empty = nj.jit(lambda x: jnp.fft.fft(x))(np.zeros(shape[::-1], np.complex64)[:0])
-    assert empty.shape == (0, shape[0])
+    assert empty.shape == (0, *shape[-2::-1])
 
 
 def all_kinds(shape: tuple, complex_: str, real: str) -> None:
