@@ -4,9 +4,9 @@ a lane.
 A group of transforms is brought into vectors, a pair (real, imaginary) for each element, and goes
 through passes (Stockham's, which need no reordering) of the radices of `radices` between two pieces
 of scratch memory; roots of unity are the same for all lanes. Lengths with a prime factor beyond 47
-are convolutions with a chirp, between passes of another length, as in `fft_chirp`. A real row of even length is a complex
-one of half its length, so that no row touches another's results; one of odd length has imaginary
-parts of zero. Several axes are transformed one after another. Symbol
+are convolutions with a chirp, between passes of another length, as in `fft_chirp`. A real row of
+even length is a complex one of half its length, so that no row touches another's results; one of
+odd length has imaginary parts of zero. Several axes are transformed one after another. Symbol
 `nj_fft_<kind>_<type>_<complex elements>`, what the thread pool runs over groups. Single long ones
 are `fft_long`'s, with large prime factors `fft_chirp`'s. For: `kernels.generator`. What would break
 it: scratch for less than a task each.
