@@ -1,9 +1,10 @@
-"""Equations on arrays without elements, reductions of one element each, and sums that run over a
-few: written so that nothing is computed for them, or no more than there is.
+"""Equations that have no kernel, or a dearer one than they need: on arrays without elements,
+reductions of one element each, sums that run over a few, and products and extremes of complex
+numbers that run along an axis.
 
-For operations on nothing kernels have no form: each would be a call of Python, in a loop one a
-round. Used by `nodes.flatten`. What would break it: a reduction whose result over no elements is
-not one number, or whose result of one element is another.
+For these kernels have no form: each would be a call of Python, in a loop one a round. Used by
+`nodes.flatten`. What would break it: a reduction whose result over no elements is not one number,
+or whose result of one element is another.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numjet.core.dtypes import KeyDType
 from numjet.core.primitive import REGISTRY, Primitive
 from numjet.core.structural import broadcast_in_dim, convert, full, zeros
 from numjet.core.trace import Tracer
+from numjet.ops.scan_functions import associative_scan
 
 _SUMS = ("conv_general_dilated", "dot_general")
 # What combines elements that come one after the other; so few elements, and beside so few others,
@@ -72,6 +74,17 @@ def of_one(primitive: Primitive, params: dict, ins: Sequence[Any], outs: Sequenc
     if along is None or ins[0].shape[params[along]] != 1:
         return None
     return low.Expand(lambda *args, **params: list(args))
+
+
+def of_complex(primitive: Primitive, params: dict, dtype: np.dtype) -> Any:
+    """The lowering of running products and extremes of complex numbers, as an associative scan;
+    None of others, which have kernels."""
+    if dtype.kind != "c" or primitive.name == "cumsum":
+        return None
+    combine = REGISTRY[RUNNING[primitive.name]].bind
+    return low.Expand(
+        lambda x, *, axis, reverse: associative_scan(combine, x, reverse=reverse, axis=axis)
+    )
 
 
 def few_steps(primitive: Primitive, params: dict, shape: Sequence[int]) -> Any:

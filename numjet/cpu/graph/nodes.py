@@ -206,7 +206,11 @@ def _inline(
             results = [v.aval for v in eqn.outvars]
             rule = degenerate.of_one(eqn.primitive, eqn.params, ins, results) or rule
         if eqn.primitive.name in degenerate.RUNNING and type(rule) is not low.Expand:
-            rule = degenerate.few_steps(eqn.primitive, eqn.params, ins[0].shape) or rule
+            rule = (
+                degenerate.few_steps(eqn.primitive, eqn.params, ins[0].shape)
+                or degenerate.of_complex(eqn.primitive, eqn.params, ins[0].dtype)
+                or rule
+            )
         inner = called(eqn.params) if type(rule) is low.Region and rule.name not in LOOPS else None
         node = Node(eqn.primitive, eqn.params, ins, [], rule, eqn.effects, eqn.source)
         if type(rule) is low.Expand:

@@ -74,6 +74,25 @@ def test_integers(name: str, dtype: str) -> None:
             check(name, x, axis, reverse)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+def test_complex_numbers(name: str, dtype: str, reverse: bool) -> None:
+    """Extremes are ordered by their parts and keep what is no number."""
+    rng = np.random.default_rng(5)
+    for shape, axis in [*SHAPES[:9], ((2, 1500), 1)]:
+        x = np.exp(1j * rng.integers(0, 8, shape) * np.pi / 4).astype(dtype)
+        if name not in ("cumsum", "cumprod"):
+            x.flat[x.size // 2] = complex(np.nan, 1)
+        got = run(name, x, axis, reverse)
+        want = PRIMITIVES[name].reference(x, axis=axis, reverse=reverse)
+        assert got.dtype == x.dtype
+        if name in ("cumsum", "cumprod"):
+            np.testing.assert_allclose(got, want, atol=2e3 * np.finfo(dtype).eps)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cummax", "cumlogsumexp"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_long_rows_use_all_threads(name: str, reverse: bool) -> None:
