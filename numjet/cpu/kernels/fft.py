@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 
+from numjet.core.memo import remembered
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.graph.nodes import Node, Val
@@ -128,7 +128,7 @@ def _way_of_odd(element: str, rows: int, n: int) -> Callable[..., Step] | None:
     return _odd if (few or faster) and fft_chirp.padded(n, element) else None
 
 
-@lru_cache(256)
+@remembered("lengths of convolutions", 256)
 def _length(n: int) -> int:
     """Numbers of the passes that a transform of n goes through: n, or those of its convolutions
     (Bluestein's algorithm)."""
