@@ -24,6 +24,7 @@ from numjet.core.structural import transpose_p
 from numjet.cpu.fusion.standalone import transposed
 from numjet.cpu.graph.nodes import Graph, Node, Val, is_reshape
 from numjet.cpu.lower.access import OTHER, access, compose, every_axis
+from numjet.cpu.lower.update import writes_parts
 
 # Smaller domains are in the nearest cache, and shorter rows no longer than a vector.
 LARGE, LONG = 1 << 14, 8
@@ -159,7 +160,7 @@ class _Rewriter:
                 continue
             seen.add((val, at))
             node = val.node
-            inside = node is not None and node in self.nodes and type(node.rule) is low.Pointwise
+            inside = node is not None and node in self.nodes and _computes(node)
             if node is None or not inside or len(seen) > _MOST:
                 whole = whole and not inside
                 reads.pop(val, None)
@@ -185,8 +186,8 @@ class _Rewriter:
     def turn_domain(self, node: Node, order: list[int]) -> None:
         """Run `node` over the axes of its operand in this order."""
         source, out, reduced = node.ins[0], node.outs[0], _reduced(node)
-        ones = [a for a, n in enumerate(source.shape) if n == 1]
-        permutation = (*ones, *order)
+        long = iter(order)
+        permutation = tuple([a if n == 1 else next(long) for a, n in enumerate(source.shape)])
         turned = transposed(node, source, permutation)
         kept = [a for a in permutation if a not in reduced]
         shape = tuple([source.shape[a] for a in kept])
@@ -291,6 +292,11 @@ class _Rewriter:
         add(self.behind.get(None, ()))
         add(self.graph.nodes)
         self.graph.nodes = nodes
+
+
+def _computes(node: Node) -> bool:
+    """Whether readers may compute a node's result anew: updates are written in memory."""
+    return type(node.rule) is low.Pointwise and not writes_parts(node)
 
 
 def _axes(leaf: _Leaf) -> list[int]:

@@ -181,3 +181,22 @@ def test_every_order_of_a_batched_product() -> None:
         x, y = (rng.integers(-3, 4, [sizes[a] for a in axes]).astype("int32") for axes in operands)
         got = nj.jit(lambda x, y, spec=spec: jnp.einsum(spec, x, y))(x, y)
         assert np.array_equal(got, np.einsum(spec, x, y)), spec
+
+
+def test_what_an_update_writes_is_read_as_it_lies() -> None:
+    """A step of decoding: the cache with a row more, whose products are sums of its rows."""
+
+    def step(query, cache, row, place):
+        cache = nj.lax.dynamic_update_slice(cache, row, (0, 0, place, 0))
+        return jnp.einsum("bhqd,bhkd->bhqk", query, cache) / 8
+
+    rng = np.random.default_rng(5)
+    query, cache, row = (
+        rng.integers(-3, 4, (1, 4, n, 64)).astype("float32") for n in (1, 128, 1)
+    )
+    update, product = kernels(step, query, cache, row, 77)
+    assert "tile" not in product and ":f32[1,4,1,128]" in product.replace(": ", ":")
+    cache_after = cache.copy()
+    cache_after[:, :, 77] = row[:, :, 0]
+    want = np.einsum("bhqd,bhkd->bhqk", query, cache_after) / 8
+    assert np.array_equal(nj.jit(step)(query, cache, row, 77), want)
