@@ -60,7 +60,7 @@ def _joined(
     slice_sizes: tuple,
     mode: GatherScatterMode,
     **params: object,
-) -> Any:
+) -> Tracer:
     shape, axes = table.aval.shape, dimension_numbers.start_index_map
     first, stop = min(axes), max(axes) + 1
     fills = mode is GatherScatterMode.FILL_OR_DROP

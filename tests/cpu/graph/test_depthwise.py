@@ -1,0 +1,78 @@
+"""Convolutions of each feature by itself: loops, which compute what the reference does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet import lax
+
+RNG = np.random.default_rng(11)
+CASES = [
+    ((2, 9, 8, 16), (3, 3, 1, 16), ("NHWC", "HWIO", "NHWC"), {}),
+    ((2, 9, 8, 6), (3, 2, 1, 18), ("NHWC", "HWIO", "NHWC"), {}),
+    ((2, 16, 9, 8), (16, 1, 3, 3), ("NCHW", "OIHW", "NCHW"), {"window_strides": (2, 1)}),
+    ((2, 9, 8, 16), (16, 1, 3, 3), ("NHWC", "OIHW", "NCHW"), {"rhs_dilation": (2, 3)}),
+    ((2, 9, 8, 16), (4, 4, 1, 16), ("NHWC", "HWIO", "NHWC"),
+     {"lhs_dilation": (2, 2), "padding": [(1, 2)] * 2}),
+    ((2, 9, 8, 16), (3, 3, 1, 16), ("NHWC", "HWIO", "NHWC"), {"padding": [(2, -1), (0, 3)]}),
+    ((3, 20, 8), (4, 1, 8), ("NWC", "WIO", "NWC"), {"padding": [(3, 0)]}),
+    ((1, 4, 5, 6, 8), (2, 1, 3, 1, 8), ("NDHWC", "DHWIO", "NDHWC"), {}),
+]  # fmt: skip
+
+
+def convolution(image: tuple, kernel: tuple, layout: tuple, options: dict) -> Any:
+    groups = image[layout[0].index("C")]
+    spatial = len(image) - 2
+    given = {"window_strides": (1,) * spatial, "padding": "SAME", **options}
+    return lambda x, w: lax.conv_general_dilated(
+        x, w, dimension_numbers=layout, feature_group_count=groups, **given
+    )
+
+
+@pytest.mark.parametrize(("image", "kernel", "layout", "options"), CASES)
+def test_values(image: tuple, kernel: tuple, layout: tuple, options: dict) -> None:
+    f = convolution(image, kernel, layout, options)
+    for dtype in ("int32", "float32", "bfloat16", "complex64"):
+        x, w = (nj.numpy.asarray(RNG.integers(-4, 5, s)).astype(dtype) for s in (image, kernel))
+        text = nj.jit(f).lower(x, w).as_text()
+        assert "special conv" not in text and "host" not in text
+        got, (with_x, with_w) = nj.jit(f)(x, w), nj.jit(pulled(f))(x, w)
+        with nj.disable_jit():
+            want, (from_x, from_w) = f(x, w), pulled(f)(x, w)
+        for one, other in ((got, want), (with_x, from_x), (with_w, from_w)):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+def pulled(f: Any) -> Any:
+    """The cotangents of both operands for ones; of integers themselves."""
+
+    def g(x: Any, w: Any) -> Any:
+        if x.dtype == np.int32:
+            return x, w
+        out, pull = nj.vjp(f, x, w)
+        return pull(nj.numpy.ones_like(out))
+
+    return g
+
+
+def test_it_fuses_with_what_is_around() -> None:
+    image, kernel, layout, options = CASES[0]
+    f = convolution(image, kernel, layout, options)
+    x, w = (np.ones(s, np.float32) for s in (image, kernel))
+    text = nj.jit(lambda x, w: nj.numpy.maximum(f(x * 2, w) + 1, 0)).lower(x, w).as_text()
+    assert text.count("kernel ") == 1
+
+
+def test_others_go_to_the_product_library() -> None:
+    for image, kernel in (((1, 9, 9, 16), (9, 9, 1, 16)), ((1, 9, 9, 16), (3, 3, 2, 16))):
+        groups = 16 // kernel[2]
+        f = lambda x, w, g=groups: lax.conv_general_dilated(  # noqa: E731
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=g
+        )
+        x, w = (np.ones(s, np.float32) for s in (image, kernel))
+        assert "special conv" in nj.jit(f).lower(x, w).as_text()
