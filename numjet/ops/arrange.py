@@ -114,6 +114,30 @@ def optimization_barrier(operand: Any, /) -> Any:
     )
 
 
+# ------------------------------------------------------------------ shard_alike
+def _alike_batch(axis: Any, args: tuple, dims: tuple) -> tuple:
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    ins = [
+        structural.broadcast_batch(x, size) if d is None else structural.moveaxis(x, d, 0)
+        for x, d in zip(args, dims, strict=True)
+    ]
+    return shard_alike_p.bind(*ins), [0, 0]
+
+
+# Two values as they are, which `partition.families` lays out in the same way.
+shard_alike_p = Primitive(
+    "shard_alike",
+    multiple_results=True,
+    linear=True,
+    abstract=lambda *avals: list(avals),
+    reference=lambda *xs: list(xs),
+    jvp=lambda primals, tangents: (shard_alike_p.bind(*primals), list(tangents)),
+    transpose=_barrier_transpose,
+    batch=_alike_batch,
+    loops=Expand(lambda *xs: list(xs)),
+)
+
+
 # ------------------------------------------------------------------ dtypes and constants
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """operand as another dtype.

@@ -393,6 +393,7 @@ _FAMILIES: dict[str, Family] = {
     "bitcast_convert_type": _bitcast,
     "optimization_barrier": _each,
     "device_put": _each,
+    "shard_alike": elementwise,
     "sharding_constraint": elementwise,
     "mesh_cast": elementwise,
     "to_memory": elementwise,

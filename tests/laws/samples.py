@@ -18,6 +18,7 @@ from numjet import lax, random
 from numjet.core.memories import MemorySpace
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, io_callback
+from numjet.experimental.shard_alike import shard_alike
 from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import pvary_p
 from numjet.ops.cond import chosen_p
@@ -559,6 +560,7 @@ for _primitive in (betainc_grad_a_p, betainc_grad_b_p):
 add("igamma_grad_a", lax.igamma_grad_a, positive(4), positive(4), diff=1)
 add("random_gamma_grad", lax.random_gamma_grad, positive(4), positive(4), diff=1)
 add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)
+add("shard_alike", lambda x, y: sum(shard_alike(x, y)) * 2.0, normal(4), normal(4))
 add("chosen", lambda x: chosen_p.bind(jnp.ones(4, bool), x) * 2.0, normal(4, 2), diff=0)
 add("stop_gradient", lambda x: lax.stop_gradient(x) * 2.0, normal(4))
 
