@@ -15,10 +15,18 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of, is_symbolic, largest, smallest
-from numjet.core.trace import concrete_or_none
+from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import add, clip, constant, floor_divide, multiply
+from numjet.numpy.elementwise import (
+    add,
+    clip,
+    constant,
+    floor_divide,
+    multiply,
+    remainder,
+    subtract,
+)
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.logic import where
@@ -286,14 +294,20 @@ def mask_indices(
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Positions in a flattened array as one array of positions for each axis.
 
-    indices: integers of any shape; negative ones count from the end. shape: that of the array. What
-    is outside is moved to the nearest end (NumPy raises ValueError). TypeError for complex numbers.
+    indices: integers of any shape; negative ones count from the end. shape: that of the array, its
+    sizes numbers, traced ones too, or one array of them (ValueError where that has several axes).
+    What is outside is moved to the nearest end (NumPy raises ValueError). TypeError for complex
+    numbers.
 
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
     index = one_array("unravel_index", indices)
     weak = index.aval.weak_type
+    if isinstance(shape, Array) and (shape.ndim or isinstance(shape, Tracer)) or (
+        isinstance(shape, tuple | list) and any([isinstance(n, Tracer) for n in shape])
+    ):
+        return _unraveled(index, shape)
     sizes = canonical_shape(shape, "unravel_index")
     if FLAG.uses and wanted() and not weak and all(sizes):
         return in_place("of unravel_index", index, sizes)
@@ -308,6 +322,25 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         out.append(lax.rem(index, size))
         index = floor_divide(index, size)
     return tuple([cast(x, x.aval.dtype, weak) for x in out[::-1]])
+
+
+def _unraveled(index: Any, shape: Any) -> tuple[Any, ...]:
+    """`unravel_index` of sizes that are arrays, whose dtypes join the index's."""
+    if isinstance(shape, Array):
+        if shape.ndim > 1:
+            raise ValueError(
+                "unravel_index: shape should be a scalar or 1D sequence, got an array of shape "
+                f"{shape.shape}."
+            )
+        shape = list(shape) if shape.ndim else [shape]
+    sizes = as_arrays("unravel_index", *shape)
+    total = functools.reduce(multiply, sizes)
+    index = clip(where(index < 0, add(index, total), index), 0, subtract(total, 1))
+    out = []
+    for n in sizes[::-1]:
+        out.append(remainder(index, n))
+        index = floor_divide(index, n)
+    return tuple(out[::-1])
 
 
 def ravel_multi_index(

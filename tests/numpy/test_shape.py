@@ -9,6 +9,7 @@ import pytest
 from numpy_differential import B, C, F, G, I, J, S, V, W, agree
 
 import numjet
+import numjet as nj
 import numjet.numpy as jnp
 
 OF_ONE = [
@@ -596,3 +597,20 @@ def test_concatenate_to_a_dtype_converts_each_part_alone():
     assert jnp.concatenate(parts, dtype=int).tolist() == [2**31 - 1, 1]
     with numjet.numpy_dtype_promotion("strict"):
         assert jnp.concatenate(parts, dtype="float32").dtype == jnp.float32
+
+
+def test_unravel_index_of_traced_sizes():
+    places, sizes = jnp.arange(-3, 70, 9), jnp.array([3, 4, 5])
+    known = jnp.unravel_index(places, (3, 4, 5))
+    for found in (
+        nj.jit(jnp.unravel_index)(places, sizes),
+        nj.jit(lambda i, a, b: jnp.unravel_index(i, (a, 4, b)))(places, 3, 5),
+        jnp.unravel_index(places, sizes),
+    ):
+        assert [x.tolist() for x in found] == [x.tolist() for x in known]
+    rows, columns = nj.vmap(jnp.unravel_index)(jnp.arange(3), jnp.array([[2, 3], [3, 2], [1, 4]]))
+    assert rows.tolist() == [0, 0, 0] and columns.tolist() == [0, 1, 2]
+    assert nj.jit(jnp.unravel_index)(jnp.uint8(7), jnp.array([3, 4], "int16"))[1].dtype == "int16"
+    assert not jnp.unravel_index(7, sizes)[0].weak_type
+    with pytest.raises(ValueError, match="scalar or 1D"):
+        nj.jit(jnp.unravel_index)(7, jnp.array([[3, 4]]))
