@@ -1,8 +1,10 @@
 """numjet.monitoring: events that libraries record, and listeners that hear of them.
 
 Of tracing and compiling they hear under JAX's names: `/jax/core/compile/jaxpr_trace_duration`,
-`.../jaxpr_to_mlir_module_duration` (for XLA's devices) and `.../backend_compile_duration`, each as
-a scalar (when it began), a duration and a time span, with the function's name as `fun_name`.
+`.../jaxpr_to_mlir_module_duration` and `.../backend_compile_duration`, each as a scalar (when it
+began), a duration and a time span, with the function's name as `fun_name`. Of programs that are
+looked up in the disk cache they hear `/jax/compilation_cache/compile_requests_use_cache` and
+`.../cache_hits` or `.../cache_misses`, and of a hit `.../cache_retrieval_time_sec`.
 """
 
 from __future__ import annotations
@@ -215,13 +217,25 @@ _STAGES = {
 
 def _stage(span: Span) -> None:
     """Tell the listeners of a stage of compiling."""
-    if not (_duration_listeners or _span_listeners or _scalar_listeners):
+    if not (_event_listeners or _duration_listeners or _span_listeners or _scalar_listeners):
         return
-    end = time.time() - 1e-9 * (time.perf_counter_ns() - span.end)
-    seconds, event = 1e-9 * (span.end - span.start), _STAGES[span.kind]
+    seconds = 1e-9 * (span.end - span.start)
+    if span.kind == "cache":
+        _looked_up(span.name == "hit", seconds)
+        return
+    end, event = time.time() - 1e-9 * (time.perf_counter_ns() - span.end), _STAGES[span.kind]
     record_scalar(event, end - seconds, fun_name=span.name)
     record_event_duration_secs(event, seconds, fun_name=span.name)
     record_event_time_span(event, end - seconds, end, fun_name=span.name)
+
+
+def _looked_up(found: bool, seconds: float) -> None:
+    """Tell the listeners of a program that was looked up on disk."""
+    where = "/jax/compilation_cache/"
+    record_event(where + "compile_requests_use_cache")
+    record_event(where + ("cache_hits" if found else "cache_misses"))
+    if found:
+        record_event_duration_secs(where + "cache_retrieval_time_sec", seconds)
 
 
 spans.listeners.append(_stage)

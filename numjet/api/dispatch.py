@@ -68,8 +68,10 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
             types = ", ".join([a.str_short() for a in closed.in_avals])
             logger().warning("Compiling jit(%s) with global shapes and types [%s].", name, types)
         try:
+            with spans.span("lower", f"jit({name})"):
+                lowered = bare(closed)
             with spans.span("compile", f"jit({name})"):
-                found = cpu.compile(bare(closed), {"donate": donate, "name": name})
+                found = cpu.compile(lowered, {"donate": donate, "name": name})
         except CodeRefused as reason:
             found = Evaluated(closed, str(reason))
         closed.cache[key] = found

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 class Span(NamedTuple):
     """`kind` is "trace", "lower" or "compile" (the stages), or "program", "step", "eager",
-    "annotation", "python", which recorders alone hear of; times are `time.perf_counter_ns`."""
+    "annotation", "python", which recorders alone hear of, or "cache" (a program looked up on disk:
+    its name is "hit" or "miss"), which they do not; times are `time.perf_counter_ns`."""
 
     kind: str
     name: str
@@ -58,4 +59,12 @@ def tell(kind: str, name: str, start: int, end: int, **details: Any) -> None:
     """Tell of a span that has ended."""
     told = Span(kind, name, start, end, threading.get_ident(), details)
     for listener in (*listeners, *recorders) if kind in STAGES else (*recorders,):
+        listener(told)
+
+
+def looked_up(found: bool, start: int) -> None:
+    """Tell of a program that was looked up in the disk cache just now."""
+    told = Span("cache", "hit" if found else "miss", start, perf_counter_ns(),
+                threading.get_ident(), {})
+    for listener in listeners:
         listener(told)

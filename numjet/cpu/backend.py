@@ -10,9 +10,11 @@ import functools
 import importlib
 import os
 from collections.abc import Mapping
+from time import perf_counter_ns
 from typing import Any
 
-from numjet.base.config import check_ir
+from numjet.base import spans
+from numjet.base.config import check_ir, disk_cache
 from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
@@ -62,7 +64,10 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
             )
             forms = Forms.of_jaxpr(closed_jaxpr)
         key = program_cache.key(closed_jaxpr, donate, forms)
+        start = perf_counter_ns()
         data = None if key is None else link.cache_get(key)
+        if key is not None and disk_cache.value:
+            spans.looked_up(data is not None, start)
         if key is not None and data is not None:
             try:
                 program = _loaded(closed_jaxpr, donate, data, forms)

@@ -233,8 +233,10 @@ def test_monitoring_hears_of_stages():
     finally:
         for _, unregister, listener in listeners:
             unregister(listener)
-    names = ["/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration"]
-    assert [x[:2] for x in heard] == [(names[0], "<lambda>"), (names[1], "jit(<lambda>)")] * 2
+    names = [f"/jax/core/compile/{stage}_duration"
+             for stage in ("jaxpr_trace", "jaxpr_to_mlir_module", "backend_compile")]
+    told = list(zip(names, ("<lambda>", "jit(<lambda>)", "jit(<lambda>)"), strict=True))
+    assert [x[:2] for x in heard] == told * 2
     assert [name for name, _ in spans] == names * 2 and scalars == names * 2
     for (*_, seconds), (_, length) in zip(heard, spans, strict=True):
         # Of times since 1970, which have digits down to a quarter of a microsecond; below a minute.
@@ -256,3 +258,30 @@ def test_a_server_is_only_noted():
     profiler.stop_server()
     with pytest.raises(ValueError, match="No active profiler server"):
         profiler.stop_server()
+
+
+def test_monitoring_hears_of_the_disk_cache():
+    heard = []
+    listeners = [
+        (monitoring.register_event_listener, monitoring.unregister_event_listener,
+         lambda event, **k: heard.append(event)),
+        (monitoring.register_event_duration_secs_listener,
+         monitoring.unregister_event_duration_listener,
+         lambda event, seconds, **k: "retrieval" in event and heard.append(event)),
+    ]
+    f = nj.jit(lambda x: jnp.sin(x) * 3 + 0.17893)
+    x = np.ones(5, np.float32)
+    for register, _, listener in listeners:
+        register(listener)
+    try:
+        f(x)
+        nj.clear_caches()
+        f(x)
+    finally:
+        for _, unregister, listener in listeners:
+            unregister(listener)
+    where = "/jax/compilation_cache/"
+    request = where + "compile_requests_use_cache"
+    hit = [request, where + "cache_hits", where + "cache_retrieval_time_sec"]
+    assert heard[-3:] == hit
+    assert heard[:-3] in ([request, where + "cache_misses"], hit)
