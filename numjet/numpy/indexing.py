@@ -618,7 +618,8 @@ def _dynamic_block(x: Any, plan: Plan, arrays: dict[int, Any], ints: dict[int, i
     if len(starts) == 1 and starts[0].aval.weak_type and isinstance(starts[0], Tracer):
         (i,) = starts
         below = less(i, 0)
-        starts = [lax.select_n(below, i, lax.add(strong(i), scalar(x.aval.shape[0], dtype)))]
+        beyond = lax.add(strong(i), scalar(x.aval.shape[0], i.aval.dtype))
+        starts = [lax.select_n(below, i, beyond)]
         return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     starts = [i if dtypes.kind(i.aval.dtype) == "i" else narrow_index(i, dtype) for i in starts]
     x = lax.dynamic_slice(x, [strong(i) for i in starts], sizes)

@@ -21,7 +21,7 @@ from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.indexing import get, getitem
 from numjet.numpy.linalg import inv, lstsq, norm, solve
 from numjet.numpy.logic import where
-from numjet.numpy.promote import as_arrays, broadcast, one_array, promote_inexact
+from numjet.numpy.promote import as_arrays, broadcast, int_dtype, one_array, promote_inexact
 from numjet.numpy.ranges import eye
 from numjet.ops import linalg as core
 from numjet.ops.arrange import stop_gradient
@@ -123,7 +123,7 @@ def lstsq_in_jax(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False
     u, s, vh = linalg.svd(x, full_matrices=False)
     some = lax.gt(s, scalar(0, s.aval.dtype))
     kept = lax.bitwise_and(some, lax.ge(s, lax.mul(part, getitem(s, (0,)))))
-    rank = lax.reduce_sum(convert(kept, _INT), (0,))
+    rank = lax.reduce_sum(convert(kept, int_dtype()), (0,))
     safe = where(kept, s, 1)
     inverse = where(kept, lax.div(scalar(1, s.aval.dtype), safe), 0)
     inverse = broadcast_in_dim(inverse, (*s.aval.shape, 1), (0,))

@@ -21,7 +21,7 @@ from numjet.numpy.creation import array
 from numjet.numpy.elementwise import clip, constant, floor_divide, remainder
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import where
-from numjet.numpy.promote import as_arrays, one_array, promote_dtypes, promote_inexact
+from numjet.numpy.promote import as_arrays, int_dtype, one_array, promote_dtypes, promote_inexact
 from numjet.numpy.ranges import linspace
 from numjet.numpy.reductions import ptp
 from numjet.numpy.sorting import digitize, lexsort, searchsorted
@@ -196,8 +196,8 @@ def unique_in_jax(
     (starts,) = in_place("of nonzero", begins, size, None)
 
     def valid() -> Any:
-        places = lax.iota(_INT, size)
-        return lax.lt(places, lax.reduce_sum(convert(begins, _INT), (0,)))
+        places = lax.iota(int_dtype(), size)
+        return lax.lt(places, lax.reduce_sum(convert(begins, int_dtype()), (0,)))
 
     values = getitem(rising, (starts,))
     if fill_value is not None:
@@ -207,8 +207,8 @@ def unique_in_jax(
     if index:
         out.append(getitem(order, (starts,)))
     if inverse:
-        ranks = lax.sub(as_call("cumsum", begins), scalar(1, _INT))
-        out.append(lax.full((n,), 0, _INT).at[order].set(ranks))
+        ranks = lax.sub(as_call("cumsum", begins), scalar(1, int_dtype()))
+        out.append(lax.full((n,), 0, int_dtype()).at[order].set(ranks))
     if counts:
         (ends,) = in_place("of nonzero", begins, size + 1, None)
         rest = slice(1, None)

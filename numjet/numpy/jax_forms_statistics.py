@@ -28,7 +28,7 @@ from numjet.numpy.elementwise import (
 )
 from numjet.numpy.indexing import getitem
 from numjet.numpy.logic import isnan_of, logical_not, where
-from numjet.numpy.promote import canonical_axis, cast, one_array, promote_inexact
+from numjet.numpy.promote import canonical_axis, cast, int_dtype, one_array, promote_inexact
 from numjet.numpy.quantiles import (
     median,
     nanmedian,
@@ -137,7 +137,7 @@ def nanstd_in_jax(
 @form("of bincount")
 def counts_in_jax(x: Any, weights: Any, length: int) -> Any:
     """How often integers occur in a vector of them, or the sums of their weights."""
-    dtype = _INT if weights is None else weights.aval.dtype
+    dtype = int_dtype() if weights is None else weights.aval.dtype
     zeros = lax.full((length,), 0, dtype)
     return zeros.at[clip(x, 0)].add(1 if weights is None else weights)
 
@@ -149,12 +149,12 @@ def nonzero_in_jax(mask: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     flat = as_call("cumsum", counts_in_jax(seen, None, size))
     shape, out = mask.aval.shape, []
     for i, n in enumerate(shape):
-        part = _floor_divide.call((flat, scalar(math.prod(shape[i + 1 :]), _INT)), {})
+        part = _floor_divide.call((flat, scalar(math.prod(shape[i + 1 :]), int_dtype())), {})
         out.append(_remainder.call((part, n), {}))
     if fill_value is None:
         return tuple(out)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
-    missing = lax.ge(lax.iota(_INT, size), sum(cast(mask, _INT)))
+    missing = lax.ge(lax.iota(int_dtype(), size), sum(cast(mask, int_dtype())))
     return tuple([where(missing, fill, i) for fill, i in zip(fills, out, strict=True)])
 
 
