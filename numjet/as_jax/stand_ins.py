@@ -4,6 +4,7 @@ counterpart of. Named by the rows of private.py, loaded when one of them is aske
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from numjet.core.typed_numbers import (
 from numjet.interpreters import batching
 from numjet.lax import dot_general, ragged_dot
 from numjet.numpy import einsum, result_type, swapaxes
+from numjet.numpy.promote import canonical_axis
 
 
 # ------------------------------------------------------------------ lines in messages
@@ -490,3 +492,25 @@ def threefry_random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Ar
 
 # The version of jaxlib's extension module that JAX 0.10.2 comes with: which features it has.
 jaxlib_extension_version = 467
+
+
+# ------------------------------------------------------------------ axes
+def canonicalize_axis(axis: Any, num_dims: int) -> int:
+    """`axis` counted from the front; ValueError where there is no such axis.
+
+    >>> canonicalize_axis(-1, 3)
+    2
+    """
+    return canonical_axis(axis, num_dims)
+
+
+def index_tuple(x: Any) -> tuple[int, ...]:
+    """An integer, or several, as a tuple of Python integers.
+
+    >>> index_tuple(1), index_tuple([1, 2])
+    ((1,), (1, 2))
+    """
+    try:
+        return (operator.index(x),)
+    except TypeError:
+        return tuple(map(operator.index, x))

@@ -303,3 +303,23 @@ def test_canonicalize_sharding_agrees_with_jax():
     ours = run("-c", f"import numjet.as_jax, jax\n{SHARDINGS}\nprint(answers)")
     theirs = run_in_oracle(f"import jax\n{SHARDINGS}\nout['told'] = np.array(answers)")
     assert ast.literal_eval(ours.stdout) == theirs["told"].tolist(), ours.stderr
+
+
+AXES = """
+import numjet.as_jax
+import numpy as np
+from jax._src.api_util import _ensure_index_tuple
+from jax._src.util import canonicalize_axis
+
+assert canonicalize_axis(-1, 3) == 2
+assert _ensure_index_tuple(np.int32(1)) == (1,) and _ensure_index_tuple([1, 2]) == (1, 2)
+try:
+    canonicalize_axis(3, 3)
+except ValueError:
+    print("all")
+"""
+
+
+def test_axes_are_counted_from_the_front():
+    done = run("-c", AXES)
+    assert done.stdout == "all\n", done.stderr
