@@ -91,6 +91,9 @@ class CompiledMemoryStats(dict):
     def __repr__(self) -> str:
         return f"CompiledMemoryStats({', '.join([f'{n}={self[n]}' for n in self._SHOWN])})"
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name.startswith("_")] + list(self)
+
     def __getattr__(self, name: str) -> int:
         try:
             return self[name]

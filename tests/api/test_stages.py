@@ -41,6 +41,8 @@ def test_arguments_and_results(stages) -> None:
     memory = compiled.memory_analysis()
     assert memory.output_size_in_bytes == 12 and memory.host_temp_size_in_bytes == 0
     assert memory.peak_memory_in_bytes >= 12
+    named = {name: getattr(memory, name) for name in dir(memory) if not name.startswith("_")}
+    assert named == dict(memory) and "host_temp_size_in_bytes" in named
     assert str(memory).startswith("CompiledMemoryStats(generated_code_size_in_bytes=")
     with pytest.raises(AttributeError, match="no 'x'"):
         compiled.memory_analysis().x  # noqa: B018
