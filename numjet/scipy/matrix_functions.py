@@ -18,11 +18,11 @@ from numjet.numpy.creation import taking_lists
 from numjet.numpy.elementwise import add, divide, maximum, multiply, negative, subtract
 from numjet.numpy.factorizations import adjoint, matrices
 from numjet.numpy.indexing import getitem
-from numjet.numpy.joining import concatenate
+from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.logic import where
 from numjet.numpy.products import matmul
 from numjet.numpy.promote import as_arrays, broadcast, cast, promote_inexact, strong
-from numjet.numpy.ranges import arange, eye
+from numjet.numpy.ranges import arange, eye, triu
 from numjet.numpy.reductions import max as max_, sum as sum_
 from numjet.numpy.shape import expand_dims, reshape
 from numjet.ops import linalg as core
@@ -277,10 +277,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """A real Schur form made complex, so that T is triangular.
 
     T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
-    complex, with the same Z T Zᴴ. Source: Golub and Van Loan, Matrix Computations, section 7.4.
-    Raises ValueError for what are no matrices of these sizes. It has no derivative
-    (NotImplementedError). The complex form is not unique: SciPy's may have other phases and another
-    order.
+    complex, with the same Z T Zᴴ: each block of two rows is turned by a plane rotation, its
+    eigenvalue above the real axis first, as by SciPy. Source: Golub and Van Loan, Matrix
+    Computations, section 7.4. Raises ValueError for what are no matrices of these sizes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -295,6 +294,34 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
     if t.shape[-1] < 2:
         return cast(t, kind), cast(z, kind)
-    # T itself is factored once more: T = w s w^H, so Z T Z^H = (Z w) s (Z w)^H.
-    s, w = schur(cast(t, kind), output="complex")
-    return s, matmul(cast(z, kind), w)
+    n = t.shape[0]
+    t, z = cast(t, kind), cast(z, kind)
+    tiny = dtypes.finfo(kind).eps
+
+    def turned(i: Any, both: tuple) -> tuple:
+        t, z = both
+        above = subtract(n - 2, i)  # rows `above` and `above + 1`, from the last two upwards
+        two = lax.dynamic_slice(t, (above, above), (2, 2))
+        a, b, c, d = (getitem(two, (k // 2, k % 2)) for k in range(4))
+        apart = multiply(subtract(a, d), 0.5)
+        root = lax.sqrt(add(multiply(apart, apart), multiply(b, c)))
+        shift = add(apart, root)  # an eigenvalue less d
+        size, below = lax.abs(shift), lax.abs(c)
+        length = lax.sqrt(add(multiply(size, size), multiply(below, below)))
+        needed = below > multiply(tiny, add(lax.abs(a), lax.abs(d)))
+        length = where(needed, length, 1)
+        cosine, sine = (where(needed, divide(x, length), y) for x, y in ((shift, 1), (c, 0)))
+        rows = stack([stack([lax.conj(cosine), lax.conj(sine)]), stack([negative(sine), cosine])])
+        pair = lax.dynamic_slice(t, (above, 0), (2, n))
+        t = lax.dynamic_update_slice(t, matmul(rows, pair), (above, 0))
+        columns = adjoint(rows)
+        t, z = (
+            lax.dynamic_update_slice(
+                x, matmul(lax.dynamic_slice(x, (0, above), (n, 2)), columns), (0, above)
+            )
+            for x in (t, z)
+        )
+        return t, z
+
+    t, z = fori_loop(0, n - 1, turned, (t, z))
+    return triu(t), z

@@ -194,6 +194,20 @@ def test_other_matrices_and_factors():
     close(w @ s @ w.conj().T, A, 1e-3)
 
 
+@pytest.mark.parametrize("n", [2, 3, 6, 9])
+def test_complex_schur_forms_are_scipys(n):
+    with numjet.enable_x64(True):
+        for seed in range(4):
+            a = np.random.default_rng(seed).normal(size=(n, n))
+            t, z = scipy.linalg.schur(a)
+            for f in (linalg.rsf2csf, numjet.jit(linalg.rsf2csf)):
+                for found, want in zip(f(t, z), scipy.linalg.rsf2csf(t, z), strict=True):
+                    np.testing.assert_allclose(found, want, atol=1e-12)
+    already = np.triu(np.random.default_rng(5).normal(size=(n, n))).astype(np.complex64)
+    for found, want in zip(linalg.rsf2csf(already, np.eye(n)), (already, np.eye(n)), strict=True):
+        np.testing.assert_array_equal(found, want)
+
+
 def test_spence():
     x = np.concatenate([[0, 1e-6, 0.5, 1, 2, 1e4, -1, np.nan], Q]).astype(np.float32)
     close(special.spence(x), scipy.special.spence(x), 1e-6)
