@@ -28,9 +28,17 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.memories import MEMORY_KINDS, MemorySpace
 from numjet.core.remote import Device, RemoteArray
 from numjet.core.sharded import ShardedArray
+from numjet.core.shared import Shared
 from numjet.core.structural import zeros
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.ops.constraint import sharding_constraint_p, to_memory_p
+from numjet.ops.constraint import (
+    CopySemantics,
+    device_put_p,
+    sharding_constraint_p,
+    to_memory_p,
+)
+from numjet.transforms.stage import StageTrace
+from numjet.transforms.varying import manual_type
 
 
 class Client(str):
@@ -544,40 +552,128 @@ def device_put(
     >>> nj.device_put(np.arange(3), nj.devices()[0])
     Array([0, 1, 2], dtype=int32)
     """
-    del src
     if donate is True and may_alias is True:
         raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
-    if may_alias is False:
-        return tree.tree_map(another, device_put(x, device))
+    if current_trace() is not EVAL:
+        return _put_traced(x, device, src, donate, may_alias)
+    out = put(x, device)
+    return tree.tree_map(another, out) if may_alias is False else out
+
+
+def put(x: Any, device: Any) -> Any:
+    """`device_put` of arrays that are there, wherever this is called."""
     if isinstance(device, MemorySpace):
         return tree.tree_map(lambda leaf: _to_memory(as_array(leaf), device.kind), x)
     if not (device is None or isinstance(device, Device | Sharding)):
-        return _put_each(x, device)
+        leaves, treedef = tree.tree_flatten(x)
+        pairs = zip(leaves, _places(x, device), strict=True)
+        return tree.tree_unflatten(treedef, [put(leaf, place) for leaf, place in pairs])
     if device is None and (_default.uses or _default.asks or config.platforms.asks):
         return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
-    axes_alone = False
-    if isinstance(device, SingleDeviceSharding) and device.memory_kind == "device":
-        device = device._device
-    elif device is not None and hasattr(device, "mesh"):
-        axes_alone = not hasattr(device.mesh, "devices_in_order")
-        _ = current_trace() is EVAL and device.mesh.devices  # raises where there are axes alone
     sharding: Any = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    if hasattr(sharding, "mesh"):
+        _ = sharding.mesh.devices  # raises where there are axes alone
+        check_told("device_put", sharding)
 
-    def put(leaf: Any) -> Any:
+    def put_leaf(leaf: Any) -> Any:
         leaf = as_array(leaf)
         if sharding is None:
             return leaf
-        if isinstance(leaf, Tracer) or axes_alone:
-            sharding._check_placed(leaf.shape)
-            return mark(leaf, sharding)
         if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
-            return leaf
+            return leaf if isinstance(device, Sharding) else another(leaf)
         sharding._check_placed(leaf.shape)
         if type(leaf) is ShardedArray and not leaf.is_fully_addressable:
             return Sharded.move(leaf, sharding)
         return place(leaf, sharding)
 
-    return tree.tree_map(put, x)
+    return tree.tree_map(put_leaf, x)
+
+
+def check_told(name: str, sharding: Any) -> None:
+    """Raise ValueError for a sharding that leaves the layout of a dimension open."""
+    if any([str(entry) == "UNCONSTRAINED" for entry in sharding.spec]):
+        raise ValueError(
+            f"{name}: {sharding.spec} leaves dimensions UNCONSTRAINED, which only a program can "
+            "lay out: name axes or None, or use lax.with_sharding_constraint inside of jit."
+        )
+
+
+def _put_traced(x: Any, places: Any, src: Any, donate: Any, may_alias: Any) -> Any:
+    """`device_put` where a function is traced: of traced leaves one equation."""
+    leaves, treedef = tree.tree_flatten(x)
+    kinds = Device | Sharding | MemorySpace
+    alone = places is None or isinstance(places, kinds)
+    wanted = [places] * len(leaves) if alone else _places(x, places)
+    shows, staged = config.jax_equations.value, _staging()
+    out = [as_array(leaf) for leaf in leaves]
+    which = []
+    for i, (leaf, place) in enumerate(zip(out, wanted, strict=True)):
+        if place is not None and Shared.mapped.get():
+            _check_within_members(leaf, place, staged)
+        if staged and shows or place is not None and (staged or isinstance(leaf, Tracer)):
+            if hasattr(place, "mesh"):
+                check_told("device_put", place)
+                place._check_placed(leaf.shape)
+                if place.mesh.explicit_axes:  # types show it
+                    out[i] = mark(leaf, place)
+                    continue
+            which.append(i)
+        elif place is not None:
+            there = not hasattr(place, "mesh") or hasattr(place.mesh, "devices_in_order")
+            out[i] = put(leaf, place) if there else mark(leaf, place)
+    if which:
+        for kind in [kind_of_place(wanted[i]) for i in which]:
+            Sharded.memories = Sharded.memories or kind != "device"
+        Sharded.marks, Sharded.active = Sharded.marks + 1, True
+        how = CopySemantics.ALWAYS_COPY if may_alias is False else (
+            CopySemantics.DONATE_INPUT if donate is True else CopySemantics.REUSE_INPUT)
+        outs = device_put_p.bind(
+            *[out[i] for i in which], devices=tuple([wanted[i] for i in which]),
+            srcs=(src if isinstance(src, kinds) else None,) * len(which),
+            copy_semantics=(how,) * len(which),
+        )  # fmt: skip
+        for i, value in zip(which, outs, strict=True):
+            out[i] = value
+    return tree.tree_unflatten(treedef, out)
+
+
+def _staging() -> bool:
+    """Whether what runs is written down, for whichever function around it."""
+    trace: Any = current_trace()
+    while trace is not None and type(trace) is not StageTrace:
+        trace = getattr(trace, "parent", None)
+    return trace is not None
+
+
+def _check_within_members(x: Any, place: Any, staged: bool) -> None:
+    """Raise ValueError for places that the function of one device's part cannot name."""
+    if not staged:
+        raise ValueError(
+            "device_put with explicit device not allowed within shard_map-decorated functions, but "
+            f"got device {place}: each device has its part."
+        )
+    if hasattr(place, "mesh"):
+        check_manual("device_put", x, place)
+
+
+def check_manual(name: str, x: Any, sharding: Any) -> None:
+    """Raise ValueError for a value that varies over axes of `shard_map` which a mesh has as axes of
+    another type than Manual."""
+    if not (Shared.axes.get() and isinstance(x, Tracer)):
+        return
+    kinds = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    for axis in manual_type(x).varying:
+        if axis in kinds and kinds[axis].name != "Manual":
+            raise ValueError(
+                f"{name}: a value that varies over axes of shard_map has a type with axes of type "
+                f"`Manual`, but got a mesh with axis: {axis} of type {kinds[axis]}. Pass a "
+                "PartitionSpec, or a NamedSharding over numjet.sharding.get_abstract_mesh()."
+            )
+
+
+def kind_of_place(place: Any) -> str:
+    """The kind of memory that a place names."""
+    return place.kind if isinstance(place, MemorySpace) else kind_of(place)
 
 
 def _to_memory(x: Any, kind: str) -> Any:
@@ -585,7 +681,7 @@ def _to_memory(x: Any, kind: str) -> Any:
     if isinstance(x, Tracer):
         Sharded.marks, Sharded.memories = Sharded.marks + 1, True
         return to_memory_p.bind(x, kind=kind)
-    return device_put(x, x.sharding.with_memory_kind(kind))
+    return put(x, x.sharding.with_memory_kind(kind))
 
 
 def in_memories(outs: list, kinds: Sequence[str | None]) -> list:
@@ -596,15 +692,22 @@ def in_memories(outs: list, kinds: Sequence[str | None]) -> list:
     ]
 
 
-hooks.in_memory = _to_memory
+hooks.device_put, hooks.in_memory = put, _to_memory
 
 
-def _put_each(x: Any, places: Any) -> Any:
-    """`device_put` to a pytree of places, or to a `Format`."""
+def _places(x: Any, places: Any) -> list[Any]:
+    """A device, a sharding, a memory or None for each leaf of `x`: of a pytree of places, or of a
+    `Format`."""
     layout = importlib.import_module("numjet.api.layout")
     kinds = (Device, Sharding, layout.Format, MemorySpace)
     leaves, treedef = tree.tree_flatten(x)
     is_place = lambda n: n is None or isinstance(n, kinds)  # noqa: E731
+    within = Shared.mapped.get() and hooks.sharding_of_nowhere(0) is None
+    if within and any([hasattr(s, "partitions") for s in tree.tree_leaves(places, is_place)]):
+        raise ValueError(
+            "device_put: a PartitionSpec names axes of the mesh of set_mesh, and there is none "
+            "around shard_map. Please set a mesh via numjet.set_mesh."
+        )
     places = hooks.over_current_mesh(places, is_place)
     for place in tree.tree_leaves(places, is_place):
         if not is_place(place):
@@ -614,14 +717,14 @@ def _put_each(x: Any, places: Any) -> Any:
                 f"value: {place}. numjet.devices() lists the devices: {devices()}."
             )
     wanted = tree.flatten_axes("device_put: device", treedef, places, is_place)
-    put = []
+    found = []
     for leaf, place in zip(leaves, wanted, strict=True):
         if isinstance(place, layout.Format):
             if isinstance(place.layout, layout.Layout):
                 layout.check_layout("device_put", place.layout, np.ndim(leaf))
             place = place.sharding
-        put.append(device_put(leaf, place))
-    return tree.tree_unflatten(treedef, put)
+        found.append(place)
+    return found
 
 
 def device_get(x: Any) -> Any:

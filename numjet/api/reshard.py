@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import Sharding, device_put, mark
+from numjet.api.devices import Sharding, check_manual, mark, put
 from numjet.api.layout import Format
 from numjet.api.mesh import (
     AbstractMesh,
@@ -36,11 +36,9 @@ from numjet.core.array import Array, as_array
 from numjet.core.avals import SummedAxes, lenient
 from numjet.core.remote import RemoteArray
 from numjet.core.sharded import ShardedArray
-from numjet.core.shared import Shared
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import mesh_cast_p
 from numjet.partition.sums import check_asked
-from numjet.transforms.varying import manual_type
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
@@ -222,7 +220,7 @@ def constrained(x: Any, sharding: Sharding) -> Any:
     abstract = isinstance(getattr(sharding, "mesh", None), AbstractMesh)
     if isinstance(x, Tracer) or abstract and current_trace() is not EVAL:
         return mark(x, sharding)
-    return device_put(x, sharding)
+    return put(x, sharding)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -297,7 +295,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 )
             if is_check and isinstance(spec, NamedSharding):
                 _check_auto(spec)
-                _check_manual(leaf, spec)
+                check_manual("with_sharding_constraint", leaf, spec)
                 if isinstance(leaf, Tracer):
                     spec = spec.dividing(np.shape(leaf))
             if not is_check and isinstance(spec, NamedSharding):
@@ -374,22 +372,6 @@ def _check_auto(sharding: NamedSharding) -> None:
             f"axes of the mesh. Got spec={sharding.spec} and mesh={mesh.abstract_mesh}. You "
             "probably meant to use `reshard` API?"
         )
-
-
-def _check_manual(x: Any, sharding: NamedSharding) -> None:
-    """Raise ValueError for a value that varies over axes of `shard_map` which the mesh of a
-    constraint has as axes of another type than Manual."""
-    if not (Shared.axes.get() and isinstance(x, Tracer)):
-        return
-    kinds = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    for axis in manual_type(x).varying:
-        if kinds.get(axis, AxisType.Manual) is not AxisType.Manual:
-            raise ValueError(
-                "with_sharding_constraint: a value that varies over axes of shard_map has a type "
-                f"with axes of type `Manual`, but got a mesh with axis: {axis} of type "
-                f"{kinds[axis]}. Pass a PartitionSpec, or a NamedSharding over "
-                "numjet.sharding.get_abstract_mesh()."
-            )
 
 
 def _constraint(x: Any, sharding: NamedSharding) -> NamedSharding | None:

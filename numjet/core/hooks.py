@@ -169,7 +169,9 @@ placed_results: Callable[[Any, tuple, dict], Any] = lambda *_: None
 sharding_of_nowhere: Callable[[int], Any] = lambda _: None
 
 # A value with another placement over Explicit axes: (value, sharding). By `api.sharding`.
-# An array in another memory of its devices (api.devices).
+# An array that is put on a device, or laid out as a sharding says: (x, place). An array in another
+# memory of its devices. Both by api.devices.
+device_put: Callable[[Any, Any], Any] = lambda x, _: x
 in_memory: Callable[[Any, str], Any] = lambda x, _: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
 

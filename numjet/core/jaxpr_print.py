@@ -124,6 +124,9 @@ _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "all_gather": _gathered,
     "reduce_scatter": _scattered,
     "all_to_all": lambda eqn: {**eqn.params, "axis_index_groups": None, "tiled": False},
+    "ragged_all_to_all": lambda eqn: {
+        "axis_index_groups": None, "axis_name": _axes(eqn.params["axis_name"])
+    },
     "pvary": lambda eqn: {"axes": _axes(eqn.params["axis_name"])},
     "ppermute": lambda eqn: {**eqn.params, "axis_name": (eqn.params["axis_name"],)},
 }

@@ -37,9 +37,9 @@ def devices_named(closed: ClosedJaxpr) -> tuple:
 
 def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
-        sharding = eqn.params.get("sharding")
-        if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
-            yield sharding
+        for sharding in eqn.params.get("devices") or (eqn.params.get("sharding"),):
+            if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
+                yield sharding
         for inner in subjaxprs(eqn.params):
             yield from _constraints(inner)
 
@@ -72,6 +72,23 @@ class ShardedArray(ArrayImpl):
 
     def is_deleted(self) -> bool:
         return "_block" not in _held(self)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        self._check_alone("to_dlpack can only pack an array on one device")
+        return super().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        self._check_alone("__dlpack__ only supported for unsharded arrays")
+        return super().__dlpack_device__()
+
+    def _check_alone(self, what: str) -> None:
+        """Raise BufferError where it lies over several devices."""
+        count = len(self._sharding.device_set)
+        if count > 1:
+            raise BufferError(
+                f"{what}, but this one is over {count} devices. Take its addressable_shards, or "
+                "move it with numjet.device_put."
+            )
 
     def __copy__(self) -> ShardedArray:
         if self.is_deleted():

@@ -104,8 +104,10 @@ class _Counts(threading.local):
 
 class Shared:
     """axes: pairs (name, size) of the axes of shard_maps around that test what varies (check_vma).
-    here: what was counted in this thread."""
+    mapped: the names of the axes of all shard_maps around. here: what was counted in this thread.
+    """
 
+    mapped: ContextVar[frozenset] = ContextVar("numjet.mapped_axes", default=frozenset())
     axes: ContextVar[tuple[tuple[Any, int], ...]] = ContextVar("numjet.tested_axes", default=())
     here = _Counts()
 

@@ -109,7 +109,6 @@ from numjet.ops.arrange import (
 )
 from numjet.ops.bits import bitcast_convert_type, bitcast_convert_type_p
 from numjet.ops.by_name import (
-    device_put_p,
     eq_to_p,
     le_to_p,
     lt_to_p,
@@ -155,7 +154,10 @@ from numjet.ops.cond import (
     cond_p,
     switch,
 )
-from numjet.ops.constraint import sharding_constraint_p as sharding_constraint_p
+from numjet.ops.constraint import (
+    device_put_p as device_put_p,
+    sharding_constraint_p as sharding_constraint_p,
+)
 from numjet.ops.conv import (
     conv,
     conv_general_dilated,

@@ -38,8 +38,6 @@ eq_to_p, le_to_p, lt_to_p = [
     for name, compare in (("eq_to", eq), ("le_to", le), ("lt_to", lt))
 ]
 
-device_put_p = composed("device_put", lambda *xs, **_: xs, several=True)
-
 
 def _reduce(*operands_and_starts: Any, computation: Any, dimensions: tuple) -> list:
     half = len(operands_and_starts) // 2

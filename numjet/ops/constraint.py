@@ -1,19 +1,22 @@
 """`sharding_constraint`: a value, laid out over devices as a sharding says; `mesh_cast`: one
 that lies as it did, over a mesh whose axes have other types; `to_memory`: one that is put in
-another memory of its devices, when it is a program's result.
+another memory of its devices, when it is a program's result; `device_put`: values that are put on
+devices where operations run one by one, and are what they are in a program.
 
 The partitioner reads it (`partition`); on one block of memory it changes nothing. For
 `api.sharding`. What would break it: a sharding without `batched` and `layout`.
 """
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from numjet.core import hooks
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.lowering import Expand
-from numjet.core.primitive import Primitive, Zero
+from numjet.core.memories import MemorySpace
+from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import broadcast_batch, linear_jvp, moveaxis
 from numjet.transforms.batch import Axis
 
@@ -37,10 +40,24 @@ def _transpose(ct: Any, x: Any, *, sharding: Any = None) -> list:
     return [sharding_constraint_p.bind(ct, sharding=own)]
 
 
+def _check_spmd(spmd: Any, sharding: Any) -> None:
+    """Raise ValueError where a constraint names the axes of the mesh that `vmap` cuts over."""
+    names = spmd if isinstance(spmd, tuple) else (spmd,)
+    spec = getattr(sharding, "spec", None) or ()
+    named = {a for entry in spec for a in (entry if isinstance(entry, tuple) else (entry,))}
+    if not named.isdisjoint(names):
+        raise ValueError(
+            f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got "
+            f"spec {spec}: the mapped axis is cut over it."
+        )
+
+
 def _batch(axis: Axis, args: tuple, dims: tuple, *, sharding: Any = None) -> tuple:
     (x,), (dim,) = args, dims
     if dim is not None and sharding is not None:
         placed = x.aval.placed
+        if axis.spmd is not None and not axis.of_devices and placed is None:
+            _check_spmd(axis.spmd, sharding)
         sharding = sharding.batched(dim, axis.spmd if placed is None else placed.spec[dim] or ())
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
@@ -97,6 +114,59 @@ to_memory_p = Primitive(
 )
 
 
+def _put_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
+    outs = device_put_p.bind(*primals, **params)
+    dense = [i for i, t in enumerate(tangents) if type(t) is not Zero]
+    puts = device_put_p.bind(*[tangents[i] for i in dense], **_chosen(params, dense))
+    found = dict(zip(dense, puts, strict=True))
+    return outs, [found.get(i, t) for i, t in enumerate(tangents)]
+
+
+def _put_transpose(cts: Any, *args: Any, **params: Any) -> list:
+    """Cotangents are put where the operands were, as far as somebody said it."""
+    back = [i for i, (ct, x) in enumerate(zip(cts, args, strict=True))
+            if type(ct) is not Zero and type(x) is Linear]  # fmt: skip
+    turned = {
+        "devices": params["srcs"], "srcs": params["devices"],
+        "copy_semantics": (CopySemantics.ALWAYS_COPY,) * len(cts),
+    }  # fmt: skip
+    puts = device_put_p.bind(*[cts[i] for i in back], **_chosen(turned, back)) if back else []
+    found = dict(zip(back, puts, strict=True))
+    return [found.get(i) for i in range(len(cts))]
+
+
+def _chosen(params: dict, which: list[int]) -> dict:
+    """The params for some of the operands."""
+    return {name: tuple([each[i] for i in which]) for name, each in params.items()}
+
+
+class CopySemantics(enum.Enum):
+    """Whether what is put somewhere may be what it was."""
+
+    REUSE_INPUT = enum.auto()
+    ALWAYS_COPY = enum.auto()
+    DONATE_INPUT = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"ArrayCopySemantics.{self.name}"
+
+
+device_put_p = Primitive(
+    "device_put",
+    multiple_results=True,
+    linear=True,
+    abstract=lambda *avals, **_: list(avals),
+    evaluate=lambda *xs, devices, **_: [
+        x if place is None else hooks.device_put(x, place)
+        for x, place in zip(xs, devices, strict=True)
+    ],
+    jvp=_put_jvp,
+    transpose=_put_transpose,
+    batch=lambda axis, args, dims, **params: (device_put_p.bind(*args, **params), list(dims)),
+    loops=Expand(lambda *xs, **_: list(xs)),
+)
+
+
 def result_memories(closed: ClosedJaxpr) -> list[str | None]:
     """The kinds of memory that a program's results are put in; None for the devices' own."""
     return _memories(closed.jaxpr, [None] * len(closed.jaxpr.invars))
@@ -109,6 +179,10 @@ def _memories(jaxpr: Jaxpr, given: list) -> list[str | None]:
         ins = [known.get(x) if type(x) is Var else None for x in eqn.invars]
         if name == "to_memory":
             outs = [_other(eqn.params["kind"])]
+        elif name == "device_put":
+            outs = [_other(place.kind if isinstance(place, MemorySpace) else
+                           getattr(place, "memory_kind", None))
+                    for place in eqn.params["devices"]]  # fmt: skip
         elif name == "sharding_constraint":
             outs = [_other(getattr(eqn.params["sharding"], "memory_kind", None))]
         elif name == "jit":

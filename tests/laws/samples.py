@@ -104,7 +104,9 @@ add("unstack", lambda x: lax.unstack_p.bind(jnp.asarray(x), axis=1), normal(2, 3
 for _name in ("eq_to", "le_to", "lt_to"):
     add(_name, lambda x, y, p=getattr(lax, f"{_name}_p"): p.bind(jnp.asarray(x), jnp.asarray(y)),
         normal(5), normal(5))  # fmt: skip
-add("device_put", lambda x: lax.device_put_p.bind(jnp.asarray(x)), normal(3), diff=0)
+add("device_put", lambda x: lax.device_put_p.bind(
+    jnp.asarray(x), devices=(nj.devices()[0],), srcs=(None,), copy_semantics=(None,)), normal(3),
+    diff=0)  # fmt: skip
 add("permute_rows", lambda x: permute_rows(jnp.asarray(x), 0, ((0, 1), (2, 0))), normal(3, 2),
     diff=0)  # fmt: skip
 add("sharding_constraint", lambda x: lax.sharding_constraint_p.bind(jnp.asarray(x)), normal(3),
