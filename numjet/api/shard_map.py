@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from numjet.api.devices import device_put, place
+from numjet.api.devices import place, put
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.api.mesh import (
     AbstractMesh,
@@ -39,7 +39,7 @@ from numjet.core.jaxpr import Jaxpr, eval_jaxpr
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
 from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
-from numjet.core.trace import Tracer, current_trace
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.exchange import first_member
 from numjet.ops.shape import pad, reshape
 from numjet.transforms.batch import Axis, batch_call, extend_axis_env
@@ -100,11 +100,6 @@ def shard_map(
             check_vma=check_vma,
         )  # fmt: skip
     check_callable("shard_map", f)
-    if not isinstance(axis_names, set | frozenset):
-        raise TypeError(
-            "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
-            f"{type(axis_names)}"
-        )
     if not isinstance(mesh, Mesh | AbstractMesh | None):
         raise TypeError(
             "shard_map requires a `Mesh` or an `AbstractMesh` instance for its `mesh` argument, "
@@ -148,6 +143,8 @@ def _mapper(
         specs = (_own_specs(where, names, leaves) if in_specs is Infer
                  else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
+        if current_trace() is not EVAL:
+            _check_mapped_over(specs)
         if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
                 if not _says(x.aval, spec):
@@ -178,6 +175,12 @@ def _mapper(
             if len(names) < len(where.axis_names) or not where.are_all_axes_explicit:
                 leaves = [_moved(names, *pair) for pair in zip(specs, leaves, strict=True)]
             leaves = [_over(inner, *pair) for pair in zip(specs, leaves, strict=True)]
+        elif len(names) < len(where.axis_names) and not where.is_multi_process:
+            leaves = [
+                _kept_apart(where, names, spec, x)
+                if type(x) is ShardedArray and getattr(x._sharding, "mesh", None) == where else x
+                for spec, x in zip(specs, leaves, strict=True)
+            ]  # fmt: skip
         blocks, uses = [], []
         with use_abstract_mesh(manual):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
@@ -214,6 +217,7 @@ def _inside(where: Any, names: Sequence[Any], check_vma: bool) -> Iterator[None]
     """What runs is a function of one device's part."""
     before = _around.get()[1]
     token = _around.set((where, before | set(names)))
+    mapped = Shared.mapped.set(before | set(names))
     others = tuple([pair for pair in Shared.axes.get() if pair[0] not in names])
     mine = tuple([(n, where.shape[n]) for n in names]) if check_vma else ()
     tested = Shared.axes.set(others + mine)
@@ -221,6 +225,7 @@ def _inside(where: Any, names: Sequence[Any], check_vma: bool) -> Iterator[None]
         yield
     finally:
         Shared.axes.reset(tested)
+        Shared.mapped.reset(mapped)
         _around.reset(token)
 
 
@@ -315,6 +320,11 @@ shard_map_p.stage = _written_out
 
 def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
     """The mesh, and the names of its axes that are mapped here, in its order."""
+    if not isinstance(axis_names, set | frozenset):
+        raise TypeError(
+            "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+            f"{type(axis_names)}"
+        )
     around, taken = _around.get()
     where = mesh if mesh is not None else around if around is not None else context_mesh()
     if isinstance(where, Mesh) and where.empty:
@@ -393,6 +403,17 @@ def _check_context(mesh: Any, leaves: Sequence[Any]) -> None:
         )
 
 
+def _check_mapped_over(specs: Sequence[PartitionSpec]) -> None:
+    """Raise ValueError where in_specs name the axes that a `vmap` around lays its examples over."""
+    trace: Any = current_trace()
+    while trace is not None:
+        axis = getattr(trace, "axis", None)
+        if axis is not None and axis.spmd is not None and not axis.of_devices:
+            if any(not _named(s).isdisjoint(axes_of(axis.spmd)) for s in specs):
+                raise ValueError("vmap spmd_axis_name cannot appear in shard_map in_specs")
+        trace = getattr(trace, "parent", None)
+
+
 def _says(aval: ShapedArray, spec: PartitionSpec) -> bool:
     """Whether a type says that the array lies as a spec does."""
     placed = aval.placed
@@ -429,7 +450,58 @@ def _over(mesh: Any, spec: PartitionSpec, x: Any) -> Any:
     placed = x.aval.placed
     if placed is None or isinstance(x, Tracer) or placed.mesh.shape_tuple == mesh.shape_tuple:
         return over_types(x, mesh)
-    return device_put(x, NamedSharding(mesh, PartitionSpec(*spec)))
+    return put(x, NamedSharding(mesh, PartitionSpec(*spec)))
+
+
+def _others(names: Sequence[Any], layout: Sequence[Any]) -> list[tuple]:
+    """A layout without the axes that are mapped."""
+    return [tuple([a for a in axes if a not in names]) for axes in layout]
+
+
+def _finer(sharding: Any, entries: Sequence[Any], own: Sequence[Any], shape: tuple) -> Any:
+    """The sharding, whose parts are cut over axes that are not mapped too, where these divide them.
+    """
+    sizes, found = sharding.mesh.shape, []
+    for entry, more, n in zip(entries, own, shape, strict=True):
+        axes = (*axes_of(entry), *more)
+        fits = n % math.prod([sizes[a] for a in axes]) == 0
+        found.append(axes if fits else axes_of(entry))
+    return sharding.of_layout(found)
+
+
+class _AtLeast(NamedSharding):
+    """A layout of values in a program, whose parts may be cut further."""
+
+    def layout(self, ndim: int, have: Any = None, alone: bool = False) -> tuple:
+        """For each dimension the axes that cut it: those that it has, where they begin with the
+        spec's."""
+        own = super().layout(ndim, have, alone)
+        if have is None:
+            return own
+        kept = [
+            tuple(h) if axes and tuple(h[: len(axes)]) == axes else axes
+            for axes, h in zip(own, have, strict=True)
+        ]
+        named = [a for axes in kept for a in axes]
+        return tuple(kept) if len(set(named)) == len(named) else own
+
+    def _key(self) -> tuple:
+        return (*super()._key(), "at least")
+
+
+def _kept_apart(mesh: Any, names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
+    """An array that lies over the mapped axes as its spec says, and is cut over others of type Auto
+    as it was, as far as that cuts the parts."""
+    own = x._sharding.layout(x.ndim)
+    ends = [axes_of(e) for e in (*spec, *(None,) * (x.ndim - len(spec)))]
+    kept = [
+        axes if list(before[: len(axes)]) == list(axes) else ()
+        for axes, before in zip(ends, own, strict=True)
+    ]
+    within = [o if k == e else () for o, k, e in zip(_others(names, own), kept, ends, strict=True)]
+    sharding = NamedSharding(mesh, PartitionSpec(*spec))
+    wanted = _finer(sharding, ends, within, x.shape)
+    return x if wanted.layout(x.ndim) == own else put(x, wanted)
 
 
 def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
@@ -597,9 +669,12 @@ def _laid_out(
     sharding = NamedSharding(mesh, spec)
     if len(names) < len(mesh.axis_names) and not mesh.explicit_axes and not spec.unreduced:
         open_ = PartitionSpec.UNCONSTRAINED
-        wide = [entry or open_ for entry in (*spec, *(None,) * (x.ndim - len(spec)))]
-        if isinstance(x, Tracer) or type(x) is ShardedArray:
-            sharding = NamedSharding(mesh, PartitionSpec(*wide))
+        ends = (*spec, *(None,) * (x.ndim - len(spec)))
+        if isinstance(x, Tracer):
+            sharding = _AtLeast(mesh, PartitionSpec(*[entry or open_ for entry in ends]))
+        elif type(x) is ShardedArray and hasattr(x._sharding, "layout"):
+            own = _others(names, x._sharding.layout(x.ndim))
+            sharding = _finer(sharding, ends, own, x.shape)
     if isinstance(x, Tracer):
         # Of one device there is nothing to say; over axes alone nobody knows the devices.
         lies = mesh.explicit_axes or hasattr(mesh, "devices_in_order") and mesh.size > 1

@@ -399,10 +399,12 @@ class NamedSharding(Sharding):
 
     def _axes_by_dimension(self, ndim: int, have: Any, alone: bool) -> tuple:
         out = []
+        named = {a for entry in self.spec for a in axes_of(entry)}
         for i in range(ndim):
             entry = self.spec[i] if i < len(self.spec) else None
             if entry is PartitionSpec.UNCONSTRAINED:
-                out.append(() if have is None else have[i])
+                left = () if have is None else have[i]
+                out.append(tuple([a for a in left if a not in named]))
             else:
                 out.append(
                     tuple([a for a in axes_of(entry) if alone or self.mesh.shape[a] > 1])

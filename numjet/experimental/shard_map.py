@@ -11,7 +11,7 @@ from numjet.api.shard_map import shard_map as _shard_map
 
 
 def _old(
-    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True, **_: Any
+    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True
 ) -> Callable:
     """As `numjet.shard_map`, with positional arguments."""
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)

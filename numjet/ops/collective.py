@@ -34,7 +34,7 @@ from numjet.ops.reduce import reduce_max, reduce_min
 from numjet.ops.shape import canonical_axis, iota, reshape
 from numjet.ops.slicing import dynamic_index_in_dim
 from numjet.transforms.batch import Axis, AxisEffect, axis_size as _axis_size
-from numjet.transforms.varying import varies
+from numjet.transforms.varying import unknown, varies
 
 AxisName = Any
 
@@ -191,6 +191,20 @@ def _sum_within(x: Any, axes: tuple) -> Any:
     return reduce_sum(_countable(x), axes)
 
 
+def _check_states(x: Any, names: tuple) -> None:
+    """Raise ValueError inside of `shard_map` where a value varies over some of the axes alone."""
+    tested = [n for n, _ in Shared.axes.get() if n in names]
+    if len(names) < 2 or not tested or any([unknown(n) is not None for n in tested]):
+        return
+    varying = [n for n in tested if varies(x, n)]
+    if varying and len(varying) < len(names):
+        raise ValueError(
+            "psum inside of shard_map takes axes over which its operand varies, or axes over which "
+            f"it does not, got {names}, of which it varies over {varying}. Call it for each kind, "
+            "or cast with lax.pcast(x, ..., to='varying')."
+        )
+
+
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     """The sum over the named axis, for every member.
 
@@ -212,6 +226,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
         if type(leaf) in (int, float, complex):
             return leaf * axis_size(names)
         leaf = _countable(as_array(leaf))
+        _check_states(leaf, names)
         return psum_p.bind(leaf, axes=names) if names else leaf
 
     return tree.tree_map(one, x)
@@ -461,6 +476,12 @@ def _gather_over_all(x: Any, names: tuple, axis: int, tiled: bool, to: str) -> A
 
 def _grouped(name: str, x: Any, names: tuple, groups: Any, **options: Any) -> Any:
     """A collective within groups of the axis's members (`ops.groups`)."""
+    values = [leaf for leaf in tree.tree_leaves(x) if type(leaf) not in (int, float, complex)]
+    if name in ("psum", "pmean") and values and any([Shared.tests(n) for n in names]):
+        raise NotImplementedError(
+            f"{name}: axis_index_groups are for functions that are not tested for what varies. "
+            "Pass check_vma=False to shard_map."
+        )
     return importlib.import_module("numjet.ops.groups").collective(
         name,
         x,

@@ -217,8 +217,8 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
     there, so that it is member i // (k / p)'s send size for this one. Raises ValueError where k is
     no multiple of p.
 
-    axis_name: a mapped axis. axis_index_groups must be None (NotImplementedError). Raises NameError
-    where no map around has the axis.
+    axis_name: a mapped axis. axis_index_groups must be None (NotImplementedError). Raises
+    RuntimeError where no map around has the axis.
 
     >>> import numjet as nj
     >>> from numjet import lax, numpy as jnp
@@ -231,6 +231,13 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
            [2., 4.]], dtype=float32)
     """
     operand, output = as_array(operand), as_array(output)
+    try:
+        axis_size(axis_name)
+    except NameError as error:
+        raise RuntimeError(
+            "ragged_all_to_all must be used within a mapped context like vmap or shard_map: "
+            f"{error}"
+        ) from None
     places = [convert(as_array(v), np.dtype(np.int32))
               for v in (input_offsets, send_sizes, output_offsets, recv_sizes)]
     count = places[0].aval.size

@@ -61,7 +61,7 @@ def step(a: Any, w: Any) -> Any:
     scale = jnp.sin(w.sum())
 
     def body(a: Any, w: Any) -> Any:
-        g = nj.grad(lambda w: lax.pmean(jnp.tanh(a @ w).sum(), ("x", "y")))(w)
+        g = nj.grad(lambda w: lax.pmean(jnp.tanh(a @ w).sum(), "x"))(w)
         c = lax.scan(lambda c, _: (c * scale + lax.axis_index("x"), None), a, None, length=3)[0]
         c = lax.cond(lax.axis_index("y") > 1, jnp.sin, jnp.cos, c)
         c = lax.while_loop(lambda c: c.sum() < 0, lambda c: c + 1, c)
