@@ -18,6 +18,7 @@ from typing import Any
 
 from numjet.api.custom import custom_vjp as _custom_vjp
 from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
+from numjet.api.mesh import set_for_arrays as _set_for_arrays
 from numjet.api.pullbacks import vjp as _vjp
 from numjet.api.reshard import constrained as _constrained
 from numjet.api.sharding import NamedSharding as _NamedSharding
@@ -45,7 +46,7 @@ from numjet.core.lowering import Region as _Region
 from numjet.core.primitive import Primitive as _Primitive
 from numjet.core.sharded import constraint_of as _constraint_of
 from numjet.core.structural import convert as _convert
-from numjet.core.trace import aval_of as _aval_of, set_trace as _set_trace
+from numjet.core.trace import Tracer as _Tracer, aval_of as _aval_of, set_trace as _set_trace
 from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
 from numjet.transforms.concrete_sizes import concrete as _concrete
 from numjet.transforms.stage import StageTrace as _StageTrace, with_jaxprs as _with_jaxprs
@@ -200,11 +201,27 @@ class Exported:
                 f"function '{self.fun_name}' was exported, {self.in_tree}, got {treedef}."
             )
         values = self._check([_aval_of(leaf) for leaf in leaves])
+        self._check_devices(leaves)
         key = tuple(values.items())
         run = self._programs.get(key)
         if run is None:
             run = self._programs[key] = self._program(values)
         return _tree.tree_unflatten(self.out_tree, self._laid(leaves, run(*leaves)))
+
+    def _check_devices(self, leaves: list) -> None:
+        """Raise ValueError for arrays over another number of devices than the export is for; one
+        for a single device runs over any."""
+        if self.nr_devices == 1 or any([isinstance(x, _Tracer) for x in leaves]):
+            return
+        lie = [getattr(x, "_sharding", None) for x in leaves]
+        over = [s.mesh for s in lie if isinstance(s, _NamedSharding)] or [_set_for_arrays.get()]
+        count = max(1, over[0].size)
+        if count != self.nr_devices:
+            raise ValueError(
+                f"Function {self.fun_name} was exported for {self.nr_devices} devices and is "
+                f"called in a context with {count} devices, which is not allowed. Lay the "
+                "arguments out over a mesh of as many (numjet.device_put)."
+            )
 
     def _laid(self, leaves: list, outs: list) -> list:
         """The results as the export says, over a mesh as its own that arguments lie over."""
@@ -562,7 +579,7 @@ def export(
             tuple(platforms or ("cpu",)),
             tuple(disabled_checks),
             closed,
-            nr_devices=_devices_of(leaves, [*traced.layouts, _constraint_of(closed)]),
+            nr_devices=_devices_of(leaves, [*traced.layouts, *told, _constraint_of(closed)]),
             laid_out=(_laid_out(traced.layouts), _laid_out(told)),
         )
         if any([_any_symbolic(a.shape) for a in made.in_avals]):

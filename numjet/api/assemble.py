@@ -14,6 +14,7 @@ import numpy as np
 from numjet.api.devices import PmapSharding, Sharding, device_put, place
 from numjet.api.sharding import NamedSharding
 from numjet.base import tree
+from numjet.base.errors import InvalidInputException
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -73,7 +74,13 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     parts: list[tuple[tuple, Any]] = []
     places = _mine(sharding, shape)
     for _, index in places[:1] if sharding.is_fully_replicated else places:  # type: ignore[attr-defined]
-        part = np.asarray(data_callback(index))
+        given = data_callback(index)
+        if not hasattr(given, "shape") and not np.isscalar(given):
+            raise InvalidInputException(
+                f"make_array_from_callback: data_callback({index}) returned {given!r} of type "
+                f"{type(given).__name__}, which is no array. Return np.asarray of it."
+            )
+        part = np.asarray(given)
         want = np.empty(shape, bool)[index].shape
         if part.shape != want:
             raise ValueError(f"make_array_from_callback: data_callback({index}) returned shape "

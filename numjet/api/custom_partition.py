@@ -30,6 +30,8 @@ class CompoundFactor(tuple):
     __slots__ = ()
 
     def __new__(cls, *factors: str) -> CompoundFactor:
+        if len(factors) < 2:
+            raise ValueError(f"A compound factor should contain at least two factors: {factors}.")
         return tuple.__new__(cls, factors)
 
 
@@ -39,6 +41,12 @@ class ArrayMapping(tuple):
     __slots__ = ()
 
     def __new__(cls, *dims: Any) -> ArrayMapping:
+        for each in dims:
+            if not isinstance(each, str | CompoundFactor):
+                raise ValueError(
+                    "Each element of ArrayMapping must be a str or CompoundFactor, but got "
+                    f"{type(each)}."
+                )
         return tuple.__new__(cls, dims)
 
 
@@ -257,6 +265,8 @@ class custom_partitioning:  # noqa: N801 - JAX's name
         nothing follows here. Shardings are over a mesh without devices.
         """
         del propagate_user_sharding, decode_shardings, reduction_factors
+        if isinstance(sharding_rule, str):
+            _parsed(sharding_rule, factor_sizes)
         self.partition, self.infer_sharding_from_operands = partition, infer_sharding_from_operands
         self.sharding_rule, self.factor_sizes = sharding_rule, factor_sizes
         self.whole = (*need_replication_factors, *permutation_factors)

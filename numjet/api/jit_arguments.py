@@ -171,19 +171,20 @@ def _bytes(aval: Any) -> Any:
     return aval.size * aval.dtype.itemsize
 
 
-def warn_unusable(entry: Any) -> None:
-    """Warn of donated arguments that the program reads and no result can take the place of."""
+def warn_unusable(entry: Any, kept: Any = None) -> None:
+    """Warn of donated arguments that the program reads and no result can take the place of. kept:
+    which these are, where more follows from how results lie."""
     n, jaxpr = len(entry.consts), entry.closed.jaxpr
     used = used_variables(jaxpr)
     unusable = [
         entry.closed.in_avals[n + i].str_short()
         for i in entry.asked
-        if i not in entry.donate and jaxpr.invars[n + i] in used
+        if (i not in entry.donate if kept is None else i in kept) and jaxpr.invars[n + i] in used
     ]
     if unusable:
         warnings.warn(
             f"Some donated buffers were not usable: {', '.join(unusable)}. No result of "
-            f"{entry.name} has their size.",
+            f"{entry.name} has their size, or lies as they do.",
             stacklevel=4,
         )
 

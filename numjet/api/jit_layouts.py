@@ -6,6 +6,7 @@ arguments among those that in_shardings counts (they are left out).
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, in_memories, kind_of, place
+from numjet.api.jit_arguments import warn_unusable
 from numjet.api.layout import Format
 from numjet.api.reshard import constrained, of_context
 from numjet.api.shape_struct import ShapeDtypeStruct
@@ -27,8 +29,8 @@ from numjet.ops.jit_call import jit_p
 
 def lay_out(core: Any, leaves: list, treedef: Any, args: tuple, kwargs: dict) -> None:
     """Lay the arguments of a call out as in_shardings say."""
-    _, dynamic, kw = core._split(args, kwargs)
-    ins = of_arguments(core, dynamic, kw, treedef)
+    _, dynamic, _ = core._split(args, kwargs)
+    ins = of_arguments(core, dynamic, kwargs, treedef)
     leaves[:] = laid_out(leaves, ins, lambda: core._arg_names(treedef))
 
 
@@ -47,7 +49,7 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
     """A call with arrays that are laid out over devices."""
 
     def execute(values: list) -> list:
-        if entry.donate:  # what looks whole to the program is somebody's layout
+        if entry.asked:  # what looks whole to the program is somebody's layout
             return dispatch.run(entry.closed, values, entry.name, True)
         return core._execute(entry, values[len(entry.consts) :])
 
@@ -58,9 +60,39 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
             donate = [i + len(entry.consts) for i in entry.donate]
             return Remote.run(entry.closed, values, place, entry.name, donate, False, wanted)
     outs = Sharded.run(entry.closed, values, entry.name, wanted, execute)
-    for i in entry.donate:
-        leaves[i].delete()
+    if entry.asked:
+        _give_up(entry, leaves, outs, wanted)
     return outs
+
+
+def _give_up(entry: Any, leaves: Sequence[Any], outs: Sequence[Any], wanted: list | None) -> None:
+    """Delete the donated arguments whose memory results could take.
+
+    Over several devices these are arrays that lie over them - others were copied there - and, where
+    out_shardings told the layouts of results, those whose parts are as large as a result's.
+    """
+    over = any([hasattr(getattr(x, "_sharding", None), "layout") for x in outs])
+    told = over and wanted is not None and any(wanted)
+    left, kept = list(outs), set(entry.asked) - set(entry.donate)
+    for i in entry.donate:
+        x = leaves[i]
+        fits = not over or hasattr(x._sharding, "layout")
+        if told and fits:
+            at = next((k for k, out in enumerate(left) if _takes(out, x)), None)
+            fits = at is not None and left.pop(at) is not None
+        if fits:
+            x.delete()
+        else:
+            kept.add(i)
+    if kept and (told or not over) and "unusable" not in entry.closed.cache:
+        entry.closed.cache["unusable"] = True
+        warn_unusable(entry, kept)
+
+
+def _takes(out: Any, x: Any) -> bool:
+    """Whether a device's part of a result can take the memory of one of an argument."""
+    sizes = [math.prod(s.sharding.shard_shape(s.shape)) * s.dtype.itemsize for s in (out, x)]
+    return out.sharding.device_set == x.sharding.device_set and sizes[0] == sizes[1]
 
 
 def _is_leaf(x: Any) -> bool:
@@ -160,8 +192,8 @@ def told(
     checked_results(entry.out_avals, of_results(core, entry.out_tree))
     if core.layouts[0] is None:
         return found, None
-    _, dynamic, kw = core._split(args, kwargs)
-    asked, conflict = of_arguments(core, dynamic, kw, structure), None
+    _, dynamic, _ = core._split(args, kwargs)
+    asked, conflict = of_arguments(core, dynamic, kwargs, structure), None
     for i, (x, sharding) in enumerate(zip(leaves, asked, strict=True)):
         if sharding is None:
             continue

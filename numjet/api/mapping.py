@@ -26,6 +26,7 @@ from numjet.base.errors import IndivisibleError
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
+from numjet.core.evaluate import another
 from numjet.core.names import transformation
 from numjet.core.refs import AbstractRef, Ref, refuse_returned
 from numjet.core.remote import RemoteArray
@@ -112,6 +113,13 @@ def vmap(
         axis = Axis(size, axis_name, spmd_axis_name)
         if Placed.active:
             axis.placed = _placed_axis(leaves, dims)
+            own = axis.placed and axis.placed.spec[0]
+            if own is not None and spmd_axis_name not in (None, own):
+                raise ValueError(
+                    "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is "
+                    f"allowed. Got spmd_axis_name={spmd_axis_name!r} and arrays sharded on "
+                    f"explicit_mesh_axis={own!r}."
+                )
         with transformation("vmap"):
             outs, out_dims = batch_call(flat, axis, leaves, dims)
         for i in reversed(refs):
@@ -421,6 +429,10 @@ def pmap(
             mesh = Mesh(np.array(members[:n]), (label,))
             jitted._core.layouts = (None, _wanted(mesh, out_axes))
             args, kwargs = _on_devices(mesh, args, kwargs, in_axes, statics)
+        elif donated and n > 1:  # what lies on one device is copied to the others
+            alone = lambda x: another(x) if type(x) is ArrayImpl else x  # noqa: E731
+            args = tuple([tree.tree_map(alone, x) if i in donated else x
+                          for i, x in enumerate(args)])  # fmt: skip
         out = jitted(*args, **kwargs)
         leaves, treedef = tree.tree_flatten(out)
         places = tree.flatten_axes("pmap out_axes", treedef, out_axes)

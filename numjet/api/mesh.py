@@ -589,6 +589,11 @@ def make_mesh(
     """
     given = list(all_devices() if devices is None else devices)
     shape = tuple(axis_shapes)
+    if isinstance(axis_types, tuple | list) and len(axis_types) != len(shape):
+        raise ValueError(
+            f"Number of axis names should match the number of axis_types. Got axis_names="
+            f"{axis_names} and axis_types={tuple(axis_types)}."
+        )
     count = math.prod(shape)
     if count > len(given):
         raise ValueError(

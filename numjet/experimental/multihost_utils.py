@@ -185,6 +185,11 @@ def live_devices(devices: Any) -> Iterator[list]:
 # ------------------------------------------------------------------ arrays of all and of one
 def _specs(pspecs: Any, structure: Any) -> list[PartitionSpec]:
     """A PartitionSpec for each leaf of `structure`, from a prefix of it."""
+    if pspecs is None:
+        raise ValueError(
+            "`None` is not a valid input to the pspecs argument: PartitionSpec() is for arrays "
+            "that are not cut."
+        )
     is_spec = lambda s: s is None or isinstance(s, PartitionSpec)  # noqa: E731
     found = tree.flatten_axes("multihost_utils: pspecs", structure, pspecs, is_spec)
     return [s or PartitionSpec() for s in found]

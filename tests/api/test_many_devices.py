@@ -1,0 +1,238 @@
+"""What programs over many devices answer, as JAX 0.10.2 does: where values lie after they were put
+somewhere, which arguments are given away, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet import P, export, lax, numpy as jnp
+from numjet.experimental import custom_partitioning, multihost_utils
+from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding
+
+pytestmark = pytest.mark.usefixtures("eight_devices")
+x8 = np.arange(8.0, dtype=np.float32)
+m = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
+
+
+def mesh(kind=AUTO):
+    return nj.make_mesh((4, 2), ("x", "y"), (kind,) * 2)
+
+
+def over(*spec, kind=AUTO):
+    return NamedSharding(mesh(kind), P(*spec))
+
+
+def put(x, *spec, kind=AUTO):
+    return nj.device_put(x, over(*spec, kind=kind))
+
+
+def mapped(f, **options):
+    given = {"in_specs": P("x"), "out_specs": P("x"), **options}
+    return nj.shard_map(f, mesh=mesh(), **given)
+
+
+# ------------------------------------------------------------------ device_put
+def test_device_put_in_a_program_moves_nothing():
+    for f in (nj.jit(lambda x: nj.device_put(x, over("x"))),
+              nj.jit(lambda x: nj.device_put({"a": x}, over("x"))["a"])):  # fmt: skip
+        assert f(x8).sharding == over() and f(put(x8, "y")).sharding.spec == P("y")
+    host = SingleDeviceSharding(nj.devices()[0], memory_kind="pinned_host")
+    assert nj.jit(lambda x: nj.device_put(x, host))(x8).sharding == host
+    on_host = over("x").with_memory_kind("pinned_host")
+    f = nj.jit(lambda x: nj.device_put(x, on_host))
+    assert f(x8).sharding == over().with_memory_kind("pinned_host")
+    with pytest.raises(ValueError, match="must be a multiple of 4"):
+        nj.jit(lambda x: nj.device_put(x, over("x")))(x8[:7])
+    with pytest.raises(ValueError, match="incompatible devices"):
+        nj.jit(lambda x: nj.device_put(x, over("x")))(nj.device_put(x8, nj.devices()[1]))
+
+
+def test_device_put_is_an_equation():
+    shown = str(nj.make_jaxpr(lambda x: nj.device_put({"a": x, "b": x}, nj.devices()[1]))(x8))
+    assert "b:f32[8] c:f32[8] = device_put[\n" in shown
+    assert "devices=(CpuDevice(id=1), CpuDevice(id=1))\n" in shown
+    assert "copy_semantics=(ArrayCopySemantics.REUSE_INPUT, " in shown
+    shown = str(nj.make_jaxpr(lambda x: nj.device_put(x, may_alias=False))(x8))
+    assert "ALWAYS_COPY" in shown and "devices=(None,)" in shown
+    back = str(nj.make_jaxpr(nj.grad(lambda x: nj.device_put(x, nj.devices()[1])))(1.0))
+    assert "srcs=(CpuDevice(id=1),)" in back
+
+
+def test_device_put_under_transformations_puts():
+    there = nj.devices()[1]
+    assert nj.vmap(lambda r: nj.device_put(r, there))(m).sharding._device is there
+    assert nj.vmap(lambda r: nj.device_put(r, over("x")))(m).sharding == over("x")
+    value, _ = nj.value_and_grad(lambda x: nj.device_put(x, there).sum())(x8)
+    assert value.sharding._device is there
+    _, tangent = nj.jvp(lambda x: nj.device_put(x, there), (x8,), (x8,))
+    assert tangent.sharding._device is there
+    y = nj.device_put(x8, there)
+    assert nj.device_put(y, there) is not y
+    assert nj.device_put(y) is y and nj.device_put(y, SingleDeviceSharding(there)) is y
+
+
+def test_device_put_leaves_nothing_open():
+    for kind in (AUTO, EXPLICIT):
+        open_ = over("x", P.UNCONSTRAINED, kind=kind)
+        for f in (lambda x, o=open_: nj.device_put(x, o),
+                  nj.jit(lambda x, o=open_: nj.device_put(x, o))):  # fmt: skip
+            with pytest.raises(ValueError, match="UNCONSTRAINED"):
+                f(m)
+
+
+def test_device_put_within_shard_map():
+    for place in (nj.devices()[0], over()):
+        with pytest.raises(ValueError, match="not allowed within shard_map"):
+            mapped(lambda x, p=place: nj.device_put(x, p))(m)
+        with pytest.raises(ValueError, match="not allowed within shard_map"):
+            mapped(lambda x, p=place: x + nj.device_put(np.ones(4), p))(m)
+    for place in (over(), over("x"), over("y")):
+        with pytest.raises(ValueError, match="of type `Manual`"):
+            nj.jit(mapped(lambda x, p=place: nj.device_put(x, p)))(m)
+    for wrap in (nj.jit, lambda f: f):
+        with pytest.raises(ValueError, match="set a mesh"):
+            wrap(mapped(lambda x: nj.device_put(x, P())))(m)
+        np.testing.assert_array_equal(wrap(mapped(nj.device_put))(m), m)
+    f = mapped(lambda x: nj.device_put(x, nj.devices()[1]) + nj.device_put(1.0, nj.devices()[1]))
+    np.testing.assert_array_equal(nj.jit(f)(m), m + 1)
+
+
+# ------------------------------------------------------------------ shard_map over some axes
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit], ids=["eager", "jit"])
+def test_axes_not_mapped_cut_results_as_they_did(wrap):
+    def specs(f, x, ins=P("x"), outs=P("x")):
+        return wrap(nj.shard_map(f, mesh=mesh(), in_specs=ins, out_specs=outs,
+                                 axis_names={"x"}))(x).sharding.spec  # fmt: skip
+
+    x, y, z = put(m, "x", "y"), put(m, None, "y"), put(m, "y", "x")
+    assert specs(lambda a: a * 2, x) == P("x", "y") == specs(lambda a: a, x)
+    assert specs(lambda a: lax.psum(a, "x"), x, outs=P()) == P(None, "y")
+    assert specs(lambda a: a.T, x, outs=P(None, "x")) == P("y", "x")
+    assert specs(lambda a: a.sum(1), x) == P("x")
+    assert specs(lambda a: a * 2, y) == P("x", "y")
+    assert specs(lambda a: a * 2, y, P(), P()) == P(None, "y")
+    assert specs(lambda a: a * 2, z, P(None, "x"), P(None, "x")) == P("y", "x")
+    assert specs(lambda a: a * 2, z) == P("x") == specs(lambda a: a * 2, put(m, "y"))
+    assert specs(lambda a: a * 2, put(m, ("x", "y"))) == P(("x", "y"))
+    assert specs(lambda a: a * 2, put(m, ("y", "x"))) == P("x")
+
+
+def test_gradients_of_maps_over_some_axes():
+    f = nj.shard_map(lambda a: a * a, mesh=mesh(), in_specs=P("y"), out_specs=P("y"),
+                     axis_names={"y"})  # fmt: skip
+    for wrap in (lambda f: f, nj.jit):
+        g = wrap(nj.grad(lambda a: f(a).sum()))(put(m, "x", "y"))
+        np.testing.assert_array_equal(g, 2 * m)
+        assert g.sharding.spec == P("y")
+
+
+def test_refusals_of_shard_map():
+    with pytest.raises(ValueError, match="inside of shard_map"):
+        mapped(lambda x: lax.psum(x, ("x", "y")))(m)
+    with pytest.raises(ValueError, match="inside of shard_map"):
+        mapped(lambda x: lax.pmean(x, ("x", "y")), in_specs=P("y"), out_specs=P("y"))(m)
+    pairs = [[0, 1], [2, 3]]
+    with pytest.raises(NotImplementedError, match="check_vma=False"):
+        mapped(lambda x: lax.psum(x, "x", axis_index_groups=pairs))(m)
+    np.testing.assert_array_equal(
+        mapped(lambda x: lax.psum(x, "x", axis_index_groups=pairs), check_vma=False)(x8),
+        [2, 4, 2, 4, 10, 12, 10, 12],
+    )
+    mapping = nj.shard_map(lambda x: x, mesh=mesh(), in_specs=P(), out_specs=P(), axis_names="x")
+    with pytest.raises(TypeError, match="`axis_names` argument"):
+        mapping(m)
+    with pytest.deprecated_call():
+        from numjet.experimental.shard_map import shard_map as old
+    with pytest.raises(TypeError, match="auto"):
+        old(lambda x: x, mesh(), P("x"), P("x"), auto=frozenset({"y"}))
+    sum_ = mapped(lambda x: lax.psum(x, "x"), out_specs=P())
+    with pytest.raises(ValueError, match="cannot appear in shard_map in_specs"):
+        nj.vmap(sum_, spmd_axis_name="x")(m.T)
+    assert nj.vmap(sum_, spmd_axis_name="y")(m.T).shape == (4, 2)
+    sizes = np.zeros(8, np.int32)
+    with pytest.raises(RuntimeError, match="within a mapped context"):
+        lax.ragged_all_to_all(x8, x8, sizes, sizes, sizes, sizes, axis_name="i")
+
+
+# ------------------------------------------------------------------ donation
+def test_arguments_that_are_given_away():
+    f = nj.jit(lambda x: x + 1, donate_argnums=0, out_shardings=over("x"))
+    for x, gone in ((put(x8, "x"), True), (put(x8, "y"), False), (jnp.asarray(x8), False)):
+        if gone:
+            f(x)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                f(x)
+        assert x.is_deleted() is gone
+    turned = nj.jit(lambda x: x.T, donate_argnums=0, out_shardings=over("x"))
+    x = put(m, "x")
+    turned(x)
+    assert x.is_deleted()
+    g = nj.jit(lambda x: (x + 1, x.sum()), donate_argnums=0)
+    for place in (over("x"), over("x", kind=EXPLICIT), nj.devices()[2]):
+        x = nj.device_put(x8, place)
+        g(x)
+        assert x.is_deleted()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of several devices nobody says beforehand what is of use
+        x = put(x8, "x")
+        nj.jit(lambda x, y: x.sum() + y, donate_argnums=0)(x, 1.0)
+    with pytest.warns(UserWarning, match="not usable"):
+        nj.jit(lambda x: x + 1, donate_argnums=0, out_shardings=over("x"))(put(x8, "y"))
+    h = nj.pmap(lambda x: x + 1, donate_argnums=0)
+    x = jnp.asarray(x8)
+    y = h(x)
+    h(y)
+    assert not x.is_deleted() and y.is_deleted()
+
+
+# ------------------------------------------------------------------ other refusals
+def test_layouts_of_mapped_axes():
+    constraint = lambda r: lax.with_sharding_constraint(r, over("x"))  # noqa: E731
+    with pytest.raises(ValueError, match="cannot appear in with_sharding_constraint spec"):
+        nj.jit(nj.vmap(constraint, spmd_axis_name="x"))(m)
+    assert nj.jit(nj.vmap(constraint, spmd_axis_name="y"))(m).sharding.spec == P("y", "x")
+    with nj.set_mesh(mesh(EXPLICIT)):
+        x = jnp.arange(8.0, out_sharding=P("x"))
+        assert nj.vmap(lambda a: a, spmd_axis_name="x")(x).sharding.spec == P("x")
+        with pytest.raises(ValueError, match="Only one of spmd_axis_name"):
+            nj.vmap(lambda a: a, spmd_axis_name="y")(x)
+
+
+def test_exports_are_called_on_as_many_devices():
+    placed = export.export(nj.jit(lambda x: x * 2, out_shardings=over("x")))(x8)
+    assert placed.nr_devices == 8 and placed.call(put(x8, "x")).sharding == over("x")
+    for given in (x8, nj.device_put(x8, nj.devices()[1])):
+        with pytest.raises(ValueError, match="was exported for 8 devices"):
+            placed.call(given)
+    alone = export.export(nj.jit(lambda x: x * 2))(x8)
+    assert alone.nr_devices == 1
+    np.testing.assert_array_equal(alone.call(put(x8, "x")), 2 * x8)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="Number of axis names"):
+        nj.make_mesh((4, 2), ("x", "y"), (AUTO,))
+    with pytest.raises(TypeError, match="which is no array"):
+        nj.make_array_from_callback((8,), over("x"), lambda i: [1.0, 2.0])
+    for read in (lambda x: x.__dlpack__(), lambda x: x.__dlpack_device__(), np.from_dlpack):
+        with pytest.raises(BufferError, match="over 8 devices"):
+            read(put(x8, "x"))
+    np.testing.assert_array_equal(np.from_dlpack(nj.device_put(x8, nj.devices()[1])), x8)
+    with pytest.raises(ValueError, match="does not support kwargs"):
+        nj.jit(lambda x, n: x * n, in_shardings=(over("x"),), static_argnames="n")(x8, n=2)
+    with pytest.raises(ValueError, match="`None` is not a valid input"):
+        multihost_utils.host_local_array_to_global_array(x8, mesh(), None)
+    with pytest.raises(ValueError, match="must be a str or CompoundFactor"):
+        custom_partitioning.ArrayMapping("i", 3)
+    with pytest.raises(ValueError, match="at least two factors"):
+        custom_partitioning.CompoundFactor("i")
+    f = custom_partitioning.custom_partitioning(lambda x: x)
+    with pytest.raises(ValueError, match="There is no -> in rule"):
+        f.def_partition(partition=lambda *a: None, sharding_rule="i -> ->")
