@@ -71,6 +71,8 @@ class SdyShardingRule:
 def _parsed(text: str, sizes: dict[str, int]) -> SdyShardingRule:
     """The rule that "i j, j k -> i k" is; "..." stands for leading dimensions, "(i j)" for one of
     two factors."""
+    if text.count("(") != text.count(")"):
+        raise ValueError(f"Brackets are not balanced in rule: {text!r}.")
     if text.count("->") != 1:
         raise ValueError(f"There is no -> in rule: {text!r}. Write 'i j, j k -> i k'.")
 
@@ -265,6 +267,10 @@ class custom_partitioning:  # noqa: N801 - JAX's name
         nothing follows here. Shardings are over a mesh without devices.
         """
         del propagate_user_sharding, decode_shardings, reduction_factors
+        if not isinstance(sharding_rule, str | SdyShardingRule | None) and not callable(
+            sharding_rule
+        ):
+            raise TypeError(f"rule must be a str, but got {type(sharding_rule)}")
         if isinstance(sharding_rule, str):
             _parsed(sharding_rule, factor_sizes)
         self.partition, self.infer_sharding_from_operands = partition, infer_sharding_from_operands

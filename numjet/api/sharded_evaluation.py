@@ -252,6 +252,9 @@ def run(
             over = over.over_mesh(here)  # within functions axes may have other types
         if over is None and single is None and Sharded.placing and name != "device_put":
             over = hooks.sharding_of_nowhere(0)
+    elif Sharded.marks and (named := constraint_of(closed)) is not None:
+        if not named.mesh.alike(over.mesh):
+            over = named  # arguments over another mesh of the same devices are moved
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
         processes = _processes()
@@ -323,7 +326,7 @@ def _result_shardings(
         propagate = _propagate()
         flat = propagate.flatten(closed)
         n = len(closed.jaxpr.constvars)
-        plan = propagate.propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape)
+        plan = propagate.propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape, True)
         avals = closed.out_avals
         found = closed.cache[key] = [
             _labelled(over, a, plan.of(v)) for a, v in zip(avals, flat.jaxpr.outvars, strict=True)
@@ -415,7 +418,7 @@ def _operation_shardings(
     if found is None:
         eqn = Eqn([Var(x.aval) for x in arrays], [Var(a) for a in outs], primitive, params)
         jaxpr = Jaxpr([], eqn.invars, eqn.outvars, [eqn])  # type: ignore[arg-type]
-        plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape)
+        plan = _propagate().propagate(jaxpr, layouts, None, over.mesh.shape, True)
         found = [_labelled(over, v.aval, plan.of(v)) for v in eqn.outvars]
         if key is not None:
             _operations[key] = found

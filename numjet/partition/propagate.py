@@ -14,7 +14,7 @@ from typing import Any
 from numjet.core.avals import lenient
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.partition.families import rule_of
-from numjet.partition.rules import Layout, Rule, Sizes, assign, layout_of, results
+from numjet.partition.rules import Layout, Rule, Sizes, agreed, assign, layout_of, results
 from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import stage_closed
 
@@ -81,8 +81,8 @@ class Plan:
     """What was found: the layout of each variable (None: free, which is everywhere), and for each
     equation with jaxprs inside what holds there."""
 
-    def __init__(self, sizes: Sizes) -> None:
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, apart: bool) -> None:
+        self.sizes, self.apart = sizes, apart
         self.layouts: dict[Var, Free] = {}
         self.open: set[Var] = set()  # results with axes that nothing has cut yet, nor needs whole
         self.inner: dict[int, list[Plan]] = {}  # by id(eqn), one for each jaxpr
@@ -104,18 +104,21 @@ def everywhere(ndim: int) -> Layout:
 
 
 def propagate(
-    jaxpr: Jaxpr, ins: Sequence[Free], outs: Sequence[Free] | None, sizes: Sizes
-) -> Plan:
-    """Layouts for all variables; ins, outs: those that are given (None: free)."""
+    jaxpr: Jaxpr, ins: Sequence[Free], outs: Sequence[Free] | None, sizes: Sizes,
+    apart: bool = False,
+) -> Plan:  # fmt: skip
+    """Layouts for all variables; ins, outs: those that are given (None: free). apart: an axis that
+    operands cut differently is whole in the result, as XLA's partitioner leaves it; else the
+    largest operand decides."""
     wanted: dict[Any, Layout] = {}
     given = [None] * len(jaxpr.outvars) if outs is None else outs
     for v, layout in zip(jaxpr.outvars, given, strict=True):
         if layout is not None and type(v) is Var:
             wanted.setdefault(v, layout)
-    plan = _forward(jaxpr, ins, {}, sizes)
+    plan = _forward(jaxpr, ins, {}, sizes, apart)
     if plan.open or any(plan.of(v) is None for v in _read(jaxpr)):
         _backward(jaxpr, plan, wanted)
-        plan = _forward(jaxpr, ins, wanted, sizes)
+        plan = _forward(jaxpr, ins, wanted, sizes, apart)
     return plan
 
 
@@ -126,9 +129,9 @@ def _read(jaxpr: Jaxpr) -> list:
 
 
 def _forward(
-    jaxpr: Jaxpr, ins: Sequence[Free], wanted: dict[Any, Layout], sizes: Sizes
+    jaxpr: Jaxpr, ins: Sequence[Free], wanted: dict[Any, Layout], sizes: Sizes, apart: bool
 ) -> Plan:
-    plan = Plan(sizes)
+    plan = Plan(sizes, apart)
     for v, layout in zip(jaxpr.invars, ins, strict=True):
         plan.layouts[v] = wanted.get(v) if layout is None else layout
     for eqn in jaxpr.eqns:
@@ -172,7 +175,7 @@ def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
     mine = [v in plan.open or plan.of(v) is None for v in eqn.invars]
     if name == "broadcast_in_dim" or not free and not rule.reduced and all(mine):
         plan.open.update(eqn.outvars)
-    return results(rule, ins, hopes, plan.sizes)
+    return results(rule, agreed(rule, ins) if plan.apart else ins, hopes, plan.sizes)
 
 
 def _described(eqn: Eqn, ins: Sequence[Layout]) -> tuple[list, Sequence[Layout], list]:
@@ -239,12 +242,16 @@ def _meet(a: Free, b: Free) -> Free:
     return tuple([x if x == y else () for x, y in zip(a, b, strict=True)])
 
 
+def _within(closed: ClosedJaxpr, ins: Sequence[Free], plan: Plan) -> Plan:
+    return propagate(closed.jaxpr, ins, None, plan.sizes, plan.apart)
+
+
 def _settled(
-    closed: ClosedJaxpr, before: list, carry: list, after: list, sizes: Sizes
+    closed: ClosedJaxpr, before: list, carry: list, after: list, around: Plan
 ) -> tuple[Plan, list]:
     """The plan of a loop's body whose carries are laid out alike before and after a round."""
     while True:
-        plan = propagate(closed.jaxpr, [*before, *carry, *after], None, sizes)
+        plan = _within(closed, [*before, *carry, *after], around)
         ends = [plan.of(v) for v in closed.jaxpr.outvars[: len(carry)]]
         met = [_meet(a, b) for a, b in zip(carry, ends, strict=True)]
         if met == carry:
@@ -253,7 +260,7 @@ def _settled(
                 for m, v in zip(met, closed.jaxpr.outvars)
             ]
             if fixed != carry:  # free to the end: everywhere
-                plan = propagate(closed.jaxpr, [*before, *fixed, *after], None, sizes)
+                plan = _within(closed, [*before, *fixed, *after], around)
             return plan, fixed
         carry = met
 
@@ -263,7 +270,7 @@ def _scan(eqn: Eqn, plan: Plan) -> list[Free]:
     ins = [plan.of(v) for v in eqn.invars]
     rows: list[Free] = [None if a is None else a[1:] for a in ins[nc + nk :]]
     closed = eqn.params["jaxpr"]
-    inner, carry = _settled(closed, ins[:nc], ins[nc : nc + nk], rows, plan.sizes)
+    inner, carry = _settled(closed, ins[:nc], ins[nc : nc + nk], rows, plan)
     plan.inner[id(eqn)], plan.carried[id(eqn)] = [inner], carry
     stacked = [inner.of(v) for v in closed.jaxpr.outvars[nk:]]
     return [*carry, *[None if a is None else ((), *a) for a in stacked]]
@@ -273,10 +280,8 @@ def _while(eqn: Eqn, plan: Plan) -> list[Free]:
     nc, nb = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
     ins = [plan.of(v) for v in eqn.invars]
     body = eqn.params["body_jaxpr"]
-    inner, carry = _settled(body, ins[nc : nc + nb], ins[nc + nb :], [], plan.sizes)
-    test = propagate(
-        eqn.params["cond_jaxpr"].jaxpr, [*ins[:nc], *carry], None, plan.sizes
-    )
+    inner, carry = _settled(body, ins[nc : nc + nb], ins[nc + nb :], [], plan)
+    test = _within(eqn.params["cond_jaxpr"], [*ins[:nc], *carry], plan)
     plan.inner[id(eqn)], plan.carried[id(eqn)] = [test, inner], carry
     return list(carry)
 
@@ -285,7 +290,7 @@ def _cond(eqn: Eqn, plan: Plan) -> list[Free]:
     ins = [plan.of(v) for v in eqn.invars[1:]]
     plans, outs = [], None
     for branch in eqn.params["branches"]:
-        inner = propagate(branch.jaxpr, ins, None, plan.sizes)
+        inner = _within(branch, ins, plan)
         plans.append(inner)
         found = [inner.of(v) for v in branch.jaxpr.outvars]
         outs = found if outs is None else [_meet(a, b) for a, b in zip(outs, found, strict=True)]

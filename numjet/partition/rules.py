@@ -81,6 +81,37 @@ def results(
     return [layout_of(dims, cuts) for dims in rule.outs]
 
 
+def agreed(rule: Rule, ins: Sequence[Layout | None]) -> list[Layout | None]:
+    """The layouts of operands without the axes that cut a factor of a result in one of them and
+    another way in another; and without those that cut a factor which is summed away here, and one
+    of a result there."""
+    found: dict[int, list] = {}
+    for dims, layout in zip(rule.ins, ins, strict=True):
+        for factors, axes in zip(dims, layout or ()):
+            if len(factors) == 1 and axes:
+                found.setdefault(factors[0], []).append(tuple(axes))
+    chosen: dict[int, tuple] = {}
+    taken: set = set()
+    for f in [f for dims in rule.outs for factors in dims for f in factors]:
+        if f not in found or f in chosen:
+            continue
+        longest = max(found[f], key=len)
+        alike = all(longest[: len(way)] == way for way in found[f])
+        chosen[f] = tuple([a for a in longest if a not in taken]) if alike else ()
+        taken.update(chosen[f])
+
+    def kept(factors: tuple[int, ...], axes: Sequence[Any]) -> tuple:
+        if len(factors) == 1 and factors[0] in chosen:
+            return chosen[factors[0]] if axes else ()
+        summed = factors and all(f in rule.reduced for f in factors)
+        return tuple([a for a in axes if not (summed and a in taken)])
+
+    return [
+        layout and tuple([kept(*pair) for pair in zip(dims, layout, strict=True)])
+        for dims, layout in zip(rule.ins, ins, strict=True)
+    ]
+
+
 def assign(
     rule: Rule,
     ins: Sequence[Layout | None],
@@ -151,7 +182,7 @@ def _disputed(rule: Rule, ins: Sequence[Layout | None]) -> set[int]:
     """The factors that are summed away and that operands cut over axes that differ."""
     seen: dict[int, set] = {}
     for dims, layout in zip(rule.ins, ins, strict=True):
-        for factors, axes in zip(dims, layout or (), strict=layout is not None):
+        for factors, axes in zip(dims, layout or ()):
             for f in factors[:1]:
                 if f in rule.reduced and axes:
                     seen.setdefault(f, set()).add(axes)
