@@ -25,8 +25,9 @@ from numjet.api.flat import (
     name_of,
     wraps,
 )
+from numjet.api.mesh import get_abstract_mesh
 from numjet.api.pullbacks import linearize_seen, pull
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -40,6 +41,7 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of, current_trace
 from numjet.core.typed_numbers import no_tangents
+from numjet.ops.constraint import mesh_cast_p
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import of_residuals, tape_to_jaxpr
 from numjet.transforms.remat import remat_p
@@ -264,7 +266,7 @@ def value_and_grad(
         aval = aval_of(outs[0])
         if aval.shape or holomorphic or aval.dtype is not dtypes.float32:
             _check_output(name, aval, holomorphic)
-        found = pull(result, leaves, 1, [_one(aval)])
+        found = pull(result, leaves, 1, [_first_cotangent(aval, leaves)])
         grads = tree.tree_unflatten(in_tree, found)
         grads = grads[0] if isinstance(argnums, int) else grads
         values = as_given(result.outs, noted)
@@ -300,6 +302,17 @@ def _one(aval: ShapedArray) -> ArrayImpl:
     if found is None:
         found = _ones[aval] = ArrayImpl(np.ones((), aval.dtype), aval)
     return found
+
+
+def _first_cotangent(aval: ShapedArray, leaves: Sequence[Any]) -> Any:
+    """The cotangent of a result; where `make_jaxpr` asks, over the mesh around as JAX shows it."""
+    one = _one(aval)
+    if config.jax_form() and current_trace().staging is not None:
+        placed = next((x.aval.placed for x in leaves if x.aval.placed is not None), None)
+        mesh = get_abstract_mesh() if placed is None else placed.mesh
+        if not mesh.empty and not mesh.manual_axes:
+            return mesh_cast_p.bind(one, mesh=mesh)
+    return one
 
 
 def check_input(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 from numjet.core.jaxpr import Eqn, Jaxpr, subjaxprs
 from numjet.core.lowering import Reduce
@@ -149,7 +148,7 @@ def _of(jaxpr: Jaxpr) -> list[float]:
 
 
 def cost_analysis(jaxpr: Jaxpr) -> dict[str, float]:
-    """`flops`, `transcendentals` where there are any, and `bytes accessed` of one call."""
+    """`flops` and `transcendentals`, where there are any, and `bytes accessed` of one call."""
     flops, transcendentals, moved = _of(jaxpr)
-    special: Any = {"transcendentals": transcendentals} if transcendentals else {}
-    return {"flops": flops, **special, "bytes accessed": moved}
+    counted = {"flops": flops, "transcendentals": transcendentals}
+    return {**{name: n for name, n in counted.items() if n}, "bytes accessed": moved}

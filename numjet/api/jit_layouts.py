@@ -235,11 +235,18 @@ def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> lis
                     f"{names()[i]}. Move it with numjet.device_put."
                 )
             if not x._sharding.is_equivalent_to(sharding, x.ndim):  # type: ignore[union-attr]
-                raise ValueError(_disagreement(sharding, x._sharding, names()[i]))
+                if not _alone(x._sharding) or not _alone(sharding):
+                    raise ValueError(_disagreement(sharding, x._sharding, names()[i]))
+                x = place(x, sharding)
         else:
             x = place(x, sharding)
         out.append(x)
     return out
+
+
+def _alone(sharding: Any) -> bool:
+    """Whether it is one of a single device, from which arguments are moved to another."""
+    return len(sharding.device_set) == 1
 
 
 def checked_results(outs: Sequence[Any], shardings: Sequence[Any]) -> None:

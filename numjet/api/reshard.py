@@ -309,7 +309,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 spec = _constraint(leaf, spec)
                 if by_axes and spec is not None and not context_mesh().empty:  # as JAX shows it
                     spec = NamedSharding(spec.mesh.abstract_mesh, spec.spec)
-            elif isinstance(spec, NamedSharding) and spec.mesh.are_all_axes_explicit:
+            elif isinstance(spec, NamedSharding) and spec.mesh.explicit_axes:
                 open_ = (None,) * (np.ndim(leaf) - len(spec.spec))
                 spec = spec.update(spec=spec.spec.update(partitions=(*spec.spec, *open_)))
         if name == "out_sharding" and isinstance(leaf, Tracer) and _lies_so(leaf.aval, spec):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ from numjet.base import tree
 from numjet.core.array import Array, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr
+from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, bare
 from numjet.core.refs import RefUse
 from numjet.core.shared import Shared
 from numjet.transforms.stage import has_tracers
@@ -329,7 +330,8 @@ class Compiled(Placed):
     def cost_analysis(self) -> dict:
         """An estimate of one call: {"flops": ..., "transcendentals": ..., "bytes accessed": ...}.
 
-        Bytes are what the compiled kernels read and write. On devices of XLA: what XLA tells.
+        Bytes are what the compiled kernels read and write. On devices of XLA: what XLA tells. Of
+        arguments over several devices: what one of these does.
 
         >>> import numjet as nj
         >>> nj.jit(lambda x: x * 2).lower(1.0).compile().cost_analysis()
@@ -338,17 +340,48 @@ class Compiled(Placed):
         told = self._executable.cost_analysis()
         if self._traced.place is not None:
             return told
+        own = self._of_a_device()
+        if own is not None:
+            return cost_analysis(own.closed.jaxpr)
         moved = told["bytes accessed"]
         return {**cost_analysis(self._traced.program.jaxpr), "bytes accessed": moved}
 
+    def _of_a_device(self) -> Any:
+        """The program of one device, where arguments lie over several of this process, or None."""
+        layouts, closed = self._traced.layouts, self._traced._entry.closed
+        over = next((s for s in layouts if hasattr(s, "layout") and s.num_devices > 1), None)
+        if over is None or self._traced.place is not None or over.mesh.is_multi_process:
+            return None
+        n = len(self._traced._entry.consts)
+        ins = [None] * n + [
+            s.layout(a.ndim) if hasattr(s, "layout") else None
+            for s, a in zip(layouts, closed.in_avals[n:], strict=True)
+        ]
+        emit = importlib.import_module("numjet.partition.emit")
+        return emit.partition(bare(closed), ins, [None] * len(closed.out_avals), over.mesh.shape)
+
     def memory_analysis(self) -> Any:
-        """Bytes of arguments, outputs, temporaries and generated code.
+        """Bytes of arguments, outputs, temporaries and generated code; of what lies over several
+        devices those of one.
 
         >>> import numjet as nj
         >>> nj.jit(lambda x: x * 2).lower(1.0).compile().memory_analysis()["output_size_in_bytes"]
         4
         """
-        return CompiledMemoryStats(self._executable.memory_analysis())
+        facts = self._executable.memory_analysis()
+        if self._of_a_device() is not None:
+            args = tree.tree_leaves(self.input_shardings)
+            results = tree.tree_leaves(self.output_shardings)
+            entry = self._traced._entry
+            for what, shardings, avals in (
+                ("argument", args, entry.closed.in_avals[len(entry.consts) :]),
+                ("output", results, entry.out_avals),
+            ):
+                facts[f"{what}_size_in_bytes"] = sum([
+                    math.prod(s.shard_shape(a.shape)) * a.dtype.itemsize
+                    for s, a in zip(shardings, avals, strict=True)
+                ])
+        return CompiledMemoryStats(facts)
 
     def runtime_executable(self) -> Any:
         """The executable itself: what the runtime calls."""

@@ -73,7 +73,7 @@ def _gathered(eqn: Eqn) -> dict[str, Any]:
     p = eqn.params
     return {
         "all_gather_dimension": p["axis"], "axis_index_groups": None,
-        "axis_name": (p["axis_name"],), "axis_size": p["size"], "tiled": False,
+        "axis_name": (p["axis_name"],), "axis_size": p["size"], "tiled": p.get("tiled", False),
     }  # fmt: skip
 
 
@@ -81,7 +81,8 @@ def _scattered(eqn: Eqn) -> dict[str, Any]:
     axis = eqn.params["axis"]
     return {
         "axis_index_groups": None, "axis_name": (eqn.params["axis_name"],),
-        "axis_size": eqn.invars[0].aval.shape[axis], "scatter_dimension": axis, "tiled": False,
+        "axis_size": eqn.params.get("size") or eqn.invars[0].aval.shape[axis],
+        "scatter_dimension": axis, "tiled": "size" in eqn.params,
     }  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def _constraint(sharding: Any, namer: _Namer) -> tuple[str, dict[str, Any]]:
 _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
     "all_gather": _gathered,
     "reduce_scatter": _scattered,
-    "all_to_all": lambda eqn: {**eqn.params, "axis_index_groups": None, "tiled": False},
+    "all_to_all": lambda eqn: {"tiled": False, **eqn.params, "axis_index_groups": None},
     "ragged_all_to_all": lambda eqn: {
         "axis_index_groups": None, "axis_name": _axes(eqn.params["axis_name"])
     },
@@ -304,6 +305,33 @@ def _of_elements(name: str, element: ShapedArray) -> Jaxpr:
     return Jaxpr([], [old, new], [out], [Eqn([old, new], [out], REGISTRY[name], {})])
 
 
+def _tiled(eqns: list[Eqn], uses: dict[Any, int]) -> list[Eqn]:
+    """The equations, with collectives and the reshapes around them that join their tiles as one."""
+    found: list[Eqn] = []
+    for eqn in eqns:
+        before = found[-1] if found else None
+        name = eqn.primitive.name
+        reads = before is not None and [*before.outvars] == [*eqn.invars] and (
+            uses[eqn.invars[0]] == 1
+        )
+        if before is None or not reads:
+            found.append(eqn)
+        elif name == "reshape" and before.primitive.name == "all_gather":
+            found[-1] = before.replace(outvars=eqn.outvars, params={**before.params, "tiled": True})
+        elif name == "reduce_scatter" and before.primitive.name == "reshape":
+            size = eqn.invars[0].aval.shape[eqn.params["axis"]]
+            found[-1] = eqn.replace(invars=before.invars, params={**eqn.params, "size": size})
+        elif name == "all_to_all" and before.primitive.name == "reshape":
+            found[-1] = eqn.replace(invars=before.invars)
+        elif name == "reshape" and before.primitive.name == "all_to_all" and (
+            before.invars[0].aval.ndim == eqn.outvars[0].aval.ndim
+        ):
+            found[-1] = before.replace(outvars=eqn.outvars, params={**before.params, "tiled": True})
+        else:
+            found.append(eqn)
+    return found
+
+
 def _made_in_place(jaxpr: Jaxpr) -> list[Eqn]:
     """The equations; what is made and then laid out over Explicit axes is made so."""
     uses: dict[Any, int] = {}
@@ -311,7 +339,7 @@ def _made_in_place(jaxpr: Jaxpr) -> list[Eqn]:
         if type(x) is Var:
             uses[x] = uses.get(x, 0) + 1
     found: list[Eqn] = []
-    for eqn in jaxpr.eqns:
+    for eqn in _tiled(jaxpr.eqns, uses):
         last = found[-1] if found else eqn
         if (
             eqn.primitive.name == "sharding_constraint"
@@ -353,8 +381,10 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         del shown["num_consts"]
     if kind == "sharding_constraint":
         kind, shown = _constraint(told["sharding"], namer)
-    elif kind == "mesh_cast":
+    elif kind in ("mesh_cast", "reshard"):
         kind, shown = "reshard", {}
+    elif kind == "shard_map" and namer.context[0] is shown["mesh"] is not None:
+        shown["mesh"] = shown["mesh"].abstract_mesh  # nobody named it: it is set_mesh's
     elif kind == "jit" and namer.context[0] is not None:
         shown["ctx_mesh"] = namer.context[0]
     elif kind == "gather" and "fill_value" not in told:

@@ -39,10 +39,10 @@ def convolved(x, w, **options):
 )
 def test_operations_are_counted_as_xla_counts_them(fun, args, flops, transcendentals):
     cost = nj.jit(fun).lower(*args).cost_analysis()
-    assert cost["flops"] == flops
+    assert cost.get("flops", 0) == flops
     assert cost.get("transcendentals", 0) == transcendentals
     compiled = nj.jit(fun).lower(*args).compile().cost_analysis()
-    assert compiled["flops"] == flops and compiled["bytes accessed"] > 0
+    assert compiled.get("flops", 0) == flops and compiled["bytes accessed"] > 0
 
 
 def test_the_cost_of_a_whole_is_that_of_its_parts():

@@ -236,3 +236,80 @@ def test_what_is_refused():
     f = custom_partitioning.custom_partitioning(lambda x: x)
     with pytest.raises(ValueError, match="There is no -> in rule"):
         f.def_partition(partition=lambda *a: None, sharding_rule="i -> ->")
+
+
+# ------------------------------------------------------------------ layouts that nobody asked for
+def test_axes_that_operands_cut_differently_are_whole():
+    x, y, z = put(m, "x"), put(m, "y"), put(m, "y", "x")
+    xy, yx = put(m, ("x", "y")), put(m, ("y", "x"))
+    for add in (lambda a, b: a + b, nj.jit(lambda a, b: a + b)):
+        for a, b, spec in ((x, y, P()), (x, xy, P(("x", "y"))), (x, yx, P()), (y, xy, P()),
+                           (x, z, P(None, "x")), (y, z, P("y", "x")), (xy, z, P(None, "x")),
+                           (yx, z, P(("y", "x")))):  # fmt: skip
+            assert add(a, b).sharding.spec == spec == add(b, a).sharding.spec
+    columns, turned = put(m, None, "x"), put(m.T, None, "x")
+    assert (columns @ turned).sharding.spec == P(None, "x")
+    assert (x @ put(m.T, "x")).sharding.spec == P("x")
+
+
+def test_constraints_over_another_mesh_of_the_same_devices():
+    """A program that read arrays over another mesh ended in a KeyError."""
+    other = nj.device_put(m, NamedSharding(nj.make_mesh((8,), ("q",), (AUTO,)), P("q")))
+    rows = over("x")
+    constrained = nj.jit(lambda x, q: lax.with_sharding_constraint(x + q, rows))
+    assert constrained(m, other).sharding == rows
+    assert nj.jit(lambda q: nj.shard_map(
+        lambda x: x + q.sum(), mesh=mesh(), in_specs=P("x"), out_specs=P("x"))(m)
+    )(other).sharding == rows  # fmt: skip
+
+
+def test_arguments_on_one_device_are_moved_to_another():
+    there = SingleDeviceSharding(nj.devices()[2])
+    f = nj.jit(lambda x: x * 2, in_shardings=there)
+    assert f(nj.device_put(x8, nj.devices()[1])).sharding == there == f(x8).sharding
+    with pytest.raises(ValueError, match="does not match the sharding"):
+        f(put(x8, "x"))
+
+
+def test_costs_are_those_of_a_device():
+    x = put(m, "x")
+    compiled = nj.jit(lambda x: x @ x.T).lower(x).compile()
+    assert compiled.cost_analysis()["flops"] == 128
+    told = compiled.memory_analysis()
+    assert told.argument_size_in_bytes == 32 and told.output_size_in_bytes == 64
+    assert "flops" not in nj.jit(lambda x: x.T).lower(x).compile().cost_analysis()
+    lowered = nj.jit(lambda x: x * 2).lower(m)
+    assert lowered.compile().memory_analysis().argument_size_in_bytes == 128
+
+
+# ------------------------------------------------------------------ jaxprs
+def test_jaxprs_show_tiles_and_meshes():
+    def shown(f):
+        return str(nj.make_jaxpr(f, axis_env=[("i", 4)])(x8))
+
+    gathered = shown(lambda x: lax.all_gather(x, "i", tiled=True))
+    assert gathered.count("=") == 6 and "b:f32[32] = all_gather[\n" in gathered
+    assert "tiled=True\n" in gathered and "reshape" not in gathered
+    scattered = shown(lambda x: lax.psum_scatter(x, "i", tiled=True))
+    assert "b:f32[2] = reduce_scatter[" in scattered and "axis_size=4\n" in scattered
+    assert "tiled=True\n" in scattered and "reshape" not in scattered
+    exchanged = shown(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True))
+    assert "b:f32[8] = all_to_all[" in exchanged and "reshape" not in exchanged
+    assert "tiled=False\n" in shown(lambda x: lax.all_gather(x, "i"))
+    for kind in (AUTO, EXPLICIT):
+        with nj.set_mesh(mesh(kind)):
+            f = nj.shard_map(lambda x: x * 2, in_specs=P("x"), out_specs=P("x"))
+            whole = "mesh=AbstractMesh('x': 4, 'y': 2, axis_types="
+            assert whole in str(nj.make_jaxpr(f)(put(x8, "x", kind=kind)))
+            back = str(nj.make_jaxpr(nj.grad(lambda a: (a * a).sum()))(put(m, "x", kind=kind)))
+            assert "c:f32[] = reshard 1.0:f32[]\n" in back
+    assert "reshard" not in str(nj.make_jaxpr(nj.grad(lambda a: (a * a).sum()))(m))
+
+
+def test_types_of_meshes_some_of_whose_axes_are_explicit():
+    mixed = nj.make_mesh((4, 2), ("x", "y"), (AUTO, EXPLICIT))
+    assert nj.reshard(m, NamedSharding(mixed, P("y"))).sharding.spec == P("y", None)
+    with nj.set_mesh(mixed):
+        assert jnp.zeros((8, 4), out_sharding=P("y")).sharding.spec == P("y", None)
+        with pytest.raises(ValueError, match="of type Auto or Manual"):
+            nj.reshard(m, P("x"))
