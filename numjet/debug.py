@@ -13,12 +13,12 @@ from numjet.api.callbacks import (
     debug_callback as callback,
     debug_print as print,  # noqa: A004 - the public name
 )
-from numjet.api.mesh import context_mesh
-from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.deferred import Piece, pieces
 from numjet.core.effects import DEBUG, ORDERED_DEBUG, HostEffect
+from numjet.core.hooks import Sharded
 from numjet.core.memo import MemoInfo, info
 from numjet.core.trace import Tracer
+from numjet.ops.constraint import inspect_sharding_p
 
 log = functools.partial(print, _use_logging=True)
 
@@ -70,9 +70,9 @@ def breakpoint(  # noqa: A001 - the public name
 def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
     """Call `callback(sharding)` with where an array lives.
 
-    value: an Array, or a traced value over a mesh whose axes are all Explicit, whose type says it:
-    the callback is called while it is traced. callback: a function of the sharding. Raises
-    NotImplementedError for other traced values.
+    value: an Array, or a traced value: then the callback is called once for each program that is
+    made of the function, before it runs, with the layout that the partitioner gives the value,
+    over axes of type Auto. callback: a function of the sharding.
 
     >>> from numjet import debug, numpy as jnp
     >>> seen = []
@@ -80,19 +80,11 @@ def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
     >>> len(seen[0].device_set)
     1
     """
-    sharding = None if isinstance(value, Tracer) else getattr(value, "sharding", None)
-    if sharding is None:
-        mesh = context_mesh()
-        if not isinstance(value, Tracer) or not mesh.are_all_axes_explicit:
-            raise NotImplementedError(
-                "debug.inspect_array_sharding: the type of a traced value says how it is laid out "
-                "over axes of type Explicit alone. Inspect the arrays that the function takes and "
-                "returns."
-            )
-        placed = value.aval.placed
-        spec = PartitionSpec() if placed is None else placed.spec
-        sharding = NamedSharding(mesh, spec)
-    callback(sharding)
+    if isinstance(value, Tracer):
+        Sharded.marks, Sharded.inspects = Sharded.marks + 1, True
+        inspect_sharding_p.bind(value, callback=callback)
+    else:
+        callback(value.sharding)
 
 
 def memos() -> list[MemoInfo]:

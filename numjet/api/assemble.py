@@ -151,7 +151,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     if pending:
         return _added_up(shape, sharding, pending, values)
     parts = [(index, np.asarray(v)) for (_, index), v in zip(places, values, strict=True)]
-    return _filled(shape, values[0].dtype, parts, sharding)
+    return _filled(shape, values[0].dtype, parts[::-1], sharding)  # the first of replicas shows
 
 
 def _added_up(shape: tuple, sharding: Any, pending: list, values: Sequence[Any]) -> Any:

@@ -106,7 +106,7 @@ class JitCore:
         self._quick_state, self._quick = -1, 0
         self._calls: Any = None
         self.device: Any = None  # that `jit` was told
-        self.inline = False  # written in place while another function is staged
+        self.inline = self.keep_unused = False  # written in place while another is staged
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
         self.layout_trees: tuple | None = None  # both as given; None where there are none
         self.within_mesh = False  # PartitionSpecs of these may mean the mesh of `with mesh:`
@@ -663,7 +663,6 @@ def jit(
     >>> print(power(3.0, n=2))
     9.0
     """
-    del keep_unused
     if compiler_options is not None:
         check_compiler_options(compiler_options)
     trees = (in_shardings, out_shardings)
@@ -695,7 +694,7 @@ def jit(
         if trees != (None, None):
             made._core.layout_trees = trees
             made._core._entries = made._core._memo_of(tree.tree_structure(trees))
-        made._core.inline = bool(inline)
+        made._core.inline, made._core.keep_unused = bool(inline), bool(keep_unused)
         return made
 
     return make if fun is NOT_SPECIFIED else make(fun)

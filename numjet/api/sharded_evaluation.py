@@ -12,7 +12,7 @@ import importlib
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from numjet.api.devices import (
     SingleDeviceSharding,
     at_default,
     device_put,
+    first_device,
     kind_of,
     place,
 )
@@ -42,7 +43,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed, any_placed, is_lenient
 from numjet.core.evaluate import evaluate as evaluate_plain
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, subjaxprs
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.sharded import ShardedArray, constraint_of, devices_named
@@ -255,6 +256,8 @@ def run(
     elif Sharded.marks and (named := constraint_of(closed)) is not None:
         if not named.mesh.alike(over.mesh):
             over = named  # arguments over another mesh of the same devices are moved
+    if Sharded.inspects:
+        inspected(closed, over, arrays, single)
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
         processes = _processes()
@@ -279,6 +282,38 @@ def run(
     layouts = [layout_in(over.mesh, x) for x in arrays]
     labels = _result_shardings(closed, over, layouts, wanted)
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+def inspected(closed: ClosedJaxpr, over: Any, arrays: Sequence[Any], single: Any) -> None:
+    """Tell `debug.inspect_array_sharding` where values of a program lie, once for each way in which
+    its arguments do."""
+    layouts = tuple([None if over is None else layout_in(over.mesh, x) for x in arrays])
+    key = ("inspected", None if over is None else over.mesh, layouts)
+    if closed.cache.setdefault(key, (told := object())) is not told:
+        return
+    flat = _propagate().flatten(closed)
+    if over is None:
+        place = single or SingleDeviceSharding(first_device())
+        for eqn, _ in _inspections(flat.jaxpr, []):
+            eqn.params["callback"](place)
+        return
+    own = over.over_mesh(Mesh(over.mesh.devices, over.mesh.axis_names))
+    n, apart = len(closed.jaxpr.constvars), not over.mesh.is_multi_process
+    plan = _propagate().propagate(flat.jaxpr, [*layouts[n:]], None, over.mesh.shape, apart)
+    for eqn, plans in _inspections(flat.jaxpr, [plan]):
+        (x,) = eqn.invars
+        found = next((f for p in plans if (f := p.of(x)) is not None), None)
+        eqn.params["callback"](own.of_layout(_propagate().as_typed(x.aval, found)))
+
+
+def _inspections(jaxpr: Jaxpr, plans: list) -> Iterator[tuple[Eqn, list]]:
+    """The equations that ask where values lie, and what was found for the jaxpr that has them."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "inspect_sharding":
+            yield eqn, plans
+        inner = [found for p in plans for found in p.inner.get(id(eqn), ())]
+        for held in subjaxprs(eqn.params):
+            yield from _inspections(held, inner)
 
 
 def typed(over: Any, aval: Any) -> Any:
@@ -332,6 +367,14 @@ def _result_shardings(
             _labelled(over, a, plan.of(v)) for a, v in zip(avals, flat.jaxpr.outvars, strict=True)
         ]
     return [s or f for s, f in zip(wanted, found, strict=True)]
+
+
+def read_in(closed: ClosedJaxpr, over: Any, ins: Sequence[Any]) -> list[Any]:
+    """The layouts in which a program reads its arguments, `ins` where these are given."""
+    flat = _propagate().flatten(closed)
+    n = len(closed.jaxpr.constvars)
+    plan = _propagate().propagate(flat.jaxpr, [*ins[n:]], None, over.mesh.shape, True)
+    return [*ins[:n], *[plan.of(v) for v in flat.jaxpr.invars]]
 
 
 def _labelled(over: Any, aval: Any, layout: Any) -> Any:
@@ -551,3 +594,4 @@ def _common_steps(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
 
 Sharded.run, Sharded.evaluate, Sharded.move = run, evaluate, move
 Remote.propagated, Remote.check_context = _result_shardings, check_context
+Remote.read_in = read_in

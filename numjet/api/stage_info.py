@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from numjet.api import dispatch
 from numjet.api.devices import SingleDeviceSharding, devices, in_memories, place
+from numjet.api.jit_arguments import used_variables
 from numjet.api.layout import Format, Layout
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
@@ -154,11 +156,33 @@ class Placed(Described):
     @property
     def input_shardings(self) -> Any:
         """Where each argument is expected: where they lay, else on the first device, or beside
-        others that are cut over a mesh on all of its devices."""
+        others that are cut over a mesh as the program reads it; None for one that is not read."""
+        return self._arguments(lambda i, aval: self._expected[i])
+
+    @functools.cached_property
+    def _expected(self) -> list:
         layouts = self._traced.layouts
         over = next((s for s in layouts if hasattr(s, "of_layout")), None)
-        rest = self._home() if over is None else over.of_layout(None)
-        return self._arguments(lambda i, aval: layouts[i] or rest)
+        used = self._used()
+        if over is None:
+            return [(s or self._home()) if read else None
+                    for s, read in zip(layouts, used, strict=True)]  # fmt: skip
+        closed, n = self._traced._entry.closed, len(self._traced._entry.consts)
+        ins = [None] * n + [
+            None if s is None else s.layout(a.ndim)
+            for s, a in zip(layouts, closed.in_avals[n:], strict=True)
+        ]
+        read = Remote.read_in(closed, over, ins)[n:]
+        return [
+            (s or over.of_layout(found)) if kept else None
+            for s, found, kept in zip(layouts, read, used, strict=True)
+        ]
+
+    def _used(self) -> list[bool]:
+        """Which arguments the program reads, or is told to keep."""
+        entry, kept = self._traced._entry, getattr(self._traced._fun, "keep_unused", False)
+        found = used_variables(entry.closed.jaxpr)
+        return [kept or v in found for v in entry.closed.jaxpr.invars[len(entry.consts) :]]
 
     @property
     def output_shardings(self) -> Any:
@@ -192,7 +216,10 @@ class Placed(Described):
     @property
     def input_formats(self) -> Any:
         """How each argument lies in memory, and where."""
-        return self._arguments(lambda i, aval: self._format(aval, self._traced.layouts[i]))
+        used = self._used()
+        return self._arguments(
+            lambda i, aval: self._format(aval, self._traced.layouts[i]) if used[i] else Format()
+        )
 
     @property
     def output_formats(self) -> Any:

@@ -370,7 +370,7 @@ class Compiled(Placed):
         """
         facts = self._executable.memory_analysis()
         if self._of_a_device() is not None:
-            args = tree.tree_leaves(self.input_shardings)
+            args = self._expected
             results = tree.tree_leaves(self.output_shardings)
             entry = self._traced._entry
             for what, shardings, avals in (
@@ -380,6 +380,7 @@ class Compiled(Placed):
                 facts[f"{what}_size_in_bytes"] = sum([
                     math.prod(s.shard_shape(a.shape)) * a.dtype.itemsize
                     for s, a in zip(shardings, avals, strict=True)
+                    if s is not None
                 ])
         return CompiledMemoryStats(facts)
 

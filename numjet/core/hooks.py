@@ -52,7 +52,8 @@ class Remote:
     choose() gives the device of computations on arrays that are nowhere in particular, or None for
     the CPU; single(device, memory_kind=...) is the sharding of one device (`api.devices`),
     everywhere(devices) that of whole arrays on several (`api.sharding`). propagated(closed, over,
-    layouts, wanted) are the shardings of results over the mesh of `over`, by the partitioner
+    layouts, wanted) are the shardings of results over the mesh of `over`, by the partitioner;
+    read_in(closed, over, layouts) the layouts in which arguments are read
     (`api.sharded_evaluation`).
     """
 
@@ -72,6 +73,7 @@ class Remote:
     single: Callable[..., Any] = _without("api.devices")
     everywhere: Callable[[tuple], Any] = _without("api.sharding")
     propagated: Callable = _without("api.sharded_evaluation")
+    read_in: Callable = _without("api.sharded_evaluation")
     check_context: Callable = _without("api.sharded_evaluation")
 
 
@@ -79,7 +81,8 @@ class Sharded:
     """What computes with arrays laid out over several devices (`api.sharded_evaluation`).
 
     active: whether there is a `ShardedArray`. marks: how many constraints were traced so far.
-    memories: whether a traced value was ever put in another memory of its devices.
+    memories: whether a traced value was ever put in another memory of its devices. inspects:
+    whether a program ever asked where its values lie.
     reads: how often the mesh that is the current one was asked for; context(): that mesh, and
     whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one; placing:
     how many meshes of one process are the current one of some block, over which new arrays lie.
@@ -90,7 +93,7 @@ class Sharded:
 
     active = False
     marks = 0
-    memories = False
+    memories = inspects = False
     reads = 0
     contexts = False
     placing = 0

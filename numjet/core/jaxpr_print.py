@@ -308,7 +308,7 @@ def _of_elements(name: str, element: ShapedArray) -> Jaxpr:
 def _tiled(eqns: list[Eqn], uses: dict[Any, int]) -> list[Eqn]:
     """The equations, with collectives and the reshapes around them that join their tiles as one."""
     found: list[Eqn] = []
-    for eqn in eqns:
+    for i, eqn in enumerate(eqns):
         before = found[-1] if found else None
         name = eqn.primitive.name
         reads = before is not None and [*before.outvars] == [*eqn.invars] and (
@@ -316,6 +316,11 @@ def _tiled(eqns: list[Eqn], uses: dict[Any, int]) -> list[Eqn]:
         )
         if before is None or not reads:
             found.append(eqn)
+        elif name == "pvary" and before.primitive.name == "reshape" and _scatters(eqns, i + 1):
+            (x,), (out,) = before.invars, eqn.outvars
+            cast = Var(x.aval.update_manual_axis_type(out.aval.manual_axis_type))
+            found[-1:] = [eqn.replace(invars=[x], outvars=[cast]),
+                          before.replace(invars=[cast], outvars=[out])]  # fmt: skip
         elif name == "reshape" and before.primitive.name == "all_gather":
             found[-1] = before.replace(outvars=eqn.outvars, params={**before.params, "tiled": True})
         elif name == "reduce_scatter" and before.primitive.name == "reshape":
@@ -330,6 +335,10 @@ def _tiled(eqns: list[Eqn], uses: dict[Any, int]) -> list[Eqn]:
         else:
             found.append(eqn)
     return found
+
+
+def _scatters(eqns: list[Eqn], i: int) -> bool:
+    return i < len(eqns) and eqns[i].primitive.name in ("reduce_scatter", "all_to_all")
 
 
 def _made_in_place(jaxpr: Jaxpr) -> list[Eqn]:
@@ -392,6 +401,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)
     elif kind.startswith("scatter"):
         shown.update(update_consts=(), update_jaxpr=_update(eqn))
+    elif kind == "inspect_sharding":
+        shown["callback"] = str(shown["callback"])
     elif kind.endswith("_callback"):
         known = getattr(eqn.params["callback"], "told", None)
         if kind == "debug_callback":

@@ -1,7 +1,8 @@
 """`sharding_constraint`: a value, laid out over devices as a sharding says; `mesh_cast`: one
 that lies as it did, over a mesh whose axes have other types; `to_memory`: one that is put in
 another memory of its devices, when it is a program's result; `device_put`: values that are put on
-devices where operations run one by one, and are what they are in a program.
+devices where operations run one by one, and are what they are in a program;
+`inspect_sharding`, which tells where a value lies.
 
 The partitioner reads it (`partition`); on one block of memory it changes nothing. For
 `api.sharding`. What would break it: a sharding without `batched` and `layout`.
@@ -13,6 +14,7 @@ from typing import Any
 
 from numjet.core import hooks
 from numjet.core.avals import ShapedArray
+from numjet.core.effects import DEBUG
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.lowering import Expand
 from numjet.core.memories import MemorySpace
@@ -164,6 +166,20 @@ device_put_p = Primitive(
     transpose=_put_transpose,
     batch=lambda axis, args, dims, **params: (device_put_p.bind(*args, **params), list(dims)),
     loops=Expand(lambda *xs, **_: list(xs)),
+)
+
+
+inspect_sharding_p = Primitive(
+    "inspect_sharding",
+    multiple_results=True,
+    abstract=lambda x, *, callback: [],
+    evaluate=lambda x, *, callback: callback(x.sharding) or [],
+    differentiable=False,  # it sees primals and has no results
+    batch=lambda axis, args, dims, *, callback: (
+        inspect_sharding_p.bind(*args, callback=callback), []
+    ),
+    loops=Expand(lambda x, *, callback: []),
+    effects=frozenset([DEBUG]),
 )
 
 

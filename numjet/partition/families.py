@@ -48,6 +48,13 @@ def _each(avals: Avals, outs: Avals, params: dict) -> Rule:
     return Rule(dims, dims, f.sizes)
 
 
+def _seen(avals: Avals, outs: Avals, params: dict) -> Rule:
+    """An operand of which nothing is computed."""
+    rule = _each(avals, outs, params)
+    rule.outs = []
+    return rule
+
+
 def _broadcast(avals: Avals, outs: Avals, params: dict) -> Rule:
     f = Factors()
     dims = f.of(outs[0].shape)
@@ -394,6 +401,7 @@ _FAMILIES: dict[str, Family] = {
     "optimization_barrier": _each,
     "device_put": _each,
     "shard_alike": elementwise,
+    "inspect_sharding": _seen,
     "sharding_constraint": elementwise,
     "mesh_cast": elementwise,
     "to_memory": elementwise,

@@ -200,9 +200,23 @@ def test_sharding_of_traced_values_is_what_their_types_say() -> None:
     mesh = nj.make_mesh((4, 2), ("x", "y"))
     with nj.set_mesh(mesh):
         nj.jit(f)(nj.reshard(jnp.ones((8, 4)), P("x", "y")))
-    assert found == [nj.NamedSharding(mesh, P("x"))]
-    with pytest.raises(NotImplementedError, match="axes of type Explicit alone"):
-        nj.jit(f)(jnp.ones((8, 4)))
+    auto = nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    assert found == [nj.NamedSharding(auto, P("x"))]
+    found.clear()
+    run = nj.jit(f)
+    for lies in (P("x"), P("x"), P(None, "x")):
+        run(nj.device_put(jnp.ones((8, 4)), nj.NamedSharding(auto, lies)))
+    assert found == [nj.NamedSharding(auto, P("x")), nj.NamedSharding(auto, P())]
+    run(nj.device_put(jnp.ones((8, 4)), nj.devices()[1]))
+    assert found[2].device_set == {nj.devices()[1]}
+    found.clear()
+    x = nj.device_put(jnp.ones((8, 4)), nj.NamedSharding(auto, P("x")))
+    nj.vmap(lambda r: nj.debug.inspect_array_sharding(r, callback=found.append))(x)
+    g = nj.jit(nj.grad(lambda x: f(jnp.stack([x, x])).sum()))
+    nj.lax.scan(lambda c, r: (g(r).sum() + c, None), 0.0, x)
+    assert found == [x.sharding, nj.NamedSharding(auto, P())]
+    shown = str(nj.make_jaxpr(f)(x))
+    assert "inspect_sharding[\n" in shown and "callback=<built-in method append" in shown
 
 
 def test_axes_of_functions_around_stay_manual() -> None:

@@ -282,6 +282,27 @@ def test_costs_are_those_of_a_device():
     assert lowered.compile().memory_analysis().argument_size_in_bytes == 128
 
 
+def test_where_arguments_are_expected():
+    x, rows = put(x8, "x"), over("x")
+    expected = lambda f, *args: nj.jit(f).lower(*args).compile().input_shardings[0]  # noqa: E731
+    assert expected(lambda x, y: (x + y, y), x, x8) == (rows, rows)
+    assert expected(lambda x, y: x.sum() + y, x, x8) == (rows, over())
+    assert expected(lambda x, b: x + b, put(m, "x", "y"), m[0]) == (over("x", "y"), over("y"))
+    assert expected(lambda x, y: x, x, put(x8, "y")) == (rows, None)
+    here = SingleDeviceSharding(nj.devices()[0])
+    assert expected(lambda x, y: x, x8, x8) == (here, None)
+    kept = nj.jit(lambda x, y: x, keep_unused=True).lower(x8, x8).compile()
+    assert kept.input_shardings == ((here, here), {})
+    formats = nj.jit(lambda x, y: x).lower(x8, x8).compile().input_formats[0]
+    assert formats[0].sharding == here and formats[1].sharding is formats[1].layout is None
+
+
+def test_the_first_of_replicas_is_the_value():
+    parts = [nj.device_put(np.full(2, i, np.float32), d) for i, d in enumerate(nj.devices())]
+    made = nj.make_array_from_single_device_arrays((8,), over("x"), parts)
+    np.testing.assert_array_equal(made, [0, 0, 2, 2, 4, 4, 6, 6])
+
+
 # ------------------------------------------------------------------ jaxprs
 def test_jaxprs_show_tiles_and_meshes():
     def shown(f):
@@ -296,6 +317,9 @@ def test_jaxprs_show_tiles_and_meshes():
     exchanged = shown(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True))
     assert "b:f32[8] = all_to_all[" in exchanged and "reshape" not in exchanged
     assert "tiled=False\n" in shown(lambda x: lax.all_gather(x, "i"))
+    cast = mapped(lambda x: lax.psum_scatter(x, "x", tiled=True), in_specs=P())
+    within = str(nj.make_jaxpr(cast)(x8))
+    assert "d:f32[8]{V:x} = pvary[axes=('x',)] c" in within and "reshape" not in within
     for kind in (AUTO, EXPLICIT):
         with nj.set_mesh(mesh(kind)):
             f = nj.shard_map(lambda x: x * 2, in_specs=P("x"), out_specs=P("x"))
