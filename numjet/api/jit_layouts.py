@@ -59,7 +59,9 @@ def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
         if place is not None:
             donate = [i + len(entry.consts) for i in entry.donate]
             return Remote.run(entry.closed, values, place, entry.name, donate, False, wanted)
-    outs = Sharded.run(entry.closed, values, entry.name, wanted, execute)
+    outs = Sharded.run(
+        entry.closed, values, entry.name, wanted, execute, len(entry.consts)
+    )
     if entry.asked:
         _give_up(entry, leaves, outs, wanted)
     return outs

@@ -27,6 +27,7 @@ from numjet.api.devices import (
     kind_of,
     place,
 )
+from numjet.api.jit_arguments import used_variables
 from numjet.api.mesh import (
     AxisType,
     Mesh,
@@ -41,6 +42,7 @@ from numjet.base.errors import ShardingTypeError
 from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import Placed, any_placed, is_lenient
+from numjet.core.cluster import Cluster
 from numjet.core.evaluate import evaluate as evaluate_plain
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, subjaxprs
@@ -229,19 +231,23 @@ def run(
     name: str,
     outs: Sequence[Any] | None = None,
     execute: Callable[[list], list] | None = None,
+    held: int = 0,
 ) -> list[Any]:
     """Run a jaxpr on arrays, some of them laid out over devices.
 
     outs: shardings of results, None where they follow from the arguments'. execute: how the whole
-    program runs on plain arrays, `dispatch.run` by default.
+    program runs on plain arrays, `dispatch.run` by default. held: how many arrays, in front, the
+    function closes over, which are a part of the program wherever they lie.
     """
     arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
+    read = _read(closed, arrays, held)
     if Sharded.contexts and name != "device_put":
-        check_context(arrays, name)
+        check_context(read, name)
     if name != "device_put":
         _check_programs_meshes(closed, arrays)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
-    over, single = common_sharding([*arrays, *[_Place(s) for s in wanted if s is not None]], name)
+    places = [_Place(s) for s in wanted if s is not None]
+    over, single = common_sharding([*read, *places], name)
     if name != "device_put":
         check_devices(closed, over, name)
     if over is None:
@@ -258,6 +264,7 @@ def run(
             over = named  # arguments over another mesh of the same devices are moved
     if Sharded.inspects:
         inspected(closed, over, arrays, single)
+    free = [x.aval.placed is None and Cluster.count == 1 for x in arrays[:held]]
     if over is not None and over.mesh.is_multi_process:
         wanted = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
         processes = _processes()
@@ -280,8 +287,26 @@ def run(
             single = single.with_memory_kind("device")
         return [_on(x, s or single) for x, s in zip(results, wanted, strict=True)]
     layouts = [layout_in(over.mesh, x) for x in arrays]
+    layouts[:held] = [None if f else s for f, s in zip(free, layouts)]
     labels = _result_shardings(closed, over, layouts, wanted)
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+def _read(closed: ClosedJaxpr, arrays: Sequence[Any], held: int) -> Sequence[Any]:
+    """The arguments that a program reads: where others lie makes no difference, nor where arrays
+    do that its function closes over, but for those whose types say it."""
+    if Cluster.count > 1:  # whose blocks only a partitioned program takes
+        return arrays
+    jaxpr = closed.jaxpr
+    flags = closed.cache.get("reads")
+    if flags is None:
+        used = used_variables(jaxpr)
+        flags = [v in used for v in (*jaxpr.constvars, *jaxpr.invars)]
+        closed.cache["reads"] = flags
+    return [
+        x for i, (x, read) in enumerate(zip(arrays, flags, strict=True))
+        if read and (i >= held or x.aval.placed is not None)
+    ]
 
 
 def inspected(closed: ClosedJaxpr, over: Any, arrays: Sequence[Any], single: Any) -> None:

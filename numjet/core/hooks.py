@@ -86,9 +86,9 @@ class Sharded:
     reads: how often the mesh that is the current one was asked for; context(): that mesh, and
     whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one; placing:
     how many meshes of one process are the current one of some block, over which new arrays lie.
-    run(closed, args, name, outs, execute) runs a jaxpr on arrays, outs: shardings of results, None
-    where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives an
-    array of several processes another layout.
+    run(closed, args, name, outs, execute, held) runs a jaxpr on arrays, outs: shardings of results,
+    None where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives
+    an array of several processes another layout.
     """
 
     active = False

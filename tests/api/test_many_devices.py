@@ -271,6 +271,34 @@ def test_arguments_on_one_device_are_moved_to_another():
         f(put(x8, "x"))
 
 
+def test_arguments_that_are_not_read_lie_anywhere():
+    first, last = (nj.device_put(x8, d) for d in nj.devices()[5:7])
+    rows = put(x8, "x")
+    f = nj.jit(lambda a, b: a * 2)
+    assert f(first, last).sharding == first.sharding == f(first, rows).sharding
+    assert f(rows, first).sharding == rows.sharding
+    here = SingleDeviceSharding(nj.devices()[0])
+    assert f(x8, rows).sharding == here == nj.jit(lambda a: jnp.zeros(8))(rows).sharding
+    with nj.set_mesh(mesh()):
+        assert f(rows, first).sharding == rows.sharding
+    with pytest.raises(ValueError, match="incompatible devices"):
+        nj.jit(jnp.add)(first, last)
+
+
+def test_jitted_functions_hold_values_that_lie_nowhere():
+    """Where arrays lie that a jitted function closes over says nothing of its results."""
+    here, there = SingleDeviceSharding(nj.devices()[0]), nj.device_put(x8, nj.devices()[1])
+    rows, spread = put(x8, "x"), put(x8)
+    for held in (rows, there):
+        assert nj.jit(lambda h=held: h * 2)().sharding == here
+        add = nj.jit(lambda a, h=held: a + h)
+        for given, lies in ((x8, here), (put(x8, "y"), over("y")), (spread, over())):
+            np.testing.assert_array_equal(add(given), 2 * x8)
+            assert add(given).sharding == lies
+    assert nj.jit(lambda a: a + rows)(there).sharding == there.sharding
+    assert nj.vmap(lambda a: a * rows)(m.reshape(4, 8)).sharding.spec == P(None, "x")
+
+
 def test_costs_are_those_of_a_device():
     x = put(m, "x")
     compiled = nj.jit(lambda x: x @ x.T).lower(x).compile()
