@@ -102,6 +102,8 @@ def over_types(x: Any, mesh: Any) -> Any:
     if sharding.mesh.shape_tuple != mesh.shape_tuple:
         return x
     other = sharding.over_mesh(mesh)
+    if mesh.are_all_axes_auto:  # whose specs end with the last axis that is cut
+        other = other.update(spec=other.of_layout(other.layout(x.ndim)).spec)
     if type(x) is RemoteArray:
         return RemoteArray(x._buffer, x.aval, other)
     return ShardedArray(x._block, x.aval, other)

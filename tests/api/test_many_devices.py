@@ -11,7 +11,7 @@ import pytest
 import numjet as nj
 from numjet import P, export, lax, numpy as jnp
 from numjet.experimental import custom_partitioning, multihost_utils
-from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding
+from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding, explicit_axes
 
 pytestmark = pytest.mark.usefixtures("eight_devices")
 x8 = np.arange(8.0, dtype=np.float32)
@@ -365,3 +365,7 @@ def test_types_of_meshes_some_of_whose_axes_are_explicit():
         assert jnp.zeros((8, 4), out_sharding=P("y")).sharding.spec == P("y", None)
         with pytest.raises(ValueError, match="of type Auto or Manual"):
             nj.reshard(m, P("x"))
+    with nj.set_mesh(mesh()):
+        double = explicit_axes(lambda a: a * 2, in_sharding=P("x"))
+        for given in (m, put(m, "x")):
+            assert double(given).sharding == nj.jit(double)(given).sharding == over("x")
