@@ -8,7 +8,10 @@ import importlib as _importlib
 
 import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
 from numjet import core as core, numpy as numpy
-from numjet.api import sharded_evaluation as _sharded  # noqa: F401 - installs it
+from numjet.api import (
+    asked as _asked,  # noqa: F401 - installs it
+    sharded_evaluation as _sharded,  # noqa: F401 - installs it
+)
 from numjet.api.autodiff import (
     checkpoint as checkpoint,
     grad as grad,

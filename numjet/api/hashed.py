@@ -213,8 +213,12 @@ def hold(namespace: dict[str, Any], module: str) -> None:
 
 
 def _static(x: Any, what: str, name: str, needed: bool = False) -> None:
-    if not needed and not isinstance(x, Tracer):  # of which the function asks the value
-        hashable(x, what, name)
+    if not needed:
+        try:
+            hashable(x, what, name)
+        except ValueError as error:  # of a traced one, whose value a program may have asked for
+            error.final = isinstance(x, Tracer)  # type: ignore[attr-defined]
+            raise
     elif x is None:
         raise ValueError(f"{name}: None is not a valid value for {what}. Pass an array.")
 

@@ -60,6 +60,11 @@ _VALUE_ASKED = (
 )  # fmt: skip
 
 
+def _asks_value(error: Exception) -> bool:
+    """Whether the value of a traced operand was asked for (`api.asked` marks other classes)."""
+    return isinstance(error, _VALUE_ASKED) or getattr(error, "final", False)
+
+
 def elements(args: tuple, kwargs: dict) -> int:
     """Those of the largest operand."""
     most = 0
@@ -201,7 +206,10 @@ def as_program(
                 if alone and len(of_rows) < _MAX_PROGRAMS:
                     of_rows.add(_others(args, kwargs))
             return out
-        except _VALUE_ASKED:  # for that of an argument: not tried again
+        except Exception as error:
+            if not _asks_value(error):
+                raise
+            # For that of an argument: not tried again.
             programs[key] = untraced
             return function(*args, **kwargs)
 
@@ -254,7 +262,10 @@ class _Small:
             return self.function(*args, **kwargs)
         try:
             out = program(*args, **kwargs)
-        except _VALUE_ASKED:  # for that of an argument: not tried again
+        except Exception as error:
+            if not _asks_value(error):
+                raise
+            # For that of an argument: not tried again.
             self.programs[places, names] = None
             return self.function(*args, **kwargs)
         if times < OFTEN:

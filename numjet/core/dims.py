@@ -584,6 +584,8 @@ def size_of(x: Any) -> Any:
     try:
         return index_of(x)
     except TracerIntegerConversionError as error:
+        if getattr(error, "final", False):  # by the function that was called
+            raise
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {x!r}. {error}"
         ) from None

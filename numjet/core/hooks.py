@@ -229,6 +229,10 @@ caller_line: Callable[[], Any] = lambda: None
 # `api.shard_map`.
 member_text: Callable[[Any], str] = lambda _: "a value of each device"
 
+# Which exception says that a traced value is not known, told by the public function on the stack
+# that has it as an argument: (class, beginning of the message), or None. By `api.asked`.
+asked: Callable[[], tuple[type[Exception], str] | None] = lambda: None
+
 # The compilation cache for backends beside the CPU's: `digest(bytes)` gives a key, `cache_get(key)`
 # bytes or None, `cache_put(key, bytes)`, `cache_damaged(key, reason)`. The module `cpu.link.link`,
 # installed by `api.dispatch`.

@@ -268,11 +268,16 @@ class Tracer(Array):
                 where = f"{_CONVERSIONS[error]} was called on" if error in _CONVERSIONS else (
                     "Attempted boolean conversion of"
                 )
-            raise error(
-                f"{where} traced array with shape {self.aval.str_short()}.\n{what}: the value is "
+            where = f"{where} traced array with shape {self.aval.str_short()}"
+            told = hooks.asked()
+            error, where = told or (error, where)
+            raised = error(
+                f"{where}.\n{what}: the value is "
                 f"traced ({self.aval.str_short()}), so it is not known while the function is "
                 f"traced. {origin}{' ' if origin else ''}{remedy}"
             )
+            raised.final = told is not None  # type: ignore[attr-defined] # not to be made another
+            raise raised
         return value
 
     def __bool__(self) -> bool:

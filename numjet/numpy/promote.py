@@ -394,6 +394,8 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
             except TypeError as error:
                 told = "Shapes must be 1D sequences of concrete values of integer type"
                 if isinstance(n, Tracer):
+                    if getattr(error, "final", False):  # by the function called
+                        raise
                     raise TypeError(f"{told}, got {n!r}. {error}") from None
                 raise TypeError(
                     f"{told}, got {n!r} of type {type(n).__name__} for {name}."

@@ -355,6 +355,7 @@ def bincount(
         raise TypeError(f"x argument to bincount must have an integer type; got {x.aval.dtype}.")
     if x.aval.ndim != 1:
         raise ValueError(f"bincount: only 1-dimensional input supported, got {x.aval.shape}.")
+    least, length = count_of(minlength), None if length is None else count_of(length)
     if length is None:
         known = concrete_or_none(x)
         if known is None:
@@ -363,12 +364,11 @@ def bincount(
                 "bincount: the result's size depends on the values",
                 "Give the argument `length`.",
             )
-        values = known._value
-        length = max(index_of(minlength), max(0, int(values.max())) + 1 if values.size else 0)
+        length = max(least, max(0, int(known._value.max())) + 1 if known._value.size else 0)
     small = type(x.aval.size) is not DimExpr and x.aval.size < LARGE
     known = concrete_or_none(x) if weights is None and small else None
     if known is not None:
-        return beside(as_constant(_counts(known._value, count_of(length))), x)
+        return beside(as_constant(_counts(known._value, length)), x)
     if FLAG.uses and wanted() and x.aval.dtype == dtypes.int32 and weights is None:
         return in_place("of bincount", x, None, length)
     w = (

@@ -44,7 +44,6 @@ def test_reductions_over_mapped_axes():
     lambda n: jnp.ones(6).reshape(n, 2), lambda n: lax.reshape(jnp.ones(6), (n, 2)),
     lambda n: random.normal(random.key(0), (n,)), lambda n: lax.iota(jnp.int32, n),
     lambda n: lax.broadcasted_iota(jnp.int32, (n,), 0),
-    lambda n: lax.slice(jnp.ones(4), (0,), (n,)), lambda n: lax.pad(jnp.ones(4), 0.0, [(n, 0, 0)]),
     lambda n: lax.dynamic_slice(jnp.ones(4), (0,), (n,)),
 ])  # fmt: skip
 def test_traced_sizes_are_no_sizes(fun):
