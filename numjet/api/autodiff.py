@@ -88,6 +88,7 @@ def jvp(
     flat = Flat("jvp", fun, in_tree, has_aux)
     with transformation("jvp"):
         if noted:
+            flat.noted = noted
             with Seen(noted):
                 outs, out_tangents, _ = jvp_call(flat, leaves, checked)
         else:
@@ -328,39 +329,39 @@ def check_input(
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise TypeError(
-                f"{what} with holomorphic=True requires inputs with complex dtype, but "
-                f"argument{leaf_name(in_tree, i)} of {name} is {aval.str_short()}. Convert it with "
+                f"{what} with holomorphic=True requires inputs with complex dtype, but got "
+                f"{dtype.name} as argument{leaf_name(in_tree, i)} of {name}. Convert it with "
                 ".astype(complex), or drop holomorphic."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
         raise TypeError(
-            f"{what} requires real- or complex-valued inputs, but argument{leaf_name(in_tree, i)} "
-            f"of {name} is {aval.str_short()}. Pass a float, choose other argnums, or "
-            "allow_int=True for float0 gradients."
+            f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+            f"np.inexact), but got {dtype.name} as argument{leaf_name(in_tree, i)} of {name}. Pass "
+            "a float, choose other argnums, or set allow_int to True for float0 gradients."
         )
 
 
 def _check_output(name: str, aval: ShapedArray, holomorphic: bool) -> None:
     if aval.shape:
         raise TypeError(
-            "Gradient only defined for scalar-output functions. Output had shape: "
-            f"{aval.shape} ({name} returned {aval.str_short()}). Reduce it (jnp.sum, jnp.mean), or "
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. "
+            f"It is what {name} returned. Reduce it (jnp.sum, jnp.mean), or "
             "use jacrev or vjp."
         )
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
             raise TypeError(
-                "grad with holomorphic=True requires outputs with complex dtype, but "
-                f"{name} returned {aval.str_short()}."
+                "grad with holomorphic=True requires outputs with complex dtype, but got "
+                f"{aval.dtype.name} from {name}."
             )
     elif not dtypes.is_floating(aval.dtype):
-        kind = "complex" if dtypes.is_complex(aval.dtype) else "integer or boolean"
         raise TypeError(
-            f"grad requires real-valued outputs, but {name} returned {kind} {aval.str_short()}. "
+            "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
+            f"but got {aval.dtype.name} from {name}. "
             + (
                 "For a holomorphic function pass holomorphic=True; otherwise return a real loss, "
                 "such as jnp.abs(z)."
-                if kind == "complex"
+                if dtypes.is_complex(aval.dtype)
                 else "Integers have no derivative: return a float loss, without .astype(int)."
             )
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet import cpu
-from numjet.api import any_size
+from numjet.api import any_size, not_finite
 from numjet.api.evaluated import Evaluated
 from numjet.base import config, spans
 from numjet.base.errors import InternalError
@@ -119,6 +119,7 @@ def wrap(
                 check_finite(closed.jaxpr.eqns[0].primitive.name if alone else name, value)
         except FloatingPointError:
             if not alone:
+                not_finite.again()
                 with set_trace(EVAL):
                     eval_closed(closed, *args)
             raise

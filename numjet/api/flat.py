@@ -14,7 +14,7 @@ from typing import Any
 from numjet.base import tree
 from numjet.base.errors import InvalidInputException
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
-from numjet.core.given import Noted, note
+from numjet.core.given import Noted, as_given, note
 from numjet.core.refs import Ref, hold, refuse_returned
 from numjet.ops.bodies import name_of as name_of
 
@@ -83,8 +83,8 @@ def array_leaves(
                 given = what == "vjp" and name == "argument"
                 refused = InvalidInputException if given else TypeError
                 raise refused(
-                    f"{what}: {name}{path} is {x!r} of type {type(x)}, which is not a valid JAX "
-                    "type: no array or scalar. Pass such values by closure, or through "
+                    f"Argument {x!r} of type {type(x)} is not a valid JAX type: {what} takes no "
+                    f"such value as {name}{path}. Pass it by closure, or through "
                     "functools.partial."
                 ) from None
     return leaves, treedef
@@ -105,17 +105,21 @@ def checked_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[
 
 class Flat:
     """A function of flat leaves; remembers the structure of its output (and of `aux`, returned
-    beside it)."""
+    beside it). `noted`: leaves that the function is given as they were, numbers and NumPy arrays
+    (those that are not differentiated; the others come as tracers)."""
 
-    __slots__ = ("fun", "in_tree", "has_aux", "out_tree", "aux", "what", "n_out")
+    __slots__ = ("fun", "in_tree", "has_aux", "out_tree", "aux", "what", "n_out", "noted")
 
     def __init__(self, what: str, fun: Callable, in_tree: Any, has_aux: bool = False) -> None:
         self.what, self.fun, self.in_tree, self.has_aux = what, fun, in_tree, has_aux
         self.out_tree: Any = None
         self.aux: Any = None
         self.n_out = 0
+        self.noted: Noted | None = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
+        if self.noted:
+            leaves = tuple(as_given(leaves, self.noted))
         out: Any = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
         if not self.has_aux:
             outs, self.out_tree = checked_leaves(self.what, out, "output")

@@ -279,8 +279,8 @@ def _check_jacfwd_input(
         check_input("jacfwd", name, in_tree, i, aval, True, False)
     elif not dtypes.is_floating(aval.dtype):
         raise TypeError(
-            f"jacfwd requires real-valued inputs, but argument{leaf_name(in_tree, i)} of {name} is "
-            f"{aval.str_short()}. "
+            "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), "
+            f"but got {aval.dtype.name} as argument{leaf_name(in_tree, i)} of {name}. "
             "Pass a float, or holomorphic=True for a holomorphic function of complex inputs."
         )
 
@@ -289,13 +289,14 @@ def _check_jacobian_output(what: str, name: str, aval: ShapedArray, holomorphic:
     if holomorphic:
         if not dtypes.is_complex(aval.dtype):
             raise TypeError(
-                f"{what} with holomorphic=True requires outputs with complex dtype, but "
-                f"{name} returned {aval.str_short()}."
+                f"{what} with holomorphic=True requires outputs with complex dtype, but got "
+                f"{aval.dtype.name} from {name}."
             )
     elif what == "jacrev" and not dtypes.is_floating(aval.dtype):
         raise TypeError(
-            f"{what} requires real-valued outputs, but {name} returned {aval.str_short()}. For a "
-            "holomorphic function pass holomorphic=True."
+            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {aval.dtype.name} from {name}. For a holomorphic function pass "
+            "holomorphic=True."
         )
 
 

@@ -322,6 +322,7 @@ def linearize_seen(
         return linearize_flat(flat, leaves)
     if dtyped:
         with_dtypes(noted)
+    flat.noted = noted
     with Seen(noted):
         return linearize_flat(flat, leaves)
 

@@ -341,7 +341,11 @@ def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:
         )
     # What is repeated was there before, perhaps on purpose: a constant for what has no value.
     if numeric_checks[0] and primitive.name != "broadcast_in_dim":
-        check_finite(primitive.name, value)
+        try:
+            check_finite(primitive.name, value)
+        except FloatingPointError:
+            hooks.not_finite()
+            raise
     return ArrayImpl(value, aval)
 
 

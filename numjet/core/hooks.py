@@ -233,6 +233,10 @@ member_text: Callable[[Any], str] = lambda _: "a value of each device"
 # that has it as an argument: (class, beginning of the message), or None. By `api.asked`.
 asked: Callable[[], tuple[type[Exception], str] | None] = lambda: None
 
+# Called when the result of an operation holds what is no number, before that is raised. By
+# `api.not_finite`.
+not_finite: Callable[[], None] = lambda: None
+
 # The compilation cache for backends beside the CPU's: `digest(bytes)` gives a key, `cache_get(key)`
 # bytes or None, `cache_put(key, bytes)`, `cache_damaged(key, reason)`. The module `cpu.link.link`,
 # installed by `api.dispatch`.

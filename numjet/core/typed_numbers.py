@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes
+from numjet.core.avals import ShapedArray
 
 
 class _Typed:
@@ -31,8 +32,10 @@ class _Typed:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({_plain(self)!r}, dtype={self.dtype.name})"
 
-    def __str__(self) -> str:
-        return str(_plain(self))
+    @property
+    def aval(self) -> ShapedArray:
+        """The type of the Array that is made of it."""
+        return ShapedArray((), self.dtype, True)
 
     def __getnewargs__(self) -> tuple:
         return _plain(self), self.dtype
@@ -44,6 +47,9 @@ class TypedInt(_Typed, int):
 
 class TypedFloat(_Typed, float):
     """A Python float with a dtype."""
+
+    def __str__(self) -> str:
+        return str(_plain(self))
 
 
 class TypedComplex(_Typed, complex):
@@ -69,6 +75,13 @@ def typed(x: Any, dtype: Any) -> Any:
 class TypedNdArray(np.ndarray):
     """A NumPy array that transformations give, or that was given to them. What NumPy computes of
     it is a plain array."""
+
+    weak_type = False
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type of the Array that is made of it."""
+        return ShapedArray(self.shape, self.dtype)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         plain = array.view(np.ndarray)

@@ -149,7 +149,6 @@ def test_a_loss_that_is_no_scalar() -> None:
         message(TypeError, nj.grad(loss), x3),
         "Gradient only defined for scalar-output functions. Output had shape: (3,)",
         "loss",
-        "float32[3]",
         "jnp.sum",
         "jacrev",
     )
@@ -167,15 +166,15 @@ def test_a_loss_of_integers_or_complex_numbers() -> None:
         message(TypeError, nj.grad(lambda x: x.astype(int).sum()), x3),
         "grad",
         "grad requires real-valued outputs",
-        "integer",
-        "int32[]",
+        "Integers",
+        "int32",
         "float",
     )
     says(message(TypeError, nj.grad(lambda x: x * 1j), 1.0), "complex", "holomorphic=True")
     says(
         message(TypeError, nj.grad(lambda x: x * 2.0), 3),
         "grad",
-        "int32[]",
+        "int32",
         "float",
         "allow_int=True",
     )

@@ -46,6 +46,46 @@ def test_numbers_that_are_returned_stay_numbers(call, want):
     assert _text(call()) == want
 
 
+@pytest.mark.parametrize(
+    ("transform", "value", "want"),
+    [
+        (nj.vjp, 3, "TypedInt(3, dtype=int32)"),
+        (nj.vjp, True, "True"),
+        (nj.vjp, np.arange(2), "TypedNdArray([0, 1], dtype=int32)"),
+        (nj.linearize, 3, "3"),
+        (nj.linearize, np.int64(3), "np.int64(3)"),
+    ],
+)
+def test_functions_are_given_integers_as_they_were(transform, value, want):
+    seen = []
+
+    def f(x, y):
+        seen.append(repr(x))
+        return x * 2, y
+
+    out = transform(f, value, 1.0)[0][0]
+    assert seen == [want] and not isinstance(out, nj.Array)
+
+
+def test_integers_beside_tangents_and_int_gradients_are_given_as_they_were():
+    seen = []
+    zero = np.zeros((), nj.dtypes.float0)
+    out, tangent = nj.jvp(lambda n, x: seen.append(repr(n)) or x * n, (3, 2.0), (zero, 1.0))
+    assert seen == ["3"] and float(out) == 6 and float(tangent) == 3
+    nj.grad(lambda n, x: seen.append(repr(n)) or x * n, (0, 1), allow_int=True)(3, 2.0)
+    assert seen[1] == "TypedInt(3, dtype=int32)"
+    with pytest.raises(AttributeError):
+        nj.vjp(lambda n: n.shape, 3)
+
+
+def test_numbers_with_a_dtype_say_their_type():
+    number, real = (nj.vjp(lambda x: x, v)[0] for v in (3, 2.0))
+    assert str(number) == f"{number}" == "TypedInt(3, dtype=int32)" and str(real) == "2.0"
+    assert str(number.aval) == "~int32[]" and number.aval.weak_type
+    array = nj.vjp(lambda x: x, np.arange(2))[0]
+    assert array.aval.shape == (2,) and array.weak_type is False
+
+
 def test_arrays_stay_arrays():
     x = jnp.ones(2)
     value, aux = nj.vjp(lambda x: x, x)[0], nj.grad(lambda x: (x.sum(), x), has_aux=True)(x)[1]

@@ -1,0 +1,45 @@
+"""The lines that are printed before `debug_nans` and `debug_infs` raise.
+
+A compiled function whose results hold what is no number is run again, operation by operation, to
+find the one that made it, and says so in a line on the standard output. JAX compiles its public
+functions, too: one that is called outside of `jit` prints the line as well. `api.dispatch` calls
+`again` for programs, `core.evaluate` asks `hooks.not_finite` for single operations. What would
+break it: a call of `operation` before something is to be raised, as it looks at the stack.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from numjet.base import config
+from numjet.core import hooks
+from numjet.core.trace import is_ours
+
+_LINE = (
+    "Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized "
+    "version."
+)
+# Namespaces whose functions are compiled ones, and the program that is run again.
+_COMPILED = (
+    "numjet.numpy.", "numjet.nn.", "numjet.scipy.", "numjet.random.", "numjet.api.dispatch",
+)  # fmt: skip
+
+
+def again() -> None:
+    """Say that a program is run again."""
+    if not config.disable_jit.value:
+        print(_LINE)
+
+
+def operation() -> None:
+    """Say that of the public function that ran an operation, if one did."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        if frame.f_globals.get("__name__", "").startswith(_COMPILED):
+            return again()
+        frame = frame.f_back
+    return None
+
+
+hooks.not_finite = operation

@@ -1,0 +1,40 @@
+"""What debug_nans prints before it raises: a line for each compiled function, public ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+
+LINE = "Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized"
+
+
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [
+        (lambda: lax.log(-1.0), 0),
+        (lambda: jnp.log(-1.0), 1),
+        (lambda: jnp.zeros(2) / 0, 1),
+        (lambda: nj.vmap(jnp.log)(jnp.array([-1.0, 1.0])), 1),
+        (lambda: nj.vjp(jnp.sqrt, 0.0)[1](0.0), 0),
+        (lambda: nj.jit(lambda x: jnp.log(x) + 1)(-1.0), 2),
+        (lambda: nj.jit(nj.jit(jnp.log))(-1.0), 3),
+        (lambda: lax.scan(lambda c, x: (c, lax.log(x)), 0.0, jnp.array([1.0, -1.0])), 0),
+    ],
+)
+def test_a_line_for_each_compiled_function(
+    call: Callable, lines: int, capsys: pytest.CaptureFixture
+) -> None:
+    with nj.debug_nans(True), pytest.raises(FloatingPointError):
+        call()
+    assert capsys.readouterr().out.count(LINE) == lines
+
+
+def test_no_line_where_nothing_is_compiled(capsys: pytest.CaptureFixture) -> None:
+    with nj.debug_nans(True), nj.disable_jit(), pytest.raises(FloatingPointError):
+        nj.jit(jnp.log)(-1.0)
+    assert not capsys.readouterr().out
