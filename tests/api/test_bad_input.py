@@ -176,7 +176,7 @@ def test_a_loss_of_integers_or_complex_numbers() -> None:
         "grad",
         "int32",
         "float",
-        "allow_int=True",
+        "allow_int",
     )
     says(message(TypeError, nj.grad(lambda p: p["w"][1] * 2.0), {"w": [1.0, 2]}), "['w'][1]")
 
