@@ -79,14 +79,15 @@ def _unravel(
             f"{vector.aval.dtype}. Convert with .astype()."
         )
     ends = np.cumsum(sizes).tolist()
-    each = kinds[1:] or [vector.aval.dtype] * len(shapes)
+    each = kinds[1:] or (None,) * len(shapes)
     out = []
     for shape, kind, size, end in zip(shapes, each, sizes, ends):
         part = lax.slice_in_dim(vector, end - size, end, axis=0)
         with warnings.catch_warnings():
             # Complex to real only happens when the pytree itself mixed them.
             warnings.simplefilter("ignore")
-            out.append(cast(reshape(part, shape), kind))
+            part = reshape(part, shape)
+            out.append(part if kind is None else cast(part, kind))
     return out
 
 

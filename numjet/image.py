@@ -61,7 +61,9 @@ class ResizeMethod(enum.Enum):
         """
         found = _METHODS.get(s)
         if found is None:
-            raise ValueError(f"Unknown resize method {s!r}: use one of {sorted(_METHODS)}.")
+            raise ValueError(
+                f'Unknown resize method "{s}": use one of {sorted(_METHODS)}.'
+            )
         return found
 
 

@@ -12,7 +12,29 @@ import importlib.util
 
 # Packages of numjet that are its inside: never seen under JAX's name.
 INTERNAL = frozenset(
-    {"api", "as_jax", "base", "core", "cpu", "native", "ops", "transforms", "version", "xla"}
+    {"api", "as_jax", "base", "checkpoints", "core", "cpu", "doctor", "native", "ops", "partition",
+     "process", "transforms", "version", "xla"}
+)  # fmt: skip
+# Packages whose modules are their inside, but for those named here.
+_PUBLIC_WITHIN = {
+    "numjet.lax": {"linalg"},
+    "numjet.nn": {"initializers"},
+    "numjet.numpy": {"fft", "linalg"},
+    "numjet.random": set(),
+    "numjet.scipy": {
+        "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal",
+        "sparse", "spatial", "special", "stats",
+    },
+}  # fmt: skip
+# Other modules that are the inside of packages which have public ones, too.
+_WITHIN = frozenset(
+    {
+        *(f"numjet.extend.{n}" for n in ("jax_core", "jax_params", "primitive", "traces", "types")),
+        *(f"numjet.scipy.stats.{n}" for n in ("arguments", "kde", "samples")),
+        *(f"numjet.experimental.checkify.{n}" for n in ("rewrite", "sites")),
+        *(f"numjet.experimental.pallas.{n}" for n in ("blocks", "call", "helpers")),
+        *(f"numjet.experimental.sparse.{n}" for n in ("layouts", "operations", "primitives")),
+    }
 )
 # Modules of JAX that are made of names from several modules of ours.
 ROWS: dict[str, dict[str, str]] = {
@@ -173,7 +195,10 @@ def source(name: str) -> str | None:
         return None
     ours = "numjet" + name[len("jax") :]
     parts = ours.split(".")
-    if parts[1] in INTERNAL or any(part.startswith("_") for part in parts):
+    if parts[1] in INTERNAL or any(part.startswith("_") for part in parts) or ours in _WITHIN:
+        return None
+    public = _PUBLIC_WITHIN.get(".".join(parts[:2]))
+    if public is not None and len(parts) > 2 and parts[2] not in public:
         return None
     try:
         return ours if importlib.util.find_spec(ours) is not None else None

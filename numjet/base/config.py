@@ -140,7 +140,8 @@ class Flag:
     def _check(self, value: Any) -> Any:
         if self.choices and value not in self.choices:
             raise ValueError(
-                f"config flag {self.name!r} takes one of {self.choices}, got {value!r}."
+                f"new enum value must be in {[*self.choices]}, got {value!r} for the config flag "
+                f"{self.name!r}."
             )
         if value is not None and self.kind is int and not isinstance(value, int):
             raise TypeError(f"config flag {self.name!r} takes {self.kind.__name__}, got {value!r}.")
@@ -466,8 +467,7 @@ def flag(name: str) -> Any:
     if silent is None:
         known = ", ".join(sorted(FLAGS))
         raise AttributeError(
-            f"Unrecognized config option: config has no flag {name!r}. Known flags: "
-            f"{known}."
+            f"Unrecognized config option: {name}. Known flags: {known}."
         )
     return silent
 

@@ -245,15 +245,15 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     """A tree of the structure of `full_tree` with the leaves of its prefix `prefix_tree`, repeated.
 
-    prefix_tree: a pytree that is as full_tree near the root. is_leaf: subtrees for which it holds
-    count as leaves. Raises ValueError where it is no prefix.
+    prefix_tree: a pytree that is as full_tree near the root. is_leaf: subtrees of prefix_tree for
+    which it holds count as leaves. Raises ValueError where it is no prefix.
 
     >>> from numjet import tree
     >>> tree.broadcast({"a": 1, "b": 2}, {"a": [5, 6], "b": 7})
     {'a': [1, 1], 'b': 2}
     """
     values = broadcast_prefix(prefix_tree, full_tree, is_leaf, "tree_broadcast: prefix_tree")
-    return tree_structure(full_tree, is_leaf).unflatten(values)
+    return tree_structure(full_tree).unflatten(values)
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:

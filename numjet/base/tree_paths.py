@@ -118,12 +118,9 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any,
 
 def _broadcast_over_tree(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None,
                       out: list) -> None:
-    from_leaves: list[Any] = []
-
     def visit(node: Any) -> PyTreeDef:
-        kind = None if is_leaf is not None and is_leaf(node) else kind_of(type(node))
+        kind = kind_of(type(node))
         if kind is None:
-            from_leaves.append(node)
             return LEAF
         children, data = kind.flatten(node)
         return make_node(kind, data, tuple([visit(child) for child in children]))

@@ -476,10 +476,11 @@ def leaked(tracer: Tracer, where: str) -> errors.UnexpectedTracerError:
     origin = tracer.origin()
     return errors.UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
-        f"allowing a reference to an intermediate value with type {tracer.aval.str_short()} to "
-        f"escape: {where}: a traced value ({tracer.aval.str_short()}) was used after the function "
-        f"it belongs to had returned. {origin}{' ' if origin else ''}It leaked through a global, "
-        "an attribute or a list. Return it from the function instead."
+        "allowing for a reference to an intermediate value with type "
+        f"{tracer.aval.str_short()} wrapped in a {type(tracer).__name__} to escape the scope of "
+        f"the transformation. {where}: a traced value ({tracer.aval.str_short()}) was used after "
+        f"the function it belongs to had returned. {origin}{' ' if origin else ''}It leaked "
+        "through a global, an attribute or a list. Return it from the function instead."
     )
 
 

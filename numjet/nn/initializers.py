@@ -223,7 +223,7 @@ def variance_scaling(
         }
         if mode not in fans:
             raise ValueError(
-                f"invalid mode for variance scaling initializer: {mode!r}. Use one of "
+                f"invalid mode for variance scaling initializer: {mode}. Use one of "
                 f"{sorted(fans)}."
             )
         variance = scale / max(fans[mode], 1e-30) if fans[mode] else 0.0
@@ -248,8 +248,8 @@ def variance_scaling(
             deviation = _root(variance, real) / real.type(0.87962566103423978)
             return multiply(random.truncated_normal(key, -2, 2, shape, kind), deviation)
         raise ValueError(
-            "variance_scaling: distribution must be 'normal', 'uniform' or "
-            f"'truncated_normal', got {distribution!r}."
+            f"invalid distribution for variance scaling initializer: {distribution}. Use 'normal', "
+            "'uniform' or 'truncated_normal'."
         )
 
     return init
@@ -400,7 +400,9 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         kind = _dtype(dtype, None)
         shape = tuple(shape)
         if len(shape) not in (3, 4, 5):
-            raise ValueError(f"delta_orthogonal: needs 3, 4 or 5 dimensions, got shape {shape}.")
+            raise ValueError(
+                f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {shape}."
+            )
         if shape[-1] < shape[-2]:
             raise ValueError(
                 f"delta_orthogonal: outputs {shape[-1]} must not be fewer than inputs {shape[-2]}."

@@ -525,6 +525,8 @@ _hooks.install(ndarray, {
     for name, call in {
         "var": None, "std": None, "ptp": "_ptp", "__floordiv__": "floor_divide",
         "__mod__": "remainder", "__divmod__": "divmod",
+        **{name: _CALLS[__name__][name] for name in
+           "argsort cumprod cumsum searchsorted sort take".split()},
     }.items()
 })
 _hooks.install(ndarray, {

@@ -181,7 +181,7 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         return _read(x, dtype)
     if x is None:
         raise ValueError(
-            "None is not a valid value for array(). Leave the argument out, or use jnp.nan."
+            "None is not a valid value for jnp.array. Leave the argument out, or use jnp.nan."
         )
     if (
         isinstance(x, (list, tuple))

@@ -757,6 +757,15 @@ def clip(
     return another(x) if x is arr else x
 
 
+def clip_by_name(x: Any, low: Any, high: Any) -> Any:
+    """`clip`, where `make_jaxpr` traces, with bounds that are given by name, as methods give them:
+    the equation has its operands in the order of the names."""
+    bounds = {name: v for name, v in (("max", high), ("min", low)) if v is not None}
+    if any([dtypes.is_complex(one_array("clip", v).aval.dtype) for v in (x, *bounds.values())]):
+        return clip(x, low, high)  # raises
+    return _shown_clip.call((x,), bounds)
+
+
 def _clipped(x: Any, min: Any = None, max: Any = None) -> Any:
     if min is not None:
         x = maximum(min, x)

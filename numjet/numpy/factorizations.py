@@ -60,7 +60,7 @@ def matrices(
     (x,) = promote_inexact(one_array(name, a))
     if x.aval.ndim < 2 or square and x.aval.shape[-1] != x.aval.shape[-2]:
         rank = "" if x.aval.ndim >= 2 else "The argument must have rank at least 2. "
-        wanted = "(..., n, n), square matrices" if square else "(..., m, n), matrices"
+        wanted = "[..., n, n], square matrices" if square else "[..., m, n], matrices"
         error = flat if x.aval.ndim < 2 else oblong
         raise error(
             f"Argument to {name} must have shape {wanted} in the last two axes, got "
@@ -124,7 +124,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         factors, taus = geqrf(x)
         return QRResult(matrix_transpose(factors), taus)
     if mode not in ("reduced", "r", "full", "complete"):
-        raise ValueError(f"qr: unsupported mode {mode!r}. Use 'reduced', 'complete' or 'r'.")
+        raise ValueError(
+            f"Unsupported QR decomposition mode {mode!r}. Use 'reduced', 'complete' or 'r'."
+        )
     q, r = core.qr(x, full_matrices=mode in ("full", "complete"))
     return r if mode == "r" else QRResult(q, r)
 
@@ -208,7 +210,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     """
     x = lapack_matrices("eigh", a, True, TypeError, TypeError)
     if UPLO not in (None, "L", "U"):
-        raise ValueError(f"eigh: UPLO must be None, 'L' or 'U', got {UPLO!r}.")
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO!r}.")
     v, w = core.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 

@@ -33,7 +33,7 @@ from numjet.numpy.promote import (
     one_array,
 )
 from numjet.numpy.reductions import all as all_, sum as sum_
-from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
+from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape, squeeze
 from numjet.numpy.unary import isnan
 
 
@@ -286,7 +286,9 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
         wide = (1,) * (len(lead) - len(own)) + own
         mapped = [n != 1 for n in wide]
         kept = tuple([n for n, keep in zip(wide, mapped) if keep])
-        squeezed.append(reshape(x, kept + x.aval.shape[len(own) :]))
+        if len(kept) != len(own):
+            x = squeeze(x, tuple([i for i, n in enumerate(own) if n == 1]))
+        squeezed.append(x)
         maps.append(mapped)
     checked = _checked(call, outs, sizes)
     f = checked

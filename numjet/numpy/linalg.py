@@ -273,7 +273,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return _vector_norm(x, axes, 2 if ord is None else ord, keepdims)
     if len(axes) != 2:
         raise ValueError(
-            f"norm: improper number of axes {axes}: give one for vectors or two for matrices."
+            f"Improper number of axes for norm: {axes}. Give one for vectors or two for matrices."
         )
     return _matrix_norm(x, axes, "fro" if ord is None else ord, keepdims)
 

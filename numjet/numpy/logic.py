@@ -125,6 +125,8 @@ def _promote_bool(*xs: Any) -> list[Any]:
     """The arguments as booleans: weak, as in JAX, for numbers without axes that join to a weak
     dtype."""
     dtype, weak = promoted(*xs)  # raises for dtypes that are not joined
+    if FLAG.uses and wanted():
+        xs = tuple([x if x.aval.dtype == dtype else cast(x, dtype) for x in xs])
     if dtype is dtypes.bool_ or weak and any([x.aval.shape for x in xs]):
         return [strong(as_bool(x)) for x in xs]
     return [cast(as_bool(x), dtypes.bool_, True) if weak else as_bool(x) for x in xs]

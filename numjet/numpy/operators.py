@@ -274,6 +274,8 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     >>> jnp.arange(5).clip(1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
+    if FLAG.uses and wanted():
+        return el.clip_by_name(self, min, max)
     return el.clip(self, min, max)
 
 

@@ -470,7 +470,10 @@ def vecdot(
         moveaxis(v, canonical_axis(axis, v.aval.ndim, "vecdot", IndexError), -1) for v in (x, y)
     )
     if x.aval.shape[-1] != y.aval.shape[-1]:
-        raise ValueError(f"vecdot: sizes along the axis differ: {x.aval} and {y.aval}.")
+        raise ValueError(
+            f"vecdot: axes must match; got shapes {x.aval.shape} and {y.aval.shape} ({x.aval} and "
+            f"{y.aval})."
+        )
     check_loop_ranks("vecdot", "(n),(n)->()", (x, y), [1, 1])
     if FLAG.uses and wanted() and 1 in (x.aval.ndim, y.aval.ndim):
         along = (x.aval.ndim - 1,), (y.aval.ndim - 1,)

@@ -246,7 +246,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
                 wanted = np.dtype(_as_type(k))
             except TypeError:
                 raise ValueError(
-                    f"isdtype: unknown kind {k!r}. Use a dtype or one of {sorted(named)}."
+                    f"Unrecognized kind={k!r} of isdtype. Use a dtype or one of {sorted(named)}."
                 ) from None
             if wanted == dtype:
                 return True

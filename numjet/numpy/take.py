@@ -362,7 +362,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
                 "Use mode='clip' or 'wrap'.",
             )
         if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
-            raise ValueError(f"choose: entries must be in [0, {n}).")
+            raise ValueError(
+                f"invalid entry in choice array: choose takes entries in [0, {n})."
+            )
     elif mode == "wrap":
         index = remainder(index, n)
     elif mode == "clip":

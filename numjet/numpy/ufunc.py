@@ -46,6 +46,31 @@ def _with_keywords(function: Callable, checked: Callable) -> inspect.Signature:
     return inspect.Signature([*named, *more])
 
 
+def _names(func: Callable, count: int) -> list[str]:
+    """The names of a function's first arguments, as far as they are known."""
+    try:
+        found = list(inspect.signature(func).parameters)[:count]
+    except (TypeError, ValueError):
+        found = []
+    return found + [f"x{i + 1}" for i in range(len(found), count)]
+
+
+def _wrong_count(shown: str, names: list[str], count: int) -> str:
+    """What Python says of a call with so many arguments."""
+    if count > len(names):
+        several = "s" * (len(names) != 1)
+        return (
+            f"{shown}() takes {len(names)} positional argument{several} but {count} were given: "
+            "arrays, one for each."
+        )
+    missing = [repr(name) for name in names[count:]]
+    several = "s" * (len(missing) != 1)
+    return (
+        f"{shown}() missing {len(missing)} required positional argument{several}: "
+        f"{' and '.join(missing)}"
+    )
+
+
 class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     """A function of scalars as a function of arrays, with NumPy's ufunc methods.
 
@@ -96,7 +121,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
                         "Use jnp.where."
                     )
             if len(args) != nin:
-                raise TypeError(f"{shown} takes {nin} arrays, got {len(args)}.")
+                raise TypeError(_wrong_count(shown, _names(func, nin), len(args)))
             return run(*args)
 
         self = super().__new__(cls, checked)
@@ -126,7 +151,8 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     def _binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
             raise ValueError(
-                f"{self.__name__}.{method}: only functions of two arrays with one result have it."
+                f"{method} only supported for binary ufuncs: {self.__name__} is none (two arrays "
+                "with one result)."
             )
 
     def reduce(

@@ -475,7 +475,7 @@ def _check_varying(what: str, out_tree: Any, flows: Sequence[dict]) -> None:
         for i, flags in enumerate(zip(*results, strict=False)):
             if i < out_tree.num_leaves and any(flags) and not all(flags):
                 raise TypeError(
-                    f"{what} branches must have equal output types: output"
+                    f"{what} branches must have equal output types but they differ: output"
                     f"{tree.keystr(tree.leaf_path(out_tree, i))} varies over the axis {axis!r} of "
                     "shard_map in one branch and does not in another, so the manual axis types do "
                     f"not match. Apply numjet.lax.pcast(..., ({axis!r},), to='varying') to the "
@@ -527,8 +527,8 @@ def _join_outputs(
             if (a.shape, a.dtype) != (first.shape, first.dtype) or apart:
                 path = tree.keystr(tree.leaf_path(trees[0], leaf))
                 raise TypeError(
-                    f"{what} branches must have equal output types: output{path} is "
-                    f"{a.str_short()} in branch {i} ({name_of(branches[i])}) and "
+                    f"{what} branches must have equal output types but they differ: output{path} "
+                    f"is {a.str_short()} in branch {i} ({name_of(branches[i])}) and "
                     f"{first.str_short()} in another one. Convert with .astype() or reshape."
                 )
         # Weak where the first branch is, as in JAX; placed where one is.

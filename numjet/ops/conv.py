@@ -60,11 +60,21 @@ def _abstract(
         ("lhs_dilation", lhs_dilation),
         ("rhs_dilation", rhs_dilation),
     ):
-        if len(value) != spatial:
+        if name == "padding" and len(value) != spatial:
             raise TypeError(
+                f"Wrong number of explicit pads for convolution: expected {spatial}, got "
+                f"{len(value)}: {value}; {both}."
+            )
+        if len(value) != spatial:
+            raise ValueError(
                 f"conv_general_dilated window and {name} must have the same number of dimensions, "
                 f"but got {spatial} and {len(value)}, {value}; {both}."
             )
+    if lhs.shape[ls[1]] % feature_group_count:
+        raise ValueError(
+            "conv_general_dilated feature_group_count must divide lhs feature dimension size, but "
+            f"{feature_group_count} does not divide {lhs.shape[ls[1]]}; got {both}."
+        )
     if lhs.shape[ls[1]] != rhs.shape[rs[1]] * feature_group_count:
         raise ValueError(
             "conv_general_dilated lhs feature dimension size divided by feature_group_count must "
@@ -433,7 +443,9 @@ def conv_general_dilated(
             for a, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)
         ]
         padding = padtype_to_pads(size, window, strides, padding)
-    elif not isinstance(padding, Sequence) or not all(isinstance(p, Sequence) for p in padding):
+    elif not isinstance(padding, Sequence) or not all(
+        isinstance(p, Sequence) and len(p) == 2 for p in padding
+    ):
         raise ValueError(
             "padding argument to conv_general_dilated should be a string or a sequence of (low, "
             f"high) pairs, got {padding!r}."

@@ -102,8 +102,8 @@ def conv_dimension_numbers(
     ndim = len(lhs_shape)
     if len(rhs_shape) != ndim:
         raise TypeError(
-            f"convolution: lhs and rhs need equally many axes, got shapes {tuple(lhs_shape)} and "
-            f"{tuple(rhs_shape)}."
+            f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}, "
+            f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
         )
     if dimension_numbers is None:
         return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)

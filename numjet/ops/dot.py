@@ -144,8 +144,11 @@ def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -
         axes = contracting + batch
         if any(not 0 <= a < aval.ndim for a in axes) or len(set(axes)) != len(axes):
             told = f"{side}_batch of {batch} and {side}_contracting of {contracting}"
+            twice = [n for n in (contracting, batch) if len(set(n)) != len(n)]
             want = (
-                "batch dimensions to be disjoint from contracting dimensions"
+                f"{'contracting' if twice[0] is contracting else 'batch'} dimensions to be distinct"
+                if twice
+                else "batch dimensions to be disjoint from contracting dimensions"
                 if all(0 <= a < aval.ndim for a in axes)
                 else "dimension numbers to be nonnegative and less than the number of axes of the "
                 f"{side} value"

@@ -69,7 +69,8 @@ class DotAlgorithmPreset(enum.Enum):
     def __repr__(self) -> str:
         return f"DotAlgorithmPreset.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def accumulation_type(self) -> Any:

@@ -64,7 +64,8 @@ def _abstract(
     for axis, size in enumerate(slice_sizes):
         if not 0 <= size <= operand.shape[axis]:
             raise _fail(
-                f"slice_sizes[{axis}] = {size} does not fit axis {axis} of {operand.str_short()}."
+                f"Slice size at index {axis} in gather op is out of range, must be within [0, "
+                f"{operand.shape[axis]}], got {size} for {operand.str_short()}."
             )
     for axis in numbers.start_index_map:
         if not 0 <= axis < operand.ndim:

@@ -51,6 +51,9 @@ class RandomAlgorithm(enum.IntEnum):
     RNG_THREE_FRY = 1
     RNG_PHILOX = 2
 
+    def __str__(self) -> str:
+        return self.name
+
 
 # The multipliers and Weyl increments of Philox4x32 (table 2 of the paper).
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

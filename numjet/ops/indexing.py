@@ -41,7 +41,7 @@ class GatherScatterMode(enum.Enum):
         found = _MODES.get(mode) if isinstance(mode, str | None) else None
         if found is None:
             raise ValueError(
-                f"Unknown gather/scatter mode {mode!r}: use 'clip', 'fill', 'drop' or "
+                f"Unknown gather mode {mode!r}, or scatter mode: use 'clip', 'fill', 'drop' or "
                 "'promise_in_bounds'."
             )
         return found

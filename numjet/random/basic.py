@@ -613,8 +613,8 @@ def choice(
         p = convert(p, p.dtype if dtypes.is_floating(p.dtype) else dtypes.canonical(float))
         if p.shape != (n,):
             raise ValueError(
-                f"random.choice: p must be None or a 1D vector, one entry for each of "
-                f"the {n} entries."
+                "p must be None or a 1D vector with the same size as a.shape[axis]: random.choice "
+                f"got shape {p.shape} for {n} entries."
             )
         if replace:
             total = cumsum(p)

@@ -574,7 +574,7 @@ def multivariate_normal(
         factor = ar.mul(u, broadcast_to(expand_dims(sqrt(s), (cov.ndim - 2,)), cov.shape))
     else:
         raise ValueError(
-            f"random.multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got "
+            "method must be one of {'cholesky', 'eigh', 'svd'}, but random.multivariate_normal got "
             f"{method!r}."
         )
     n = mean.shape[-1]

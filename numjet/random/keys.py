@@ -137,8 +137,9 @@ def as_keys(keys: Any, name: str) -> tuple[Any, bool]:
 def _legacy(name: str) -> None:
     """Warn of a raw key, or raise ValueError, as the flag `legacy_prng_key` says."""
     message = (
-        f"Legacy uint32 key array passed as key to random.{name}. Make keys with random.key(), or "
-        "wrap the words with random.wrap_key_data()."
+        "Legacy uint32 key array passed as key to jax.random function: "
+        f"random.{name}. Make keys with random.key(), or wrap the words with "
+        "random.wrap_key_data()."
     )
     if config.legacy_prng_key.value == "error":
         raise ValueError(message)

@@ -26,7 +26,9 @@ def _axis(name: str, axis: int, ndim: int) -> int:
 def _checked(name: str, x: Any, kind: int, norm: str | None) -> Any:
     """`x` as floats of at least 32 bits."""
     if kind != 2:
-        raise NotImplementedError(f"{name}: only DCT type 2 is implemented, got type={kind!r}.")
+        raise NotImplementedError(
+            f"Only DCT type 2 is implemented. {name} got type={kind!r}."
+        )
     if norm not in (None, "backward", "ortho"):
         raise ValueError(
             f"{name}: norm={norm!r} is not implemented. Use None, 'backward' or 'ortho'."

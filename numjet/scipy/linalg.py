@@ -261,7 +261,9 @@ def qr(
     """
     x = matrices("qr", a, flat=TypeError)
     if mode not in ("full", "economic", "r"):
-        raise ValueError(f"qr: unsupported mode {mode!r}. Use 'full', 'economic' or 'r'.")
+        raise ValueError(
+            f"Unsupported QR decomposition mode {mode!r}. Use 'full', 'economic' or 'r'."
+        )
     parts = core.qr(x, full_matrices=mode != "economic", pivoting=pivoting)
     return tuple(parts[1:]) if mode == "r" else tuple(parts)
 

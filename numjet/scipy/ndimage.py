@@ -70,11 +70,13 @@ def map_coordinates(
         )
     if mode not in _MODES:
         raise NotImplementedError(
-            f"map_coordinates does not support mode {mode!r}. Currently supported modes are "
+            f"map_coordinates does not yet support mode {mode}. Currently supported modes are "
             f"{sorted(_MODES)}."
         )
     if order not in (0, 1):
-        raise NotImplementedError(f"map_coordinates requires order<=1, got order={order!r}.")
+        raise NotImplementedError(
+            f"jax.scipy.ndimage.map_coordinates currently requires order<=1, got order={order!r}."
+        )
     exact = not dtypes.is_inexact(x.dtype)
     weights_in = dtypes.canonical(float) if exact else dtypes.real_of(x.dtype)
     along = []

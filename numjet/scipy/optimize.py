@@ -169,7 +169,7 @@ def minimize(
     """
     check_callable("minimize", fun)
     if not isinstance(method, str) or method.lower() != "bfgs":
-        raise ValueError(f"minimize: method {method!r} not recognized. Use 'BFGS'.")
+        raise ValueError(f"Method {method} not recognized by minimize. Use 'BFGS'.")
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {args!r}. Write (args,).")
     chosen, x = _chosen_options(tol, options), _vector(x0)

@@ -139,6 +139,8 @@ def _convolved(name: str, x: Any, y: Any, mode: str, precision: Any) -> Any:
         )
     if mode == "valid":
         x, y = _larger_first(name, x, y, range(x.ndim))
+    if x.shape == y.shape or mode == "full" and all([a <= b for a, b in sizes]):
+        x, y = y, x  # the smaller one, or the first of equal ones, is turned round
     if mode != "same" or all(a >= b for a, b in zip(x.shape, y.shape, strict=True)):
         return _correlated(name, x, jnp.flip(y), mode, precision)
     whole = _correlated(name, x, jnp.flip(y), "full", precision)

@@ -434,7 +434,8 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
             f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "
             f"tuple of the primal function, but for input leaf {position} the bwd rule produced an "
             f"output of type {have.str_short()} corresponding to an input of type "
-            f"{want.str_short()}. Return None where no gradient flows."
+            f"{want.str_short()}{', so the shapes do not match' * (have.shape != want.shape)}. "
+            "Return None where no gradient flows."
         )
     if have.placed != want.placed and have.placed is not None:
         raise ValueError(

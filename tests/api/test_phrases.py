@@ -12,6 +12,8 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import errors, lax
 
+X = jnp.ones(2)
+
 
 def _deleted() -> Any:
     x = jnp.ones(3)
@@ -470,7 +472,7 @@ m23 = jnp.arange(6.0).reshape(2, 3)
     (lambda: lax.full((2,), x3), TypeError, "full must be called with scalar fill_value"),
     (lambda: lax.add(x3, jnp.ones(2)), TypeError, "add got incompatible shapes for broadcasting"),
     (lambda: jnp.tril(x3), ValueError, "must be at least 2D"),
-    (lambda: jnp.linalg.inv(m23), ValueError, "Argument to inv must have shape (..., n, n)"),
+    (lambda: jnp.linalg.inv(m23), ValueError, "Argument to inv must have shape [..., n, n]"),
     (lambda: jnp.einsum("i,i", x3), ValueError, "must be equal to the number of operands, 1"),
     (lambda: jnp.einsum("ij", x3), ValueError, "does not contain the correct number of indices"),
     (lambda: jnp.cross(jnp.ones(4), jnp.ones(4)), ValueError, "must be either 2 or 3 for cross"),
@@ -490,3 +492,56 @@ def test_phrases_of_array_functions(f: Callable, error: type, phrase: str) -> No
     with pytest.raises(error) as raised:
         f()
     assert phrase in str(raised.value)
+
+
+# Sentences that messages begin with, which programs look for.
+BEGINNINGS: list[tuple[type[Exception], Callable, str]] = [
+    (ValueError, lambda: jnp.choose(jnp.array([0, 5]), [jnp.ones(2)] * 2),
+     "invalid entry in choice array"),
+    (ValueError, lambda: jnp.negative.reduce(X), "reduce only supported for binary ufuncs"),
+    (ValueError, lambda: jnp.negative.outer(X, X), "outer only supported for binary ufuncs"),
+    (TypeError, lambda: jnp.add(1), "add() missing 1 required positional argument: 'y'"),
+    (TypeError, lambda: jnp.negative(1, 2),
+     "negative() takes 1 positional argument but 2 were given"),
+    (ValueError, lambda: jnp.array(None), "None is not a valid value for jnp.array"),
+    (ValueError, lambda: jnp.isdtype(jnp.float32, "foo"), "Unrecognized kind='foo'"),
+    (NotImplementedError, lambda: jnp.pad(X, 1, mode="foo"),
+     "Unimplemented padding mode 'foo' for np.pad"),
+    (ValueError, lambda: jnp.vecdot(jnp.ones((3, 4)), X),
+     "vecdot: axes must match; got shapes (3, 4) and (2,)"),
+    (ValueError, lambda: jnp.linalg.inv(jnp.ones((2, 3))),
+     "Argument to inv must have shape [..., n, n]"),
+    (ValueError, lambda: jnp.linalg.qr(jnp.eye(2), mode="foo"),
+     "Unsupported QR decomposition mode 'foo'"),
+    (ValueError, lambda: jnp.linalg.eigh(jnp.eye(2), UPLO="Q"),
+     "UPLO must be one of None, 'L', or 'U'"),
+    (ValueError, lambda: jnp.linalg.norm(jnp.ones((2, 2, 2)), 2),
+     "Improper number of axes for norm"),
+    (ValueError, lambda: nj.random.choice(nj.random.key(0), 3, p=X),
+     "p must be None or a 1D vector with the same size"),
+    (ValueError, lambda: nj.image.resize(jnp.eye(2), (1, 1), "foo"), 'Unknown resize method "foo"'),
+    (TypeError, lambda: lax.cond(True, lambda: 1, lambda: 2.0),
+     "cond branches must have equal output types but they differ"),
+    (ValueError, lambda: lax.conv(*[jnp.ones((1, 1, 4))] * 2, (1, 1), "VALID"),
+     "conv_general_dilated window and window_strides must"),
+    (TypeError, lambda: lax.conv_general_dilated(*[jnp.ones((1, 1, 4))] * 2, (1,), [(0, 0)] * 2),
+     "Wrong number of explicit pads"),
+    (ValueError,
+     lambda: lax.conv_general_dilated(jnp.ones((1, 3, 4)), jnp.ones((2, 1, 2)), (1,), "VALID",
+     feature_group_count=2),
+     "conv_general_dilated feature_group_count must divide"),
+    (TypeError, lambda: lax.dot_general(jnp.eye(2), jnp.eye(2), (((1, 1), (1, 1)), ((), ()))),
+     "dot_general requires lhs contracting dimensions to be distinct"),
+    (AttributeError, lambda: nj.config.update("zork", 1), "Unrecognized config option: zork"),
+    (ValueError, lambda: nj.config.update("numpy_rank_promotion", "foo"),
+     "new enum value must be in ['allow', 'warn', 'raise']"),
+    (TypeError, lambda: nj.grad(lambda x: x)("a"),
+     "Argument 'a' of type <class 'str'> is not a valid JAX type"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "call", "text"), BEGINNINGS)
+def test_messages_begin_with_what_programs_look_for(error, call, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error and str(caught.value).startswith(text)

@@ -251,7 +251,7 @@ def test_flags_of_jax():
     assert seen["defaults"] == ["auto", None, True, "allow", 3]
     assert seen["kept"] == ["tracebackhide", "cpu"] and seen["same"] is False
     assert seen["block"] == [False, "float32"]
-    assert "config has no flag 'jax_zork'" in seen["unknown"]
+    assert "Unrecognized config option: jax_zork" in seen["unknown"]
     assert seen["stderr"].count("has no effect in numjet") == 1
     assert "config flag 'jax_traceback_filtering' = 'off' has no effect" in seen["stderr"]
 

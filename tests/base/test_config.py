@@ -47,11 +47,11 @@ def test_flags_that_change_tracing_are_part_of_every_key():
 
 
 def test_messages():
-    with pytest.raises(AttributeError, match="no flag 'nothing'. Known flags: .*enable_x64"):
+    with pytest.raises(AttributeError, match="option: nothing. Known flags: .*enable_x64"):
         config.update("nothing", 1)
-    with pytest.raises(AttributeError, match="no flag 'nothing'"):
+    with pytest.raises(AttributeError, match="option: nothing"):
         _ = config.nothing
-    with pytest.raises(ValueError, match=r"takes one of \('allow', 'warn', 'raise'\), got 'no'"):
+    with pytest.raises(ValueError, match=r"must be in \['allow', 'warn', 'raise'\], got 'no'"):
         config.update("numpy_rank_promotion", "no")
     with pytest.raises(TypeError, match="'num_threads' takes int, got 'two'"):
         config.update("num_threads", "two")

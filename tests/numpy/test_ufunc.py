@@ -47,7 +47,7 @@ def test_frompyfunc():
     np.testing.assert_array_equal(f.reduce(I), want)
     np.testing.assert_array_equal(numjet.jit(f.reduce)(I), want)
     assert isinstance(f, jnp.ufunc) and f.nin == 2
-    with pytest.raises(TypeError, match="takes 2 arrays"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
         f(I)
 
 
@@ -77,7 +77,7 @@ def test_functions_are_ufuncs(name):
         with pytest.raises(NotImplementedError, match=f"{keyword} argument of {name}"):
             f(*x, **{keyword: x[0]})
     for args in ((), x * 3):
-        with pytest.raises(TypeError, match="takes"):
+        with pytest.raises(TypeError, match="positional argument"):
             f(*args)
 
 

@@ -125,7 +125,7 @@ def test_apply_runs_once_for_each_occurrence() -> None:
             lambda: lax.gather(
                 jnp.zeros(3), np.array([[0]]), lax.GatherDimensionNumbers((), (0,), (0,)), (4,)
             ),
-            "does not fit axis 0",
+            "Slice size at index 0 in gather op is out of range",
         ),
         (
             lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(2, np.float32), ROWS),

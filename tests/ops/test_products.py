@@ -110,8 +110,8 @@ def test_mistakes_are_explained(call, text) -> None:
     [
         (((2,), (0,)), "nonnegative and less than the number of axes of the lhs value"),
         (((-1,), (0,)), "requires lhs dimension numbers to be nonnegative"),
-        (((0, 0), (0, 1)), "lhs batch dimensions to be disjoint from contracting dimensions"),
-        (((0, 1), (1, 1)), "rhs batch dimensions to be disjoint from contracting dimensions"),
+        (((0, 0), (0, 1)), "lhs contracting dimensions to be distinct"),
+        (((0, 1), (1, 1)), "rhs contracting dimensions to be distinct"),
         (((0,), (0, 1)), "must name equally many"),
         (((0,), (1,)), "contracting dimensions to have the same shape, got (2,) and (3,)"),
     ],
