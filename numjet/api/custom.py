@@ -532,7 +532,8 @@ def custom_gradient(fun: Callable) -> Callable:
 
     @custom_vjp
     def wrapped_fun(*args: Any) -> Any:
-        return fun(*args)[0]
+        out, _ = fun(*args)
+        return out
 
     def fwd(*args: Any) -> tuple:
         out, pullback = fun(*args)

@@ -297,7 +297,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype that arrays, scalars and dtypes promote to.
 
     args: at least one (ValueError), of dtypes that arrays have (TypeError). return_weak_type_flag:
-    the pair of it and whether the result is weak, as Python numbers are. Differs from NumPy: floats
+    the pair of it and whether the result is weak, as Python numbers are. UserWarning for dtypes of
+    64 bits that there are not. Differs from NumPy: floats
     win over integers of any width.
 
     >>> from numjet import dtypes, numpy as jnp
@@ -307,6 +308,9 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if not args:
         raise ValueError("result_type: at least one array or dtype is required.")
     pairs = [dtype_and_weak(x) for x in args]
+    for x in args:
+        if isinstance(x, str | np.dtype) or isinstance(x, type) and issubclass(x, np.generic):
+            dtypes.requested(x, "dtype")  # warns
     for kind, _ in pairs:
         if dtypes.kind(kind) in "SUOMm":
             raise TypeError(

@@ -58,19 +58,22 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa:
     def part(x: Any, start: int, stop: int) -> Any:
         return slice_in_dim(x, start, stop)
 
-    parts = []
-    if whole:
-        blocks = [
-            reshape(part(x, 0, whole), (whole // batch_size, batch_size, *x.aval.shape[1:]))
-            for x in rows
-        ]
-        out = map(batched, tree.tree_unflatten(treedef, blocks))
-        parts.append(tree.tree_map(lambda x: reshape(x, (whole, *x.aval.shape[2:])), out))
-    if whole < n or not n:
-        parts.append(batched(tree.tree_unflatten(treedef, [part(x, whole, n) for x in rows])))
-    if len(parts) == 1:
-        return parts[0]
-    return tree.tree_map(lambda a, b: concatenate([a, b], 0), *parts)
+    def rest(rows: list) -> Any:
+        return batched(tree.tree_unflatten(treedef, rows))
+
+    if not whole:
+        return rest([part(x, 0, n) for x in rows])
+    blocks = [
+        reshape(part(x, 0, whole), (whole // batch_size, batch_size, *x.aval.shape[1:]))
+        for x in rows
+    ]
+    last = [part(x, whole, n) for x in rows] if whole < n else None
+    out = map(batched, tree.tree_unflatten(treedef, blocks))
+    behind = None if last is None else rest(last)
+    out = tree.tree_map(lambda x: reshape(x, (whole, *x.aval.shape[2:])), out)
+    if last is None:
+        return out
+    return tree.tree_map(lambda a, b: concatenate([a, b], 0), out, behind)
 
 
 def _vectorized(f: Callable, block: Any) -> Any:

@@ -438,3 +438,23 @@ def test_jax_numpy_tells_of_the_array_api():
             "assert not any(name.startswith('_') for name in jnp.__all__)\n")
     done = run("-W", "error", "-c", code)
     assert done.returncode == 0, done.stderr
+
+
+def test_modules_that_jax_does_not_have_do_not_show():
+    seen = report("""
+        import numjet.as_jax, importlib
+        import jax, jax.numpy, jax.scipy.stats, jax.nn
+        def there(name):
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError:
+                return False
+            return True
+        names = ["jax.numpy.at", "jax.numpy.reductions", "jax.random.keys", "jax.nn.activations",
+                 "jax.scipy.stats.samples", "jax.partition", "jax.checkpoints", "jax.numpy.fft",
+                 "jax.nn.initializers", "jax.scipy.stats.norm"]
+        out["there"] = [there(name) for name in names]
+        out["dir"] = [n for n in ("at", "reductions", "fft") if n in dir(jax.numpy)]
+    """)
+    assert seen["there"] == [False] * 7 + [True] * 3
+    assert seen["dir"] == ["fft"]
