@@ -491,15 +491,23 @@ def open_node(treedef: PyTreeDef, tree: Any) -> tuple[NodeKind, list]:
         remedy = _NONE_REMEDY if wanted is not None and wanted.form == "none" else ""
         raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
                            f"{_short(tree)} of type {type(tree).__name__}."
-                           f"{_in_short('different types')}{remedy}")
+                           f"{_in_short('different types')}{_expected(wanted, tree)}{remedy}")
     children, data = kind.flatten(tree)
     children = list(children)
     if kind is not wanted or len(children) != size or not bool(data == treedef._data):
         remedy = _NONE_REMEDY if "none" in (kind.form, wanted and wanted.form) else ""
+        other = _expected(wanted, tree) if kind is not wanted else ""
         raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
                            f"{describe(kind, data, len(children))}."
-                           f"{_difference(treedef, kind, data, len(children))}{remedy}")
+                           f"{_difference(treedef, kind, data, len(children))}{other}{remedy}")
     return kind, children
+
+
+def _expected(wanted: NodeKind | None, tree: Any) -> str:
+    """The sentence that programs look for where a container of Python's was expected."""
+    forms = {"dict": "dict", "list": "list", "tuple": "tuple", "none": "None"}
+    form = forms.get(wanted.form if wanted is not None else "")
+    return "" if form is None else f" Expected {form}, got {_short(tree)}."
 
 
 def _in_short(difference: str) -> str:

@@ -62,7 +62,10 @@ def _transform(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None
         count = rank if s is None else len(s)
         axes = tuple(range(rank - count, rank))
     error = IndexError if name in ("hfft", "ihfft") else ValueError
-    axes = canonical_axes(tuple(axes), rank, name, error)
+    axes = tuple(axes)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}.")
+    axes = canonical_axes(axes, rank, name, error)
     if name.endswith("2") and len(axes) != 2:
         raise ValueError(f"{name}: only supports 2 axes, got {axes}. Use {name[:-1]}n.")
     if not axes:

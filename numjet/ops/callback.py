@@ -143,7 +143,7 @@ def _no_derivative(what: str) -> Callable:
     def jvp(primals: tuple, tangents: tuple, **_: Any) -> tuple:
         raise ValueError(
             f"{what} do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking "
-            "gradients: the derivative of a Python function is not known. A custom_vjp rule will "
+            "gradients. The derivative of a Python function is not known. A custom_vjp rule will "
             "do, too, and so does lax.stop_gradient around the arguments."
         )
 

@@ -269,7 +269,8 @@ class StageTrace(Trace):
             )
         if tracer.source is not None:
             parts.append(f"{'and was' if parts else 'It was'} computed at {tracer.source}")
-        return " ".join(parts) + "." if parts else ""
+        within = f"The error occurred while tracing the function {self.fun_name}. "
+        return within * bool(self.fun_name) + " ".join(parts) + "." if parts else ""
 
 
 def bind_known(primitive: Primitive, args: tuple, params: dict, out: ShapedArray) -> Any:

@@ -519,6 +519,12 @@ BEGINNINGS: list[tuple[type[Exception], Callable, str]] = [
      "Improper number of axes for norm"),
     (ValueError, lambda: nj.random.choice(nj.random.key(0), 3, p=X),
      "p must be None or a 1D vector with the same size"),
+    (ValueError, lambda: jnp.fft.fftn(jnp.eye(2), axes=(0, 0)),
+     "jax.numpy.fft.fftn does not support repeated axes. Got axes (0, 0)."),
+    (ValueError, lambda: nj.grad(lambda x: nj.pure_callback(
+        abs, nj.ShapeDtypeStruct((), jnp.float32), x))(1.0),
+     "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking "
+     "gradients."),
     (ValueError, lambda: nj.image.resize(jnp.eye(2), (1, 1), "foo"), 'Unknown resize method "foo"'),
     (TypeError, lambda: lax.cond(True, lambda: 1, lambda: 2.0),
      "cond branches must have equal output types but they differ"),
@@ -545,3 +551,14 @@ def test_messages_begin_with_what_programs_look_for(error, call, text):
     with pytest.raises(error) as caught:
         call()
     assert type(caught.value) is error and str(caught.value).startswith(text)
+
+
+def test_errors_of_traced_values_name_the_function_that_was_traced():
+    def choose(x):
+        return x if x > 0 else -x
+
+    with pytest.raises(errors.TracerBoolConversionError) as caught:
+        nj.jit(choose)(1.0)
+    for text in ("The error occurred while tracing the function choose",
+                 "it depends on the value of the argument x"):  # fmt: skip
+        assert text in str(caught.value)

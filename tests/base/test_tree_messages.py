@@ -73,7 +73,10 @@ def test_prefix_messages_name_the_argument_and_the_path():
         tree.broadcast_prefix([1, [2]], [(3, 4), 5])
     assert tree.prefix_errors([1, (2,)], [1, [2]]) == [
         ((tu.SequenceKey(1),), "expected a tuple of length 1, got a list of length 1. "
-         "(pytree structure error: different types.)")]
+         "(pytree structure error: different types.) Expected tuple, got [2].")]
+    for tree_given, text in (([1, 2], "Expected dict, got 2."), ((1, {"a": 2}), "Expected list")):
+        with pytest.raises(ValueError, match=text):
+            tree_structure([1, {"a": 2}]).flatten_up_to(tree_given)
 
 
 def test_equality_errors_and_their_text():
