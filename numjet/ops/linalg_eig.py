@@ -18,7 +18,7 @@ from numjet.core.dims import smallest
 from numjet.core.primitive import Zero
 from numjet.core.structural import broadcast_in_dim, convert, reduce_sum
 from numjet.ops.arithmetic import add, div, mul, sub
-from numjet.ops.complex_ops import real
+from numjet.ops.complex_ops import conj, imag, real
 from numjet.ops.dot import batch_matmul
 from numjet.ops.linalg_core import (
     adjoint,
@@ -30,6 +30,9 @@ from numjet.ops.linalg_core import (
     solve,
     symmetrized,
 )
+from numjet.ops.logic import eq
+from numjet.ops.reduce import argmax
+from numjet.ops.shape import broadcasted_iota
 
 
 class SvdAlgorithm(enum.Enum):
@@ -255,9 +258,7 @@ def _eig_jvp(
     compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool,
 ) -> tuple:
-    """dw = diag(V⁻¹ dA V); the right vectors keep unit length and their phase where they are
-    largest.
-    """
+    """dw = diag(V⁻¹ dA V), dV as `_vector_tangents` has them; left vectors are right ones of Aᴴ."""
     (x,) = primals
     outs = eig_p.bind(
         x,
@@ -267,19 +268,50 @@ def _eig_jvp(
     )
     if type(tangents[0]) is Zero:
         return outs, [Zero(y.aval.tangent()) for y in outs]
-    if compute_left_eigenvectors or compute_right_eigenvectors:
+    if (compute_left_eigenvectors or compute_right_eigenvectors) and not enable_eigvec_derivs:
         raise NotImplementedError(
-            "eig: only the eigenvalues have derivatives. Use eigvals (or eigh for hermitian "
-            "matrices)."
+            "eig: eigenvectors have derivatives where all eigenvalues are distinct, which is not "
+            "checked. Pass enable_eigvec_derivs=True to lax.linalg.eig if they are, or use "
+            "eigvals, or eigh for hermitian matrices."
         )
-    v = eig_p.bind(
-        x,
-        compute_left_eigenvectors=False,
-        compute_right_eigenvectors=True,
-        enable_eigvec_derivs=enable_eigvec_derivs,
-    )[1]
-    da = convert(tangents[0], v.aval.dtype)
-    return outs, [_diagonal(solve(v, batch_matmul(da, v)))]
+    if compute_right_eigenvectors:
+        v = outs[-1]
+    else:
+        v = eig_p.bind(
+            x,
+            compute_left_eigenvectors=False,
+            compute_right_eigenvectors=True,
+            enable_eigvec_derivs=enable_eigvec_derivs,
+        )[1]
+    w, da = outs[0], convert(tangents[0], v.aval.dtype)
+    inner = solve(v, batch_matmul(da, v))
+    found = [_diagonal(inner)]
+    if compute_left_eigenvectors:
+        left = outs[1]
+        found.append(
+            _vector_tangents(left, conj(w), solve(left, batch_matmul(adjoint(da), left)))
+        )
+    if compute_right_eigenvectors:
+        found.append(_vector_tangents(v, w, inner))
+    return outs, found
+
+
+def _vector_tangents(v: Any, values: Any, inner: Any) -> Any:
+    """The tangents of eigenvectors v for inner = V⁻¹ dA V: V (F ∘ inner) with F_ij = 1/(w_j - w_i),
+    less what would change their length or, where they are largest and real, their phase."""
+    n = v.aval.shape[-1]
+    rows = v.aval.ndim - 2
+    dv = batch_matmul(v, mul(_inverse_differences(values), inner))
+    along = reduce_sum(real(mul(conj(v), dv)), (rows,))
+    dv = sub(dv, mul(v, _rows(convert(along, v.aval.dtype), n)))
+    size = add(mul(real(v), real(v)), mul(imag(v), imag(v)))
+    place = argmax(size, rows, np.int32)
+    counted = broadcasted_iota(np.int32, v.aval.shape, rows)
+    largest = convert(eq(counted, _rows(place, n)), size.aval.dtype)
+    turn = div(
+        reduce_sum(mul(largest, imag(dv)), (rows,)), reduce_sum(mul(largest, real(v)), (rows,))
+    )
+    return sub(dv, mul(v, _rows(mul(convert(turn, v.aval.dtype), v.aval.dtype.type(1j)), n)))
 
 
 eig_p = decomposition(
@@ -302,10 +334,10 @@ def eig(
     x: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
     others). compute_left_eigenvectors, compute_right_eigenvectors: which of them are in the list.
     implementation, use_magma: one implementation (LAPACK's geev) serves all. Result: complex,
-    values [..., n] in no particular order, vectors [..., n, n] in columns. Only the values have
-    derivatives (NotImplementedError; enable_eigvec_derivs does not change it). Raises TypeError for
-    matrices that are not square. Source: the QR algorithm, Golub and Van Loan, Matrix Computations,
-    section 7.5. ValueError for matrices that are not square.
+    values [..., n] in no particular order, vectors [..., n, n] in columns. Derivative: of the
+    values, and with enable_eigvec_derivs (NotImplementedError without) of the vectors, which keep
+    length and phase; it grows without bound where eigenvalues meet. ValueError for matrices that
+    are not square. Source: the QR algorithm, Golub and Van Loan, Matrix Computations, section 7.5.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

@@ -145,3 +145,32 @@ def test_polar_factors(x: np.ndarray) -> None:
 def test_messages(call, error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_derivatives_of_eigenvectors(kind):
+    """As differences have them: vectors keep their length, and are real where they are largest."""
+    rng = np.random.default_rng(4)
+
+    def draw():
+        x = rng.standard_normal((2, 4, 4))
+        return x if kind == "real" else x + 1j * rng.standard_normal((2, 4, 4))
+
+    def eig(x):
+        return linalg.eig(x, enable_eigvec_derivs=True)
+
+    a, da, h = draw(), draw(), 1e-6
+    with nj.enable_x64(True):
+        outs, tangents = nj.jvp(eig, (jnp.asarray(a),), (jnp.asarray(da),))
+        for out, tangent, more, less in zip(
+            outs, tangents, eig(a + h * da), eig(a - h * da), strict=True
+        ):
+            assert abs(np.asarray(out) - np.asarray(more)).max() < 1e-3
+            difference = (np.asarray(more) - np.asarray(less)) / (2 * h)
+            np.testing.assert_allclose(np.asarray(tangent), difference, atol=1e-6)
+        with pytest.raises(NotImplementedError, match="enable_eigvec_derivs=True"):
+            nj.jvp(jnp.linalg.eig, (jnp.asarray(a),), (jnp.asarray(da),))
+        pulled = nj.grad(lambda x: jnp.real(eig(x)[2] ** 2).sum(), holomorphic=False)
+        x, y = jnp.asarray(a[0]), jnp.asarray(da[0])
+        slope = nj.jvp(lambda x: jnp.real(eig(x)[2] ** 2).sum(), (x,), (y,))[1]
+        np.testing.assert_allclose(np.real((np.asarray(pulled(x)) * np.asarray(y)).sum()), slope)
