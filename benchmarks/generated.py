@@ -5,13 +5,14 @@
 
 Draws COUNT jitted expressions of one or two arrays: reductions, elementwise chains, transposes,
 slices, updates, gathers and scatters, normalizations, products, on shapes of one to four axes, of
-which many are short, in all element types. Draw k of a SEED is always the same. A process for each
-package (PYTHON has JAX, by default that of tests/oracle.py), both on one core, times each
-expression by the processor time of the least of N calls; where numjet took longer, both are asked
-again, in turn, until each was asked --rounds times, and the least times count. With --level
-v3 both are limited to AVX2. Each answer is written to FILE.jsonl at once, and what is there is not
-run again. Printed: the N slowest beside JAX, how many had an answer from both, and the geometric
-mean. survey.py, which this shares its processes with, has the public operations one by one.
+which many are short, in all element types, and what programs.py has of programs. Draw k of a SEED
+is always the same. A process for each package (PYTHON has JAX, by default that of tests/oracle.py),
+both on one core, times each expression by the processor time of the least of N calls; where numjet
+took longer, both are asked again, in turn, until each was asked --rounds times, and the least times
+count. With --level v3 both are limited to AVX2. Each answer is written to FILE.jsonl at once, and
+what is there is not run again. Printed: the N slowest beside JAX, how many had an answer from both,
+and the geometric mean. survey.py, which this shares its processes with, has the public operations
+one by one.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ from typing import Any
 import numpy as np
 import peers
 import survey
+from programs import PROGRAMS, places
 
 ELEMENTS = 10**6
 PATIENCE = 25
 # Where numjet took so many times as long, both are asked again.
 AGAIN = 1.1
+# So many draws are of `programs`.
+OF_PROGRAMS = 0.6
 # Common types are drawn more often.
 DTYPES = (
     "float32 float32 float32 float32 float32 float32 int32 int32 int32 bool int8 uint8 int16 "
@@ -140,9 +144,19 @@ def reduction(rng: random.Random, axes: int, axis: int, operand: str) -> str:
     return f"jnp.{name}({operand},axis={along})"
 
 
+def program(rng: random.Random) -> dict[str, Any]:
+    """One of programs.PROGRAMS."""
+    (kind,) = rng.choices(PROGRAMS, [kind.weight for kind in PROGRAMS])
+    axes = rng.choice(kind.shapes)
+    text = rng.choice(kind.texts.split("; ")).format(**places(axes))
+    return {"text": text, "shape": list(axes), "dtype": rng.choice(kind.dtypes.split())}
+
+
 def draw(seed: int, number: int) -> dict[str, Any]:
     """Draw `number` of a seed: a text of x and y, their shape and element type."""
     rng = random.Random(f"{seed} {number}")
+    if rng.random() < OF_PROGRAMS:
+        return program(rng)
     axes = shape(rng)
     i = rng.randrange(len(axes))
     k = axes[i]
