@@ -48,8 +48,9 @@ from numjet.numpy.sorting import (
     true_positions,
 )
 
-# `isin` compares each element with each test element up to so many comparisons.
-COMPARED = 1 << 14
+# `isin` compares each element with each test element up to so many comparisons, or test elements:
+# of 1,000,000 int32 among 100 it takes 2.5 ms so, by searching 5.7 (with AVX2 3.3 and 5.9).
+COMPARED, TESTED = 1 << 14, 128
 
 
 class _UniqueAllResult(NamedTuple):
@@ -238,11 +239,11 @@ def isin(
         raise ValueError(f"isin: method={method!r} is not implemented; options are {known}.")
     x, y = as_arrays("isin", element, test_elements)
     x, y = promote_dtypes(x, y)
-    y = ravel(y)
-    few = x.aval.size * y.aval.size <= COMPARED or method == "compare_all"
+    y, kind = ravel(y), dtypes.kind(x.aval.dtype)
+    few = x.aval.size * y.aval.size <= COMPARED or y.aval.size <= TESTED
     if not y.aval.size:
         out = lax.full(x.aval.shape, False, dtypes.bool_)
-    elif few or dtypes.kind(x.aval.dtype) not in "biuf":
+    elif (few and method == "auto") or method == "compare_all" or kind not in "biuf":
         wide = (*x.aval.shape, y.aval.size)
         out = any_(
             equal(

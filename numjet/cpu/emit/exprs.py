@@ -111,6 +111,10 @@ class ExprWriter:
         b = self.b
         if isinstance(e, Op):
             values = self.alike([self.scopes.get(id(a)) for a in e.args])
+            if e.name == "div" and type(e.args[1]) is Const and _is_integer(e.args[0]):
+                found = ev.quotient(b, values[0], e.args[1].value, e.dtype)
+                if found is not None:
+                    return found
             return ev.apply(b, e.name, e.args[0].dtype, *values)
         if isinstance(e, Const):
             return ev.constant(b, e.value, e.dtype)
@@ -678,6 +682,11 @@ class ExprWriter:
             with b.if_(bad):
                 b.module.declare("abort", "void", (), "cold")
                 b.call("abort", "void")
+
+
+def _is_integer(x: Expr) -> bool:
+    """Whether a float was made of an integer."""
+    return type(x) is Cast and not x.bits and x.arg.dtype.kind in "iub"
 
 
 def fits32(i: Index) -> bool:

@@ -9,6 +9,7 @@ is not in its register form.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import ml_dtypes
@@ -151,6 +152,9 @@ _ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne
 # On booleans false < true, as on unsigned bits.
 _BOOL_OPS = {"add": "or", "mul": "and", "max": "or", "min": "and", "sub": "xor"}
 
+# Divisors of so few bits are known not to turn what is rounded.
+_DIVISOR = 2**16
+
 # Results of these need no rounding in the small floats: they are exact.
 _EXACT = frozenset(["neg", "abs", "max", "min", "sign", "copysign", "floor", "ceil", "round",
                     "round_even", "trunc"])  # fmt: skip
@@ -208,6 +212,27 @@ def _float_op(b: Builder, name: str, *xs: Value) -> Value:
     if name == "rem":
         return _float_rem(b, *xs)
     return vector_math.emit(b, name, *xs)
+
+
+def quotient(b: Builder, x: Value, divisor: float, dtype: np.dtype) -> Value | None:
+    """`x`, which holds integers, through a constant: bit for bit what dividing gives, without it.
+    None where that is not known to be right.
+
+    x / d is x * near + x * rest, where `near` is 1 / d cut off and `rest` what is left: within
+    2**-46 of it. A divisor of 16 bits keeps every quotient that is not a number itself 2**-41
+    away from where rounding turns. Integers are far from what is too small for `rest`, infinite, or
+    a zero with a sign; of others the two parts may be wrong.
+    """
+    if dtype != FLOAT32 or not b.module.has("fma") or not 2.0**-60 < abs(divisor) < 2.0**60:
+        return None
+    significand, _ = math.frexp(divisor)
+    if not (significand * _DIVISOR).is_integer():
+        return None
+    near = np.float32(1 / divisor)
+    if abs(float(near) * divisor) > 1:  # rest has the sign of near
+        near = np.nextafter(near, np.float32(0))
+    rest = np.float32((1 - float(near) * divisor) / divisor)
+    return b.fma(x, float(near), b.mul(x, float(rest)))
 
 
 def _float_rem(b: Builder, x: Value, y: Value) -> Value:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numjet.core.dtypes import physical
-from numjet.cpu.loops import bits as loop_bits, complex as loop_complex
+from numjet.cpu.loops import bits as loop_bits, complex as loop_complex, ranges
 from numjet.cpu.loops.complex import ComplexPair, Operand
 from numjet.cpu.loops.floors import rounded_down
 from numjet.cpu.loops.index import Dyn, Index, clamp, dynamic
@@ -53,6 +53,9 @@ Value = Expr | ComplexPair
 _PREDICATES = frozenset(["is_finite", "is_nan", "is_inf"])
 # What is asked of constants, as of the imaginary parts of real numbers.
 _OF_CONSTANTS = {name: getattr(operator, name) for name in COMPARISONS} | {"not": operator.not_}
+# Comparisons of any integer with the least or the largest one, and what they say.
+_BEYOND = {"lt": ("min", False), "ge": ("min", True), "gt": ("max", False), "le": ("max", True)}
+_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
 def _exact_inverse(divisor: Const) -> float | None:
@@ -179,12 +182,32 @@ class ExprEmitter:
             inverse = _exact_inverse(args[1])
             if inverse:
                 name, args = "mul", (args[0], self.const(inverse, out))
-        elif name in _OF_CONSTANTS and out == BOOL:
-            values = [a.value for a in args if type(a) is Const]
-            if len(values) == len(args):
-                return self.const(_OF_CONSTANTS[name](*values), BOOL)
+        elif out == BOOL:
+            known = self._known(name, args)
+            if known is not None:
+                return known
         key = ("o", name, out, *[id(a) for a in args])
         return self._share(key, lambda: Op(name, tuple(args), out))
+
+    def _known(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
+        """A boolean operation whose constants say what it gives."""
+        values = [a.value for a in args if type(a) is Const]
+        if len(values) == len(args):
+            return self.const(_OF_CONSTANTS[name](*values), BOOL) if name in _OF_CONSTANTS else None
+        if len(values) != 1 or len(args) != 2:
+            return None
+        x, y = args
+        if x.dtype == BOOL and name in ("and", "or"):
+            other = x if type(y) is Const else y
+            return other if values[0] == (name == "and") else self.const(values[0], BOOL)
+        if x.dtype.kind in "iu" and name in _BEYOND:
+            if type(x) is Const:
+                name = _TURNED[name]
+            at, holds = _BEYOND[name]
+            info = np.iinfo(x.dtype)
+            if values[0] == (info.min if at == "min" else info.max):
+                return self.const(holds, BOOL)
+        return None
 
     def _binary(self, name: str, x: Any, y: Any) -> Any:
         if not isinstance(x, Expr | ComplexPair):
@@ -193,6 +216,10 @@ class ExprEmitter:
         if isinstance(x, ComplexPair) or isinstance(y, ComplexPair):
             return loop_complex.binary(self, name, self.as_pair(x), self.as_pair(y))
         if name in COMPARISONS:
+            if x.dtype.kind in "iu" and x.dtype == y.dtype:
+                narrow = ranges.compared(x, y)
+                if narrow is not None:
+                    x, y = self.cast(x, narrow), self.cast(y, narrow)
             return self.op(name, x, y, dtype=BOOL)
         return self.op(name, x, y)
 
@@ -315,6 +342,12 @@ class ExprEmitter:
             return x
         if isinstance(x, IndexValue) and dtype.kind in "iu":
             return self.index_value(x.index, dtype)
+        if type(x) is Const and dtype.kind in "iu" and x.dtype.kind in "iub":
+            return self.const(x.value, dtype)
+        if dtype.kind in "iu" and x.dtype.kind in "iu" and dtype.itemsize < x.dtype.itemsize:
+            narrow = ranges.narrowed(self, x, dtype)
+            if narrow is not None:
+                return narrow
         return self._share(("t", id(x), dtype), lambda: Cast(x, dtype))
 
     def bitcast(self, x: Expr, dtype: DTypeLike) -> Expr:

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from numjet.cpu.loops.ir import Cast, Const, Expr, IndexValue, Op
+from numjet.cpu.loops import ranges
+from numjet.cpu.loops.ir import Const, Expr, Op
 
 
 class Emitter(Protocol):
@@ -42,7 +43,7 @@ def rounded_down(e: Emitter, condition: Expr, then: Expr, otherwise: Expr) -> Ex
     if not any([_rest_is_not_zero(a, x, c.value) and _differs(b, x, otherwise, quotient)
                 for a, b in (asked, asked[::-1])]):  # fmt: skip
         return None
-    if _no_sign(x):
+    if ranges.of(x)[0] >= 0:
         return _unsigned(e, otherwise.name, x, c)
     if not quotient:
         return None
@@ -54,14 +55,6 @@ def _unsigned(e: Emitter, name: str, x: Expr, c: Expr) -> Expr:
     """The same of numbers that are not negative."""
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     return e.cast(e.op(name, e.cast(x, unsigned), e.cast(c, unsigned)), x.dtype)
-
-
-def _no_sign(x: Expr) -> bool:
-    if type(x) is IndexValue:
-        return x.index.lo >= 0
-    if type(x) is not Cast or x.bits:
-        return False
-    return x.arg.dtype.kind in "ub" and x.arg.dtype.itemsize < x.dtype.itemsize
 
 
 def _op(x: Expr, name: str) -> TypeGuard[Op]:

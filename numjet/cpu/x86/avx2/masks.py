@@ -29,6 +29,7 @@ _ORDERS = {
     "slt": ("and", 0), "sle": ("or", 0), "sgt": ("and", 1), "sge": ("or", 1),
 }  # fmt: skip
 _USUAL = 32  # bits of a mask that nothing was compared for
+_LOOKED_AT = 16  # values behind a phi
 _REDUCTIONS = ("@llvm.vector.reduce.or.", "@llvm.vector.reduce.and.")
 # Where the mask stands among the arguments of a masked access, and what its elements are found by.
 _MASKED = {"masked.load": 2, "masked.store": 3, "masked.gather": 2, "masked.scatter": 3}
@@ -82,10 +83,17 @@ class _Widener:
             self.incoming(block.phis[number])
 
     def width_of_phi(self, phi: ir.Phi) -> int:
-        for source in phi.incoming.values():
-            made = self.defs.get(source) if source[0] == "%" else None
+        """The lanes that were compared for what comes in, as it is or joined with other bits: other
+        lanes would be narrowed in every round."""
+        seen, pending = {phi.name}, [*phi.incoming.values()]
+        while pending and len(seen) < _LOOKED_AT:
+            text = pending.pop(0)
+            made = self.defs.get(text) if text[0] == "%" and text not in seen else None
+            seen.add(text)
             if isinstance(made, ir.Compare) and made.of.bits > 1:
                 return made.of.bits
+            if isinstance(made, ir.Binary | ir.Select | ir.Compare):
+                pending += [made.a, made.b]
         return _USUAL
 
     def incoming(self, phi: ir.Phi) -> None:
