@@ -12,6 +12,7 @@ What would break it: a vector loop whose variable does not step in multiples of 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from numjet.base.errors import InternalError
 from numjet.cpu import host
 from numjet.cpu.builder.builder import TYPES, Builder, Value, vector
-from numjet.cpu.emit import values as ev
+from numjet.cpu.emit import known_lanes, values as ev
 from numjet.cpu.emit.transposed_blocks import Tile, picked
 from numjet.cpu.link import link
 from numjet.cpu.loops.cost import column_of_rows, in_short_rows
@@ -34,11 +35,14 @@ from numjet.cpu.loops.index import (
     LoopVar,
     Mod,
     atoms,
+    growth,
+    lanes_of,
     linear_address,
     rewrite,
     stride,
 )
 from numjet.cpu.loops.ir import (
+    COMPARISONS,
     COMPLEX_PARTS,
     Buffer,
     Cast,
@@ -52,8 +56,10 @@ from numjet.cpu.loops.ir import (
     Select,
     Skew,
 )
+from numjet.cpu.loops.positions import question
 from numjet.cpu.loops.scope import Dependence, Dependences, Scopes
 
+_COMPARED = {name: getattr(operator, name) for name in COMPARISONS}
 _I32 = np.dtype(np.int32)
 _INT32 = range(-(2**31), 2**31)
 
@@ -110,6 +116,9 @@ class ExprWriter:
     def _compute(self, e: Expr) -> Value:
         b = self.b
         if isinstance(e, Op):
+            answers = self._answers(e)
+            if answers is not None:
+                return b.lanes(answers, "i1")
             values = self.alike([self.scopes.get(id(a)) for a in e.args])
             if e.name == "div" and type(e.args[1]) is Const and _is_integer(e.args[0]):
                 found = ev.quotient(b, values[0], e.args[1].value, e.dtype)
@@ -143,6 +152,19 @@ class ExprWriter:
             return b.udiv(before, e.buffer.dtype.itemsize)
         assert isinstance(e, IndexValue)
         return self.index_value(e.index, ev.register_type(e.dtype))
+
+    def _answers(self, e: Expr) -> list[bool] | None:
+        """What a comparison of an index with a constant says in each lane, where that is known."""
+        asked, vec = question(e), self.vec
+        if asked is None or vec is None or not self.varies(asked.place):
+            return None
+        place, added = asked.place, self.known_lanes(asked.place)
+        if added is None or (self.vars[vec][0] and growth(place, vec, self.lanes)):
+            return None
+        first = self._at_lane_0(place)
+        if first.terms:
+            return None
+        return [_COMPARED[asked.name](first.const + k, asked.bound) for k in added]
 
     def _place(self, e: Expr) -> Index | None:
         """The index that `e` makes a float, if it differs by lane and has 32 bits: 64 have no
@@ -185,7 +207,13 @@ class ExprWriter:
         for atom in atoms(i):
             if type(atom) is Dyn and not self.varying.isdisjoint(self.deps.expr(atom.expr)):
                 return None
-        return stride(i, self.vec, self.lanes)
+        step = stride(i, self.vec, self.lanes)
+        if step is None:
+            places = self.known_lanes(i)
+            if places is not None and self.lanes > 1:
+                even = all([p == places[1] * k for k, p in enumerate(places)])
+                return places[1] if even else None
+        return step
 
     def index_scalar(self, i: Index) -> Value:
         """The value of an index at lane 0, as i64."""
@@ -283,18 +311,13 @@ class ExprWriter:
             return found
         step = self.lane_stride(i)
         if step is not None:
-            first = self.index_scalar(i)
-            first = (
-                first
-                if element == "i64"
-                else b.trunc(first, element)
-                if first.ref[0] == "%"
-                else b.const(int(first.ref), element)
-            )
-            found = self.widen(first)
+            found = self.widen(self._as(self.index_scalar(i), element))
             if step:
                 offsets = b.lanes([step * k for k in range(self.lanes)], element)
                 found = b.add(found, offsets)
+        elif (added := self.known_lanes(i)) is not None:
+            first = self.widen(self._as(self.index_scalar(i), element))
+            found = b.add(first, b.lanes(added, element))
         else:
             found = self.widen(b.const(i.const, element)) if i.const else None
             for atom, k in i.terms:
@@ -303,6 +326,13 @@ class ExprWriter:
                 found = part if found is None else b.add(found, part)
         self.scopes.put(key, found, self.deps.index(i))
         return found
+
+    def _as(self, first: Value, element: str) -> Value:
+        """An index, which is an i64, as an `element`."""
+        if element == "i64":
+            return first
+        known = first.ref[0] != "%"
+        return self.b.const(int(first.ref), element) if known else self.b.trunc(first, element)
 
     def _atom_vector(self, atom: Atom, element: str) -> Value:
         if type(atom) is LoopVar:
@@ -429,8 +459,11 @@ class ExprWriter:
             raw = self._reverse(self._load_vector(first, vector(element, self.lanes), True))
         else:
             tile = None if self.predicated else self.scopes.get(("tile", id(buffer), lin))
+            places = self.known_lanes(lin) if step is None and self.mask is None else None
             if tile:
                 raw = tile.get(b, self.vars)
+            elif places is not None and known_lanes.near(places, self.lanes):
+                raw = self._load_near(buffer, lin, places, element)
             elif step and self._lies_in_rows(buffer, lin, step, part is not None):
                 raw = self._load_column(buffer, lin, step, element)
             elif step and in_short_rows(abs(step), link.vector_bytes()) and not self.predicated:
@@ -438,6 +471,39 @@ class ExprWriter:
             else:
                 raw = self._gather(buffer, lin, element)
         return ev.from_memory(b, raw, dtype)
+
+    def known_lanes(self, i: Index) -> list[int] | None:
+        """How much an index is more than at lane 0, in each lane, where that is known: the same in
+        all rounds of the loop."""
+        if self.vec is None:
+            return None
+        base, offset = self.vars.get(self.vec, (self.vec, 0))
+        if base is not None and growth(i, self.vec, self.lanes) is None:
+            return None
+        if any([type(a) is Dyn and self.varies(Index(((a, 1),), 0)) for a in atoms(i)]):
+            return None
+        return lanes_of(i, self.vec, offset, self.lanes)
+
+    def _at_lane_0(self, i: Index) -> Index:
+        """An index at lane 0 of the first round."""
+        assert self.vec is not None
+        at = Index.of(self.vars[self.vec][1])
+        return rewrite(i, lambda atom: at if atom is self.vec else None)
+
+    def _load_near(self, buffer: Buffer, lin: Index, places: list[int], element: str) -> Value:
+        """Elements whose places, counted from lane 0, are known."""
+        deps = self.deps.index(lin) | ({buffer} & self.deps.written)
+
+        def read(first: int, count: int) -> Value:
+            key = ("piece", id(buffer), lin + first, count)
+            found = self.scopes.get(key)
+            if found is None:
+                type = vector(element, count) if count > 1 else element
+                found = self.b.load(self.pointer(buffer, lin + first), type)
+                self.scopes.put(key, found, deps)
+            return found
+
+        return known_lanes.pick(self.b, places, read)
 
     def _load_vector(self, address: Value, type: str, reverse: bool = False) -> Value:
         if self.mask is None or self._all_inside():
@@ -644,6 +710,8 @@ class ExprWriter:
             return True
         size = COMPLEX_PARTS.get(buffer.dtype, buffer.dtype).itemsize
         line = host.CACHE_LINE
+        if self.vec in self.vars and self.vars[self.vec][0] is None:
+            lin = self._at_lane_0(lin)
         if self.lanes * size % line or lin.const * size % line:
             return False
         for atom, k in lin.terms:

@@ -300,7 +300,11 @@ class VectorWriter(StatementWriter):
         places = [self.linear(x.buffer, x.index, None) for x in walk(s.body) if type(x) is Store]
         for e in exprs(s.body):
             places += [self.linear(e.buffer, e.index, None)] if type(e) is Load else e.indices_()
-        return all(stride(i, s.var) is not None or self.lane_stride(i) is None for i in places)
+        return all([stride(i, s.var) is not None or not self._even(i) for i in places])
+
+    def _even(self, i: Index) -> bool:
+        """Whether what lanes add to an index is known where rounds begin at multiples of them."""
+        return self.lane_stride(i) is not None or self.known_lanes(i) is not None
 
     def _in_order(self, e: Load | Store) -> bool:
         return self.lane_stride(self.linear(e.buffer, e.index, None)) in (0, 1)

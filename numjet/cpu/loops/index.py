@@ -484,6 +484,36 @@ def stride(x: Index, var: LoopVar, granule: int = 1) -> int | None:
     return total
 
 
+def lanes_of(x: Index, var: LoopVar, first: int, count: int) -> list[int] | None:
+    """How much `x` grows from `var` = `first` to `first`, `first` + 1, ..., `first` + count - 1;
+    None where that depends on something else."""
+    terms = tuple([(a, k) for a, k in x.terms if a is var or var in a.inside])
+    if any([a is not var for atom, _ in terms for a in atoms(Index(((atom, 1),), 0))
+            if not a.inside]):  # fmt: skip
+        return None
+    moved = Index(terms, 0)
+    found = [_at(moved, var, at) for at in range(first, first + count)]
+    return [at - found[0] for at in found]
+
+
+def _at(x: Index, var: LoopVar, value: int) -> int:
+    return rewrite(x, lambda atom: Index.of(value) if atom is var else None).const
+
+
+def growth(x: Index, var: LoopVar, by: int) -> int | None:
+    """How much `x` grows where `var` grows by `by`; None where that differs."""
+    total = 0
+    for atom, k in x.terms:
+        if atom is var:
+            total += k * by
+        elif var in atom.inside:
+            inner = growth(atom.parts()[0], var, by) if isinstance(atom, _Division) else None
+            if inner is None or inner % atom.divisor:  # type: ignore[attr-defined]
+                return None
+            total += k * (inner // atom.divisor) if type(atom) is Div else 0  # type: ignore[attr-defined]
+    return total
+
+
 def _block_stride(atom: Atom, var: LoopVar, granule: int) -> int | None:
     if granule <= 1 or not isinstance(atom, Div | Mod):
         return None

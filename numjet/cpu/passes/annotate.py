@@ -14,6 +14,7 @@ from numjet.base.record import replace
 from numjet.cpu.loops.ir import Kernel
 from numjet.cpu.loops.text import canonical
 from numjet.cpu.loops.verify import verify
+from numjet.cpu.passes.flat_rows import flat_rows
 from numjet.cpu.passes.parallelize import parallelize
 from numjet.cpu.passes.prefetch import prefetch
 from numjet.cpu.passes.split_ranges import split_ranges
@@ -26,6 +27,7 @@ from numjet.cpu.program.steps import KernelStep, Step
 LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
     whole_complex,  # before the others: they see elements then, not parts
     split_ranges,  # before tile and vectorize, which see loops without computed positions then
+    flat_rows,  # before tile, which would take short rows apart
     tile,  # before vectorize: it needs loops that nobody annotated
     vectorize,  # before parallelize: lanes decide what a chunk costs
     parallelize,
