@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import numjet as nj
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
@@ -68,3 +69,47 @@ def test_convolutions(case: int, dtype: str) -> None:
     )
     assert got.dtype == x.dtype and got.shape == want.shape
     assert np.all(np.abs(got - want) <= 8 * np.finfo(x.dtype).eps * bound)
+
+
+@pytest.mark.parametrize("width", [2, 3, 9, 16, 17, 70])
+def test_one_feature_and_one_kernel(width):
+    """Neighbours are the features of one place: as many as a product has columns."""
+    rng = np.random.default_rng(width)
+    for n in (64, 97, 1000, 1023):
+        x = rng.integers(-4, 5, (2, 1, n)).astype(np.float32)
+        w = rng.integers(-4, 5, (1, 1, width)).astype(np.float32)
+        for padding in ([(0, 0)], [(width - 1, width - 1)], [(3, 0)]):
+            if n + sum(padding[0]) < width:
+                continue
+            f = lambda x, w, p=padding: nj.lax.conv_general_dilated(x, w, (1,), p)
+            rows = np.pad(x[:, 0], [(0, 0), padding[0]])
+            want = np.stack([np.correlate(row, w[0, 0], "valid") for row in rows])[:, None]
+            np.testing.assert_array_equal(nj.jit(f)(x, w), want)
+            doubled = nj.jit(nj.grad(lambda x, w, f=f: nj.numpy.sum(f(x, w) ** 2), 1))(x, w)
+            at = np.lib.stride_tricks.sliding_window_view(rows, want.shape[-1], -1)
+            np.testing.assert_array_equal(doubled[0, 0], 2 * np.einsum("bkn,bn->k", at, want[:, 0]))
+
+
+@pytest.mark.parametrize("dilation, stride", [((1, 1), (1, 1)), ((2, 1), (2, 1)), ((1, 2), (1, 1))])
+def test_one_feature_of_pictures(dilation, stride):
+    rng = np.random.default_rng(1)
+    x = rng.integers(-4, 5, (2, 1, 20, 130)).astype(np.float32)
+    w = rng.integers(-4, 5, (1, 1, 3, 5)).astype(np.float32)
+    f = lambda x, w: nj.lax.conv_general_dilated(x, w, stride, "VALID", rhs_dilation=dilation)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        x[:, 0], (2 * dilation[0] + 1, 4 * dilation[1] + 1), (1, 2)
+    )[:, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+    want = np.einsum("nhwij,ij->nhw", windows, w[0, 0])[:, None]
+    np.testing.assert_array_equal(nj.jit(f)(x, w), want)
+
+
+def test_long_vectors_are_convolved_without_their_windows():
+    rng = np.random.default_rng(2)
+    for n, m in ((3000, 7), (500, 500), (40, 900)):
+        x, y = (rng.integers(-4, 5, k).astype(np.float32) for k in (n, m))
+        for mode in ("full", "same", "valid"):
+            for f, g in ((nj.numpy.convolve, np.convolve), (nj.numpy.correlate, np.correlate)):
+                run = nj.jit(lambda x, y, f=f, mode=mode: f(x, y, mode))
+                np.testing.assert_array_equal(run(x, y), g(x, y, mode))
+                few = g(x, y, mode).size * min(n, m) < 1 << 14
+                assert few or "gather" not in run.lower(x, y).as_text("jaxpr")
