@@ -32,6 +32,9 @@ LARGE, LONG = 1 << 14, 8
 COLUMNS = 7
 # Smaller operands are not worth a kernel.
 SMALLEST = 256
+# A factor of so many times the other's elements says in which order a product runs: 15,625 matrices of
+# 8 by 8 behind one took 2.9 ms in the order of the result, so 0.3.
+_FAR_LARGER = 16
 # So many operations are looked through for what a reduction reads.
 _MOST = 64
 
@@ -109,7 +112,7 @@ class _Rewriter:
         if source.size < LARGE or len(axes) < 2:
             return
         leaves, alone = self.leaves(source)
-        order = _order(leaves, axes) if alone else axes
+        order = _order(leaves, axes, node) if alone else axes
         if order != axes:
             self.turn_domain(node, order)
         elif _has_few_columns(node) and all([self.joins(leaf, node) for leaf in leaves]):
@@ -169,7 +172,7 @@ class _Rewriter:
                 continue
             way = access(node)
             movers = ()
-            if way.moves and node.ins and node.ins[0].size == val.size:
+            if way.moves and node.ins and node.ins[0].size >= val.size:
                 movers = (*(reading[2] if reading else ()), (val, at))
             for place, (operand, asked) in enumerate(zip(node.ins, way.maps, strict=True)):
                 if asked is None or operand.literal is not None:
@@ -304,13 +307,22 @@ def _axes(leaf: _Leaf) -> list[int]:
     return [a for a, n in zip(leaf.at, leaf.val.shape, strict=True) if n > 1 and a is not None]
 
 
-def _order(leaves: list[_Leaf], axes: list[int]) -> list[int]:
-    """The order of the domain's axes in which most bytes lie that are read, of what has all."""
+def _order(leaves: list[_Leaf], axes: list[int], node: Node) -> list[int]:
+    """The order of the domain's axes in which most bytes lie that are read, of what has all; or, of
+    a product, in which one factor that is far larger than the other lies."""
     bytes_of: dict[tuple[int, ...], int] = {tuple(axes): 0}
     for leaf in leaves:
         at = _axes(leaf)
         if sorted(at) == axes:
             bytes_of[tuple(at)] = bytes_of.get(tuple(at), 0) + leaf.val.nbytes
+    if len(bytes_of) == 1 and len(leaves) == 2:
+        shape, reduced = node.ins[0].shape, _reduced(node)
+        few, at = sorted([_axes(x) for x in leaves], key=lambda v: math.prod([shape[a] for a in v]))
+        sizes = [math.prod([shape[a] for a in v]) for v in (few, at)]
+        inside = [k for k, a in enumerate(at) if a in reduced]
+        if sizes[1] > _FAR_LARGER * sizes[0] and inside and at[-1] not in reduced:
+            first = inside[0]
+            return [*at[:first], *[a for a in axes if a not in at], *at[first:]]
     return [*max(bytes_of, key=lambda order: bytes_of[order])]
 
 

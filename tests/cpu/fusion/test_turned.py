@@ -12,6 +12,7 @@ import numjet as nj
 import numjet.numpy as jnp
 
 N = 160
+RNG = np.random.default_rng(0)
 
 
 def kernels(f, *args) -> list[str]:
@@ -200,3 +201,21 @@ def test_what_an_update_writes_is_read_as_it_lies() -> None:
     cache_after[:, :, 77] = row[:, :, 0]
     want = np.einsum("bhqd,bhkd->bhqk", query, cache_after) / 8
     assert np.array_equal(nj.jit(step)(query, cache, row, 77), want)
+
+
+@pytest.mark.parametrize("size", [3, 4, 8])
+def test_one_small_matrix_times_many_runs_as_the_many_lie(size):
+    w, x = (RNG.integers(-5, 6, s).astype(np.float32) for s in ((size, size), (3000, size, size)))
+    run = nj.jit(lambda w, x: w @ x)
+    np.testing.assert_array_equal(run(w, x), w @ x)
+    text = run.lower(w, x).as_text()
+    assert text.count("kernel") == 1 and "clamp" not in text
+    lanes = [line for line in text.splitlines() if "vector" in line]
+    assert all([f"< {size} vector" in line for line in lanes])
+
+
+def test_a_part_that_is_turned_is_copied_alone():
+    x, y = (RNG.integers(-5, 6, (3000, 8, 8)).astype(np.float32) for _ in range(2))
+    run = nj.jit(lambda x, y: jnp.einsum("bij,bj->bi", x, y[..., 0]))
+    np.testing.assert_array_equal(run(x, y), np.einsum("bij,bj->bi", x, y[..., 0]))
+    assert "f32[8,3000,8] out" not in run.lower(x, y).as_text()

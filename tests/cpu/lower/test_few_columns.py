@@ -54,3 +54,12 @@ def test_no_accumulators_lie_in_memory():
     for shape, dtype in (((20_000, 16, 3), "int32"), ((3000, 28, 16), "float32")):
         text = nj.jit(lambda x: jnp.max(x, 1)).lower(jnp.zeros(shape, dtype)).as_text()
         assert "scratch" not in text, text
+
+
+def test_few_long_rows_need_no_accumulators():
+    for rows in (2, 3, 4):
+        x = np.random.default_rng(rows).integers(-9, 10, (200, rows, 1000)).astype(np.float32)
+        for f, g in ((jnp.sum, np.sum), (jnp.max, np.max)):
+            run = nj.jit(lambda v, f=f: f(v * 2, axis=1))
+            np.testing.assert_array_equal(run(x), g(x * 2, axis=1))
+            assert "scratch" not in run.lower(x).as_text()
