@@ -26,6 +26,7 @@ from numjet.cpu.loops.ir import (
     Select,
     Stmt,
     Store,
+    UpdateArg,
     address,
     exprs,
 )
@@ -142,7 +143,10 @@ def apart(loop: For, lane: LoopVar | None) -> bool:
 def counts(loop: For) -> bool:
     """Whether a loop computes with its variable: places in quotients or remainders, or values."""
     found = exprs(loop.body)
-    if any([type(e) is IndexValue and loop.var in atoms(e.index) for e in found]):
+    # Where an extreme value is is no computing: its columns may be read in blocks.
+    told = {id(s.at) for s in loop.body if type(s) is UpdateArg}
+    if any([type(e) is IndexValue and loop.var in atoms(e.index) for e in found
+            if id(e) not in told]):  # fmt: skip
         return True
     places = [i for e in found for i in e.indices_()]
     places += [i for s in loop.body if type(s) is Store for i in s.index]

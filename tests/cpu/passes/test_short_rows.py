@@ -72,3 +72,14 @@ def test_positions_that_are_values(width, dtype):
     np.testing.assert_array_equal(np.asarray(scaled, np.float32), want)
     moved = nj.jit(lambda x: x + jnp.arange(width))(scaled)
     np.testing.assert_array_equal(np.asarray(moved, np.float32), want + np.arange(width))
+
+
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_places_of_extremes_of_short_rows_are_found_side_by_side(width):
+    rng = np.random.default_rng(width)
+    for dtype in ("float32", "int32"):
+        x = rng.integers(-3, 4, (9001, width)).astype(dtype)
+        for f, g in ((jnp.argmax, np.argmax), (jnp.argmin, np.argmin)):
+            run = nj.jit(lambda v, f=f: f(v, axis=1))
+            np.testing.assert_array_equal(run(x), g(x, axis=1))
+            assert " tile" in run.lower(x).as_text()
