@@ -578,7 +578,8 @@ class ExprWriter:
         b, lanes, type = self.b, self.lanes, vector(element, self.lanes)
         width, back = abs(step), step < 0
         at, size = self.pointer(buffer, lin + min(step, 0) * (lanes - 1)), TYPES[element].bits // 8
-        starts = [*range(0, (width - 1) * lanes, lanes), width * (lanes - 1) + 1 - lanes]
+        final = width * (lanes - 1) + 1 - lanes
+        starts = [*[s for s in range(0, (width - 1) * lanes, lanes) if s < final], final]
         found = Value("poison", type)
         for k, start in enumerate(starts):
             place = b.gep(at, start * max(size, 1))

@@ -32,8 +32,8 @@ LARGE, LONG = 1 << 14, 8
 COLUMNS = 7
 # Smaller operands are not worth a kernel.
 SMALLEST = 256
-# A factor of so many times the other's elements says in which order a product runs: 15,625 matrices of
-# 8 by 8 behind one took 2.9 ms in the order of the result, so 0.3.
+# A factor of so many times the other's elements says in which order a product runs: 15,625 matrices
+# of 8 by 8 behind one took 2.9 ms in the order of the result, so 0.3.
 _FAR_LARGER = 16
 # So many operations are looked through for what a reduction reads.
 _MOST = 64

@@ -35,6 +35,24 @@ assert np.asarray(found).tolist() == [1, 2, 4, 7]
 assert given.is_deleted()
 print("agree")
 """
+# Rows of which operands are read in steps, backwards or in part, by few lanes and by many.
+ROWS = """
+import numpy as np
+import numjet as nj, numjet.numpy as jnp
+
+CALLS = [
+    lambda x: x[:, ::2] + x[:, 1::2][:, :1], lambda x: x[:, ::-1], lambda x: jnp.repeat(x, 2, 1),
+    lambda x: x[:, 1:] - x[:, :-1], lambda x: x[:, :, None] * x[:, None, :], lambda x: x[:, ::4],
+]
+for dtype in ("float32", "uint8", "complex64"):
+    for rows, width in ((1031, 3), (512, 5), (333, 9), (1031, 12)):
+        x = jnp.asarray(np.arange(rows * width).reshape(rows, width) % 50, dtype)
+        for f in CALLS:
+            with nj.disable_jit():
+                want = f(x)
+            np.testing.assert_array_equal(nj.jit(f)(x), want)
+print("agree")
+"""
 # Stores through a pointer that is `offset` bytes past an argument of 5 floats.
 LEAVES = """
 import sys, ctypes
@@ -54,8 +72,11 @@ print("lives")
 
 @pytest.mark.parametrize("direct", ["0", "1"])
 def test_programs_run_inside_fences(direct: str) -> None:
-    done = python_process.run("-c", PROGRAMS, NUMJET_CHECK_BOUNDS="1", NUMJET_DIRECT_CODE=direct)
-    assert done.stdout == "agree\n", done.stderr[-3000:]
+    for programs in (PROGRAMS, ROWS):
+        done = python_process.run(
+            "-c", programs, NUMJET_CHECK_BOUNDS="1", NUMJET_DIRECT_CODE=direct
+        )
+        assert done.stdout == "agree\n", done.stderr[-3000:]
 
 
 @pytest.mark.parametrize("case", ["end 20 load", "end 20 store", "begin -4 load", "begin -4 store"])
