@@ -11,6 +11,7 @@ node.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ def _block(node: Node) -> int:
     return block if width > 1 and size >= _FEWEST * block else 0
 
 
-def _bands(apply: Any, kernel: Val, block: int, work: np.dtype) -> Val:
+def _bands(apply: Callable[..., Val], kernel: Val, block: int, work: np.dtype) -> Val:
     """A kernel of one feature at `block` places of a window that holds all of them."""
     *outer, width, _, _ = kernel.shape
     wide, rank = width + block, len(outer)
