@@ -17,7 +17,7 @@ import numpy as np
 from numjet.core import dtypes, lowering as low
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, unclosed
 from numjet.core.primitive import Primitive
-from numjet.cpu.graph import degenerate, depthwise, gathers
+from numjet.cpu.graph import convolutions, degenerate, gathers
 
 LOOPS = ("while", "cond", "scan", "repeat")
 
@@ -214,7 +214,7 @@ def _inline(
         if eqn.primitive.name == "gather" and rule is eqn.primitive.loops:
             ins, rule = gathers.along_one_axis(eqn.params, ins) or (ins, rule)
         if eqn.primitive.name == "conv_general_dilated" and rule is eqn.primitive.loops:
-            rule = depthwise.rule_of(eqn.params, ins) or rule
+            rule = convolutions.rule_of(eqn.params, ins, eqn.outvars[0].aval) or rule
         inner = called(eqn.params) if type(rule) is low.Region and rule.name not in LOOPS else None
         node = Node(eqn.primitive, eqn.params, ins, [], rule, eqn.effects, eqn.source)
         if type(rule) is low.Expand:

@@ -1,7 +1,8 @@
-"""Convolutions of each feature by itself: loops, which compute what the reference does."""
+"""Convolutions of each feature by itself, and of images with gaps, against the reference."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,55 @@ def test_others_go_to_the_product_library() -> None:
         )
         x, w = (np.ones(s, np.float32) for s in (image, kernel))
         assert "special conv" in nj.jit(f).lower(x, w).as_text()
+
+
+GAPS = [
+    # image, kernel, gaps, padding, strides, groups
+    ((2, 5, 4, 4), (4, 4, 4, 6), (2, 2), [(2, 2), (2, 2)], (1, 1), 1),
+    ((2, 5, 4, 4), (3, 3, 4, 6), (2, 3), [(2, 1), (0, 3)], (1, 1), 1),
+    ((2, 5, 4, 4), (1, 1, 4, 6), (2, 2), [(0, 1), (0, 0)], (1, 1), 1),
+    ((2, 5, 4, 4), (5, 3, 4, 6), (3, 1), [(-1, 4), (1, 1)], (1, 2), 1),
+    ((2, 5, 4, 4), (3, 2, 2, 6), (2, 2), [(1, 2), (1, 1)], (1, 1), 2),
+    ((2, 3, 2, 4), (6, 6, 4, 3), (6, 6), [(5, 5), (5, 5)], (1, 1), 1),
+    ((3, 9, 4), (7, 4, 5), (4,), [(3, 5)], (1,), 1),
+    ((1, 1, 1, 4), (3, 3, 4, 2), (4, 4), [(0, 3), (4, 0)], (1, 1), 1),
+]
+
+
+@pytest.mark.parametrize(("image", "kernel", "gaps", "padding", "strides", "groups"), GAPS)
+def test_images_with_gaps(image, kernel, gaps, padding, strides, groups) -> None:
+    layouts = ("NWC", "WIO") if len(image) == 3 else ("NHWC", "HWIO")
+    for dtype, out in itertools.product(("float32", "bfloat16", "complex64"), (0, 1)):
+        layout = (*layouts, layouts[0] if not out else "NC" + layouts[0][1:-1])
+
+        def f(x: Any, w: Any, layout: Any = layout) -> Any:
+            return lax.conv_general_dilated(
+                x, w, strides, padding, lhs_dilation=gaps, dimension_numbers=layout,
+                feature_group_count=groups,
+            )  # fmt: skip
+
+        x, w = (nj.numpy.asarray(RNG.integers(-4, 5, s)).astype(dtype) for s in (image, kernel))
+        text = nj.jit(f).lower(x, w).as_text()
+        assert "special conv" in text or "special dot" in text or dtype == "complex64"
+        with nj.disable_jit():
+            want = f(x, w)
+        got = nj.jit(f)(x, w)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def test_gradients_of_patches_and_strides() -> None:
+    """Of a convolution with strides the image's gradient has gaps; of patches it is one product."""
+    layout = ("NHWC", "HWIO", "NHWC")
+    x = RNG.integers(-3, 4, (2, 12, 12, 3)).astype(np.float32)
+    for size, stride, padding in ((6, 6, "VALID"), (3, 2, "SAME")):
+        w = RNG.integers(-3, 4, (size, size, 3, 8)).astype(np.float32)
+
+        def loss(x: Any, w: Any = w, stride: int = stride, padding: str = padding) -> Any:
+            strides = (stride, stride)
+            out = lax.conv_general_dilated(x, w, strides, padding, dimension_numbers=layout)
+            return (out * (nj.numpy.arange(8) - 3)).sum()
+
+        with nj.disable_jit():
+            want = nj.grad(loss)(nj.numpy.asarray(x))
+        np.testing.assert_array_equal(np.asarray(nj.jit(nj.grad(loss))(x)), np.asarray(want))
