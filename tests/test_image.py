@@ -64,7 +64,7 @@ def test_transformations() -> None:
     ("call", "text"),
     [
         (lambda x: image.resize(x, (2,), "linear"), "one size for each axis"),
-        (lambda x: image.resize(x, (2, 2), "best"), "Unknown resize method 'best': use one of"),
+        (lambda x: image.resize(x, (2, 2), "best"), 'Unknown resize method "best": use one of'),
         (
             lambda x: image.scale_and_translate(x, (2, 2), (0,), [1.0], [0.0], "linear"),
             "axis 1 .* Name it in spatial_dims",

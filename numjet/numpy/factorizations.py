@@ -250,8 +250,9 @@ def eigvals(a: Any) -> Any:
     """The eigenvalues of square matrices, complex, in no order.
 
     a: (..., n, n) of floats or complex; integers count as floats. Differentiable where they are
-    distinct. ValueError for matrices that are not square, NotImplementedError for 16-bit floats.
-    Computed by `lax.linalg.eig`. NumPy gives real ones where all are.
+    distinct. ValueError for matrices that are not square, TypeError for scalars,
+    NotImplementedError for 16-bit floats. Computed by `lax.linalg.eig`. NumPy gives real ones where
+    all are.
 
     >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).imag
     Array([ 1., -1.], dtype=float32)

@@ -336,8 +336,9 @@ def eig(
     implementation, use_magma: one implementation (LAPACK's geev) serves all. Result: complex,
     values [..., n] in no particular order, vectors [..., n, n] in columns. Derivative: of the
     values, and with enable_eigvec_derivs (NotImplementedError without) of the vectors, which keep
-    length and phase; it grows without bound where eigenvalues meet. ValueError for matrices that
-    are not square. Source: the QR algorithm, Golub and Van Loan, Matrix Computations, section 7.5.
+    length and phase; it grows without bound where eigenvalues meet. Raises ValueError for matrices
+    that are not square, TypeError for scalars and other dtypes. Source: the QR algorithm, Golub and
+    Van Loan, Matrix Computations, section 7.5.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg

@@ -278,8 +278,9 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
     T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
     complex, with the same Z T Zᴴ: each block of two rows is turned by a plane rotation, its
-    eigenvalue above the real axis first, as by SciPy. Source: Golub and Van Loan, Matrix
-    Computations, section 7.4. Raises ValueError for what are no matrices of these sizes.
+    eigenvalue above the real axis first, as by SciPy. Derivative: that of the rotations, which jump
+    where a block becomes triangular. Source: Golub and Van Loan, Matrix Computations, section 7.4.
+    Raises ValueError for what are no matrices of these sizes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -309,7 +310,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
         size, below = lax.abs(shift), lax.abs(c)
         length = lax.sqrt(add(multiply(size, size), multiply(below, below)))
         needed = below > multiply(tiny, add(lax.abs(a), lax.abs(d)))
-        length = where(needed, length, 1)
+        length = cast(where(needed, length, 1), kind)
         cosine, sine = (where(needed, divide(x, length), y) for x, y in ((shift, 1), (c, 0)))
         rows = stack([stack([lax.conj(cosine), lax.conj(sine)]), stack([negative(sine), cosine])])
         pair = lax.dynamic_slice(t, (above, 0), (2, n))
