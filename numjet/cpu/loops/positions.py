@@ -156,10 +156,12 @@ def counts(loop: For) -> bool:
 def round_of(loop: For, k: int) -> list[Stmt]:
     """The body of round `k` of a loop, but for the places that it stores to."""
     known = Known({loop.var: Index.of(k)})
-    return [
-        Store(s.buffer, s.index, known.expr(s.value), s.part) if type(s) is Store else known.stmt(s)
-        for s in loop.body
-    ]
+
+    def stored(s: Store) -> Store:
+        buffer = known.buffer.get(s.buffer, s.buffer)  # scratch that begins in the round is its own
+        return Store(buffer, s.index, known.expr(s.value), s.part)
+
+    return [stored(s) if type(s) is Store else known.stmt(s) for s in loop.body]
 
 
 class Known(FreshRewriter):

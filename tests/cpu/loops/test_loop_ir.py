@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from loop_harness import run
 
 import numjet as nj
 from numjet.base.errors import InternalError
@@ -29,6 +30,7 @@ from numjet.cpu.loops.ir import (
     stored,
     substitute,
 )
+from numjet.cpu.loops.positions import round_of
 from numjet.cpu.loops.text import canonical, text
 from numjet.cpu.loops.verify import verify
 
@@ -198,3 +200,24 @@ def test_comparisons_of_constants_are_known(e):
     assert [e.lt(one, two).value, e.ne(nan, nan).value, e.not_(e.ge(one, two)).value] == [True] * 3
     assert e.eq(nan, nan).value is False
     assert e.not_(e.const(1, I32)).name == "not"  # of bits
+
+
+def test_a_round_written_out_keeps_scratch_of_its_own() -> None:
+    """Vectors of columns, whose three rounds read short rows in part."""
+    e = ExprEmitter()
+    x, full = Buffer("x", F32, (3,)), Buffer("full", F32, (3, 3), "out")
+    row = Buffer("row", F32, (1,), "scratch")
+    j, k = LoopVar("j", 3), LoopVar("k", 3)
+    value = e.load(x, (Index.of(k) // 2,))
+    body = (
+        Alloc(row),
+        Store(row, (Index.of(0),), value),
+        Store(full, (Index.of(j), Index.of(k)), e.load(row, (Index.of(0),))),
+    )
+    made = round_of(For(k, 3, body), 2)
+    assert made[0].buffer is made[1].buffer and made[0].buffer is not row
+    inner = For(k, 3, body, "tile", unroll=3)
+    kernel = Kernel("f", (x, full), (For(j, 3, (inner,), "vector", lanes=4),))
+    got = np.zeros((3, 3), np.float32)
+    run(kernel, np.array([1, 2, 3], np.float32), got, check=True)
+    np.testing.assert_array_equal(got, [[1, 1, 2]] * 3)
