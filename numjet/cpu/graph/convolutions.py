@@ -26,8 +26,9 @@ from numjet.ops.conv_numbers import ConvDimensionNumbers
 from numjet.ops.shape import concatenate, expand_dims, pad, reshape, rev
 from numjet.ops.slicing import slice as slice_, slice_in_dim
 
-# Features from which it is done so, and places of the kernel up to which.
-FEWEST, MOST = 4, 64
+# Features from which it is done so, and places of the kernel up to which, also of a single kernel
+# for a single feature.
+FEWEST, MOST, MOST_OF_ONE = 4, 64, 128
 # Convolutions without gaps that one with gaps becomes, at most.
 MOST_PHASES = 16
 
@@ -37,7 +38,9 @@ def rule_of(params: dict, ins: Sequence[Any], out: ShapedArray) -> low.Expand | 
     groups, (_, rs, _) = params["feature_group_count"], params["dimension_numbers"]
     kernel = ins[1].shape
     places = math.prod([kernel[a] for a in rs[2:]])
-    if groups >= FEWEST and kernel[rs[1]] == 1 and 1 <= places <= MOST:
+    alone = groups == 1 and kernel[rs[0]] == 1  # one feature, and one kernel
+    most = MOST_OF_ONE if alone else MOST if groups >= FEWEST else 0
+    if kernel[rs[1]] == 1 and 1 <= places <= most:
         return low.Expand(_by_places)
     gaps = params["lhs_dilation"]
     if not out.size or math.prod(gaps) == 1:

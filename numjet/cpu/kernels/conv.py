@@ -11,24 +11,20 @@ node.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numjet.core.avals import ShapedArray
-from numjet.core.structural import broadcast_in_dim_p, convert_element_type_p, transpose_p
+from numjet.core.structural import convert_element_type_p, transpose_p
 from numjet.cpu.graph.nodes import Node, Val, literal
 from numjet.cpu.kernels.idioms import merge, strides as strides_of
 from numjet.cpu.kernels.products import dot, gemm
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
-from numjet.ops.shape import pad_p, reshape_p
-from numjet.ops.slicing import slice_p
+from numjet.ops.shape import pad_p
 
 _MOST_CALLS = 256
-# Neighbours that are features of one place, least and most, and how many such places there are.
-_BLOCKS, _FEWEST = (16, 64), 4
 
 
 def _specs(ndim: int) -> tuple[tuple[int, ...], ...]:
@@ -54,17 +50,14 @@ def expand(node: Node) -> list[Node] | None:
     work = np.dtype(np.float32) if out.dtype.name in ("float16", "bfloat16") else out.dtype
     if work.name not in dot.ELEMENTS or not (lhs.size and rhs.size and out.size):
         return None
-    if lhs.dtype != rhs.dtype:
-        return None
-    block = _block(node)
-    if not block and lhs.dtype == out.dtype == work and _is_plain(node):
+    if lhs.dtype != rhs.dtype or (lhs.dtype == out.dtype == work and _is_plain(node)):
         return None
     nodes: list[Node] = []
 
     def apply(
-        primitive: Any, x: Val, sizes: tuple[int, ...], dtype: Any, *more: Val, **params: Any
+        primitive: Any, x: Val, shape: tuple[int, ...], dtype: Any, *more: Val, **params: Any
     ) -> Val:
-        made = Val.of(ShapedArray(sizes, np.dtype(dtype)))
+        made = Val.of(ShapedArray(shape, np.dtype(dtype)))
         nodes.append(node.instead([x, *more], [made], params, primitive))
         return made
 
@@ -103,29 +96,7 @@ def expand(node: Node) -> list[Node] | None:
         "lhs_dilation": (1,) * (ndim - 2),
         "preferred_element_type": None,
     }
-    if block:
-        # One number a place: `block` of them are the features of one place.
-        *others, size, _ = shape
-        count = -(-size // block)
-        missing = (count * block + kernel.shape[-3] - 1) - image.shape[-2]
-        if missing > 0:
-            zero = literal(0, ShapedArray((), work))
-            config = (*[(0, 0, 0)] * (ndim - 2), (0, missing, 0), (0, 0, 0))
-            longer = (*image.shape[:-2], image.shape[-2] + missing, 1)
-            image = apply(pad_p, image, longer, work, zero, padding_config=config)
-        kernel = _bands(apply, kernel, block, work)
-        params["window_strides"] = (*params["window_strides"][:-1], block)
-        blocks = (*others, count, block)
-        result = apply(node.primitive, image, blocks, work, kernel, **params)
-        row = (*others, count * block, 1)
-        result = apply(reshape_p, result, row, work, new_sizes=row, dimensions=None)
-        if count * block > size:
-            result = apply(
-                slice_p, result, shape, work,
-                start_indices=(0,) * ndim, limit_indices=shape, strides=None,
-            )  # fmt: skip
-    else:
-        result = apply(node.primitive, image, shape, work, kernel, **params)
+    result = apply(node.primitive, image, shape, work, kernel, **params)
     order = [0] * ndim
     order[os[0]], order[os[1]] = 0, ndim - 1
     for i in range(ndim - 2):
@@ -136,48 +107,6 @@ def expand(node: Node) -> list[Node] | None:
     last.outs = [out]
     out.node = last
     return nodes
-
-
-def _block(node: Node) -> int:
-    """How many neighbours of a convolution of one feature with one kernel are computed as the
-    features of one place; 0 where that gains nothing. A product of one column reads a window for
-    each of its results: 1,000,000 numbers with 9 took 2.8 ms, with 64 18 ms."""
-    lhs, rhs = node.ins
-    ls, rs, os = node.params["dimension_numbers"]
-    if len(ls) < 3 or lhs.shape[ls[1]] != 1 or rhs.shape[rs[0]] != 1:
-        return 0
-    strides, dilations = node.params["window_strides"], node.params["rhs_dilation"]
-    if strides[-1] != 1 or dilations[-1] != 1 or node.params["feature_group_count"] != 1:
-        return 0
-    width, size = rhs.shape[rs[-1]], node.outs[0].shape[os[-1]]
-    block = min(max(1 << (width - 1).bit_length(), _BLOCKS[0]), _BLOCKS[1])
-    return block if width > 1 and size >= _FEWEST * block else 0
-
-
-def _bands(apply: Callable[..., Val], kernel: Val, block: int, work: np.dtype) -> Val:
-    """A kernel of one feature at `block` places of a window that holds all of them."""
-    *outer, width, _, _ = kernel.shape
-    wide, rank = width + block, len(outer)
-
-    def shaped(x: Val, shape: tuple[int, ...]) -> Val:
-        return apply(reshape_p, x, shape, work, new_sizes=shape, dimensions=None)
-
-    zero = literal(0, ShapedArray((), work))
-    config = (*[(0, 0, 0)] * rank, (0, block, 0))
-    padded = apply(pad_p, shaped(kernel, (*outer, width)), (*outer, wide), work, zero,
-                   padding_config=config)  # fmt: skip
-    rows = (*outer, block, wide)
-    at = (*range(rank), rank + 1)
-    every = apply(broadcast_in_dim_p, padded, rows, work, shape=rows, broadcast_dimensions=at)
-    flat = shaped(every, (*outer, block * wide))
-    # A row that is one shorter begins one later: each window's numbers move by one.
-    last = (*outer, block * (wide - 1))
-    cut = apply(slice_p, flat, last, work, start_indices=(0,) * len(last), limit_indices=last,
-                strides=None)  # fmt: skip
-    bands = shaped(cut, (*outer, block, wide - 1))
-    turned = (*outer, wide - 1, block)
-    made = apply(transpose_p, bands, turned, work, permutation=(*range(rank), rank + 1, rank))
-    return shaped(made, (*outer, wide - 1, 1, block))
 
 
 def generate(build: Values, node: Node) -> list[Step] | None:

@@ -20,6 +20,8 @@ from numjet.cpu.loops.positions import MOST_EXPRESSIONS, Known, Question, cuts, 
 
 # So many ranges at once; of more the loop is cut in the middle first, if that parts its body too.
 MOST_RANGES = 8
+# A range that is so much of a loop is cut out of it however many others there are.
+MOST_OF_ALL = 0.5
 # Scratch of a loop for threads of which single rounds may be cut off: these have it on the stack of
 # the kernel.
 MOST_SCRATCH = 3 << 17
@@ -66,6 +68,12 @@ def _loop(loop: For) -> list[Stmt]:
     if (innermost or loop.kind == "vector") and 2 * sum([b - a == 1 for a, b in ranges]) > n:
         return [loop]  # most of its rounds would stand alone: lanes take them together
     if len(ranges) > MOST_RANGES or len(ranges) * len(inside) > MOST_EXPRESSIONS:
+        a, b = max(ranges, key=lambda r: r[1] - r[0])
+        if innermost and b - a > MOST_OF_ALL * n and len(inside) <= 4 * MOST_EXPRESSIONS:
+            # Only the widest stands apart: windows that reach over both ends.
+            before = _range(loop, 0, a) if a else ()
+            behind = _range(loop, b, n) if b < n else ()
+            return [*before, *_block(_range(loop, a, b)), *behind]
         middle = ranges[len(ranges) // 2][0]
         halves = [_range(loop, 0, middle), _range(loop, middle, n)]
         parted = sum([len(exprs(half)) for half in halves]) <= 1.5 * len(inside) + MOST_RANGES

@@ -129,3 +129,12 @@ def test_gradients_of_patches_and_strides() -> None:
         with nj.disable_jit():
             want = nj.grad(loss)(nj.numpy.asarray(x))
         np.testing.assert_array_equal(np.asarray(nj.jit(nj.grad(loss))(x)), np.asarray(want))
+
+
+@pytest.mark.parametrize("width", [3, 16, 40, 120])
+def test_what_is_no_number_stays_within_its_windows(width: int) -> None:
+    """Of one feature: neighbours are not computed by products with zeros."""
+    x = np.ones(3000, np.float32)
+    x[500], x[1500] = np.nan, np.inf
+    got = np.asarray(nj.jit(lambda x, w: nj.numpy.convolve(x, w, "same"))(x, np.ones(width, "f4")))
+    assert np.isnan(got).sum() == np.isinf(got).sum() == width

@@ -73,7 +73,7 @@ def test_convolutions(case: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("width", [2, 3, 9, 16, 17, 70])
 def test_one_feature_and_one_kernel(width):
-    """Neighbours are the features of one place: as many as a product has columns."""
+    """A loop over the places of the kernel, however many."""
     rng = np.random.default_rng(width)
     for n in (64, 97, 1000, 1023):
         x = rng.integers(-4, 5, (2, 1, n)).astype(np.float32)
