@@ -207,6 +207,7 @@ class _Narrower:
         assert type(x) is Op
         if x.name in _SHARED_OUT:
             unsigned = np.dtype(f"u{self.dtype.itemsize}")
-            made = e.op(x.name, *[e.cast(self.write(e, v), unsigned) for v in x.args])
+            name = "shr_logical" if x.name == "shr_arith" else x.name  # no sign is repeated
+            made = e.op(name, *[e.cast(self.write(e, v), unsigned) for v in x.args])
             return e.cast(made, self.dtype)
         return e.op(x.name, *[self.write(e, v) for v in x.args])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,46 @@ def test_a_few_numbers_are_looked_for_one_by_one():
         many = np.tile(x, 20)
         assert "sort" not in looked.lower(many, x[:100]).as_text()
         assert "sort" in looked.lower(many, x[:500]).as_text()
+
+
+def test_shifts_of_numbers_without_a_sign_repeat_none():
+    x = np.arange(1 << 16, dtype="uint16")
+    got = nj.jit(lambda v: ((v.astype("int32") >> 3).astype("int16") // 16).astype("uint32"))(x)
+    np.testing.assert_array_equal(got, x >> 7)
+
+
+TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
+
+
+def drawn(rng: random.Random, depth: int) -> str:
+    """An expression of integers of all widths, converted to and fro."""
+    if depth == 0:
+        return rng.choice(["a", "b", "c", f"jnp.int32({rng.choice([0, 3, 127, 255, -1, -128])})"])
+    x, y, z = (drawn(rng, depth - 1) for _ in range(3))
+    to, joined = rng.choice(TYPES), rng.choice("+-*&|^")
+    return rng.choice([
+        f"{x}.astype('{to}')",
+        f"({x}.astype('int32') {joined} {y}.astype('int32'))",
+        f"({x}.astype('{to}') {joined} {y}.astype('{to}'))",
+        f"jnp.clip({x}.astype('int32'), {rng.choice([-200, 0])}, {rng.choice([3, 127, 255])})",
+        f"({x}.astype('{to}') {rng.choice(['// 3', '// 16', '% 8', '% 3', '>> 1', '>> 3'])})",
+        f"jnp.where({x} {rng.choice(['<', '>=', '=='])} 5, {y}.astype('{to}'), {z}.astype('{to}'))",
+        f"jnp.{rng.choice(['maximum', 'minimum'])}({x}.astype('{to}'), {y}.astype('{to}'))",
+        f"jnp.abs({x}.astype('int32'))",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_drawn_expressions(seed):
+    rng, values = random.Random(seed), np.random.default_rng(seed)
+    for _ in range(20):
+        args = []
+        for dtype in rng.choices(TYPES, k=3):
+            info = np.iinfo(dtype)
+            x = values.integers(info.min, info.max, 200, endpoint=True, dtype=dtype)
+            args.append(jnp.asarray(x))
+        text = f"{drawn(rng, rng.randint(2, 4))}.astype('{rng.choice(TYPES)}')"
+        f = eval(f"lambda a, b, c: {text}", {"jnp": jnp})
+        with nj.disable_jit():
+            want = f(*args)
+        np.testing.assert_array_equal(np.asarray(nj.jit(f)(*args)), np.asarray(want), text)
