@@ -2,10 +2,11 @@
 
 The product library would run one product of a single column for each feature. Written as
 elementwise operations, a term for each place of the kernel, such convolutions are one loop over the
-result that fuses with its neighbours. Of images with gaps (transposed convolutions, gradients of
-those with strides) it would multiply the zeros in the gaps: results that lie as far apart as the
-image's numbers are a convolution without gaps, with every so many-th place of the kernel. Used by
-`nodes.flatten`. What would break it: a kernel with more places than a loop should have terms.
+result that fuses with its neighbours; long kernels of one feature are taken in pieces. Of images
+with gaps (transposed convolutions, gradients of those with strides) it would multiply the zeros in
+the gaps: results that lie as far apart as the image's numbers are a convolution without gaps, with
+every so many-th place of the kernel. Used by `nodes.flatten`. What would break it: a kernel with
+more places than a loop should have terms.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from numjet.ops.arithmetic import add, mul
 from numjet.ops.conv import conv_general_dilated_p
 from numjet.ops.conv_numbers import ConvDimensionNumbers
 from numjet.ops.shape import concatenate, expand_dims, pad, reshape, rev
-from numjet.ops.slicing import slice as slice_, slice_in_dim
+from numjet.ops.slicing import dynamic_slice_in_dim, slice as slice_, slice_in_dim
+from numjet.ops.while_loop import fori_loop
 
 # Features from which it is done so, and places of the kernel up to which, also of a single kernel
 # for a single feature.
@@ -35,6 +37,8 @@ MOST_PHASES = 16
 
 def rule_of(params: dict, ins: Sequence[Any], out: ShapedArray) -> low.Expand | None:
     """The lowering of such a convolution; None of others. ins: Vals."""
+    if not out.size:
+        return None
     groups, (_, rs, _) = params["feature_group_count"], params["dimension_numbers"]
     kernel = ins[1].shape
     places = math.prod([kernel[a] for a in rs[2:]])
@@ -43,8 +47,9 @@ def rule_of(params: dict, ins: Sequence[Any], out: ShapedArray) -> low.Expand | 
     if kernel[rs[1]] == 1 and 1 <= places <= most:
         return low.Expand(_by_places)
     gaps = params["lhs_dilation"]
-    if not out.size or math.prod(gaps) == 1:
-        return None
+    if math.prod(gaps) == 1:
+        along = kernel[rs[-1]] == places and params["window_strides"][-1] == 1
+        return low.Expand(_by_pieces) if alone and kernel[rs[1]] == 1 and along else None
     ways = zip(gaps, params["window_strides"], params["rhs_dilation"], strict=True)
     if math.prod(gaps) <= MOST_PHASES and all([g == 1 or s == d == 1 for g, s, d in ways]):
         return low.Expand(_by_phases)
@@ -71,8 +76,7 @@ def _by_places(
 ) -> Tracer:
     ls, rs, os = dimension_numbers
     out_dtype = np.dtype(preferred_element_type or image.aval.dtype)
-    narrow = dtypes.is_floating(out_dtype) and out_dtype.itemsize < 4
-    work = np.dtype(np.float32) if narrow else out_dtype
+    work = _work(out_dtype)
     axis, count = ls[1], kernel.aval.shape[rs[0]]
     image, kernel = convert(image, work), convert(kernel, work)
     if count > feature_group_count:  # each feature has several kernels
@@ -107,6 +111,48 @@ def _by_places(
     for source, target in zip(ls, os, strict=True):
         order[target] = source
     return convert(transpose(total, tuple(order)), out_dtype)
+
+
+def _work(dtype: np.dtype) -> np.dtype:
+    """The dtype in which results of `dtype` are added up."""
+    narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
+    return np.dtype(np.float32) if narrow else dtype
+
+
+def _by_pieces(
+    image: Tracer,
+    kernel: Tracer,
+    *,
+    padding: tuple,
+    rhs_dilation: tuple,
+    dimension_numbers: ConvDimensionNumbers,
+    preferred_element_type: np.dtype | None,
+    **params: object,
+) -> Tracer:
+    """A long kernel along the last axis: the sum of convolutions with pieces of it, in a loop."""
+    ls, rs, _ = dimension_numbers
+    out_dtype = np.dtype(preferred_element_type or image.aval.dtype)
+    work = _work(out_dtype)
+    config = [(0, 0, 0)] * len(ls)
+    for a, (before, behind) in zip(ls[2:], padding, strict=True):
+        config[a] = (before, behind, 0)
+    image, kernel = pad(convert(image, work), work.type(0), config), convert(kernel, work)
+    places, step = kernel.aval.shape[rs[-1]], rhs_dilation[-1]
+    size = image.aval.shape[ls[-1]] - (places - 1) * step
+
+    def piece(start: Tracer | np.int32, count: int) -> Tracer:
+        reach = size + (count - 1) * step
+        return conv_general_dilated_p.bind(
+            dynamic_slice_in_dim(image, mul(start, np.int32(step)), reach, ls[-1]),
+            dynamic_slice_in_dim(kernel, start, count, rs[-1]),
+            padding=((0, 0),) * len(padding), rhs_dilation=rhs_dilation,
+            dimension_numbers=dimension_numbers, preferred_element_type=None, **params,
+        )  # fmt: skip
+
+    rounds = (places - 1) // MOST
+    last = piece(np.int32(rounds * MOST), places - rounds * MOST)
+    total = fori_loop(0, rounds, lambda k, total: add(total, piece(mul(k, MOST), MOST)), last)
+    return convert(total, out_dtype)
 
 
 def _by_phases(

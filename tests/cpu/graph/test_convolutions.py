@@ -131,10 +131,49 @@ def test_gradients_of_patches_and_strides() -> None:
         np.testing.assert_array_equal(np.asarray(nj.jit(nj.grad(loss))(x)), np.asarray(want))
 
 
-@pytest.mark.parametrize("width", [3, 16, 40, 120])
+@pytest.mark.parametrize("width", [3, 16, 40, 120, 300])
 def test_what_is_no_number_stays_within_its_windows(width: int) -> None:
     """Of one feature: neighbours are not computed by products with zeros."""
     x = np.ones(3000, np.float32)
     x[500], x[1500] = np.nan, np.inf
     got = np.asarray(nj.jit(lambda x, w: nj.numpy.convolve(x, w, "same"))(x, np.ones(width, "f4")))
     assert np.isnan(got).sum() == np.isinf(got).sum() == width
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bfloat16", "complex64"])
+def test_long_kernels_are_taken_in_pieces(dtype: str) -> None:
+    for image, kernel, layout, step, padding in (
+        ((2, 1, 700), (1, 1, 193), ("NCH", "OIH", "NCH"), 2, [(9, -5)]),
+        ((1, 3, 400, 1), (1, 129, 1, 1), ("NHWC", "HWIO", "NHWC"), 1, [(0, 1), (64, 64)]),
+        ((1, 400, 1), (128 + 64, 1, 1), ("NWC", "WIO", "NWC"), 1, [(0, 0)]),
+    ):
+
+        def f(x: Any, w: Any, given: Any = (layout, step, padding)) -> Any:
+            layout, step, padding = given
+            spatial = len(padding)
+            return lax.conv_general_dilated(
+                x, w, (1,) * spatial, padding, dimension_numbers=layout,
+                rhs_dilation=(1,) * (spatial - 1) + (step,),
+            )  # fmt: skip
+
+        x, w = (nj.numpy.asarray(RNG.integers(-2, 3, s)).astype(dtype) for s in (image, kernel))
+        assert "special" not in nj.jit(f).lower(x, w).as_text()
+        with nj.disable_jit():
+            want = f(x, w)
+        got = nj.jit(f)(x, w)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+def test_empty_results() -> None:
+    layout = ("NHWC", "HWIO", "NHWC")
+    for features, gaps in ((8, (1, 1)), (1, (1, 1)), (4, (2, 2))):
+        f = lambda x, w, n=features, g=gaps: lax.conv_general_dilated(  # noqa: E731
+            x, w, (1, 1), "VALID" if g == (1, 1) else [(0, 0)] * 2, lhs_dilation=g,
+            dimension_numbers=layout, feature_group_count=n if g == (1, 1) else 1,
+        )  # fmt: skip
+        x = np.ones((2, 2, 9, features), np.float32)
+        w = np.ones((5, 3, 1 if gaps == (1, 1) else features, features), np.float32)
+        with nj.disable_jit():
+            want = f(x, w)
+        assert nj.jit(f)(x, w).shape == want.shape and want.size == 0
