@@ -18,7 +18,7 @@ from numjet.api.layout import Format, Layout
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
-from numjet.base.log import logger
+from numjet.base.log import without_effect
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
@@ -28,7 +28,6 @@ from numjet.core.sharded import constraint_of
 # Options of XLA's compiler that are known by name; those that begin with "xla_" are, too.
 _OPTIONS = frozenset(["exec_time_optimization_effort", "memory_fitting_effort",
                       "optimization_level", "num_replicas", "num_partitions"])  # fmt: skip
-_told: set[str] = set()
 
 
 def check_compiler_options(given: Any) -> None:
@@ -46,10 +45,7 @@ def check_compiler_options(given: Any) -> None:
                 f"INVALID_ARGUMENT: No such compile option: {name!r}. numjet's compiler has none; "
                 "XLA's are accepted and change nothing."
             )
-        if name not in _told:
-            _told.add(name)
-            logger().warning(
-                "compiler option %r has no effect in numjet: it is one of XLA's compiler.", name)
+        without_effect(f"compiler option {name!r}", "it is one of XLA's compiler")
 
 
 @dataclasses.dataclass(frozen=True)

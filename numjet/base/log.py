@@ -11,3 +11,13 @@ from typing import Any
 def logger() -> Any:
     """The logger."""
     return importlib.import_module("logging").getLogger("numjet")
+
+
+_TOLD: set[str] = set()
+
+
+def without_effect(name: str, what: str) -> None:
+    """Say by the logger, once for each name, that what somebody asked for changes nothing here."""
+    if name not in _TOLD:
+        _TOLD.add(name)
+        logger().warning("%s has no effect in numjet: %s.", name, what)

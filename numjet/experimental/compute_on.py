@@ -1,7 +1,8 @@
 """numjet.experimental.compute_on: which processor of a device computes.
 
 For users. Programs run where their device is: there is one processor on the CPU, and on devices of
-XLA nothing is sent to their host. The names are checked, and values are what they are without it.
+XLA nothing is sent to their host. The names are checked, and values are what they are without it,
+which the logger `numjet` says once.
 
 >>> import numjet as nj
 >>> from numjet.experimental.compute_on import compute_on
@@ -22,6 +23,7 @@ from typing import Any
 
 from numjet.api.devices import device_put
 from numjet.base import tree
+from numjet.base.log import without_effect
 
 __all__ = [
     "compute_on",
@@ -41,6 +43,7 @@ def _check(compute_type: Any) -> None:
             f"Invalid compute type {compute_type}. Current supported values are `device_host`, "
             "`device`, `tpu_sparsecore`, and `gpu_stream:#`."
         )
+    without_effect(f"compute_on({compute_type!r})", "programs run on their device alone")
 
 
 class compute_on(contextlib.ContextDecorator):  # noqa: N801 - a context manager read as a statement

@@ -14,6 +14,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from numjet.base.log import without_effect
+
 __all__ = [
     "scheduling_group",
     "xla_metadata_call",
@@ -39,6 +41,7 @@ def xla_metadata_call(f: Callable[..., Any] | None = None, **meta: Any) -> Calla
     >>> xla_metadata_call(jnp.negative, note="here")(jnp.ones(2))
     Array([-1., -1.], dtype=float32)
     """
+    without_effect("xla_metadata_call", "its notes are for XLA's compiler")
     if f is None:
         return functools.partial(xla_metadata_call, **meta)
 

@@ -18,6 +18,7 @@ import contextlib
 from typing import Any
 
 from numjet.base import tree
+from numjet.base.log import without_effect
 from numjet.core.array import as_array
 
 __all__ = [
@@ -47,6 +48,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     >>> set_xla_metadata(jnp.ones(2), note="here")
     Array([1., 1.], dtype=float32)
     """
+    without_effect("set_xla_metadata", "its notes are for XLA's compiler")
     if x is None:
         return XlaMetadataContextManager()
     return tree.tree_map(as_array, x)

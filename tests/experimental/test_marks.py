@@ -8,6 +8,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.base import log
 from numjet.experimental.compute_on import compute_on, compute_on2
 from numjet.experimental.scheduling_groups import scheduling_group, xla_metadata_call
 from numjet.experimental.xla_metadata import set_xla_metadata
@@ -73,3 +74,13 @@ def test_groups_of_operations_change_nothing():
     group = scheduling_group(name="first")
     assert np.array_equal(nj.jit(group(jnp.negative))(X), -X)
     assert xla_metadata_call(lambda y: {"a": y}, note="1")(X)["a"] is X
+
+
+def test_it_is_said_once(caplog, monkeypatch):
+    monkeypatch.setattr(log, "_TOLD", set())
+    for _ in range(2):
+        compute_on("device_host")
+        set_xla_metadata(X, note="here")
+        scheduling_group("first")(jnp.sin)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3 and all("has no effect in numjet" in text for text in said)
