@@ -15,6 +15,7 @@ from numjet.cpu.loops.ir import (
     COMPLEX_PARTS,
     Assign,
     Cast,
+    Const,
     Expr,
     For,
     IndexValue,
@@ -94,7 +95,10 @@ def default_lanes(s: For, vector_bytes: int) -> int:
     """As many lanes as the widest element type in the loop's data has in a vector register."""
     widths: list[tuple[int, Expr]] = []
     for e in exprs(s.body):
-        if isinstance(e, IndexValue) or (isinstance(e, ReadLocal) and e.dtype.kind in "iu"):
+        # A position's bound is compared with it, not with the data.
+        if isinstance(e, IndexValue | Const) or (
+            isinstance(e, ReadLocal) and e.dtype.kind in "iu"
+        ):
             continue
         if e.dtype != np.dtype(bool):
             size = e.dtype.itemsize

@@ -70,6 +70,20 @@ def test_picked_columns_of_long_rows_are_read_row_by_row():
     assert loops(vectorize(kernel)) == [("i", "serial"), ("j", "vector")]
 
 
+def test_bounds_of_positions_leave_booleans_their_lanes():
+    # Two of three rows of a window are there in the last rounds: the positions are 64 bits wide.
+    flag, e = np.dtype(bool), ExprEmitter()
+    x, y = Buffer("x", flag, (40, 100)), Buffer("y", flag, (40, 98), "out")
+    i, j = LoopVar("i", 40), LoopVar("j", 98)
+    one, row = Index.of(j), Index.of(i)
+    below = e.select(e.index_in_range(row + 1, 0, 40), e.load(x, (e.index_clamp(row + 1, 0, 39), one)),
+                     e.const(False, flag))  # fmt: skip
+    body = tuple(e.store(y, (row, one), e.or_(e.load(x, (row, one + 2)), below)))
+    kernel = vectorize(Kernel("f", (x, y), (For(i, 40, (For(j, 98, body),)),)))
+    wide = [s.lanes for s in walk(kernel.body) if isinstance(s, For) and s.kind == "vector"]
+    assert wide == [lanewise.link.vector_bytes()]
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(16, 16), (37, 53), (5, 300), (300, 5), (130, 64), (3, 500)])
 @pytest.mark.parametrize("heavy", [False, True])
