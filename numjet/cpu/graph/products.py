@@ -7,6 +7,7 @@ products, vectors, integers. The product itself is never stored.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -27,24 +28,15 @@ def expand(node: Node) -> list[Node]:
     (lc, rc), (lb, rb) = node.params["dimension_numbers"]
     lf = [a for a in range(len(lhs.shape)) if a not in lc and a not in lb]
     rf = [a for a in range(len(rhs.shape)) if a not in rc and a not in rb]
-    batch, left, depth = len(lb), len(lf), len(lc)
-    # Axes of the product: batch, free ones of lhs, contracted ones, free ones of rhs.
-    shape = (
-        *[lhs.shape[a] for a in lb],
-        *[lhs.shape[a] for a in lf],
-        *[lhs.shape[a] for a in lc],
-        *[rhs.shape[a] for a in rf],
-    )
-    at_lhs = [0] * len(lhs.shape)
-    at_rhs = [0] * len(rhs.shape)
-    for k, (i, j) in enumerate(zip(lb, rb, strict=True)):
-        at_lhs[i] = at_rhs[j] = k
-    for k, i in enumerate(lf):
-        at_lhs[i] = batch + k
-    for k, (i, j) in enumerate(zip(lc, rc, strict=True)):
-        at_lhs[i] = at_rhs[j] = batch + left + k
-    for k, j in enumerate(rf):
-        at_rhs[j] = batch + left + depth + k
+    # Axes of the product, as (axis of lhs, axis of rhs): batch, free ones of lhs, contracted ones,
+    # free ones of rhs. A matrix that meets a vector is read in its own order, row by row.
+    inner = [*[(i, -1) for i in lf], *zip(lc, rc, strict=True), *[(-1, j) for j in rf]]
+    if not rf or not lf:
+        inner.sort(key=itemgetter(1 if rf else 0))
+    pairs = [*zip(lb, rb, strict=True), *inner]
+    shape = tuple([lhs.shape[i] if i >= 0 else rhs.shape[j] for i, j in pairs])
+    at_lhs = _places([i for i, _ in pairs])
+    at_rhs = _places([j for _, j in pairs])
     _, work = product_dtypes(lhs.dtype, rhs.dtype, node.params["preferred_element_type"])
     boolean = work == np.dtype(bool)
 
@@ -55,7 +47,7 @@ def expand(node: Node) -> list[Node]:
 
     whole = Val.of(ShapedArray(shape, work))
     nodes = [node.instead([lhs, rhs], [whole], {}, rule=Pointwise(product))]
-    axes = tuple(range(batch + left, batch + left + depth))
+    axes = tuple(sorted([at_lhs[i] for i in lc]))
     if not axes:
         summed = whole
     else:
@@ -67,3 +59,9 @@ def expand(node: Node) -> list[Node]:
         params = {"new_dtype": out.dtype, "weak_type": False}
         nodes.append(node.instead([summed], [out], params, convert_element_type_p, cast))
     return nodes
+
+
+def _places(axes: list[int]) -> list[int]:
+    """Where in `axes` each of an operand's axes stands; those of -1 are the other operand's."""
+    places = {a: k for k, a in enumerate(axes) if a >= 0}
+    return [places[a] for a in range(len(places))]

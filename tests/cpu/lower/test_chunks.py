@@ -221,6 +221,34 @@ def test_rows_of_few_columns_are_taken_several_at_a_time(columns, rows):
         np.testing.assert_array_equal(got, want)
 
 
+def test_a_transposed_matrix_meets_a_vector_row_by_row():
+    x, w = draw((200, 30)), draw((200,))
+    assert "kernel columns" in kernel(lambda x, w: x.T @ w, x, w)  # columns are far apart
+    stack = np.stack([x, x + 1])
+    f = lambda x, w: jnp.einsum("bnd,n->bd", x, w)
+    assert "kernel columns" in kernel(f, stack, w)
+    want = np.einsum("bnd,n->bd", stack.astype(np.float64), w)
+    np.testing.assert_allclose(numjet.jit(f)(stack, w), want, 1e-4, 1e-3)
+
+
+@pytest.mark.parametrize("columns", [3, 5, 6, 7])
+def test_rows_with_weights_of_their_own_are_taken_one_by_one(columns):
+    # In rows taken together each lane would look up the weight of its row.
+    x, w, z = draw((700, columns)), draw((700,)), draw((columns,))
+    programs = [
+        lambda x, w, z: w @ x,
+        lambda x, w, z: (x.T @ w),
+        lambda x, w, z: (x * jnp.sqrt(jnp.abs(w))[:, None]).sum(0),
+        lambda x, w, z: x.T @ (x @ z - w),
+    ]
+    for f in programs:
+        text = numjet.jit(f).lower(x, w, z).as_text()
+        assert f"//{columns}" not in text and f"%{columns}" not in text
+        want = f(*[v.astype(np.float64) for v in (x, w, z)])
+        np.testing.assert_allclose(numjet.jit(f)(x, w, z), want, 1e-4, 1e-2)
+    assert f"//{columns}" in numjet.jit(lambda x: x.sum(0)).lower(x).as_text()
+
+
 @pytest.mark.parametrize("shape", [(300, 264, 5), (20, 301, 3), (7, 999, 2)])
 def test_rows_of_few_columns_at_each_place_of_leading_axes(shape):
     x = draw(shape)

@@ -76,8 +76,8 @@ def test_bounds_of_positions_leave_booleans_their_lanes():
     x, y = Buffer("x", flag, (40, 100)), Buffer("y", flag, (40, 98), "out")
     i, j = LoopVar("i", 40), LoopVar("j", 98)
     one, row = Index.of(j), Index.of(i)
-    below = e.select(e.index_in_range(row + 1, 0, 40), e.load(x, (e.index_clamp(row + 1, 0, 39), one)),
-                     e.const(False, flag))  # fmt: skip
+    there = e.index_in_range(row + 1, 0, 40)
+    below = e.select(there, e.load(x, (e.index_clamp(row + 1, 0, 39), one)), e.const(False, flag))
     body = tuple(e.store(y, (row, one), e.or_(e.load(x, (row, one + 2)), below)))
     kernel = vectorize(Kernel("f", (x, y), (For(i, 40, (For(j, 98, body),)),)))
     wide = [s.lanes for s in walk(kernel.body) if isinstance(s, For) and s.kind == "vector"]
