@@ -38,10 +38,17 @@ def expand(node: Node) -> list[Node] | None:
         return kernels.expand(node)
     group, node = node.group, _without_transposes(node)
     if _is_claimed(node):
-        made = []
-        if dot.across(node):
-            turned, node = _left_transposed(node)
+        made: list[Node] = []
+        side = dot.to_transpose(node)
+        while side is not None and len(made) < 2:
+            turned, product = _transposed_operand(node, side)
+            if not _is_claimed(product):
+                break
             made.append(turned)
+            node, before = product, side
+            side = dot.to_transpose(node)
+            if side == before:
+                break
         part = _with_windows(node, group)
         return [*made, part if part is not None and _is_claimed(part) else node]
     found = kernels.expand(node)
@@ -66,8 +73,8 @@ def stays(eqn: Eqn) -> bool:
     node.ins = [Val.of(v.aval) for v in eqn.invars]
     node.outs = [Val.of(v.aval, node) for v in eqn.outvars]
     found = expand(node)
-    if found is not None and found[0].primitive is transpose_p:
-        del found[0]  # of the product's operand (`_left_transposed`)
+    while found is not None and len(found) > 1 and found[0].primitive is transpose_p:
+        del found[0]  # of the product's operands (`_transposed_operand`)
     return found is None or (len(found) == 1 and type(found[0].rule) is low.Kernel)
 
 
@@ -169,17 +176,24 @@ def transposed(node: Node, val: Val, permutation: tuple[int, ...], out: Val | No
     return node.instead([val], [out], {"permutation": permutation}, transpose_p)
 
 
-def _left_transposed(node: Node) -> tuple[Node, Node]:
-    """A transpose of a product's left operand, the depth last, and the product that reads it."""
-    left, right = node.ins
-    (contract, other), (batch, other_batch) = node.params["dimension_numbers"]
-    free = [a for a in range(len(left.shape)) if a not in contract and a not in batch]
-    order = (*batch, *free, *contract)
-    turned = transposed(node, left, order)
-    lasts = tuple(range(len(order) - len(contract), len(order)))
-    numbers = (lasts, other), (tuple(range(len(batch))), other_batch)
-    params = {**node.params, "dimension_numbers": numbers}
-    return turned, node.instead([turned.outs[0], right], node.outs, params)
+def _transposed_operand(node: Node, side: int) -> tuple[Node, Node]:
+    """A transpose of a product's operand and the product that reads it. The depths take the order
+    that they have in the other operand."""
+    numbers = [[list(axes) for axes in pair] for pair in node.params["dimension_numbers"]]
+    contract, batch = [pair[side] for pair in numbers]
+    val, other = node.ins[side], numbers[0][1 - side]
+    free = [a for a in range(len(val.shape)) if a not in contract and a not in batch]
+    depths = [a for _, a in sorted(zip(other, contract, strict=True))]
+    last = side == 0 or dot.depths_last(node)
+    order = (*batch, *free, *depths) if last else (*batch, *depths, *free)
+    turned = transposed(node, val, order)
+    for pair in numbers:
+        pair[side] = [order.index(a) for a in pair[side]]
+    ins = [*node.ins]
+    ins[side] = turned.outs[0]
+    (lc, rc), (lb, rb) = [[tuple(axes) for axes in pair] for pair in numbers]
+    params = {**node.params, "dimension_numbers": ((lc, rc), (lb, rb))}
+    return turned, node.instead(ins, node.outs, params)
 
 
 def _with_windows(node: Node, group: Graph) -> Node | None:

@@ -21,7 +21,7 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.idioms import merge, parallel_call, strides, table
+from numjet.cpu.kernels.idioms import lanes_of, merge, parallel_call, strides, table
 from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
 from numjet.cpu.program.steps import Function, SpecialStep, Step
@@ -29,17 +29,22 @@ from numjet.cpu.program.values import Values
 from numjet.ops.dot import product_dtypes
 
 ELEMENTS = {"float32": "float", "float64": "double"}
+ELEMENT_BYTES = {"float": 4, "double": 8}
 # Complex products run in BLAS; the letter of its routines.
 LETTERS = {"complex64": "c", "complex128": "z"}
 # Smaller products run as loops, fused with what follows.
 SMALLEST, SMALLEST_BATCHED, SMALLEST_COMPLEX = 500, 1500, 8000
 # A matrix of this many bytes is beyond the nearest caches.
 LARGE_MATRIX = 1 << 20
+# One that is multiplied with a few vectors is read along its depths from so many bytes on.
+FEW_VECTORS_BYTES = 1 << 16
 _MOST_CALLS = 64
 # A left operand whose rows lie next to each other is read a line of the cache and, where each of
 # its depths is on another page, an address translation an element: so deep, so far apart and with
 # so many columns to multiply with, it is transposed before.
 TRANSPOSED_DEPTH, TRANSPOSED_STEP, TRANSPOSED_COLUMNS = 256, 1024, 192
+# Multiplications an element of an operand from which a transpose of it is worth while.
+TRANSPOSED_WORK = 4
 # Rows of a complex product that are worth a thread.
 _COMPLEX_ROWS = 16
 
@@ -184,19 +189,59 @@ def claims(node: Node) -> bool:
     return calls <= _MOST_CALLS
 
 
-def across(node: Node) -> bool:
-    """Whether a product that the library takes reads its left operand with so large a stride
-    that it is better transposed before."""
+def depths_last(node: Node) -> bool:
+    """Whether a right operand that is transposed is to have its depths last."""
     product = analyse(node)
-    return (
-        product is not None
-        and product.element in ELEMENTS.values()
-        and not product.depths
+    return product is not None and product.element in ELEMENT_BYTES and _few_vectors(product)
+
+
+def to_transpose(node: Node) -> int | None:
+    """The operand that a product which the library takes is better read transposed, if there is
+    one: whose depths lie apart from each other, whose elements that lie next to each other are of
+    different products, or whose rows are read with so large a stride."""
+    product = analyse(node)
+    if product is None or product.element not in ELEMENTS.values():
+        return None
+    if product.m == 1 and not product.crs:
+        return None
+    if _few_vectors(product) and product.b[0] != node.outs[0].dtype.itemsize:
+        return 1
+    work = product.m * product.n * product.k
+    for count in (*[d[0] for d in product.depths], *[loop[0] for loop in product.loops]):
+        work *= count
+    pays = [side for side in (0, 1) if work >= TRANSPOSED_WORK * node.ins[side].size]
+    if product.depths and product.k < TRANSPOSED_DEPTH:
+        for side, axes in zip((0, 1), node.params["dimension_numbers"][0], strict=True):
+            if side in pays and max(axes) - min(axes) >= len(axes):
+                return side
+    for side, steps in enumerate((product.a, product.b)):
+        if side in pays and node.outs[0].dtype.itemsize not in steps:
+            return side
+    if (
+        not product.depths
         and product.a[0] * 4 <= product.a[1]
         and product.a[1] >= TRANSPOSED_STEP
         and product.k >= TRANSPOSED_DEPTH
         and product.n >= TRANSPOSED_COLUMNS
         and product.m >= gemm.TILE_ROWS
+    ):
+        return 0
+    return None
+
+
+def _few_vectors(product: Product) -> bool:
+    """Whether a product is one of a large matrix, read along its depths, and a few vectors."""
+    size = ELEMENT_BYTES[product.element]
+    few, many = sorted((product.m, product.n))
+    columns = product.n == few  # few of the right operand
+    return (
+        1 < few <= matvec.MOST_VECTORS
+        and not product.depths
+        and len(product.loops) <= 1
+        and product.a[1] == size
+        and (columns or product.b[0] == size)
+        and product.k >= (2 if few <= 5 else 6) * lanes_of(product.element)
+        and many * product.k * size >= FEW_VECTORS_BYTES
     )
 
 
@@ -224,6 +269,8 @@ def generate(build: Values, node: Node) -> list[Step] | None:
         return [SpecialStep(name, reads, list(node.outs), _vecmat_emit(product), flops=flops)]
     if product.element in LETTERS.values():
         return [SpecialStep(name, reads, list(node.outs), _blas_emit(product), flops=4 * flops)]
+    if _few_vectors(product) and product.b[0] == ELEMENT_BYTES[product.element]:
+        return [SpecialStep(name, reads, list(node.outs), _few_vectors_emit(product), flops=flops)]
     spec = small.Spec(
         product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
         tuple(product.loops),
@@ -372,14 +419,36 @@ def _vecmat_emit(product: Product) -> Any:
     batch = product.loops[0] if product.loops else (1, 0, 0, 0)
     element, n, k = product.element, product.n, product.k
     (_, xs), (brs, bcs) = product.a, product.b
+    size = ELEMENT_BYTES[element]
     if brs < bcs:
-        name, values = matvec.PREFIX, matvec.plan(n, k, bcs, batch)
+        values = matvec.plan(n, k, bcs, batch, 1, (0, size, 0))
+        return _call(f"{matvec.PREFIX}1_{element}", values, product.swapped)
+    values = vecmat.plan(element, n, k, xs, brs, batch)
+    return _call(vecmat.PREFIX + element, values, product.swapped)
+
+
+def _few_vectors_emit(product: Product) -> Any:
+    """A matrix times a few vectors, which are the left operand or the columns of the right one."""
+    batch = product.loops[0] if product.loops else (1, 0, 0, 0)
+    size, k = ELEMENT_BYTES[product.element], product.k
+    swapped = product.n <= matvec.MOST_VECTORS
+    if swapped:
+        vectors, rows, ars, xrs = product.n, product.m, product.a[0], product.b[1]
+        steps = (xrs, product.crs, size)
+        batch = (batch[0], batch[2], batch[1], batch[3])
     else:
-        name, values = vecmat.PREFIX, vecmat.plan(element, n, k, xs, brs, batch)
-    libraries.start(name + element)
+        vectors, rows, ars, xrs = product.m, product.n, product.b[1], product.a[0]
+        steps = (xrs, size, product.crs)
+    values = matvec.plan(rows, k, ars, batch, vectors, steps)
+    return _call(f"{matvec.PREFIX}{vectors}_{product.element}", values, swapped)
+
+
+def _call(symbol: str, values: list[int], swapped: bool) -> Any:
+    """A call of a library's function on the vectors, the matrix and the result."""
+    libraries.start(symbol)
 
     def emit(b: Builder, reads: list[Value], writes: list[Value]) -> None:
-        x, y = reads[::-1] if product.swapped else reads
-        b.call(name + element, "void", table(b.module, values), x, y, writes[0])
+        x, y = reads[::-1] if swapped else reads
+        b.call(symbol, "void", table(b.module, values), x, y, writes[0])
 
     return emit
