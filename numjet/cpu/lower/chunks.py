@@ -23,8 +23,6 @@ from numjet.cpu.link import link
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import COMPLEX_PARTS, Alloc, Buffer, Expr, For, Stmt
 from numjet.cpu.lower import moments as lower_moments
-from numjet.cpu.lower.access import OTHER, compose, every_axis
-from numjet.cpu.lower.core import Lowering
 from numjet.cpu.lower.moments import PIVOT_ROWS, Moments
 from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduction
 from numjet.cpu.program.steps import Step
@@ -73,7 +71,7 @@ def wide_rows(columns: Any) -> int:
     sweeps_apart = len(columns.reduced) > 1 or _writes(columns.sweeps)
     if sweeps_apart or columns.columns >= 2 * lanes or columns.rows <= 2 * columns.most_at_once:
         return 1  # a few rows stay in registers
-    if lanes % columns.columns and _reads_rows(columns.k, columns.sweeps, columns.trailing):
+    if lanes % columns.columns and _reads_rows(columns):
         return 1  # each lane would look up its row's element: 30,000 x 30 took five times as long
     fill = lanes // math.gcd(columns.columns, lanes)
     several = max(1, WIDE * lanes // (fill * columns.columns))
@@ -82,25 +80,10 @@ def wide_rows(columns: Any) -> int:
     return fill * several if columns.rows >= ROUNDS * fill else 1
 
 
-def _reads_rows(k: Lowering, sweeps: Sweeps, columns: list[int]) -> bool:
-    """Whether an operand has one element for all columns (of those axes) of a row."""
-    fusion, rows, trailing = k.fusion, {*(k.group.reduced or ())}, {*columns}
-    whole = every_axis(len(k.group.shape))
-    pending = [(m.node, m.axes) for m in sweeps.full]
-    pending += [(m.node, whole) for m in sweeps.rows if is_reduction(m)]
-    while pending:
-        node, axes = pending.pop()
-        for val, reading in zip(node.ins, fusion.accesses[node].maps, strict=True):
-            read = None if reading is None else compose(axes, reading)
-            if read is None or read is OTHER:
-                continue
-            if not trailing & {*read} and rows & {*read}:
-                return True
-            known = val.literal is not None or fusion.level_of(val) == k.group.number
-            if not known and not fusion.in_memory(val):
-                moved = fusion.inline.get(val)
-                pending.append((moved or fusion.member[val].node, read))
-    return False
+def _reads_rows(columns: Any) -> bool:
+    """Whether an operand has one element for all columns of a row."""
+    rows, trailing = {*columns.reduced}, {*columns.trailing}
+    return any(rows & read and not trailing & read for read in columns.sweeps.reads())
 
 
 def _writes(sweeps: Sweeps) -> bool:

@@ -145,6 +145,9 @@ class Columns:
 
     def block_size(self, outer: int) -> int:
         """Columns of a block; of several axes a divisor of their number, so that all are full."""
+        line = self.line()
+        if line:
+            return line
         block = min(self.columns, self.most_columns(1))
         if self.sweeps.count > 1:
             block = min(block, max(64, BLOCK_ELEMENTS // self.rows // 16 * 16))
@@ -152,6 +155,16 @@ class Columns:
         if outer < BLOCKS and work >= 2 * PARALLEL_WORK:
             block = min(block, max(64, -(-self.columns * outer // BLOCKS // 64) * 64))
         return self.whole(block)
+
+    def line(self) -> int:
+        """The length of a line along the last of several axes, if it is a long one and an operand
+        has one element for it: in a block of several lines each lane would look it up. Else 0."""
+        long = [a for a in self.trailing if self.k.group.shape[a] > 1]
+        line = self.k.group.shape[long[-1]] if len(long) > 1 else 0
+        if not link.vector_bytes() // 4 <= line <= self.most_columns(1):
+            return 0
+        others, last = {*long[:-1]}, long[-1]
+        return line if any(others & r and last not in r for r in self.sweeps.reads()) else 0
 
     def block_of(self, arrays: int) -> int:
         """Columns of a block of so many accumulators that is not cut further for threads."""
@@ -164,11 +177,16 @@ class Columns:
         return max(BLOCK_BYTES // max(size, 4) // arrays // 64 * 64, 64)
 
     def whole(self, block: int) -> int:
-        """About so many columns, but a divisor of their number where they are of several axes."""
-        if len([a for a in self.trailing if self.k.group.shape[a] > 1]) < 2:
+        """About so many columns; of several axes whole ones of the last of them and a divisor of
+        the one before, so that a block's columns follow each other at places that are known."""
+        sizes = [n for n in [self.k.group.shape[a] for a in self.trailing] if n > 1]
+        if len(sizes) < 2:
             return block
-        divisors = [n for n in range(1, 4 * block) if self.columns % n == 0]
-        return min(divisors, key=lambda n: abs(n - block) + (0 if n % 16 == 0 else block // 2))
+        found, inner = [1], 1
+        for n in reversed(sizes):
+            found += [inner * d for d in range(2, n + 1) if n % d == 0]
+            inner *= n
+        return min(found, key=lambda n: abs(n - block) + (0 if n % 16 == 0 else block // 2))
 
     def make_scratch(self) -> None:
         k = self.k

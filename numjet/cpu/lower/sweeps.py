@@ -15,6 +15,7 @@ from numjet.core import lowering as low
 from numjet.cpu.graph.nodes import Val
 from numjet.cpu.loops.index import Index
 from numjet.cpu.loops.ir import COMPLEX_PARTS, Stmt, Update, UpdateArg
+from numjet.cpu.lower.access import OTHER, compose, every_axis
 from numjet.cpu.lower.core import Lowering
 from numjet.cpu.lower.groups import Member
 
@@ -72,6 +73,27 @@ class Sweeps:
                 found.append(other)
             elif val in fusion.inline:
                 todo.extend(fusion.inline[val].ins)
+        return found
+
+    def reads(self) -> list[set[int | None]]:
+        """For each operand the axes of the domain along which its places differ, in the members of
+        the whole domain and in reductions."""
+        fusion, group = self.k.fusion, self.k.group
+        whole = every_axis(len(group.shape))
+        pending = [(m.node, m.axes) for m in self.full]
+        pending += [(m.node, whole) for m in self.rows if is_reduction(m)]
+        found: list[set[int | None]] = []
+        while pending:
+            node, axes = pending.pop()
+            for val, reading in zip(node.ins, fusion.accesses[node].maps, strict=True):
+                read = None if reading is None else compose(axes, reading)
+                if read is None or read is OTHER:
+                    continue
+                found.append({*read})
+                known = val.literal is not None or fusion.level_of(val) == group.number
+                if not known and not fusion.in_memory(val):
+                    moved = fusion.inline.get(val)
+                    pending.append((moved or fusion.member[val].node, read))
         return found
 
     def late(self) -> set[Val]:

@@ -221,6 +221,23 @@ def test_rows_of_few_columns_are_taken_several_at_a_time(columns, rows):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("shape", [(100, 20, 50, 10), (128, 30, 64, 2), (70, 6, 7, 11, 13)])
+def test_columns_of_several_axes_are_read_in_order(shape):
+    x = draw(shape)
+    text = numjet.jit(lambda x: x.sum(0)).lower(x).compile().as_text()
+    assert "gather" not in text and "insertelement <" not in text
+    np.testing.assert_allclose(numjet.jit(jnp.sum, static_argnums=1)(x, 0), x.sum(0), 1e-4, 1e-2)
+
+
+def test_an_element_a_line_is_read_once_a_line():
+    x, w = draw((7, 300, 100)), draw((7, 300))
+    f = lambda x, w: jnp.einsum("bcd,bc->cd", x, w)
+    text = numjet.jit(f).lower(x, w).compile().as_text()
+    assert "gather" not in text
+    want = np.einsum("bcd,bc->cd", x.astype(np.float64), w)
+    np.testing.assert_allclose(numjet.jit(f)(x, w), want, 1e-4, 1e-3)
+
+
 def test_a_transposed_matrix_meets_a_vector_row_by_row():
     x, w = draw((200, 30)), draw((200,))
     assert "kernel columns" in kernel(lambda x, w: x.T @ w, x, w)  # columns are far apart
