@@ -71,19 +71,15 @@ def wide_rows(columns: Any) -> int:
     sweeps_apart = len(columns.reduced) > 1 or _writes(columns.sweeps)
     if sweeps_apart or columns.columns >= 2 * lanes or columns.rows <= 2 * columns.most_at_once:
         return 1  # a few rows stay in registers
-    if lanes % columns.columns and _reads_rows(columns):
+    rows, across = {*columns.reduced}, {*columns.trailing}
+    of_rows = any(rows & read and not across & read for read in columns.sweeps.reads())
+    if of_rows and lanes % columns.columns:
         return 1  # each lane would look up its row's element: 30,000 x 30 took five times as long
     fill = lanes // math.gcd(columns.columns, lanes)
     several = max(1, WIDE * lanes // (fill * columns.columns))
     while several > 1 and columns.rows < ROUNDS * fill * several:
         several //= 2
     return fill * several if columns.rows >= ROUNDS * fill else 1
-
-
-def _reads_rows(columns: Any) -> bool:
-    """Whether an operand has one element for all columns of a row."""
-    rows, trailing = {*columns.reduced}, {*columns.trailing}
-    return any(rows & read and not trailing & read for read in columns.sweeps.reads())
 
 
 def _writes(sweeps: Sweeps) -> bool:

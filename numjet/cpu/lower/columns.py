@@ -160,15 +160,19 @@ class Columns:
         """The length of a line along the last of several axes, if it is a long one and an operand
         has one element for it: in a block of several lines each lane would look it up. Else 0."""
         long = [a for a in self.trailing if self.k.group.shape[a] > 1]
-        line = self.k.group.shape[long[-1]] if len(long) > 1 else 0
-        if not link.vector_bytes() // 4 <= line <= self.most_columns(1):
-            return 0
-        others, last = {*long[:-1]}, long[-1]
-        return line if any(others & r and last not in r for r in self.sweeps.reads()) else 0
+        reads = self.sweeps.reads()
+        lanes = link.vector_bytes() // self.k.group.members[-1].node.ins[0].dtype.itemsize
+        for cut in range(1, len(long)):
+            others, last = {*long[:cut]}, {*long[cut:]}
+            line = math.prod([self.k.group.shape[a] for a in last])
+            if lanes <= 2 * line and line <= self.most_columns(1):
+                if any(others & read and not last & read for read in reads):
+                    return line
+        return 0
 
     def block_of(self, arrays: int) -> int:
         """Columns of a block of so many accumulators that is not cut further for threads."""
-        return self.whole(min(self.columns, self.most_columns(arrays)))
+        return self.line() or self.whole(min(self.columns, self.most_columns(arrays)))
 
     def most_columns(self, arrays: int) -> int:
         """As many as have room with `arrays` accumulators each for every reduction."""
