@@ -158,17 +158,24 @@ class Columns:
 
     def line(self) -> int:
         """The length of a line along the last of several axes, if it is a long one and an operand
-        has one element for it: in a block of several lines each lane would look it up. Else 0."""
-        long = [a for a in self.trailing if self.k.group.shape[a] > 1]
-        reads = self.sweeps.reads()
+        has one element for it, or one line for all: in a block of several lines each lane would
+        look it up. Else 0."""
+        shape = self.k.group.shape
+        long = [a for a in self.trailing if shape[a] > 1]
+        if len(long) < 2:
+            return 0
         lanes = link.vector_bytes() // self.k.group.members[-1].node.ins[0].dtype.itemsize
-        for cut in range(1, len(long)):
-            others, last = {*long[:cut]}, {*long[cut:]}
-            line = math.prod([self.k.group.shape[a] for a in last])
-            if lanes <= 2 * line and line <= self.most_columns(1):
-                if any(others & read and not last & read for read in reads):
-                    return line
-        return 0
+        found = 0
+        for read in self.sweeps.reads():
+            axes = [k for k, a in enumerate(long) if a in read]
+            if not axes or len(axes) == len(long):
+                continue
+            alike = axes[-1] == len(long) - 1
+            line = math.prod([shape[a] for a in long[axes[0] if alike else axes[-1] + 1 :]])
+            short = 2 * line < lanes or (alike and line % lanes == 0)
+            if not short and line < self.columns and line <= self.most_columns(1):
+                found = max(found, line)
+        return found
 
     def block_of(self, arrays: int) -> int:
         """Columns of a block of so many accumulators that is not cut further for threads."""
