@@ -7,6 +7,7 @@ of the loop IR make them vectors and cut them into chunks for threads.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from numjet.cpu.graph.nodes import Val
@@ -19,10 +20,10 @@ from numjet.cpu.lower.sweeps import STACK_SCRATCH, Accumulator, Sweeps, is_reduc
 from numjet.cpu.program.steps import Step
 
 # Dear results of short rows (an activation behind a small product) are finished in a loop of their
-# own over the rows, which then are lanes: from this cost, and up to these numbers of rows and
-# elements of a row.
+# own over the rows, which then are lanes: from this cost, for so many rows at least and at most at
+# a time, of many at least a block, and up to so many elements of a row.
 DEAR = 8
-FEW_ROWS, MANY_ROWS, LONG_ROW = 4, 4096, 512
+FEW_ROWS, FEW_BLOCK, MANY_ROWS, LONG_ROW = 4, 32, 4096, 512
 
 
 def lower(k: Lowering) -> list[Step]:
@@ -42,6 +43,8 @@ class _Rows:
         self.sweeps = Sweeps(k)
         self.scratch: dict[Val, tuple[Buffer, bool]] = {}
         self.row_values: dict[Val, Any] = {}
+        self.blocks = 0  # loops around blocks of rows
+        self.cuts: dict[int, tuple[int, int]] = {}  # axis -> (blocks, its rounds in one)
         self.phase = -1
         self.outer: Index | None = None
         k.own = self.own  # type: ignore[method-assign]
@@ -62,48 +65,71 @@ class _Rows:
     def rows(self, kept: int, total: int) -> list[Step]:
         k, last = self.k, self.sweeps.count - 1
         body: list[Stmt] = []
+        apart = self.finishes_apart(kept, total // kept)
         base, loops = self.row_loops("i")
         self.make_scratch(body, total // kept, kept)
-        apart = self.finishes_apart(kept, total // kept)
         self.row_level(-1, base, body)
         for phase in range(self.sweeps.count):
             self.sweep(phase, base, body)
             if phase < last or not apart:
                 self.row_level(phase, base, body)
-        allocs = self.keep_rows(loops, body) if apart else []
-        body = _wrap(loops, body)
         if apart:
+            around, inner = loops[: self.blocks], loops[self.blocks :]
+            allocs = self.keep_rows(inner, body)
             tail: list[Stmt] = []
-            base, loops = self.row_loops("k")
-            at = [Index.of(var) for var in loops]
+            base, loops = self.row_loops("k", around)
+            at = [Index.of(var) for var in loops[self.blocks :]]
             for key, buffer in self.per_row.items():
                 self.row_values[key] = k.e.load(buffer, at)
             self.row_level(last, base, tail)
-            body = [*allocs, *body, *_wrap(loops, tail)]
+            body = [*allocs, *_wrap(inner, body), *_wrap(loops[self.blocks :], tail)]
+            loops = around
+        body = _wrap(loops, body)
         return k.finish("rows", body, k.same_place_pairs(self.sweeps.late()))
 
-    def row_loops(self, stem: str) -> tuple[list[Index], list[LoopVar]]:
-        """Loops over the kept axes; sets the number of the row."""
+    def row_loops(
+        self, stem: str, around: Sequence[LoopVar] = ()
+    ) -> tuple[list[Index], list[LoopVar]]:
+        """Loops over the kept axes, the first of them `around`; sets the number of the row."""
         shape = self.k.group.shape
         base: list[Index] = [Index.of(0)] * len(shape)
-        loops = []
+        loops: list[LoopVar] = []
         self.outer = Index.of(0)
         for a in self.kept_axes:
-            if shape[a] > 1:
-                loops.append(LoopVar(f"{stem}{a}", shape[a]))
-                base[a] = Index.of(loops[-1])
-                self.outer = self.outer * shape[a] + base[a]
+            if shape[a] == 1:
+                continue
+            for n in self.cuts.get(a, (shape[a],)):
+                known = len(loops) < len(around)
+                loops.append(around[len(loops)] if known else LoopVar(f"{stem}{len(loops)}", n))
+                base[a] = base[a] * n + Index.of(loops[-1])
+            self.outer = self.outer * shape[a] + base[a]
         return base, loops
 
     def finishes_apart(self, kept: int, length: int) -> bool:
-        """Whether what follows from a row's results is dear enough for lanes over the rows."""
+        """Whether what follows from a row's results is dear enough for lanes over the rows. Of many
+        rows so many at a time: sets the number of loops around those, and the axis that is cut."""
         last = self.sweeps.count - 1
         cost = sum(
             self.k.fusion.accesses[m.node].cost
             for m in self.sweeps.rows
             if m.phase == last and not is_reduction(m)
         )
-        return cost >= DEAR and FEW_ROWS <= kept <= MANY_ROWS and FEW_ROWS <= length <= LONG_ROW
+        if cost < DEAR or kept < FEW_ROWS or not FEW_ROWS <= length <= LONG_ROW:
+            return False
+        for axis in [a for a in self.kept_axes if self.k.group.shape[a] > 1]:
+            if kept <= MANY_ROWS:
+                break
+            n = self.k.group.shape[axis]
+            self.blocks += 1
+            kept //= n
+            if kept < FEW_BLOCK:
+                # Some rounds of this axis: a divisor of its length.
+                found = [d for d in range(1, n + 1) if n % d == 0 and d * kept <= MANY_ROWS]
+                if found[-1] * kept < FEW_BLOCK:
+                    return False
+                self.cuts[axis] = (n // found[-1], found[-1])
+                break
+        return True
 
     def keep_rows(self, loops: list[LoopVar], body: list[Stmt]) -> list[Stmt]:
         """Store every value of the row for the loop that follows."""

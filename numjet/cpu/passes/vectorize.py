@@ -79,8 +79,12 @@ _UNROLLED = 160
 # direct generator takes as long with two as LLVM with four, which it would not keep in registers.
 _FEW_REGISTERS = 32
 _PAIRED, _FOURFOLD, _FUNCTIONS, _LONG = 20, 100, 36, 64
-# Rows run side by side when this fraction of the cost remains, and the nest costs this much.
-_SURE = 0.6
+# Rows run side by side when this fraction of the cost remains, and the nest costs this much; with
+# functions in it, whose vectors are full so, when the second one remains.
+_SURE, _SURE_OF_FUNCTIONS = 0.6, 0.9
+# What a function of a scalar takes of what one of a vector does: nothing runs beside it, and what
+# follows waits (10,000 rows of 24, log_softmax: 317 us one by one, 155 side by side).
+_ALONE, _DEAR = 3, 20
 _WORTH_ROWS = 20_000
 # So many times that, where each round of the inner loop becomes code of its own.
 _WORTH_APART = 4
@@ -303,7 +307,9 @@ class _Chooser:
             # Rows side by side: more code, so the gain must be sure and the work worth it.
             alone = any(isinstance(x, For) and apart(x, s.var) for x in s.body)
             worth = _WORTH_ROWS * (_WORTH_APART if alone else 1)
-            if total > _SURE * serial.cost or serial.cost < worth:
+            dear = any(isinstance(e, Op) and op_cost(e.name) >= _DEAR for e in exprs(s.body))
+            sure = _SURE_OF_FUNCTIONS if dear else _SURE
+            if total > sure * serial.cost or serial.cost < worth:
                 return serial
         light = cost(s.body)
         unroll = 1
@@ -399,6 +405,8 @@ class _Chooser:
             return self.access(e, var, lanes)
         if isinstance(e, Op):
             price = op_cost(e.name)
+            if var is None and price >= _DEAR:
+                price *= _ALONE
             if price == 1 and e.dtype.itemsize < 4 and e.dtype.kind in "fV":
                 price = 4  # rounded after each operation
             if lanes and e.name in ("div", "rem") and e.dtype.kind in "iu":
