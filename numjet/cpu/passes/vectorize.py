@@ -36,6 +36,7 @@ from numjet.cpu.loops.ir import (
     Kernel,
     Load,
     Op,
+    ReadLocal,
     Rewriter,
     Stmt,
     Store,
@@ -79,11 +80,11 @@ _UNROLLED = 160
 # direct generator takes as long with two as LLVM with four, which it would not keep in registers.
 _FEW_REGISTERS = 32
 _PAIRED, _FOURFOLD, _FUNCTIONS, _LONG = 20, 100, 36, 64
-# Rows run side by side when this fraction of the cost remains, and the nest costs this much; with
-# functions in it, whose vectors are full so, when the second one remains.
+# Rows run side by side when this fraction of the cost remains, and the nest costs this much; where
+# they are reduced, with functions, whose vectors are full so, when the second one remains.
 _SURE, _SURE_OF_FUNCTIONS = 0.6, 0.9
-# What a function of a scalar takes of what one of a vector does: nothing runs beside it, and what
-# follows waits (10,000 rows of 24, log_softmax: 317 us one by one, 155 side by side).
+# What a function of a row's result takes of what one of a vector does: nothing runs beside it, and
+# what follows waits (10,000 rows of 24, log_softmax: 317 us one by one, 155 side by side).
 _ALONE, _DEAR = 3, 20
 _WORTH_ROWS = 20_000
 # So many times that, where each round of the inner loop becomes code of its own.
@@ -308,7 +309,8 @@ class _Chooser:
             alone = any(isinstance(x, For) and apart(x, s.var) for x in s.body)
             worth = _WORTH_ROWS * (_WORTH_APART if alone else 1)
             dear = any(isinstance(e, Op) and op_cost(e.name) >= _DEAR for e in exprs(s.body))
-            sure = _SURE_OF_FUNCTIONS if dear else _SURE
+            reduces = any(isinstance(x, Update) for x in walk(s.body))
+            sure = _SURE_OF_FUNCTIONS if dear and reduces else _SURE
             if total > sure * serial.cost or serial.cost < worth:
                 return serial
         light = cost(s.body)
@@ -405,7 +407,7 @@ class _Chooser:
             return self.access(e, var, lanes)
         if isinstance(e, Op):
             price = op_cost(e.name)
-            if var is None and price >= _DEAR:
+            if var is None and price >= _DEAR and any(type(a) is ReadLocal for a in e.args):
                 price *= _ALONE
             if price == 1 and e.dtype.itemsize < 4 and e.dtype.kind in "fV":
                 price = 4  # rounded after each operation
