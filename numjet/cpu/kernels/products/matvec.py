@@ -100,14 +100,15 @@ def _task(module: Module, element: str, vectors: int) -> None:
                 return b.masked_load(place, mask, zero, size)
 
             across = [part(start) for start in others]
-            made = []
-            for r in range(rows):
-                if mask is None:
-                    b.prefetch(b.gep(b.gep(starts[r], offset), AHEAD))
-                row = part(starts[r])
-                mine = sums[r * vectors : (r + 1) * vectors]
-                made += [fused(b, row, x, total) for x, total in zip(across, mine, strict=True)]
-            return made
+            if mask is None:
+                for start in starts:
+                    b.prefetch(b.gep(b.gep(start, offset), AHEAD))
+            lines = [part(start) for start in starts]
+            return [
+                fused(b, row, x, sums[r * vectors + v])
+                for r, row in enumerate(lines)
+                for v, x in enumerate(across)
+            ]
 
         with b.loop(0, whole, lanes, carried=[zero] * (rows * vectors)) as chunks:
             chunks.yield_(*round_(b.mul(chunks.index, size), chunks.values, None))
@@ -115,7 +116,7 @@ def _task(module: Module, element: str, vectors: int) -> None:
             mask = prefix_mask(b, b.sub(k, tail.index), lanes)
             tail.yield_(*round_(b.mul(tail.index, size), tail.values, mask))
         for r in range(rows):
-            line = b.gep(y, b.mul(places[r], f.yrs))
+            line = b.gep(y, b.mul(places[r], f.yrs if vectors > 1 else size))
             for v in range(vectors):
                 place = b.gep(line, b.mul(f.ycs, v)) if v else line
                 b.store(b.reduce("add", tail.results[r * vectors + v]), place, size)
