@@ -153,14 +153,14 @@ class NodeKind:
 def refuse_parts(kind: NodeKind, node: Any) -> None:
     """Raise ValueError where a user's function takes a node apart into something else than a pair
     of children and data; what it raises itself is raised."""
-    told = "the flattening function of a custom pytree node should return a (children, aux_data)"
+    told = "The to_iterable function for a custom PyTree node should return a (children, aux_data)"
     parts = kind.flatten(node)
     if not isinstance(parts, tuple | list) or len(parts) != 2:
-        raise ValueError(f"{told} tuple: that of {kind.cls.__qualname__} gave {parts!r}.")
+        raise ValueError(f"{told} tuple, got {parts!r} of {kind.cls.__qualname__}.")
     if not isinstance(parts[0], Iterable):
         raise ValueError(
-            f"{told} tuple where 'children' is iterable: that of {kind.cls.__qualname__} gave "
-            f"{parts!r}. Return a tuple of the children, ({parts[0]!r},).")
+            f"{told} tuple where 'children' is iterable, got {parts!r} of "
+            f"{kind.cls.__qualname__}. Return a tuple of the children, ({parts[0]!r},).")
 
 
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]
@@ -385,8 +385,8 @@ def _dataclass_fields(
     """The attributes that are children and those that are static, checked against the class."""
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
-            "register_dataclass: data_fields and meta_fields must both be given when either is; "
-            f"got data_fields={data_fields!r}, meta_fields={meta_fields!r}.")
+            "register_dataclass: data_fields and meta_fields must both be specified when either is "
+            f"specified. Got data_fields={data_fields!r} meta_fields={meta_fields!r}.")
     if not dataclasses.is_dataclass(nodetype):
         if data_fields is None or meta_fields is None:
             raise TypeError(
@@ -485,7 +485,7 @@ class _FrozenPartial:
         return self.func(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is _FrozenPartial and self.func == other.func
+        return self.func == (other.func if type(other) is _FrozenPartial else other)
 
     def __hash__(self) -> int:
         return hash(self.func)

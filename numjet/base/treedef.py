@@ -96,9 +96,19 @@ class PyTreeDef:
             return True
         if not isinstance(other, PyTreeDef):
             return NotImplemented
-        return (self._kind is other._kind and len(self._children) == len(other._children)
-                and self.num_leaves == other.num_leaves and bool(self._data == other._data)
-                and all([a == b for a, b in zip(self._children, other._children, strict=True)]))
+        if not (self._kind is other._kind and len(self._children) == len(other._children)
+                and self.num_leaves == other.num_leaves):  # fmt: skip
+            return False
+        try:
+            equal = bool(self._data == other._data)
+        except Exception as error:
+            raise ValueError(
+                "Exception raised while checking equality of metadata fields of pytree. The static "
+                f"data {_short(self._data)} and {_short(other._data)} of nodes do not compare: "
+                f"{error} Arrays are no static data; make them children."
+            ) from error
+        return equal and all(
+            [a == b for a, b in zip(self._children, other._children, strict=True)])
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -497,45 +507,59 @@ def open_node(treedef: PyTreeDef, tree: Any) -> tuple[NodeKind, list]:
     if kind is not wanted or len(children) != size or not bool(data == treedef._data):
         remedy = _NONE_REMEDY if "none" in (kind.form, wanted and wanted.form) else ""
         other = _expected(wanted, tree) if kind is not wanted else ""
+        differs = _difference(treedef, kind, data, tree, len(children))
         raise TreeMismatch(f"expected {describe(wanted, treedef._data, size)}, got "
-                           f"{describe(kind, data, len(children))}."
-                           f"{_difference(treedef, kind, data, len(children))}{other}{remedy}")
+                           f"{describe(kind, data, len(children))}.{differs}{other}{remedy}")
     return kind, children
+
+
+# What messages call the nodes of Python's own containers.
+_FORMS = {"dict": "dict", "list": "list", "tuple": "tuple", "none": "None",
+          "namedtuple": "named tuple"}  # fmt: skip
 
 
 def _expected(wanted: NodeKind | None, tree: Any) -> str:
     """The sentence that programs look for where a container of Python's was expected."""
-    forms = {"dict": "dict", "list": "list", "tuple": "tuple", "none": "None"}
-    form = forms.get(wanted.form if wanted is not None else "")
-    return "" if form is None else f" Expected {form}, got {_short(tree)}."
+    if wanted is None:
+        return ""
+    form = _FORMS.get(wanted.form)
+    if wanted.form == "namedtuple" and hasattr(tree, "_fields"):
+        return f" Named tuple type mismatch: expected type: {wanted.cls}, tuple: {_short(tree)}."
+    if form is not None:
+        return f" Expected {form}, got {_short(tree)}."
+    return f" Custom node type mismatch: expected type: {wanted.cls}, value: {_short(tree)}."
 
 
 def _in_short(difference: str) -> str:
     return f" (pytree structure error: {difference}.)"
 
 
-def _difference(treedef: PyTreeDef, kind: NodeKind, data: Any, size: int) -> str:
+def _difference(treedef: PyTreeDef, kind: NodeKind, data: Any, tree: Any, size: int) -> str:
     """What differs between a node and the one expected, in the words that programs look for."""
     wanted, expected = treedef._kind, len(treedef._children)
     if wanted is not kind:
         return _in_short("different types")
     if kind.form in ("tuple", "list"):
-        return (f" ({kind.form.capitalize()} arity mismatch: {size} != {expected}; pytree "
-                f"structure error: different lengths of {kind.form}.)")
+        return (f" {kind.form.capitalize()} arity mismatch: {size} != {expected}; {kind.form}: "
+                f"{_short(tree)}.{_in_short(f'different lengths of {kind.form}')}")
     what = "numbers of pytree children" if size != expected else "pytree metadata"
     return _key_difference(treedef, kind, data) + _in_short(f"different {what}")
 
 
 def _key_difference(treedef: PyTreeDef, kind: NodeKind, data: Any) -> str:
     if kind.form not in ("dict", "ordered_dict"):
-        return ""
+        return f" Mismatch custom node data: {_short(treedef._data)} != {_short(data)}."
     missing = [key for key in treedef._data if key not in data]
     extra = [key for key in data if key not in treedef._data]
     parts = ([f"missing: {', '.join(map(repr, missing))}"] if missing else []) + (
         [f"unexpected: {', '.join(map(repr, extra))}"] if extra else [])
     if not parts:
         return " (The order of the keys differs.)"
-    return f" (Dict key mismatch; {'; '.join(parts)}.)"
+    told = f" (Dict key mismatch; {'; '.join(parts)}.)"
+    if kind.form == "dict":
+        expected, present = [_short(list(keys)) for keys in (treedef._data, data)]
+        return f" Dict key mismatch; expected keys: {expected}; present keys: {present}.{told}"
+    return f" Mismatch custom node data: {_short(treedef._data)} != {_short(data)}.{told}"
 
 
 def flatten_up_to(treedef: PyTreeDef, tree: Any, out: list) -> None:

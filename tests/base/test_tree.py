@@ -508,7 +508,7 @@ def test_register_dataclass_as_call_as_decorator_and_with_plain_classes():
 @pytest.mark.parametrize(
     "data, meta, drop, error, text",
     [
-        (["x"], None, (), TypeError, "must both be given"),
+        (["x"], None, (), TypeError, "must both be specified"),
         (["x"], [], (), ValueError, r"Missing fields: {'y'}.*drop_fields"),
         (["x", "y", "q"], [], (), ValueError, "Unexpected fields: {'q'}"),
         (["x", "y"], ["y"], (), ValueError, "not overlap. Overlapping fields: {'y'}"),

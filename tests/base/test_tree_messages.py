@@ -1,9 +1,11 @@
 """What a mistake with pytrees gets: the place in the tree, what was expected, what came."""
 from __future__ import annotations
 
+import functools
 import operator
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, namedtuple
 
+import numpy as np
 import pytest
 from tree_nodes import Box, Layer, Point
 
@@ -11,12 +13,15 @@ import numjet.tree_util as tu
 from numjet.base import tree
 from numjet.base.tree import tree_flatten, tree_structure
 
+Pair = namedtuple("Pair", "first second")
+
 
 @pytest.mark.parametrize("first, second, text", [
     ({"a": [1, 2]}, {"a": [1, 2, 3]},
      r"tree_map: tree number 2 .* at \['a'\], expected a list of length 2, got a list of length 3"),
     ({"a": 1}, {"a": 1, "b": 2},
      r"at the root, expected a dict with keys \['a'\], got a dict with keys \['a', 'b'\]. "
+     r"Dict key mismatch; expected keys: \['a'\]; present keys: \['a', 'b'\]. "
      r"\(Dict key mismatch; unexpected: 'b'.\)"),
     ({"a": 1, "c": 1}, {"a": 1, "b": 2}, r"\(Dict key mismatch; missing: 'c'; unexpected: 'b'.\)"),
     ([1, (2,)], [1, [2]], r"at \[1\], expected a tuple of length 1, got a list of length 1"),
@@ -27,6 +32,11 @@ from numjet.base.tree import tree_flatten, tree_structure
     (Box(1, "a"), Box(1, "b"),
      "expected a Box of 1 children with static data 'a', got a Box .*'b'"),
     (Point(1, 2), (1, 2), "expected a Point of 2 children, got a tuple of length 2"),
+    (Point(1, 2), (1, 2), r"Expected named tuple, got \(1, 2\)."),
+    (Pair(1, 2), Point(1, 2), r"Named tuple type mismatch: expected type: <class '.*Pair'>, tuple"),
+    (Box(1, "a"), [1], r"Custom node type mismatch: expected type: <class '.*Box'>, value: \[1\]."),
+    (Box(1, "a"), Box(1, "b"), "Mismatch custom node data: 'a' != 'b'."),
+    ([1, 2, 3], [4], r"List arity mismatch: 1 != 3; list: \[4\]."),
     (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), "The order of the keys differs"),
     (defaultdict(list, a=1), defaultdict(int, a=1), "expected a defaultdict of <class 'list'>"),
 ])
@@ -127,6 +137,33 @@ def test_an_error_of_a_registered_function_comes_through():
     node[0].fails = True
     with pytest.raises(KeyError, match="from flatten"):
         tree_flatten(node)
+
+
+@pytest.mark.parametrize("parts, text", [
+    ("whole", r"return a \(children, aux_data\) tuple, got 'whole'"),
+    ((1, 2, 3), r"return a \(children, aux_data\) tuple, got \(1, 2, 3\)"),
+    ((5, None), r"tuple where 'children' is iterable, got \(5, None\)"),
+])
+def test_what_a_registered_function_has_to_return(parts, text):
+    class Odd:
+        pass
+
+    tu.register_pytree_node(Odd, lambda _: parts, lambda _, c: Odd())
+    with pytest.raises(ValueError, match="The to_iterable function for a custom PyTree.*" + text):
+        tree_flatten(Odd())
+
+
+def test_static_data_that_do_not_compare_say_so():
+    one, two = [tree_structure(Box(1, np.arange(3))) for _ in range(2)]
+    with pytest.raises(ValueError, match="checking equality of metadata fields of pytree"):
+        _ = one == two
+
+
+def test_a_partial_equals_the_partial_application_it_was_made_of():
+    inner = functools.partial(operator.add, 1)
+    made = tu.Partial(inner, 2)
+    assert made.func == inner and inner == made.func and hash(made.func) == hash(inner)
+    assert made.func != functools.partial(operator.add, 1)
 
 
 def test_what_stands_at_a_leaf_is_not_looked_into():
