@@ -47,7 +47,6 @@ from numjet.api.jacobians import (
     jacrev as jacrev,
 )
 from numjet.api.jit import (
-    ShapeDtypeStruct as ShapeDtypeStruct,
     clear_caches as clear_caches,
     eval_shape as eval_shape,
     jit as jit,
@@ -55,6 +54,7 @@ from numjet.api.jit import (
 )
 from numjet.api.mapping import pmap as pmap, vmap as vmap
 from numjet.api.pullbacks import linear_transpose as linear_transpose, vjp as vjp
+from numjet.api.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from numjet.base.config import (
     check_tracer_leaks as check_tracer_leaks,
     config as config,

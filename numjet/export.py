@@ -17,10 +17,11 @@ from types import CodeType
 from typing import Any
 
 from numjet.api.custom import custom_vjp as _custom_vjp
-from numjet.api.jit import ShapeDtypeStruct as _ShapeDtypeStruct, jit as _jit
+from numjet.api.jit import jit as _jit
 from numjet.api.mesh import set_for_arrays as _set_for_arrays
 from numjet.api.pullbacks import vjp as _vjp
 from numjet.api.reshard import constrained as _constrained
+from numjet.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from numjet.api.sharding import NamedSharding as _NamedSharding
 from numjet.api.symbolic_shapes import (
     Solver as _Solver,

@@ -75,8 +75,8 @@ def _unravel(
         )
     if kinds and vector.aval.dtype != kinds[0]:
         raise TypeError(
-            f"The unraveling function expected dtype {kinds[0]}, got dtype "
-            f"{vector.aval.dtype}. Convert with .astype()."
+            f"The unraveling function was given an array of dtype {vector.aval.dtype}, but "
+            f"expected dtype {kinds[0]}. Convert with .astype()."
         )
     ends = np.cumsum(sizes).tolist()
     each = kinds[1:] or (None,) * len(shapes)

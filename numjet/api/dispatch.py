@@ -21,7 +21,7 @@ from numjet.api import any_size, not_finite
 from numjet.api.evaluated import Evaluated
 from numjet.base import config, spans
 from numjet.base.errors import InternalError
-from numjet.base.log import logger
+from numjet.base.log import compiling
 from numjet.base.tree_registry import kind_of
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -64,9 +64,9 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
                     "compiled when its sizes are known. Export it, and call the Exported."
                 )
         start = time.perf_counter()
-        if config.log_compiles.value:
-            types = ", ".join([a.str_short() for a in closed.in_avals])
-            logger().warning("Compiling jit(%s) with global shapes and types [%s].", name, types)
+        asked = config.log_compiles.value
+        text = "Compiling jit(%s) with global shapes and types %s."
+        compiling(asked, text, name, tuple(closed.in_avals))
         try:
             with spans.span("lower", f"jit({name})"):
                 lowered = bare(closed)
@@ -75,9 +75,9 @@ def compiled(closed: ClosedJaxpr, name: str, donate: tuple[int, ...] = ()) -> An
         except CodeRefused as reason:
             found = Evaluated(closed, str(reason))
         closed.cache[key] = found
-        if config.log_compiles.value:
-            seconds = time.perf_counter() - start
-            logger().warning("Finished compilation of jit(%s) in %.6f sec", name, seconds)
+        # In the words that JAX logs it in, which programs look for.
+        text = "Finished XLA compilation of jit(%s) in %.6f sec"
+        compiling(asked, text, name, time.perf_counter() - start)
     return found
 
 
@@ -120,8 +120,10 @@ def wrap(
         except FloatingPointError:
             if not alone:
                 not_finite.again()
-                with set_trace(EVAL):
-                    eval_closed(closed, *args)
+                if not not_finite.among(args):
+                    with set_trace(EVAL):
+                        eval_closed(closed, *args)
+                raise FloatingPointError(not_finite.unexplained(name)) from None
             raise
     return [ArrayImpl(value, aval) for value, aval in zip(values, closed.out_avals, strict=True)]
 

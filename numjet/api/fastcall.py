@@ -71,6 +71,7 @@ def has_short_form(entry: Any, leaves: list) -> bool:
     executable = entry.executable
     return not (
         entry.donate
+        or entry.without_values
         or executable is None
         or config.check_bounds.value
         or executable.host_calls

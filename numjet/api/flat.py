@@ -7,6 +7,7 @@ arrays here (`array_leaves`), so that errors name those that are none by their p
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,6 +52,19 @@ def described(made: Callable, fun: Callable, text: str) -> Callable:
 
 
 def check_callable(what: str, fun: Any) -> None:
+    """Refuse what no transformation can call for its results: objects that cannot be called,
+    static methods that are not bound, functions that yield."""
+    if type(fun) is staticmethod:
+        raise TypeError(
+            f"staticmethod arguments are not supported, got {fun!r}: apply {what} to the function "
+            "and staticmethod to the result."
+        )
+    code = getattr(fun, "__code__", None)
+    if getattr(code, "co_flags", 0) & inspect.CO_GENERATOR and what != "make_jaxpr":
+        raise TypeError(
+            f"Expected a function, got a generator function: {fun!r}. {what} calls a function for "
+            "its results; return them all, or use lax.scan."
+        )
     if not callable(fun):
         raise TypeError(
             f"Expected a callable value, got {fun!r}: {what} takes a function, not a "

@@ -29,11 +29,14 @@ from numjet.api.devices import (
 from numjet.api.flat import check_callable, wraps
 from numjet.api.jit_arguments import (
     NOT_SPECIFIED,
+    ReturnedSpecError,
     as_tuple,
     aval_of_spec,
     check_apart,
     check_donated,
     hashable,
+    incomparable,
+    output,
     positional_tree,
     positional_trees,
     resolve,
@@ -41,12 +44,10 @@ from numjet.api.jit_arguments import (
     warn_unusable,
     without_value,
 )
-from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.stage_info import check_compiler_options, expected
 from numjet.api.stages import Entry, Lowered, Traced
-from numjet.base import config, spans, tree
+from numjet.base import config, log, spans, tree
 from numjet.base.class_names import shown_as
-from numjet.base.log import logger
 from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import hi, hooks, memo
@@ -56,7 +57,7 @@ from numjet.core.debug_info import argument_names
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import HELD, eval_jaxpr
 from numjet.core.memo import Memo
-from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned
+from numjet.core.refs import Ref, RefUse
 from numjet.core.remote import platform_of, target, traced_for
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
@@ -184,7 +185,7 @@ class JitCore:
             if entry.calls and entry.executable.measured <= dispatch.ASYNC_ABOVE:
                 self._make_quick(entry, treedef, statics, given, args, kwargs)
             outs = self._execute(entry, leaves, given)
-        return tree.tree_unflatten(entry.out_tree, outs)
+        return entry.unflatten(outs)
 
     def _entry(
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
@@ -197,7 +198,10 @@ class JitCore:
             Shared.axes.get(),
             *[(name, tuple(flow.given)) for name, flow in (flows or {}).items()],
         )  # fmt: skip
-        entry = self._entries.get(key)
+        try:
+            entry = self._entries.get(key)
+        except Exception as error:
+            raise incomparable(self._name, statics, error) from error
         if entry is not None and entry.reads_mesh:
             if Sharded.contexts and entry.context != (context := Sharded.context()):
                 key = (*key, context)
@@ -209,6 +213,10 @@ class JitCore:
                 entry = self._entries.get(key)
             Remote.asked += 1
         if entry is None or entry.use is not None and not entry.use.current():
+            if config.explain_cache_misses.value and self._owner() is not None:
+                explain = importlib.import_module("numjet.api.cache_misses").explain
+                known, names = list(self._entries), functools.partial(self._arg_names, treedef)
+                log.logger().warning(explain(self._fun, self._name, key, known, names))
             before, asked = traced_for.set(platform), Remote.asked
             try:
                 entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
@@ -366,9 +374,9 @@ class JitCore:
             name = self._arg_names(treedef)[position]
             raise TypeError(
                 f"Error interpreting argument to {self._fun!r} as an abstract array. The "
-                f"problematic value is {x!r} of type {type(x)} and was passed to the function at "
-                f"path {name}: no array, scalar or pytree of them. Mark it as static with "
-                "static_argnums or static_argnames (it must then be hashable)."
+                f"problematic value is of type {type(x)} and was passed to the function at path "
+                f"{name}. {x!r} is no array and no number: mark it as static with static_argnums "
+                "or static_argnames (it must then be hashable)."
             ) from None
 
     def _arg_names(self, treedef: Any) -> list[str]:
@@ -397,18 +405,15 @@ class JitCore:
             outs, structure = tree.tree_flatten(out)
             out_tree.append(structure)
             return [
-                x if isinstance(x, Array) else _output(x, self._name, structure, i)
+                x if isinstance(x, Array) else output(x, self._name, structure, i)
                 for i, x in enumerate(outs)
             ]
 
+        if self._owner() is not None:
+            weakref.ref(self._fun)  # TypeError where programs could not be kept with the function
         if config.no_tracing.value:
             raise RuntimeError(
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
-            )
-        if config.explain_cache_misses.value:
-            logger().warning(
-                "TRACING CACHE MISS of %s: no program for arguments %s, static values %s and these "
-                "flags.", self._name, ", ".join(a.str_short() for a in avals), statics,
             )
         start = perf_counter()
         with undisturbed:  # garbage collections among the equations are half of tracing
@@ -417,11 +422,10 @@ class JitCore:
             with spans.span("trace", self._name):
                 jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
                                       use, flows)
-        if config.log_compiles.value:
-            logger().warning(
-                "Finished tracing + transforming %s for pjit in %.6f sec",
-                self._name, perf_counter() - start,
-            )  # fmt: skip
+        log.compiling(
+            config.log_compiles.value, "Finished tracing %s for jit in %.6f sec",
+            self._name, perf_counter() - start,
+        )  # fmt: skip
         if self.layout_trees is not None:
             _, dynamic, kw = self._split(args, kwargs)
             _layouts().check_prefixes(self, dynamic, kw, treedef, out_tree[0])
@@ -558,7 +562,14 @@ class JitFunction:
         return inspect.signature(self._core._fun)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._core._fun!r}>"
+        try:
+            return f"<PjitFunction of {self.__dict__['__wrapped__']!r}>"
+        except Exception:  # whatever the function's own text raises
+            return "<PjitFunction>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What JAX's has of its state: the function's name."""
+        return {"function_name": self._core._name}
 
     def __reduce__(self) -> Any:
         return str(self.__dict__["__qualname__"])
@@ -597,18 +608,6 @@ def prebuilt(
     calls = fastcall_native.Calls() if calls is None else calls
     calls.add(entry, treedef, {k: value for k, value, _ in statics}, args, kwargs)
     return calls
-
-
-def _output(x: Any, name: str, structure: Any, i: int) -> Any:
-    refuse_returned(x, f"function {name} traced for jit")
-    try:
-        return as_array(x)
-    except TypeError:
-        path = tree.keystr(tree.leaf_path(structure, i))
-        raise TypeError(
-            f"function {name} traced for jit returned a value of type {type(x)}, which is not a "
-            f"valid JAX type: output{path} is {x!r}. Return arrays, scalars and pytrees of them."
-        ) from None
 
 
 @functools.cache
@@ -752,33 +751,14 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
         core = fun._core  # which knows static arguments and the layouts of results
         if core.layouts[1] is not None or core._static_argnums or core._static_argnames:
             return fun.eval_shape(*args, **kwargs)
-    given: list[Any] = []  # a ShapeDtypeStruct that the function returns is its own answer
-    args, kwargs, raised = _refs().without_values(args, kwargs)
-    refs = [isinstance(x, Ref) for x in tree.tree_leaves((args, kwargs))]
-
-    @wraps(fun)
-    def values(*args: Any, **kwargs: Any) -> Any:
-        if any(refs):
-            traced, structure = tree.tree_flatten((args, kwargs))
-            args, kwargs = structure.unflatten(
-                [Ref(AbstractRef(x.aval), x) if r else x for x, r in zip(traced, refs, strict=True)]
-            )
-        args, kwargs = raised(args, kwargs)
-        leaves, treedef = tree.tree_flatten(fun(*args, **kwargs))
-        given[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
-        return treedef.unflatten(
-            [x if s is None else False for x, s in zip(leaves, given, strict=True)]
-        )
-
-    if any(refs):
-        told, structure = tree.tree_flatten((args, kwargs))
-        args, kwargs = structure.unflatten(
-            [ShapeDtypeStruct(x.shape, x.dtype) if r else x for x, r in zip(told, refs)]
-        )
-    leaves, treedef = tree.tree_flatten(
-        JitFunction(values, (), (), (), ()).trace(*args, **kwargs).out_info
-    )
-    return treedef.unflatten([x if s is None else s for x, s in zip(leaves, given, strict=True)])
+    trace = lambda fun: JitFunction(fun, (), (), (), ()).trace  # noqa: E731
+    leaves = tree.tree_leaves((args, kwargs))
+    if not any([isinstance(x, Ref) or type(x) in hi.TYPES for x in leaves]):
+        try:  # the trace that `jit` of the function takes, too
+            return trace(fun)(*args, **kwargs).out_info
+        except ReturnedSpecError:
+            pass
+    return _refs().shapes_of(fun, args, kwargs, trace)
 
 
 def clear_caches() -> None:

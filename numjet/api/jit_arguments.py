@@ -22,6 +22,7 @@ from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import canonical
 from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.refs import refuse_returned
 from numjet.core.remote import Device
 
 # By how many they are: the structure of arguments that are leaves by position.
@@ -50,6 +51,35 @@ def hashable(x: Any, what: str, name: str) -> Any:
             "or a string instead."
         ) from None
     return x
+
+
+class ReturnedSpecError(TypeError):
+    """A function returned a ShapeDtypeStruct, which only `eval_shape` takes."""
+
+
+def output(x: Any, name: str, structure: Any, i: int) -> Any:
+    """A result of a traced function, the leaf number `i` of `structure`, as an array."""
+    refuse_returned(x, f"function {name} traced for jit")
+    try:
+        return as_array(x)
+    except TypeError:
+        path = tree.keystr(tree.leaf_path(structure, i))
+        mistake = ReturnedSpecError if isinstance(x, ShapeDtypeStruct) else TypeError
+        raise mistake(
+            f"function {name} traced for jit returned a value of type {type(x)}, which is not a "
+            f"valid JAX type: output{path} is {x!r}. Return arrays, scalars and pytrees of them."
+        ) from None
+
+
+def incomparable(name: str, statics: tuple, error: Exception) -> Exception:
+    """What is raised where looking a signature up did: static values that `==` does not compare."""
+    if not statics:
+        return error
+    values = ", ".join([f"{value!r} of type {type(value)}" for _, value, *_ in statics])
+    return ValueError(
+        f"static arguments should be comparable using __eq__. The static arguments of jit({name}), "
+        f"{values}, were not: {type(error).__name__}: {error}"
+    )
 
 
 class _NotSpecified:
@@ -100,29 +130,33 @@ def resolve(
         return nums, names
     by_name = {p.name: i for i, p in enumerate(parameters)}
     positional = [p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters]
-    variadic = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+    kinds = {p.kind for p in parameters}
+    called = getattr(fun, "__name__", fun)
+    unnamed = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"jit: argument is not a string: {name!r}. Names are strings.")
-        if name not in by_name and not variadic:
+        if name in unnamed or name not in by_name and inspect.Parameter.VAR_KEYWORD not in kinds:
             raise ValueError(
                 f"Jitted function has invalid argnames {set([name])} in {kind}_argnames. Function "
-                f"does not take these args: {getattr(fun, '__name__', fun)} has {list(by_name)}."
+                f"does not take these args by name: {called} has "
+                f"{[known for known in by_name if known not in unnamed]}."
             )
+    n, more = sum(positional), inspect.Parameter.VAR_POSITIONAL in kinds
     for i in nums:
-        if not variadic and not -len(parameters) <= i < len(parameters):
+        if not (more or -n <= i < n):
             raise ValueError(
-                f"Jitted function has {kind}_argnums={tuple(nums)}, but only accepts "
-                f"{len(parameters)} positional arguments ({getattr(fun, '__name__', fun)})."
+                f"Jitted function has {kind}_argnums={tuple(nums)}, but only accepts {n} "
+                f"positional arguments ({called})."
             )
-    all_nums = {i % len(parameters) if i < 0 else i for i in map(index, nums)}
+    all_nums = {i % n if i < 0 and not more else i for i in map(index, nums)}
     if both:
         return tuple(sorted(all_nums)), tuple(sorted(set(names)))
     all_nums |= {by_name[n] for n in names if n in by_name and positional[by_name[n]]}
     all_names = set(names) | {
         parameters[i].name
         for i in all_nums
-        if i < len(parameters)
+        if 0 <= i < len(parameters)
         and parameters[i].kind in (parameters[i].POSITIONAL_OR_KEYWORD, parameters[i].KEYWORD_ONLY)
     }
     return tuple(sorted(all_nums)), tuple(sorted(all_names))

@@ -10,10 +10,12 @@ break it: a call of `operation` before something is to be raised, as it looks at
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from numjet.base import config
 from numjet.core import hooks
+from numjet.core.evaluate import check_finite
 from numjet.core.trace import is_ours
 
 _LINE = (
@@ -30,6 +32,26 @@ def again() -> None:
     """Say that a program is run again."""
     if not config.disable_jit.value:
         print(_LINE)
+
+
+def among(values: Sequence[Any]) -> bool:
+    """Whether some of these have what the flags look for."""
+    try:
+        for x in values:
+            check_finite("", x._value)
+    except FloatingPointError:
+        return True
+    return False
+
+
+def unexplained(name: str) -> str:
+    """What is said of a program of whose operations none made what is no number."""
+    kind, flag = ("nan", "debug_nans") if config.debug_nans.value else ("inf", "debug_infs")
+    return (
+        f"invalid value ({kind}) encountered in jit({name}) ({flag} is on). Run operation by "
+        "operation the de-optimized function did not produce invalid values: they are among its "
+        "inputs, or results that are literals."
+    )
 
 
 def operation() -> None:

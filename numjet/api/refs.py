@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numjet.api.flat import wraps
+from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.core import hi
 from numjet.core.array import as_array
@@ -194,3 +196,36 @@ def without_values(args: tuple, kwargs: dict) -> tuple[tuple, dict, Callable]:
         return tree.tree_unflatten(treedef, leaves)
 
     return tuple([held[i].arrays if i in held else x for i, x in enumerate(leaves)]), {}, raised
+
+
+def shapes_of(fun: Callable, args: tuple, kwargs: dict, trace: Callable) -> Any:
+    """What `eval_shape` gives of arguments among which are references or values that are no arrays,
+    and of a function that returns ShapeDtypeStructs, each of which is its own answer.
+
+    trace(fun): traces a function for arguments, as `jit` does.
+    """
+    given: list[Any] = []
+    args, kwargs, raised = without_values(args, kwargs)
+    refs = [isinstance(x, Ref) for x in tree.tree_leaves((args, kwargs))]
+
+    @wraps(fun)
+    def values(*args: Any, **kwargs: Any) -> Any:
+        if any(refs):
+            traced, structure = tree.tree_flatten((args, kwargs))
+            args, kwargs = structure.unflatten(
+                [Ref(AbstractRef(x.aval), x) if r else x for x, r in zip(traced, refs, strict=True)]
+            )
+        args, kwargs = raised(args, kwargs)
+        leaves, treedef = tree.tree_flatten(fun(*args, **kwargs))
+        given[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in leaves]
+        return treedef.unflatten(
+            [x if s is None else False for x, s in zip(leaves, given, strict=True)]
+        )
+
+    if any(refs):
+        told, structure = tree.tree_flatten((args, kwargs))
+        args, kwargs = structure.unflatten(
+            [ShapeDtypeStruct(x.shape, x.dtype) if r else x for x, r in zip(told, refs)]
+        )
+    leaves, treedef = tree.tree_flatten(trace(values)(*args, **kwargs).out_info)
+    return treedef.unflatten([x if s is None else s for x, s in zip(leaves, given, strict=True)])

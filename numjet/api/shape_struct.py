@@ -44,8 +44,8 @@ class ShapeDtypeStruct:
     ) -> None:
         if not isinstance(shape, Iterable):
             raise TypeError(
-                f"ShapeDtypeStruct: the shape must be a sequence of integers, got {shape!r}. "
-                f"Write ({shape!r},) for one axis."
+                f"{type(shape).__name__!r} object is not iterable: ShapeDtypeStruct's shape is a "
+                f"sequence of integers, got {shape!r}. Write ({shape!r},) for one axis."
             )
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
@@ -63,6 +63,14 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
         self._sharding = place
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, name):
+            raise RuntimeError(
+                f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects. "
+                f"x.update({name}=...) makes another."
+            )
+        object.__setattr__(self, name, value)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         """Of pickles: the fields, as numjet or as JAX wrote them."""

@@ -27,7 +27,8 @@ from numjet.core.sharded import constraint_of
 
 # Options of XLA's compiler that are known by name; those that begin with "xla_" are, too.
 _OPTIONS = frozenset(["exec_time_optimization_effort", "memory_fitting_effort",
-                      "optimization_level", "num_replicas", "num_partitions"])  # fmt: skip
+                      "memory_fitting_level", "optimization_level",
+                      "num_replicas", "num_partitions"])  # fmt: skip
 
 
 def check_compiler_options(given: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.api.costs import cost_analysis
+from numjet.api.devices import SingleDeviceSharding
 from numjet.api.jit_arguments import usable
 from numjet.api.mesh import get_abstract_mesh
 from numjet.api.shape_struct import ShapeDtypeStruct
@@ -27,13 +28,15 @@ from numjet.api.stage_info import (
     execute,
 )
 from numjet.base import tree
-from numjet.core.array import Array, as_array
+from numjet.core import dtypes
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, bare
 from numjet.core.refs import RefUse
 from numjet.core.shared import Shared
-from numjet.transforms.stage import has_tracers
+from numjet.core.trace import Tracer
+from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.varying import manual_results
 
 
@@ -43,7 +46,7 @@ class Entry:
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
         "calls", "use", "mesh_inside", "memories", "reads_mesh", "context", "shares", "flows",
-        "platform", "called",
+        "platform", "called", "without_values",
     )
 
     def __init__(
@@ -73,9 +76,21 @@ class Entry:
         self.reads_mesh, self.context = False, None
         # The platform that it was traced for, where the function asked for that.
         self.platform: str | None = None
+        # Whether results have dtype float0, which are NumPy arrays to who called.
+        self.without_values = dtypes.float0 in [a.dtype for a in self.out_avals]
         self.shares = False  # whether it takes gradients of what members of an axis may share
         # What of the arguments varied inside of shard_map, with the jaxpr as it was traced.
         self.flows: tuple[dict, Jaxpr] | None = None
+
+
+    def unflatten(self, outs: list) -> Any:
+        """The results as the function returns them."""
+        if self.without_values:
+            outs = [
+                no_tangents(x.shape) if isinstance(x, ArrayImpl) and x.dtype == dtypes.float0 else x
+                for x in outs
+            ]
+        return tree.tree_unflatten(self.out_tree, outs)
 
 
 class Traced(Described):
@@ -138,7 +153,10 @@ class Traced(Described):
                 x.update(sharding=a.sharding) if getattr(a, "placed", self) is None else x
                 for x, a in zip(found, self._own_avals(), strict=True)
             ]
-        if (told := self.results) is not None:
+        told, trees = self.results, self._fun.layout_trees
+        if told is None and trees is not None and isinstance(trees[1], SingleDeviceSharding):
+            told = [trees[1]] * len(found)  # which asks for nothing, and is told all the same
+        if told is not None:
             found = [x if s is None else x.update(sharding=s)
                      for x, s in zip(found, told, strict=True)]  # fmt: skip
         return tree.tree_unflatten(self._entry.out_tree, found)
@@ -297,22 +315,25 @@ class Compiled(Placed):
             )
         values = [x if isinstance(x, Array) else as_array(x) for x in leaves]
         want = entry.closed.in_avals[len(entry.consts) :]
-        for i, (x, a) in enumerate(zip(values, want, strict=True)):
-            if x.aval.shape != a.shape or x.aval.dtype != a.dtype:
+        for x in values:
+            if isinstance(x, Tracer):
                 raise TypeError(
-                    "Argument types differ from the types for which this computation was "
-                    f"compiled ({entry.name}): argument {fun._arg_names(treedef)[i]} compiled with "
-                    f"{a.str_short()} and called with {x.aval.str_short()}. Lower and compile "
-                    "again."
+                    "Cannot apply JAX transformations to a function lowered and compiled for a "
+                    f"particular signature. Detected argument of Tracer type {type(x)}: apply grad "
+                    f"or vmap to the jitted function {entry.name} and compile the result."
                 )
-        if has_tracers(values):
+        other = [
+            f"Argument {name!r} compiled with {a.str_short()} and called with {x.aval.str_short()}"
+            for name, x, a in zip(fun._arg_names(treedef), values, want, strict=True)
+            if x.aval.shape != a.shape or x.aval.dtype != a.dtype
+        ] if [x.aval for x in values] != want else []  # fmt: skip
+        if other:
             raise TypeError(
-                "Cannot apply JAX transformations to a function lowered and compiled for a "
-                f"particular signature ({entry.name}). Apply grad or vmap to the jitted function "
-                "and compile the result."
+                "Argument types differ from the types for which this computation was compiled "
+                f"({entry.name}). Lower and compile again. The mismatches are:\n"
+                + "\n".join(other)
             )
-        outs = execute(self._traced, values)
-        return tree.tree_unflatten(entry.out_tree, outs)
+        return entry.unflatten(execute(self._traced, values))
 
     def as_text(self, kind: str = "llvm") -> str:
         """The program as LLVM IR, or as assembly.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numjet.api.jit import ShapeDtypeStruct
+from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import InconclusiveDimensionOperation
 from numjet.core.dims import (

@@ -453,6 +453,11 @@ def trace_key() -> tuple:
     return _key.get() or _global_key[0]
 
 
+def traced_flags() -> tuple[Flag, ...]:
+    """The flags whose values `trace_key` gives, in its order."""
+    return _TRACED
+
+
 def flag(name: str) -> Any:
     """The flag of this name, with or without the prefix `jax_`: ours, or one of JAX's without
     effect here. Raises AttributeError where there is none."""

@@ -103,18 +103,23 @@ def argument_names(fun: Any, static: Any, in_tree: Any) -> list[str]:
     positions `static` holds."""
     args, kwargs = tree.tree_unflatten(in_tree, [_LEAF] * in_tree.num_leaves)
     names = [f"args[{i}]" for i in range(len(args))]
+    by_name = {name: name for name in kwargs}
     try:
-        parameters = [
-            p
-            for p in inspect.signature(fun).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        keep = [p.name for i, p in enumerate(parameters) if i not in static]
+        parameters = inspect.signature(fun).parameters.values()
+        own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        keep = [name for i, name in enumerate(own) if i not in static]
+        for p in parameters:
+            if p.kind is p.VAR_POSITIONAL:
+                keep += [f"{p.name}[{i}]" for i in range(len(args) - len(keep))]
+            elif p.kind is p.VAR_KEYWORD:
+                known = {q.name for q in parameters if q.kind is q.KEYWORD_ONLY}.union(own)
+                by_name |= {n: f"{p.name}[{n!r}]" for n in kwargs if n not in known}
         names[: len(keep)] = keep[: len(args)]
     except (ValueError, TypeError):
         pass  # no signature to read (a builtin): positions serve as names
     out = []
-    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+    named = [(by_name[name], value) for name, value in kwargs.items()]
+    for name, value in [*zip(names, args, strict=False), *named]:
         out += [name + tree.keystr(path) for path, _ in tree.tree_flatten_with_path(value)[0]]
     return out
 

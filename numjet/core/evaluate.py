@@ -59,6 +59,11 @@ def numpy_function(reference: Callable, dtype: Any) -> Callable:
     return plain if plain is not None and dtype.itemsize > 2 else reference
 
 
+# Loops and branches: operations of their own to `debug_nans`, whose results may be what they were
+# given or closed over.
+_CONTROL = frozenset(("cond", "scan", "while"))
+
+
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """Run `primitive` on concrete arrays and return Array(s)."""
     if not params:
@@ -137,7 +142,12 @@ def _at_home(primitive: Primitive, args: tuple, params: dict) -> Any:
         for x in args:
             if type(x) is not ArrayImpl and isinstance(x, Array):
                 _concrete(primitive, x)  # raises: a tracer that leaked
-        return primitive.evaluate(*args, **params)
+        out = primitive.evaluate(*args, **params)
+        if numeric_checks[0] and primitive.name in _CONTROL:
+            for x in out if primitive.multiple_results else [out]:
+                if type(x) is ArrayImpl and type(x.aval.dtype) is not dtypes.KeyDType:
+                    check_finite(primitive.name, x._value)
+        return out
     arrays = [x if type(x) is ArrayImpl else _concrete(primitive, x) for x in args]
     avals = tuple([x.aval for x in arrays])
     out_avals = primitive.out_avals(avals, params)

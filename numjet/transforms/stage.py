@@ -237,6 +237,8 @@ class StageTrace(Trace):
             constvars, consts, eqns = self.constvars[:count], consts[:count], self.eqns[:last]
             jaxpr = Jaxpr(constvars, self.invars, outvars, eqns, self.effects, name)
         self.done = True
+        # It refers to itself no longer, so that what it holds goes with the last of its tracers.
+        self.staging = None
         if len(self.eqns) > _LONG and hooks.long_trace is not None:
             hooks.long_trace()
         if config.check_ir.value:
@@ -399,6 +401,7 @@ def _references(trace: StageTrace) -> int:
 def _fewest_references() -> int:
     """How many there are where no traced value is left: each of them refers to its trace."""
     trace = StageTrace("")
+    trace.staging = None
     return _references(trace)
 
 

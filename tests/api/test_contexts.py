@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -65,11 +66,35 @@ def test_no_tracing_lets_known_programs_run() -> None:
 
 
 def test_misses_are_explained(caplog: pytest.LogCaptureFixture) -> None:
-    f = nj.jit(lambda x: x + 1)
+    f = nj.jit(lambda x, *, y=0.0: x + y)
+    calls: list = [
+        (lambda: f(X), "never seen function"),
+        (lambda: f(X), ""),
+        (lambda: f(X, y=1.0), r"different input pytree:\n.*\[1\].*'y'"),
+        (lambda: f(X[:2], y=1.0), r"input types:\n.*at x, now f32\[2\] and before f32\[3\]"),
+        (lambda: f(X, y=jnp.float32(1)), r"at y, now f32\[\]\{weak_type=False\} and before"),
+    ]
     with nj.explain_cache_misses(True), caplog.at_level(logging.WARNING):
-        f(X)
-        f(X)
-    assert len(caplog.records) == 1 and "float32[3]" in caplog.text
+        for call, why in calls:
+            caplog.clear()
+            call()
+            assert len(caplog.records) == bool(why) and re.search(why, caplog.text), why
+        caplog.clear()
+        with nj.numpy_rank_promotion("warn"):
+            f(X)
+        assert "jax_numpy_rank_promotion differs: now warn and before allow" in caplog.text
+        for _ in range(2):
+            caplog.clear()
+            nj.jit(lambda x: x - 1)(X)
+        assert "another function defined on the same line" in caplog.text
+
+
+def test_compilations_are_logged_as_details(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "numjet"):
+        nj.jit(lambda x: x * 3.25)(X)
+    told = [r.getMessage() for r in caplog.records if r.levelno == logging.DEBUG]
+    for start in ("Finished tracing", "Compiling", "Finished XLA compilation"):
+        assert any(text.startswith(start) for text in told)
 
 
 def test_a_flag_without_effect_says_so_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -34,6 +34,21 @@ def test_a_line_for_each_compiled_function(
     assert capsys.readouterr().out.count(LINE) == lines
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: nj.jit(lambda n: lax.cond(n > 1, lambda: jnp.nan, lambda: 1.0))(2), "in cond"),
+        (lambda: lax.cond(True, lambda: jnp.nan, lambda: 1.0), "in cond"),
+        (lambda: nj.jit(lambda x: x * 2.0)(jnp.nan), "de-optimized function did not .*inputs"),
+        (lambda: nj.jit(lambda x: (jnp.nan, x))(1.0), "de-optimized function did not .*literals"),
+    ],
+)
+def test_what_made_no_number_is_named_or_said_to_be_unknown(call: Callable, text: str) -> None:
+    told = r"\(nan\) encountered.*" + text
+    with nj.debug_nans(True), pytest.raises(FloatingPointError, match=told):
+        call()
+
+
 def test_no_line_where_nothing_is_compiled(capsys: pytest.CaptureFixture) -> None:
     with nj.debug_nans(True), nj.disable_jit(), pytest.raises(FloatingPointError):
         nj.jit(jnp.log)(-1.0)

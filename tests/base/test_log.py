@@ -22,5 +22,5 @@ def test_the_import_leaves_out_what_is_seldom_needed():
         env={**os.environ, "NUMJET_NATIVE_CHECKS": ""},  # with checks, code is compiled at once
     )  # fmt: skip
     assert done.stdout.splitlines() == ["[]", "True"]
-    for line in ("Finished tracing + transforming <lambda>", "Compiling jit(<lambda>)"):
+    for line in ("Finished tracing <lambda> for jit", "Compiling jit(<lambda>)"):
         assert line in done.stderr

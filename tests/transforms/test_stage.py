@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,13 @@ def test_a_finalizer_that_computes_while_a_program_ends_is_no_part_of_it(monkeyp
     closed = stage.stage_closed(lambda x: [x * 2], [ShapedArray((3,), np.dtype(np.float32))])
     assert len(closed.jaxpr.constvars) == len(closed.consts) == 0
     assert [str(eqn.primitive) for eqn in closed.jaxpr.eqns] == ["mul"]
+
+
+def test_a_jitted_function_that_nobody_holds_goes_at_once() -> None:
+    held = jnp.ones(3)
+    f = nj.jit((lambda x: lambda: x)(held))
+    for _ in range(3):
+        f()
+    gone = weakref.ref(held)
+    del held, f
+    assert gone() is None
