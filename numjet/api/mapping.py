@@ -266,10 +266,10 @@ def _mapped_size(
         )
     lines = [f"the `axis_size` argument was {given}"] if given is not None else []
     for size, places in sorted(sizes.items(), key=lambda item: -len(item[1])):
-        one = len(places) == 1
+        n, many = len(places), "some axes" if lines else "most axes"
         lines.append(
-            f"{'one axis' if one else f'some axes ({len(places)} of them)'} had size {size}"
-            f"{':' if one else ', e.g.'} {places[0]}"
+            f"{'one axis' if n == 1 else f'{many} ({n} of them)'} had size {size}"
+            f"{':' if n == 1 else ', e.g.'} {places[0]}"
         )
     raise ValueError(
         f"{what} got inconsistent sizes for array axes to be mapped:\n  * "
@@ -527,8 +527,8 @@ def _dynamic(args: tuple, statics: tuple, in_axes: Any) -> tuple[list[int], Any]
     if any(not -len(args) <= s < len(args) for s in statics):
         raise ValueError(
             f"pmapped function has static_broadcasted_argnums={statics} but was called with only "
-            f"{len(args)} positional arguments. All static broadcasted arguments must be passed "
-            "positionally."
+            f"{len(args)} positional argument{'s' * (len(args) != 1)}. All static broadcasted "
+            "arguments must be passed positionally."
         )
     skipped = {s % len(args) for s in statics}
     nums = [i for i in range(len(args)) if i not in skipped]

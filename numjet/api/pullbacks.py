@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name
+from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name, name_of
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
@@ -44,12 +44,12 @@ class VJP:
 
     __slots__ = (
         "in_tree", "in_avals", "out_tree", "out_avals", "record", "jaxpr", "residuals", "parts",
-        "sharing", "_argument_ids", "_args_res", "__weakref__",
+        "sharing", "name", "_argument_ids", "_args_res", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, flat: Flat, in_tree: Any, result: Any, leaves: list) -> None:
         self.in_tree, self.in_avals = in_tree, [x.aval for x in leaves]
-        self.out_tree = flat.out_tree
+        self.out_tree, self.name = flat.out_tree, name_of(flat.fun)
         self.out_avals = [aval_of(x) for x in result.outs[: flat.n_out]]
         self.record = result
         self.residuals: list[Any] = []
@@ -63,7 +63,14 @@ class VJP:
         # What no output depends on is not kept while the pullback waits.
         result.tape = live_tape(result.tape, result.out_tangents)
 
-    def __call__(self, out_ct: Any) -> tuple:
+    def __call__(self, out_ct: Any, /, *more: Any) -> tuple:
+        if more:
+            raise TypeError(
+                "The function returned by `jax.vjp` applied to "
+                f"{getattr(self, 'name', 'a function')} was called with {1 + len(more)} arguments. "
+                "It takes one, of the structure that the function's result has: a tuple of "
+                "cotangents, pullback((a, b)), where it returned a tuple."
+            )
         return tree.tree_unflatten(self.in_tree, self._gradients(out_ct))
 
     def __repr__(self) -> str:
@@ -402,8 +409,8 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         leaves, treedef = array_leaves("linear_transpose", cotangent, "cotangent", noted)
         if treedef != out_tree:
             raise TypeError(
-                f"linear_transpose: the cotangent must have the structure {out_tree}, got "
-                f"{treedef}. "
+                "linear_transpose: cotangent tree does not match function output: it must have "
+                f"the structure {out_tree}, got {treedef}. "
                 + tree.structure_difference("the output", out_tree, "the cotangent", treedef)
             )
         cts = []

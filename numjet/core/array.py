@@ -26,6 +26,36 @@ class DLDeviceType(enum.IntEnum):
     kDLCUDA = 2
 
 
+def check_truth(aval: Any) -> None:
+    """Refuse the truth value of what is not one element."""
+    if aval.size != 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use "
+            "a.any() or a.all()."
+            if aval.size
+            else "The truth value of an empty array is ambiguous. Use `array.size > 0` to check "
+            "that an array is not empty."
+        )
+
+
+def check_index(aval: Any) -> None:
+    """Refuse to make a Python index of what is no integer without axes."""
+    if aval.shape or dtypes.kind(aval.dtype) not in "iu":
+        raise TypeError(
+            "Only integer scalar arrays can be converted to a scalar index. This one is "
+            f"{aval.str_short()}."
+        )
+
+
+def check_scalar(aval: Any, kind: str) -> None:
+    """Refuse to make a Python number, of class `kind`, of an array with axes."""
+    if aval.ndim:
+        raise TypeError(
+            "Only scalar arrays can be converted to Python scalars; got arr.ndim="
+            f"{aval.ndim} ({kind} of {aval.str_short()})."
+        )
+
+
 class Array:
     """An immutable n-dimensional array. Make one with `numjet.numpy.array`, not by calling this.
 
@@ -186,14 +216,7 @@ class ArrayImpl(Array):
     def __bool__(self) -> bool:
         if type(self.aval.dtype) is dtypes.KeyDType:
             raise TypeError("A key array cannot be converted to boolean.")
-        if self.aval.size != 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use "
-                "a.any() or a.all()."
-                if self.aval.size
-                else "The truth value of an empty array is ambiguous. Use `array.size > 0` to "
-                "check that an array is not empty."
-            )
+        check_truth(self.aval)
         return bool(self._value.reshape(()))
 
     def __int__(self) -> int:
@@ -206,19 +229,11 @@ class ArrayImpl(Array):
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self.aval.shape or dtypes.kind(self.aval.dtype) not in "iu":
-            raise TypeError(
-                "Only integer scalar arrays can be converted to a scalar index, got "
-                f"{self.aval.str_short()}."
-            )
+        check_index(self.aval)
         return int(self._value)
 
     def _scalar(self, kind: str) -> Any:
-        if self.aval.ndim:
-            raise TypeError(
-                "Only scalar arrays can be converted to Python scalars; got arr.ndim="
-                f"{self.aval.ndim} ({kind} of {self.aval.str_short()})."
-            )
+        check_scalar(self.aval, kind)
         if type(self.aval.dtype) is dtypes.KeyDType or (
             kind != "complex" and dtypes.is_complex(self.aval.dtype)
         ):
@@ -262,11 +277,8 @@ class ArrayImpl(Array):
         self._numbers("tobytes", AttributeError)
         return self._value.tobytes(order)
 
-    def __hash__(self) -> int:
-        raise TypeError(
-            "unhashable type: 'Array'. As a dict key or static argument use a Python value, such "
-            "as x.item() or a tuple"
-        )
+    # As a key of a dictionary, or as a static argument, x.item() or a tuple stands for it.
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         if type(self.aval.dtype) is dtypes.KeyDType:

@@ -39,6 +39,11 @@ NARROW_FLOATS = tuple([
 NARROW = frozenset([*NARROW_SIGNED, *NARROW_UNSIGNED, *NARROW_FLOATS])
 # The dtype of tangents of integers and booleans: no information at all.
 float0 = np.dtype([("float0", np.void, 0)])
+# What is said to whoever computes with one.
+NO_OPERATIONS = (
+    "float0s do not support any operations by design: such an array is the derivative of integers, "
+    "which has no values. numpy.zeros_like(x, dtype=float) gives zeros to compute with."
+)
 
 
 class extended(np.generic):  # noqa: N801 - a public scalar-type name
@@ -175,8 +180,9 @@ def canonical(dtype: Any) -> Any:
     return dtype
 
 
-def requested(dtype: Any, name: str) -> Any:
-    """`canonical(dtype)` of what a user asked `name` for; warns when that was 64 bits in vain."""
+def requested(dtype: Any, name: str, level: int = 4) -> Any:
+    """`canonical(dtype)` of what a user asked `name` for; warns when that was 64 bits in vain.
+    level: how many calls up the user's line is."""
     found = canonical(dtype)
     if found not in _NARROW.values() or isinstance(dtype, type) and dtype in _PYTHON:
         return found
@@ -187,7 +193,7 @@ def requested(dtype: Any, name: str) -> Any:
             f"will be truncated to dtype {found.name}. Turn on 64 bits with "
             f"numjet.config.update('enable_x64', True), or ask for {found.name}.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
     return found
 
@@ -404,7 +410,7 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
     if any(d == float0 for d in dtypes):
         if all(d == float0 for d in dtypes):
             return float0, False
-        raise TypeError(f"float0 does not promote with other dtypes: got {dtypes}.")
+        raise TypeError(f"{NO_OPERATIONS} It does not promote with other dtypes: got {dtypes}.")
     node = functools.reduce(_join, [_node(d, w) for d, w in pairs])
     if mode == "strict" and {d for d, w in pairs if not w} not in (set(), {node}):
         given = tuple(dict.fromkeys(f"{d}*" if w else str(d) for d, w in pairs))

@@ -15,7 +15,14 @@ from typing import Any
 
 from numjet.base import errors
 from numjet.core import hooks
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import (
+    Array,
+    ArrayImpl,
+    as_array,
+    check_index,
+    check_scalar,
+    check_truth,
+)
 from numjet.core.avals import ShapedArray
 from numjet.core.evaluate import evaluate
 from numjet.core.memo import Memo
@@ -281,6 +288,8 @@ class Tracer(Array):
         return value
 
     def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            check_truth(self.aval)
         return bool(
             self._need_concrete(
                 errors.TracerBoolConversionError,
@@ -291,6 +300,7 @@ class Tracer(Array):
         )
 
     def __int__(self) -> int:
+        check_scalar(self.aval, "int")
         return int(
             self._need_concrete(
                 errors.ConcretizationTypeError, _PROBLEM.format("int"), _STATIC
@@ -298,6 +308,7 @@ class Tracer(Array):
         )
 
     def __float__(self) -> float:
+        check_scalar(self.aval, "float")
         return float(
             self._need_number(
                 errors.ConcretizationTypeError, _PROBLEM.format("float"), _STATIC
@@ -305,6 +316,7 @@ class Tracer(Array):
         )
 
     def __complex__(self) -> complex:
+        check_scalar(self.aval, "complex")
         return complex(
             self._need_number(
                 errors.ConcretizationTypeError, _PROBLEM.format("complex"), _STATIC
@@ -312,6 +324,7 @@ class Tracer(Array):
         )
 
     def __index__(self) -> int:
+        check_index(self.aval)
         return self._need_concrete(
             errors.TracerIntegerConversionError,
             "Python needs an integer (an index, a size, a shape, range())",
@@ -441,7 +454,10 @@ _CONVERSIONS = {
     errors.TracerIntegerConversionError: "The __index__() method",
     errors.TracerArrayConversionError: "The numpy.ndarray conversion method __array__()",
 }
-_PROBLEM = "The problem arose with the `{0}` function: {0}() needs a concrete value"
+_PROBLEM = (
+    "The problem arose with the `{0}` function: {0}() needs a concrete value (for another dtype "
+    "try using `x.astype({0})`)"
+)
 _STATIC = (
     "If it does not depend on array values, mark the argument as static with "
     "jit(..., static_argnums=…), or compute it with NumPy from shapes."

@@ -218,6 +218,7 @@ class Primitive(core.Primitive, metaclass=_EveryPrimitive):
     # ------------------------------------------------------------ what transformations read
     def out_avals(self, avals: tuple, params: dict) -> Any:
         out = self.abstract_eval(*avals, **params)[0]
+        _check_count(self, out)
         return [_aval(self, a) for a in out] if self.multiple_results else _aval(self, out)
 
     def effects_of(self, params: dict, avals: tuple = ()) -> frozenset:
@@ -379,6 +380,16 @@ def _aval(primitive: core.Primitive, aval: Any) -> Any:
         f"The abstract evaluation rule of {primitive.name!r} must give ShapedArray(shape, dtype), "
         f"got {aval!r}."
     )
+
+
+def _check_count(primitive: core.Primitive, out: Any) -> None:
+    """Raise where an abstract evaluation rule gives several results for one, or one for several."""
+    if isinstance(out, tuple | list) != primitive.multiple_results:
+        raise ValueError(
+            f"{primitive.name}.abstract_eval() method should return a tuple or a list iff "
+            f"{primitive.name}.multiple_results, which is {primitive.multiple_results}: got "
+            f"{out!r}."
+        )
 
 
 def _tangent(primal: Any, tangent: Any) -> Any:

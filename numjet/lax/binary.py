@@ -18,7 +18,7 @@ from numjet.core.trace import current_trace
 from numjet.ops import arithmetic, complex_ops, logic, mulhi as high, special, transcendental
 from numjet.ops.arithmetic import add_p, div_p, mul_p, sub_p
 from numjet.ops.arrange import broadcast_shapes
-from numjet.ops.families import FLOATING, refusal
+from numjet.ops.families import ANY, FLOATING, refusal
 
 
 def operands(name: str, *values: Any) -> list[Any]:
@@ -48,6 +48,8 @@ def operands(name: str, *values: Any) -> list[Any]:
 def same_dtype(name: str, arrays: list) -> None:
     first = arrays[0].aval.dtype
     if any([x.aval.dtype != first for x in arrays[1:]]):
+        if dtypes.float0 in [x.aval.dtype for x in arrays]:
+            raise TypeError(refusal(name, dtypes.float0, ANY))
         raise TypeError(
             f"lax.{name} requires arguments to have the same dtypes, got {_avals(arrays)}. The "
             "function of numjet.numpy promotes; here convert with lax.convert_element_type.")

@@ -175,6 +175,8 @@ def inexact_dtype(dtype: Any) -> Any:
     if dtypes.is_inexact(dtype):
         return dtype
     dtypes.refuse_keys("the function", dtype)
+    if dtype == dtypes.float0:
+        raise TypeError(f"The function was called with a float0 array. {dtypes.NO_OPERATIONS}")
     return dtypes.canonical(dtypes.float64 if dtype.itemsize == 8 else dtypes.float32)
 
 

@@ -659,13 +659,11 @@ def var(
         if ddof:
             raise ValueError("var: ddof and correction can't be provided simultaneously. Give one.")
         ddof = correction
-    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "var")):
-        raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")
-    if dtype is not None and dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(
-        canonical_dtype(dtype, "var")
-    ):
-        raise ValueError(f"var: a real dtype, {dtype}, of complex values; leave it out.")
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "var")
+    if not dtypes.is_inexact(result):
+        raise ValueError(f"var: dtype must be a floating dtype, got {dtype}.")
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(result):
+        raise ValueError(f"var: a real dtype, {dtype}, of complex values; leave it out.")
     computed = result
     if dtypes.is_complex(result) and not dtypes.is_complex(x.aval.dtype):
         computed = dtypes.real_of(result)

@@ -153,7 +153,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     if new_dtype is None:
         raise ValueError("convert_element_type: give a dtype; None names none.")
-    dtype = dtypes.canonical(new_dtype)
+    dtype = dtypes.requested(new_dtype, "convert_element_type", 3)
     if type(operand) is complex and dtypes.is_bool(dtype):
         operand = bool(operand)
     elif type(operand) is complex and not dtypes.is_complex(dtype):
@@ -202,9 +202,10 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if fill_value is None:
         raise ValueError("full: fill_value must be a number, got None.")
     shape = sizes_of("full", shape)
+    dtype = None if dtype is None else dtypes.requested(dtype, "full", 3)
     if type(fill_value) is complex and dtypes.is_bool(dtypes.canonical(dtype or complex)):
         fill_value = bool(fill_value)
-    value = wrapped(fill_value, None if dtype is None else dtypes.canonical(dtype))
+    value = wrapped(fill_value, dtype)
     if value.aval.shape:
         raise TypeError(
             f"full must be called with scalar fill_value, got {value.aval.str_short()}. jnp.full "

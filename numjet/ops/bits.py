@@ -99,7 +99,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     Array([2, 1], dtype=uint8)
     """
     x = as_array(operand)
-    new = dtypes.canonical(new_dtype)
+    new = dtypes.requested(new_dtype, "bitcast_convert_type", 3)
     if x.dtype == new and (dtypes.is_key(new) or dtypes.is_bool(new)):
         return convert(x, new)  # strong
     if x.dtype == new and dtypes.is_complex(new):

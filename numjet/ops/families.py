@@ -62,6 +62,8 @@ _ACCEPTS: dict[str, Callable[[Any], bool]] = {
 def refusal(name: str, dtype: Any, accepts: str, several: bool = False) -> str:
     """The message for an operand whose dtype an operation does not accept; `several`: of some."""
     at = " at position 0" if several else ""
+    if dtype == dtypes.float0:
+        return f"Called {name} with a float0 array. {dtypes.NO_OPERATIONS}"
     return (
         f"{name} does not accept dtype {dtypes.long_name(dtype)}{at}. Accepted dtypes{at} are "
         f"subtypes of {_KINDS.get(accepts, accepts)}. Convert with .astype()."

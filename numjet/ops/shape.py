@@ -716,7 +716,7 @@ def iota(dtype: Any, size: int) -> Any:
     >>> lax.iota(jnp.float32, 3)
     Array([0., 1., 2.], dtype=float32)
     """
-    return broadcasted_iota(dtype, (size_of(size),), 0)
+    return broadcasted_iota(dtypes.requested(dtype, "iota", 3), (size_of(size),), 0)
 
 
 def broadcasted_iota(
@@ -736,7 +736,8 @@ def broadcasted_iota(
     if out_sharding is not None:
         made = functools.partial(broadcasted_iota, dtype, shape, dimension)
         return hooks.laid_out(made, out_sharding)
-    shape, dtype, dimension = sizes_of("iota", shape), dtypes.canonical(dtype), index_of(dimension)
+    shape, dimension = sizes_of("iota", shape), index_of(dimension)
+    dtype = dtypes.requested(dtype, "iota", 3)
     if dtypes.is_bool(dtype):
         raise TypeError(refusal("iota", dtype, NUMERIC))
     if not 0 <= dimension < len(shape):

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -462,7 +462,8 @@ def test_assignment_in_place_shows_at_set(run: Callable) -> None:
 
 
 def test_arrays_are_not_hashable() -> None:
-    says(message(TypeError, hash, x3), "unhashable type: 'Array'", "item()")
+    says(message(TypeError, hash, x3), "unhashable type:")
+    assert not isinstance(x3, Hashable)
     says(message(TypeError, nj.jit(lambda x: {x: 1}), 1.0), "unhashable type:", "float32[]")
 
 

@@ -11,6 +11,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import errors, lax
+from numjet.extend import core
 
 X = jnp.ones(2)
 
@@ -53,6 +54,21 @@ def _nondiff() -> Any:
 
 def _scan(body: Callable, init: Any = 0.0, xs: Any = None, **options: Any) -> Any:
     return lax.scan(body, init, jnp.ones(3) if xs is None else xs, **options)
+
+
+def _no_values() -> Any:
+    return nj.grad(lambda n: n * 1.5, allow_int=True)(2)
+
+
+def _twice(x: Any) -> Any:
+    return x, x
+
+
+def _ruled(rule: Callable, several: bool = False) -> Any:
+    primitive = core.Primitive("two")
+    primitive.multiple_results = several
+    primitive.def_abstract_eval(rule)
+    return nj.jit(lambda x: primitive.bind(x))(1.0)
 
 
 def _compiled() -> Any:
@@ -160,6 +176,54 @@ CASES: list[tuple[Callable, type, str]] = [
         lambda: [1][jnp.ones(1)],
         TypeError,
         "Only integer scalar arrays can be converted to a scalar index",
+    ),
+    (
+        lambda: nj.jit(lambda x: [1][x])(1.5),
+        TypeError,
+        "Only integer scalar arrays can be converted to a scalar index.",
+    ),
+    (
+        lambda: nj.jit(int)(jnp.ones(2)),
+        TypeError,
+        "Only scalar arrays can be converted to Python scalars; got arr.ndim=1",
+    ),
+    (
+        lambda: nj.jit(bool)(jnp.ones(2)),
+        ValueError,
+        "The truth value of an array with more than one element is ambiguous.",
+    ),
+    (lambda: nj.jit(complex)(1.0), errors.ConcretizationTypeError, "try using `x.astype(complex)`"),
+    (lambda: _no_values() + jnp.ones(2), TypeError, "float0s do not support any operations"),
+    (lambda: lax.mul(_no_values(), 1.0), TypeError, "float0s do not support any operations"),
+    (lambda: jnp.cos(_no_values()), TypeError, "float0s do not support any operations"),
+    (lambda: lax.neg(_no_values()), TypeError, "float0s do not support any operations"),
+    (
+        lambda: nj.vmap(lambda x, y, z: x)(jnp.ones(3), jnp.ones(4), jnp.ones(4)),
+        ValueError,
+        "\n  * most axes (2 of them) had size 4, e.g. axis 0 of argument y",
+    ),
+    (lambda: nj.vjp(_twice, 1.0)[1](1.0, 1.0), TypeError, "`jax.vjp` applied to _twice was called"),
+    (
+        lambda: nj.linear_transpose(_twice, 1.0)(1.0),
+        TypeError,
+        "cotangent tree does not match function output",
+    ),
+    (
+        lambda: setattr(nj.ShapeDtypeStruct((2,), "int8"), "dtype", "int32"),
+        RuntimeError,
+        "Cannot reassign attributes (dtype) of immutable ShapeDtypeStruct objects",
+    ),
+    (lambda: nj.ShapeDtypeStruct(3, "int8"), TypeError, "'int' object is not iterable"),
+    (lambda: _ruled(lambda x: [x]), ValueError, "two.abstract_eval() method should return a tuple"),
+    (
+        lambda: _ruled(lambda x: x, True),
+        ValueError,
+        "two.abstract_eval() method should return a tuple or a list iff two.multiple_results",
+    ),
+    (
+        lambda: nj.pmap(jnp.add, static_broadcasted_argnums=1)(jnp.ones((1, 2)), y=1),
+        ValueError,
+        "called with only 1 positional argument. All static broadcasted arguments must be passed",
     ),
     (lambda: iter(jnp.float32(1)), TypeError, "iteration over a 0-d array"),
     (lambda: len(jnp.float32(1)), TypeError, "len() of unsized object"),
