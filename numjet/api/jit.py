@@ -370,6 +370,11 @@ class JitCore:
     def _as_array(self, x: Any, position: int, treedef: Any) -> ArrayImpl:
         try:
             return as_array(x)
+        except OverflowError as error:
+            raise OverflowError(
+                "An overflow was encountered while parsing an argument to a jitted computation, "
+                f"whose argument path is {self._arg_names(treedef)[position]}. {error}"
+            ) from None
         except TypeError:
             name = self._arg_names(treedef)[position]
             raise TypeError(
@@ -731,7 +736,8 @@ def make_jaxpr(
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     maker.__name__ = f"make_jaxpr({name_of(fun)})"
-    maker.__qualname__ = maker.__name__
+    maker.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
+    maker.__module__ = "jax"  # as JAX's says
     return maker
 
 

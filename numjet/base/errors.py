@@ -8,6 +8,8 @@ what came, and the remedy.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class JAXTypeError(TypeError):
     """Base of the type errors of this module."""
@@ -72,6 +74,21 @@ class UnexpectedTracerError(JAXTypeError):
 
     def __init__(self, msg: str) -> None:
         super().__init__(msg)
+
+
+def leaked(tracer: Any, where: str) -> UnexpectedTracerError:
+    """The error for a tracer that outlived its trace."""
+    origin, source = tracer.origin(), getattr(tracer, "source", None)
+    created = "" if source is None else f"The value was created on line {source}. "
+    return UnexpectedTracerError(
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+        "allowing for a reference to an intermediate value with type "
+        f"{tracer.aval.str_short()} wrapped in a {type(tracer).__name__} to escape the scope of "
+        f"the transformation. {where}: a traced value ({tracer.aval.str_short()}) was used after "
+        f"the function it belongs to had returned. {origin}{' ' if origin else ''}It leaked "
+        "through global state: a variable, an attribute or a list. Return it from the function "
+        f"instead. {created}The flag check_tracer_leaks finds what holds it."
+    )
 
 
 class KeyReuseError(JAXTypeError):

@@ -378,15 +378,7 @@ def _concrete(primitive: Primitive, x: Any) -> ArrayImpl:
     if isinstance(x, ArrayImpl):
         return x
     if isinstance(x, Array):
-        origin = x.origin()  # type: ignore[attr-defined]
-        raise errors.UnexpectedTracerError(
-            "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
-            f"allowing for a reference to an intermediate value with type {x.aval.str_short()} "
-            f"wrapped in a {type(x).__name__} to escape the scope of the transformation. "
-            f"{primitive.name}: a traced value ({x.aval.str_short()}) was used after the "
-            f"function it belongs to had returned. {origin}{' ' if origin else ''}It leaked "
-            "through a global, an attribute or a list. Return it from the function instead."
-        )
+        raise errors.leaked(x, primitive.name)
     return as_array(x)
 
 

@@ -487,17 +487,7 @@ def aval_of(x: Any) -> ShapedArray:
     return as_array(x).aval
 
 
-def leaked(tracer: Tracer, where: str) -> errors.UnexpectedTracerError:
-    """The error for a tracer that outlived its trace."""
-    origin = tracer.origin()
-    return errors.UnexpectedTracerError(
-        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
-        "allowing for a reference to an intermediate value with type "
-        f"{tracer.aval.str_short()} wrapped in a {type(tracer).__name__} to escape the scope of "
-        f"the transformation. {where}: a traced value ({tracer.aval.str_short()}) was used after "
-        f"the function it belongs to had returned. {origin}{' ' if origin else ''}It leaked "
-        "through a global, an attribute or a list. Return it from the function instead."
-    )
+leaked = errors.leaked
 
 
 __all__ = [

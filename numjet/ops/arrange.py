@@ -161,6 +161,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             f"convert_element_type: the complex number {operand!r} does not become {dtype}. "
             "Take .real."
         )
+    if type(operand) is int and dtypes.is_inexact(dtype) and operand.bit_length() > 31:
+        operand = float(operand)  # which no integer dtype need hold
     x = wrapped(operand, dtype)
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype):
         structural.warn_of_lost_part(x.aval.dtype, dtype)

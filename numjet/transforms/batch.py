@@ -8,10 +8,12 @@ of one example where `dims` says that there is an axis.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from numjet.base import config
 from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -235,7 +237,11 @@ def batch_call(
     ins = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     with extend_axis_env(axis), set_trace(trace):
         outs = fun(*ins)
-    return unwrap(trace, outs)
+    found = unwrap(trace, outs)
+    if config.check_tracer_leaks.value:
+        del ins, outs
+        importlib.import_module("numjet.transforms.leaks").check(trace, "BatchTrace")
+    return found
 
 
 def batch_again(

@@ -8,6 +8,7 @@ arrays without dimensions literals.
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -309,7 +310,8 @@ def stage(
         jaxpr, consts = trace.finish(outs, use)
     del outs
     if config.check_tracer_leaks.value and _references(trace) > _fewest_references():
-        _check_leaks(trace)
+        importlib.import_module("numjet.transforms.leaks").check(
+            trace, "DynamicJaxprTrace", trace.fun_name)
     return jaxpr, consts
 
 
@@ -403,17 +405,3 @@ def _fewest_references() -> int:
     trace = StageTrace("")
     trace.staging = None
     return _references(trace)
-
-
-def _check_leaks(trace: StageTrace) -> None:
-    import gc
-
-    gc.collect()  # what only cycles keep alive did not leak
-    alive = [x for x in gc.get_referrers(trace) if type(x) is StageTracer]
-    alive.sort(key=lambda x: x.source is None)  # those whose line is known come first
-    if alive:
-        raise Exception(  # noqa: TRY002 - as JAX has it
-            f"Leaked trace (check_tracer_leaks): {len(alive)} traced value(s) of "
-            f"{trace.fun_name or 'the function'} outlived it. "
-            f"{alive[0].origin()}"
-        )

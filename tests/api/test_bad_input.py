@@ -338,6 +338,39 @@ def test_check_tracer_leaks_fails_at_once() -> None:
     kept.clear()
 
 
+def test_check_tracer_leaks_tells_what_holds_a_value() -> None:
+    class Holder:
+        pass
+
+    holder = Holder()
+
+    def keep(x: Any) -> Any:
+        holder.held = [{"key": lambda: x}]
+        return x
+
+    chain = (
+        r"<{0} \d+> is referred to by <function \d+> \(<lambda>\) closed-over variable x\n"
+        r"<function \d+> is referred to by <dict \d+>\['key'\]\n<dict \d+> is referred to by "
+        r"<list \d+>\[0\]\n<list \d+> is referred to by <Holder \d+>.held"
+    )
+    with nj.check_tracer_leaks():
+        for transform, name in (
+            (nj.jit, "DynamicJaxprTrace"), (nj.vmap, "BatchTrace"),
+            (lambda f: nj.vmap(lambda x: nj.vmap(f)(x * jnp.ones(2))), "BatchTrace"),
+            (lambda f: nj.jit(lambda x: nj.jit(f)(x)), "DynamicJaxprTrace"),
+        ):  # fmt: skip
+            text = message(Exception, transform(keep), x3)
+            assert f"Leaked trace {name}" in text and re.search(chain.format(name + "r"), text)
+        text = message(Exception, nj.vmap(keep), x3)
+        assert re.search(r"BatchTracer with object id \d+ was created on line:\n  .*test_bad", text)
+        nj.vmap(lambda x: nj.jit(jnp.sin)(x) + 1)(x3)
+
+
+def test_a_number_that_is_too_large_is_named() -> None:
+    says(message(OverflowError, nj.jit(lambda p, q: p), 1, {"k": 2**31}), "path is q['k']")
+    assert lax.convert_element_type(2**40, jnp.float32) == 2.0**40
+
+
 # ------------------------------------------------------------------ pytrees
 def test_pytree_mismatches_show_the_path() -> None:
     tree = {"a": [1.0, 2.0], "b": 3.0}
