@@ -28,6 +28,7 @@ from numjet.api.flat import (
 from numjet.api.mesh import get_abstract_mesh
 from numjet.api.pullbacks import linearize_seen, pull
 from numjet.base import config, tree
+from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -50,6 +51,7 @@ from numjet.transforms.varying import along
 
 
 # ------------------------------------------------------------------ forward
+@boundary
 def jvp(
     fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
@@ -133,6 +135,7 @@ def _check_tangent(
     return made
 
 
+@boundary
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """The value of `fun(*primals)` and its derivative there, as a linear function of tangents.
 
@@ -239,6 +242,7 @@ def value_and_grad(
     name = name_of(fun)
 
     @wraps(fun)
+    @boundary
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         nums: tuple[int, ...]
         if type(argnums) is int and 0 <= argnums < len(args):
@@ -399,6 +403,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
+    @boundary
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
@@ -447,6 +452,7 @@ def checkpoint(
     )
 
     @wraps(fun)
+    @boundary
     def remat(*args: Any, **kwargs: Any) -> Any:
         if not all([-len(args) <= s < len(args) for s in statics]):
             raise ValueError(

@@ -15,6 +15,7 @@ from numjet.api.flat import array_leaves, check_callable, checked_leaves, name_o
 from numjet.api.shared_gradients import note_rule, rule_sharing, run_rule
 from numjet.base import tree
 from numjet.base.errors import UnexpectedTracerError
+from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -291,6 +292,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
 
         self.defjvp(jvp)
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(
@@ -400,6 +402,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         del optimize_remat
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None:
             raise AttributeError(

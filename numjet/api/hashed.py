@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.jit_arguments import hashable
+from numjet.base.tracebacks import hide, is_boundary
 from numjet.core.trace import Tracer
 
 # By module, a function to a line: its arguments; with a mark, arrays for which None is no value.
@@ -257,10 +258,15 @@ def _holding(function: Callable, module: str, names: list[str], check: Callable)
                 check(kwargs[name], f"argument {name!r}", function.__name__, **known[name])
 
     @functools.wraps(function)
+    @is_boundary
     def held(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) > first:
-            check_all(args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            if kwargs or len(args) > first:
+                check_all(args, kwargs)
+            return function(*args, **kwargs)
+        except Exception as error:
+            hide(error)
+            raise
 
     held.__module__ = module  # where pickle finds it
     return held

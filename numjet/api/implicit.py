@@ -15,6 +15,7 @@ from numjet.api.autodiff import jvp
 from numjet.api.custom import jvp_of_arrays
 from numjet.api.flat import array_leaves
 from numjet.base import tree
+from numjet.base.tracebacks import boundary
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand
@@ -29,6 +30,7 @@ from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import backward_pass
 
 
+@boundary
 def custom_root(
     f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
 ) -> Any:
@@ -215,6 +217,7 @@ linear_solve_p = Primitive(
 )
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable,
     b: Any,

@@ -46,7 +46,7 @@ from numjet.api.jit_arguments import (
 )
 from numjet.api.stage_info import check_compiler_options, expected
 from numjet.api.stages import Entry, Lowered, Traced
-from numjet.base import config, log, spans, tree
+from numjet.base import config, log, spans, tracebacks, tree
 from numjet.base.class_names import shown_as
 from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
@@ -133,8 +133,16 @@ class JitCore:
     def _memo(self) -> Memo:
         return Memo(f"programs of {self._name}", MAX_SIGNATURES, passing=True)
 
+    @tracebacks.is_boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The complete way of a call."""
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            tracebacks.hide(error)
+            raise
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         statics, leaves, treedef = self._flatten(args, kwargs)
@@ -726,6 +734,7 @@ def make_jaxpr(
     nums = as_tuple(static_argnums, int)
 
     @wraps(fun)
+    @tracebacks.boundary
     def maker(*args: Any, **kwargs: Any) -> Any:
         core = JitCore(fun, *resolve(fun, nums, ()), (), ())
         with contextlib.ExitStack() as stack:
@@ -741,6 +750,7 @@ def make_jaxpr(
     return maker
 
 
+@tracebacks.boundary
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """Structure, shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 

@@ -219,7 +219,7 @@ def warn_unusable(entry: Any, kept: Any = None) -> None:
         warnings.warn(
             f"Some donated buffers were not usable: {', '.join(unusable)}. No result of "
             f"{entry.name} has their size, or lies as they do.",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

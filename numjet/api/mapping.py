@@ -23,6 +23,7 @@ from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.api.stages import Lowered
 from numjet.base import tree
 from numjet.base.errors import IndivisibleError
+from numjet.base.tracebacks import boundary
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
@@ -88,6 +89,7 @@ def vmap(
         )
 
     @wraps(fun)
+    @boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if type(in_axes) is int and not kwargs:
@@ -419,6 +421,7 @@ def pmap(
         return tree.tree_unflatten(treedef, ends)
 
     @wraps(fun)
+    @boundary
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
         _check_not_inside(label, len(members))

@@ -17,6 +17,7 @@ from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
 from numjet.base import tree
+from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray
@@ -63,6 +64,7 @@ class VJP:
         # What no output depends on is not kept while the pullback waits.
         result.tape = live_tape(result.tape, result.out_tangents)
 
+    @boundary
     def __call__(self, out_ct: Any, /, *more: Any) -> tuple:
         if more:
             raise TypeError(
@@ -334,6 +336,7 @@ def linearize_seen(
         return linearize_flat(flat, leaves)
 
 
+@boundary
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> Any:
     """The value of `fun(*primals)` and the function that pulls a cotangent of it back (reverse
     mode).
@@ -381,6 +384,7 @@ def _check_kinds(closed: ClosedJaxpr) -> None:
         )
 
 
+@boundary
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
     """The transpose of the linear function `fun`: maps a cotangent of its result to those of its
     arguments.

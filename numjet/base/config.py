@@ -370,6 +370,15 @@ def jax_form() -> bool:
 enable_custom_prng = Flag(
     "enable_custom_prng", False, bool, "typed keys from random.PRNGKey", traced=True
 )
+traceback_filtering = Flag(
+    "traceback_filtering",
+    "auto",
+    str,
+    "which frames of ours tracebacks show: off (all), tracebackhide (marked as hidden), "
+    "remove_frames (none, with all in the cause), quiet_remove_frames (none), auto (the last; "
+    "marked as hidden in IPython)",
+    choices=("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+)
 legacy_prng_key = Flag(
     "legacy_prng_key",
     "allow",

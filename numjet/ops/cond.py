@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config, tree
+from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
@@ -326,6 +327,7 @@ def _operands(what: str, operands: tuple, operand: Any) -> tuple:
     return (operand,)
 
 
+@boundary
 def switch(
     index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NOT_GIVEN
 ) -> Any:
@@ -361,6 +363,7 @@ def switch(
     return _choose("switch", index, branches, operands)
 
 
+@boundary
 def cond(
     pred: Any,
     true_fun: Callable,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, tree
+from numjet.base.tracebacks import boundary
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import count_of, largest
@@ -367,6 +368,7 @@ scan_p = Primitive(
 
 
 # ------------------------------------------------------------------ the public functions
+@boundary
 def scan(
     f: Callable,
     init: Any,

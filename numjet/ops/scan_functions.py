@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.base import config, tree
+from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.hooks import Remote
@@ -24,6 +25,7 @@ from numjet.transforms.batch import Axis, all_to_front, batch_call
 
 
 # ------------------------------------------------------------------ map
+@boundary
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001 - lax's name
     """f of each row of `xs`, one after the other, the results stacked.
 
@@ -86,6 +88,7 @@ def _vectorized(f: Callable, block: Any) -> Any:
 
 
 # ------------------------------------------------------------------ associative_scan
+@boundary
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Running combinations with an associative `fn(a, b)`, in about log₂ n steps that are parallel.
 

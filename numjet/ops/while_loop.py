@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config, errors, tree
+from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -347,6 +348,7 @@ while_p = Primitive(
 
 
 # ------------------------------------------------------------------ the public functions
+@boundary
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     """Repeat `val = body_fun(val)` while `cond_fun(val)`; returns the last value.
 
@@ -461,6 +463,7 @@ def _with_constants(
     return outs
 
 
+@boundary
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
