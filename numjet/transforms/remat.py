@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from numjet.base import config
+from numjet.base import config, log
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
-from numjet.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, eval_at_own_lines, eval_closed
+from numjet.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, eval_at_own_lines, eval_closed
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
 from numjet.core.structural import linear_jvp
@@ -42,7 +42,9 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         "It would run again when values are recomputed; call it outside.",
     )
     unknown = [trace.is_unknown(x) for x in args]
-    known_jaxpr, later, unknown_out, kept = _split(closed, tuple(unknown), params["policy"])
+    known_jaxpr, later, unknown_out, kept, told = _split(closed, tuple(unknown), params["policy"])
+    if told:
+        log.compiling(False, "%s", told)
     known_outs: list[Any] = []
     if known_jaxpr.jaxpr.outvars:
         with set_trace(trace.parent):
@@ -79,11 +81,15 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
         v
         for eqn in forward.eqns
         if policy is not None
-        and policy(eqn.primitive, *[x.aval for x in eqn.invars], **eqn.params)
-        for v in eqn.outvars
+        for v, kept in zip(eqn.outvars, _keeps(policy, eqn), strict=True)
+        if kept
     ]
     is_saved = set(saved)
-    again = [eqn for eqn in forward.eqns if not all(v in is_saved for v in eqn.outvars)]
+    again = [
+        eqn.replace(outvars=[Var(v.aval) if v in is_saved else v for v in eqn.outvars])
+        for eqn in forward.eqns
+        if not all(v in is_saved for v in eqn.outvars)
+    ]
     n_res = len(residuals)
     linear_in, value_of = linear.jaxpr.invars, dict(zip(linear.jaxpr.invars, residuals))
 
@@ -102,9 +108,61 @@ def _split(closed: ClosedJaxpr, unknown: tuple, policy: Policy | None) -> tuple:
     operands = [v for v, keep in zip(invars, kept, strict=True) if keep]
     later = later.replace(invars=[*operands, *saved])
     now, _ = dce_jaxpr(forward.replace(outvars=[*known_outs, *saved], effects=None))
-    result = ClosedJaxpr(now, known.consts), ClosedJaxpr(later, known.consts), unknown_out, kept
+    inputs = [v for v, u, keep in zip(invars, unknown, kept, strict=True) if keep and not u]
+    result = (
+        ClosedJaxpr(now, known.consts), ClosedJaxpr(later, known.consts), unknown_out, kept,
+        _told(inputs, saved, forward),
+    )  # fmt: skip
     closed.cache[key] = result
     return result
+
+
+def _told(inputs: Sequence[Var], saved: Sequence[Var], forward: Jaxpr) -> str:
+    """What is kept between the passes, as a line of the log: arguments, and intermediate values
+    with what made them."""
+    producer = {v: eqn for eqn in forward.eqns for v in eqn.outvars}
+    arguments = "\n".join([f"  {v.aval.str_short()}" for v in inputs])
+    values = "\n".join([
+        f"  {v.aval.str_short()} from {producer[v].primitive.name} at {producer[v].source}"
+        for v in saved
+    ])
+    start = "remat-decorated function saving"
+    if not saved:
+        return f"{start} inputs with shapes:\n{arguments}" if inputs else ""
+    if not inputs:
+        return f"{start} these intermediates:\n{values}"
+    return f"{start} inputs with shapes:\n{arguments}\nand saving these intermediates:\n{values}"
+
+
+def _keeps(policy: Policy, eqn: Eqn) -> list[bool]:
+    """Which results of an equation the policy keeps: those of an operation that it names, and what
+    such an operation gives in each round of a loop, or in the branches."""
+    if policy(eqn.primitive, *[x.aval for x in eqn.invars], **eqn.params):
+        return [True] * len(eqn.outvars)
+    if eqn.primitive.name == "scan":
+        carried = eqn.params["num_carry"]
+        rows = _made_by_kept(policy, eqn.params["jaxpr"].jaxpr)[carried:]
+        return [False] * carried + [bool(kept) for kept in rows]
+    if eqn.primitive.name == "jit":
+        return [bool(kept) for kept in _made_by_kept(policy, eqn.params["jaxpr"].jaxpr)]
+    if eqn.primitive.name == "cond":
+        told = [_made_by_kept(policy, branch.jaxpr) for branch in eqn.params["branches"]]
+        return [any(kept) and False not in kept for kept in zip(*told, strict=True)]
+    return [False] * len(eqn.outvars)
+
+
+def _made_by_kept(policy: Policy, jaxpr: Jaxpr) -> list[bool | None]:
+    """Of each result whether an operation made it that the policy keeps; None: it is a constant, as
+    of the branches that were not taken."""
+    producer = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    kept: list[bool | None] = []
+    for v in jaxpr.outvars:
+        eqn = producer.get(v) if type(v) is Var else None
+        if type(v) is not Var or eqn is not None and not any(type(x) is Var for x in eqn.invars):
+            kept.append(None)
+        else:
+            kept.append(eqn is not None and _keeps(policy, eqn)[eqn.outvars.index(v)])
+    return kept
 
 
 remat_p = Primitive(

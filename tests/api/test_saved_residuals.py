@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet import lax
 from numjet.ad_checkpoint import checkpoint_name, print_saved_residuals
 
 
@@ -63,3 +65,47 @@ def test_calls_and_loops_are_told_as_such(capsys: pytest.CaptureFixture) -> None
         "f32[3] from the argument a", "f32[3] output of scan", "f32[3] output of scan"
     ]
     assert told(jnp.tanh) == ["f32[3] output of tanh", "f32[3] output of sub"]  # JAX's rule
+
+
+def _saves(name: str) -> Any:
+    return lambda primitive, *_, **__: primitive.name == name
+
+
+def _computed_again(f: Any, x: float) -> str:
+    return str(nj.make_jaxpr(nj.linearize(f, x)[1])(1.0))
+
+
+@pytest.mark.parametrize("body", [jnp.sin, nj.jit(lambda c: jnp.sin(c))], ids=["plain", "jit"])
+def test_policies_see_what_loops_and_branches_compute(body: Any) -> None:
+    def loop(x: Any) -> Any:
+        return lax.scan(lambda c, _: (body(c), c * 2.0), x, None, length=4)[0]
+
+    def branch(x: Any) -> Any:
+        return lax.cond(x > 0.0, body, lambda x: x, x)
+
+    for f in (loop, branch):
+        want = nj.grad(f)(0.5)
+        for policy, again in ((_saves("cos"), False), (_saves("tan"), True), (None, True)):
+            g = nj.checkpoint(f, policy=policy)
+            assert (" cos " in _computed_again(g, 0.5)) == again
+            for derivative in (nj.grad(g), nj.jit(nj.grad(g))):
+                assert jnp.allclose(derivative(0.5), want)
+            assert jnp.allclose(nj.grad(nj.grad(g))(0.5), nj.grad(nj.grad(f))(0.5))
+
+
+def test_what_is_saved_is_logged_as_a_detail(caplog: pytest.LogCaptureFixture) -> None:
+    def f(x: Any) -> Any:
+        return jnp.cos(jnp.sin(x).sum())
+
+    x, texts = jnp.arange(3.0), []
+    with caplog.at_level(logging.DEBUG, "numjet"):
+        for policy in (None, lambda *_, **__: True, _saves("cos")):
+            caplog.clear()
+            nj.grad(nj.checkpoint(f, policy=policy))(x)
+            told = [r.getMessage() for r in caplog.records]
+            texts.append("\n".join(text for text in told if text.startswith("remat")))
+    nothing, everything, cosines = texts
+    assert "saving inputs with shapes:\n  float32[3]" in nothing and "from" not in nothing
+    assert "saving these intermediates:" in everything and " sin " in everything
+    assert "and saving these intermediates:" in cosines and " cos " in cosines
+    assert " sin " not in cosines
