@@ -41,6 +41,10 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
     return LoweredFun(fun, multiple_results)
 
 
+# Those that rules may be for; programs run on the CPU.
+_PLATFORMS = ("cpu", "cuda", "gpu", "oneapi", "rocm", "tpu")
+
+
 def register_lowering(
     prim: Any,
     rule: Callable,
@@ -59,6 +63,11 @@ def register_lowering(
     >>> from numjet.interpreters import mlir
     >>> mlir.register_lowering(Primitive("twice"), mlir.lower_fun(lambda x: 2 * x, False))
     """
+    if platform is not None and platform not in _PLATFORMS:
+        raise NotImplementedError(
+            f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform "
+            f"{platform}. Known platforms are: {', '.join(_PLATFORMS)}."
+        )
     if prim.expansion is not None:
         before = prim.lowering
         prim.lowerings[platform] = rule

@@ -93,10 +93,11 @@ def _holder(holder: Any, x: Any, seen: set[int]) -> tuple[Any, str, str] | None:
 def _closure(cell: Any, seen: set[int]) -> tuple[Any, str, str] | None:
     """The function that closes over a cell."""
     for cells in gc.get_referrers(cell):
-        for fun in gc.get_referrers(cells) if type(cells) is tuple else ():
-            if isinstance(fun, types.FunctionType) and fun.__closure__ is cells:
-                if id(fun) in seen:
-                    continue
+        if type(cells) is not tuple:
+            continue
+        for fun in gc.get_referrers(cells):
+            whose = isinstance(fun, types.FunctionType) and fun.__closure__ is cells
+            if whose and id(fun) not in seen:
                 text = f"<function {id(fun)}>"
                 name = fun.__code__.co_freevars[cells.index(cell)]
                 return fun, text, f"{text} ({fun.__name__}) closed-over variable {name}"
