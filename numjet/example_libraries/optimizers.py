@@ -52,7 +52,8 @@ def optimizer(opt_maker: Callable) -> Callable[..., Optimizer]:
 
     opt_maker(...) returns init(x0) -> state, update(step, gradient, state) -> state and
     get_params(state) -> x. Result: a function of the same arguments that gives an Optimizer. Raises
-    TypeError where gradients have another structure than parameters.
+    TypeError where gradients have another structure than parameters, or an updated state than
+    the state.
 
     >>> from numjet.example_libraries import optimizers
     >>> @optimizers.optimizer
@@ -92,7 +93,14 @@ def optimizer(opt_maker: Callable) -> Callable[..., Optimizer]:
                     f"{state.tree_def} and grad tree {structure}."
                 )
             states = [update(step, g, s) for g, s in zip(leaves, unpack(state), strict=True)]
-            return pack(states, structure)
+            result = pack(states, structure)
+            for given, made in zip(state.subtree_defs, result.subtree_defs, strict=True):
+                if made != given:
+                    raise TypeError(
+                        "optimizer update function produced an output structure that did not match "
+                        f"its input structure: input {given} and output {made}."
+                    )
+            return result
 
         def params_of(state: OptimizerState) -> Any:
             return tree_util.tree_unflatten(state.tree_def, [get_params(s) for s in unpack(state)])

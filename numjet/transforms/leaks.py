@@ -99,6 +99,7 @@ def _closure(cell: Any, seen: set[int]) -> tuple[Any, str, str] | None:
             whose = isinstance(fun, types.FunctionType) and fun.__closure__ is cells
             if whose and id(fun) not in seen:
                 text = f"<function {id(fun)}>"
-                name = fun.__code__.co_freevars[cells.index(cell)]
+                # by identity: cells compare as their values do, and arrays have no truth value
+                name = fun.__code__.co_freevars[[*map(id, cells)].index(id(cell))]
                 return fun, text, f"{text} ({fun.__name__}) closed-over variable {name}"
     return None

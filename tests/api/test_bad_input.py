@@ -342,10 +342,10 @@ def test_check_tracer_leaks_tells_what_holds_a_value() -> None:
     class Holder:
         pass
 
-    holder = Holder()
+    holder, array = Holder(), np.ones(2)
 
     def keep(x: Any) -> Any:
-        holder.held = [{"key": lambda: x}]
+        holder.held = [{"key": lambda: (array, x)}]
         return x
 
     chain = (

@@ -53,6 +53,9 @@ def test_packing_and_wrong_structures():
     assert get(again)[0].tolist() == get(state)[0].tolist()
     with pytest.raises(TypeError, match="passed a gradient tree that did not match"):
         update(0, params[:1], state)
+    grown = optimizers.optimizer(lambda: (lambda x: x, lambda i, g, x: (x, x), lambda x: x))()
+    with pytest.raises(TypeError, match="produced an output structure that did not match"):
+        grown[1](0, params, grown[0](params))
     with pytest.raises(ValueError, match="one shorter"):
         optimizers.piecewise_constant([1, 2], [0.1])
     with pytest.raises(TypeError):
