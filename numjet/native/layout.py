@@ -28,7 +28,7 @@ from numjet.transforms.eager import LinearizeTrace
 
 # Places in the table of functions that NumPy exports to extension modules.
 NEW_ARRAY, SET_BASE = 94, 282  # PyArray_NewFromDescr, PyArray_SetBaseObject
-_TABLE_SIZE = 300
+_Table = ctypes.c_size_t * 300  # a class, made once: each that is made is a cycle of references
 
 
 class Method(ctypes.Structure):
@@ -156,7 +156,7 @@ def array_api() -> Any:
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return (ctypes.c_size_t * _TABLE_SIZE).from_address(pointer(_ARRAY_API, None))
+    return _Table.from_address(pointer(_ARRAY_API, None))
 
 
 def context_of(record: type[Record], known: dict[str, int]) -> np.ndarray:

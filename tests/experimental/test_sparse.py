@@ -360,3 +360,35 @@ def test_operators_join_elements_and_sparsified_functions_add_them_up() -> None:
     assert sparse.sparsify(jnp.add)(m, m).nse == 6
     assert sparse.sparsify(lambda a: a + a)(m).nse == 3
     assert (m + m).sum_duplicates().nse == 3
+
+
+def test_refusals_of_sparsified_operations_say_what_jaxs_say() -> None:
+    x = BCOO.fromdense(jnp.arange(5.0))
+    dense, unknown = "is not implemented because it would result in dense output. If", "is not impl"
+    for f, args, text in [
+        (sparsify(lax.cos), (x,), f"^sparse rule for cos {dense}"),
+        (sparsify(lax.complex), (x, x), f"^sparse rule for complex {unknown}emented[.]$"),
+        (operator.gt, (x, 1), f"^sparse rule for gt {dense}"),
+        (operator.truediv, (2, x), f"^Division by a sparse array {dense}"),
+        (sparsify(operator.truediv), (2, x), f"^Division by a sparse array {dense}"),
+        (operator.add, (x, 1), "^Addition between a sparse array X and a dense array Y is not"),
+    ]:
+        with pytest.raises(NotImplementedError, match=text):
+            f(*args)
+    with pytest.raises(ValueError, match="input operand 1 must have ndim at least 1"):
+        x @ 2
+    choose = sparsify(lambda x, y: lax.cond(False, lambda p: p[0], lambda p: p[1], (x, y)))
+    assert isinstance(choose(x, x), BCOO)
+    for pair in ((x, x.todense()), (x.todense(), x)):
+        with pytest.raises(TypeError, match="sparsified true_fun output must have same type str"):
+            choose(*pair)
+
+
+def test_sparsified_results_without_axes_stay_sparse() -> None:
+    one = BCOO.fromdense(jnp.ones((1, 1)))
+    for f in (jnp.squeeze, lambda a: jnp.squeeze(a @ a), lambda a: a[0, 0]):
+        found = sparsify(f)(one)
+        assert isinstance(found, BCOO) and found.shape == () and found.todense() == 1
+    assert not isinstance(sparsify(jnp.sum)(one), BCOO)
+    assert sparsify(lax.conj)(one).dtype == "complex64"
+    assert BCOO.fromdense(jnp.ones(3)).T.indices_sorted and not M.T.indices_sorted

@@ -166,7 +166,11 @@ class BCOO(JAXSparse):
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """The axes in another order; reversed without `axes`."""
         order = tuple(axes) if axes is not None else tuple(reversed(range(self.ndim)))
-        return _op("bcoo_transpose")(self, permutation=order)
+        made = _op("bcoo_transpose")(self, permutation=order)
+        sparse = range(self.n_batch, self.n_batch + self.n_sparse)
+        if made.n_batch == self.n_batch and list(order[sparse.start : sparse.stop]) == [*sparse]:
+            made.indices_sorted = self.indices_sorted  # their axes stay in order
+        return made
 
     def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
         """The elements in another shape."""
@@ -203,16 +207,17 @@ class BCOO(JAXSparse):
     __truediv__ = lambda self, other: _op("multiply")(
         self, _operand("div", other), jnp.true_divide
     )
+    __rtruediv__ = lambda self, other: _refused("div", other)
     __add__ = lambda self, other: _op("add")(self, _operand("add", other))
     __radd__ = lambda self, other: _op("add")(self, _operand("add", other))
     __sub__ = lambda self, other: _op("add")(self, -_sparse(other))
     __rsub__ = lambda self, other: _op("add")(-self, _sparse(other))
-    __lt__ = lambda self, other: _compared("lt", other)
-    __le__ = lambda self, other: _compared("le", other)
-    __gt__ = lambda self, other: _compared("gt", other)
-    __ge__ = lambda self, other: _compared("ge", other)
-    __eq__ = lambda self, other: _compared("eq", other)
-    __ne__ = lambda self, other: _compared("ne", other)
+    __lt__ = lambda self, other: _refused("lt", other)
+    __le__ = lambda self, other: _refused("le", other)
+    __gt__ = lambda self, other: _refused("gt", other)
+    __ge__ = lambda self, other: _refused("ge", other)
+    __eq__ = lambda self, other: _refused("eq", other)
+    __ne__ = lambda self, other: _refused("ne", other)
     __hash__ = None  # type: ignore[assignment]
     __neg__ = lambda self: _op("zero_map")(self, jnp.negative, linear=True)
     __abs__ = lambda self: _op("zero_map")(self, jnp.abs)
@@ -245,12 +250,29 @@ def _operand(name: str, x: Any) -> Any:
     return x
 
 
-def _compared(name: str, other: Any) -> Any:
-    _operand(name, other)
-    raise NotImplementedError(
-        f"BCOO: sparse rule for {name} is not implemented because it would result in dense output. "
-        "If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
+DIVIDED = (
+    "Division by a sparse array is not implemented because it would result in dense output. If "
+    "this is your intent, use sparse.todense() to convert your arguments to a dense array."
+)
+# Operations that make other numbers of zeros.
+_DENSE = ("acos", "acosh", "bessel_i0e", "cos", "cosh", "eq", "exp", "ge", "gt", "le", "lt", "log",
+          "ne", "xor")  # fmt: skip
+
+
+def unknown_rule(name: str) -> str:
+    """What is said of an operation without a rule for sparse arrays."""
+    text = f"sparse rule for {name} is not implemented"
+    if name not in _DENSE:
+        return f"{text}."
+    return (
+        f"{text} because it would result in dense output. If this is your intent, use "
+        "sparse.todense() to convert your arguments to dense matrices."
     )
+
+
+def _refused(name: str, other: Any) -> Any:
+    _operand(name, other)
+    raise NotImplementedError(DIVIDED if name == "div" else unknown_rule(name))
 
 
 def _flatten(m: BCOO) -> tuple[tuple, tuple]:

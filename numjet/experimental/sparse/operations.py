@@ -19,6 +19,7 @@ from numjet.core.array import Array
 from numjet.core.trace import Tracer
 from numjet.experimental.sparse.bcoo import (
     BCOO,
+    DIVIDED,
     OPERATIONS,
     JAXSparse,
     broadcast_batch,
@@ -179,7 +180,7 @@ def multiply(
     share their indices and `shared` says that this counts."""
     if isinstance(other, JAXSparse):
         if combine is not jnp.multiply:
-            raise NotImplementedError("BCOO: division by a sparse array; use todense().")
+            raise NotImplementedError(DIVIDED)
         other = _coordinates(other)
         same = shared and mat.indices is other.indices
         if same and mat.unique_indices and mat.shape == other.shape:
@@ -205,9 +206,9 @@ def add(mat: Any, other: Any, shared: bool = False) -> Any:
         if jnp.broadcast_shapes(mat.shape, other.shape) == other.shape:
             return mat.todense() + other
         raise NotImplementedError(
-            "BCOO: Addition between a sparse array X and a dense array Y is not implemented when "
-            f"the output shape is larger than Y.shape, here {other.shape}: all elements would be "
-            "stored. Use X.todense()."
+            "Addition between a sparse array X and a dense array Y is not implemented when the "
+            f"output shape is larger than Y.shape. Y.shape is {other.shape} and X.shape "
+            f"{mat.shape}: all elements would be stored. Use X.todense()."
         )
     if mat.shape != other.shape:
         raise ValueError(f"BCOO: shapes {mat.shape} and {other.shape} differ.")
@@ -237,7 +238,10 @@ def matmul(lhs: Any, rhs: Any) -> Any:
     """lhs @ rhs, one of them sparse or both."""
     lhs, rhs = [x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs)]
     if not lhs.ndim or not rhs.ndim:
-        raise ValueError("BCOO @: operands without axes.")
+        raise ValueError(
+            f"BCOO: matmul input operand {int(bool(lhs.ndim))} must have ndim at least 1, but it "
+            "has ndim 0. Multiply by numbers with *."
+        )
     axis = max(0, rhs.ndim - 2)
     if lhs.shape[-1] != rhs.shape[axis]:
         raise TypeError(

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.jit import jit
+from numjet.api.jit import eval_shape, jit
 from numjet.base import tree
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.sparse import layouts, operations as ops
-from numjet.experimental.sparse.bcoo import BCOO, JAXSparse
+from numjet.experimental.sparse.bcoo import BCOO, DIVIDED, JAXSparse, unknown_rule
 from numjet.ops.bodies import flatten_values
 from numjet.ops.composed import composed
 from numjet.transforms.custom_rules import run_call
@@ -118,17 +118,12 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
         else:
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
-                raise NotImplementedError(
-                    f"sparse rule for {eqn.primitive.name} is not implemented because it would "
-                    "result in dense output, or is not known here. If that is meant, make the "
-                    "sparse array dense with sparse.todense before."
-                )
+                raise NotImplementedError(unknown_rule(eqn.primitive.name))
             out = rule(*values, **eqn.params)
         if many:
             env.update(zip(eqn.outvars, out, strict=True))
         else:
-            # A number is no sparse array.
-            env[eqn.outvars[0]] = out.todense() if is_sparse(out) and not out.ndim else out
+            env[eqn.outvars[0]] = out
     return [read(v) for v in jaxpr.outvars]
 
 
@@ -140,7 +135,7 @@ def _mul(x: Any, y: Any) -> Any:
 
 def _div(x: Any, y: Any) -> Any:
     if is_sparse(y):
-        raise NotImplementedError("sparse rule for div: a division by zeros; use sparse.todense.")
+        raise NotImplementedError(DIVIDED)
     return ops.multiply(x, y, jnp.true_divide)
 
 
@@ -200,6 +195,13 @@ def _custom(*args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
 
 def _cond(index: Any, *args: Any, branches: tuple) -> list[Any]:
     runs = [functools.partial(lambda b, *xs: evaluate(b.jaxpr, b.consts, xs), b) for b in branches]
+    first, *others = [tree.tree_structure(eval_shape(run, *args)) for run in runs]
+    for other in others:
+        if first != other:
+            raise TypeError(
+                "sparsified true_fun output must have same type structure as sparsified false_fun "
+                f"output, but there are differences: {first} and {other}."
+            )
     return lax.switch(index, runs, *args)
 
 
@@ -232,7 +234,7 @@ def _while(
     )
 
 
-_LINEAR = ("neg", "real", "imag", "conj")
+_LINEAR = ("neg", "real", "imag")
 _UNARY = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "abs", "sign", "sqrt",
           "cbrt", "expm1", "log1p", "floor", "ceil", "square", "erf", "bessel_i1e",
           "stop_gradient")  # fmt: skip
@@ -254,7 +256,8 @@ _RULES: dict[str, Callable] = {
     "transpose": lambda x, *, permutation: layouts.bcoo_transpose(x, permutation=permutation),
     "broadcast_in_dim": lambda x, *, shape, broadcast_dimensions: layouts.bcoo_broadcast_in_dim(
         x, shape=shape, broadcast_dimensions=broadcast_dimensions),
-    "reduce_sum": lambda x, *, axes: ops.bcoo_reduce_sum(x, axes=axes),
+    "reduce_sum": lambda x, *, axes: ops.reduce_sum(x, axes),
+    "conj": lambda x, **_: ops.zero_map(x, lax.conj, True),
     "slice": lambda x, **params: layouts.bcoo_slice(x, **params),
     "dynamic_slice": _dynamic_slice,
     "gather": lambda x, starts, *, dimension_numbers, slice_sizes, mode=None, **_: ops.bcoo_gather(
