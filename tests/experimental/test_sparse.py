@@ -392,3 +392,16 @@ def test_sparsified_results_without_axes_stay_sparse() -> None:
     assert not isinstance(sparsify(jnp.sum)(one), BCOO)
     assert sparsify(lax.conj)(one).dtype == "complex64"
     assert BCOO.fromdense(jnp.ones(3)).T.indices_sorted and not M.T.indices_sorted
+
+
+def test_differentiated_functions_are_given_sparse_arrays() -> None:
+    v = jnp.arange(7.0)
+
+    def f(m: BCOO) -> tuple:
+        assert isinstance(m, BCOO) and m.nse == M.nse
+        return (m.todense() @ v).sum() + (m.data**2).sum(), 3
+
+    slopes, aux = sparse.grad(f, has_aux=True)(M)
+    np.testing.assert_allclose(slopes.data, v[M.indices[:, 1]] + 2 * M.data, rtol=1e-6)
+    assert type(aux) is int and slopes.indices is M.indices
+    assert sparse.jacrev(lambda m: m.todense())(M).shape == (5, 7, 5, 7)

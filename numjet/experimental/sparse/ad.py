@@ -10,7 +10,7 @@ from numjet import numpy as jnp
 from numjet.api import autodiff, jacobians
 from numjet.base import tree
 from numjet.experimental.sparse.bcoo import BCOO
-from numjet.experimental.sparse.transform import is_sparse, sparsify
+from numjet.experimental.sparse.transform import is_sparse
 
 
 def _of_values(transform: Callable, wrap: Callable) -> Callable:
@@ -27,7 +27,7 @@ def _of_values(transform: Callable, wrap: Callable) -> Callable:
                 filled = list(args)
                 for i, x, v in zip(nums, chosen, given, strict=True):
                     filled[i] = tree.tree_map(_with_data, x, v, is_leaf=is_sparse)
-                return sparsify(fun)(*filled, **keywords)
+                return fun(*filled, **keywords)
 
             whole = transform(of_values, argnums=tuple(range(len(nums))), has_aux=has_aux, **kwargs)
             single = isinstance(argnums, int)
@@ -37,14 +37,14 @@ def _of_values(transform: Callable, wrap: Callable) -> Callable:
 
     derivative.__doc__ = f"""`{transform.__name__}` of a function of sparse arguments too.
 
-    fun: a function, which is run sparsified. argnums: the arguments, one or several. has_aux,
-    kwargs: as of `{transform.__name__}`. A derivative with respect to a sparse array is one with
-    the same places.
+    fun: a function, which is given sparse arrays; `sparsify` it where it is written for dense
+    ones. argnums: the arguments, one or several. has_aux, kwargs: as of `{transform.__name__}`. A
+    derivative with respect to a sparse array is one with the same places.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
     >>> m = sparse.eye(2)
-    >>> found = sparse.{transform.__name__}(lambda m: jnp.sum(m * 3))(m)
+    >>> found = sparse.{transform.__name__}(lambda m: (m * 3).sum())(m)
     """
     return derivative
 
