@@ -405,3 +405,14 @@ def test_differentiated_functions_are_given_sparse_arrays() -> None:
     np.testing.assert_allclose(slopes.data, v[M.indices[:, 1]] + 2 * M.data, rtol=1e-6)
     assert type(aux) is int and slopes.indices is M.indices
     assert sparse.jacrev(lambda m: m.todense())(M).shape == (5, 7, 5, 7)
+
+
+def test_eye_in_batches_and_of_dense_rows() -> None:
+    for batch, dense, nse in ((1, 0, 1), (0, 1, 2), (1, 1, 1), (2, 0, 1), (0, 2, 1)):
+        m = sparse.eye(3, 4, 2, n_batch=batch, n_dense=dense)
+        assert (m.n_batch, m.n_dense, m.nse) == (batch, dense, nse)
+        np.testing.assert_array_equal(m.todense(), np.eye(3, 4, 2))
+    with pytest.raises(ValueError, match="n_batch=2"):
+        sparse.eye(3, n_batch=2, n_dense=1)
+    with pytest.raises(NotImplementedError, match="unknown"):
+        sparse.eye(3, n_batch=1, sparse_format="coo")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.experimental.sparse.bcoo import BCOO
+from numjet.experimental.sparse.bcoo import BCOO, bcoo_fromdense
 from numjet.experimental.sparse.bcsr import BCSR
 from numjet.experimental.sparse.coo import COO
 from numjet.experimental.sparse.csr import CSC, CSR
@@ -59,7 +59,7 @@ def eye(
     """A matrix of N rows and M columns (N) with ones on the diagonal k.
 
     dtype: of the values. index_dtype: of the indices. sparse_format: bcoo, bcsr, coo, csr or csc.
-    kwds: none.
+    kwds: of bcoo n_batch and n_dense, how many axes are batch and dense ones.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -67,10 +67,18 @@ def eye(
     >>> print(sparse.eye(2, 3, 1).todense()[0])
     [0. 1. 0.]
     """
-    if kwds:
-        raise NotImplementedError(f"sparse.eye: unknown arguments {sorted(kwds)}.")
+    batch, dense = kwds.pop("n_batch", 0), kwds.pop("n_dense", 0)
+    if kwds or sparse_format != "bcoo" and (batch or dense):
+        raise NotImplementedError(
+            f"sparse.eye: unknown arguments {sorted([*kwds, 'n_batch', 'n_dense'])}."
+        )
     M = N if M is None else M
+    if batch < 0 or dense < 0 or batch + dense > 2:
+        raise ValueError(f"sparse.eye: shape {(N, M)} has no n_batch={batch} and n_dense={dense}.")
     count = max(0, min(N - max(0, -k), M - max(0, k)))
+    if batch or dense:
+        ones = jnp.eye(N, M, k, dtype)
+        return bcoo_fromdense(ones, n_batch=batch, n_dense=dense, index_dtype=index_dtype)
     places = jnp.arange(count, dtype=index_dtype)
     indices = jnp.stack([places + max(0, -k), places + max(0, k)], -1)
     return _format(BCOO((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True,
