@@ -13,6 +13,7 @@ from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.structural import convert
 from numjet.ops.custom_vmap import custom_vmap_p
 from numjet.ops.scan_functions import map as _map
+from numjet.transforms.batch import Axis
 from numjet.transforms.stage import hoist_consts, stage
 
 
@@ -74,7 +75,7 @@ class custom_vmap:  # noqa: N801 - a decorator
                 f"No batching rule defined for custom_vmap function {name} using def_vmap."
             )
         if kwargs or len(args) != self._positional:
-            args = resolve_kwargs(self.fun, args, kwargs, "batching")
+            args = resolve_kwargs("custom_vmap", self.fun, args, kwargs)
         leaves, in_tree = array_leaves(name, args)
         out_trees: list = []
 
@@ -100,7 +101,7 @@ class custom_vmap:  # noqa: N801 - a decorator
     ) -> Callable:
         name = name_of(self.fun)
 
-        def flat(size: int, mapped: Sequence[bool], *values: Any) -> tuple[list, list]:
+        def flat(axis: Axis, mapped: Sequence[bool], *values: Any) -> tuple[list, list]:
             if self.vmap_rule is None:
                 raise AttributeError(
                     f"No batching rule defined for custom_vmap function {name} using def_vmap. "
@@ -113,21 +114,34 @@ class custom_vmap:  # noqa: N801 - a decorator
                 )
             args = tree.tree_unflatten(in_tree, values[n_consts:])
             in_batched = list(tree.tree_unflatten(in_tree, mapped[n_consts:]))
-            result = self.vmap_rule(size, in_batched, *args)
+            result = self.vmap_rule(axis.size, in_batched, *args)
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     f"custom_vmap rule of {name}: must return a pair (output, out_batched), got "
                     f"{result!r}."
                 )
+            rule = f"({name_of(self.vmap_rule)})"
             outs, found = array_leaves(name, result[0], "output")
+            given = tree.tree_structure(result[1])
+            if found.num_leaves != given.num_leaves and given.num_leaves > 1 or (
+                given != found and type(result[1]) is not bool
+            ):
+                raise ValueError(
+                    "structure of output value and output batching specification returned by "
+                    f"custom vmap rule {rule} do not match: {found} and {given}."
+                )
             if found != out_tree:
                 raise ValueError(
-                    f"structure of output returned by custom vmap rule of {name} does not match "
-                    "that of original custom-vmapped function: expected "
-                    f"{out_tree}, got {found}."
+                    f"structure of output returned by custom vmap rule {rule} does not match that "
+                    f"of original custom-vmapped function {name}: {found} and {out_tree}."
                 )
             batched = tree.broadcast_prefix(result[1], result[0])
-            return _checked(name, closed, size, outs, batched), list(batched)
+            if not any(mapped):  # a rule that was asked of one example, and calls it batched
+                batched = [
+                    b and x.aval.shape != aval.shape
+                    for b, x, aval in zip(batched, outs, closed.out_avals, strict=True)
+                ]
+            return _checked(name, closed, axis.size, outs, batched), list(batched)
 
         # What printed jaxprs say of it (`core.jaxpr_print`).
         flat.told = {  # type: ignore[attr-defined]

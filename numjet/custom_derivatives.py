@@ -108,8 +108,8 @@ def linear_call(
         outs, tree = _array_leaves("linear_call", found, "cotangent")
         if tree != in_tree:
             raise TypeError(
-                f"linear_call: the transpose must give cotangents of the structure {in_tree} of "
-                f"linear_args, got {tree}."
+                "linear_call: the transpose output pytree must be of the structure of linear_args, "
+                f"{in_tree}, got {tree}."
             )
         return outs
 

@@ -93,10 +93,11 @@ def positional(fun: Callable) -> int:
     return len(parameters) if all([p.kind in plain for p in parameters]) else -1
 
 
-def resolve_kwargs(
-    fun: Callable, args: tuple, kwargs: dict, kind: str = "derivatives"
-) -> tuple:
-    """All arguments by position, with the function's defaults filled in."""
+def resolve_kwargs(decorator: str, fun: Callable, args: tuple, kwargs: dict) -> tuple:
+    """All arguments of a function under `decorator` by position, with the function's defaults
+    filled in. What a `functools.partial` has bound by name is no argument."""
+    if not kwargs and isinstance(fun, functools.partial):
+        return args
     try:
         signature = inspect.signature(fun)
     except (ValueError, TypeError):
@@ -106,17 +107,68 @@ def resolve_kwargs(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(
-            f"The input arguments to the function with custom {kind}, "
-            f"{name_of(fun)}, could not be resolved to positional-only arguments: {error}."
-        ) from None
+        raise TypeError(f"{_unresolved(decorator, fun)}\n{error}.") from None
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
-            f"{name_of(fun)}: arguments of a function with custom {kind} must be positional; "
-            f"{sorted(bound.kwargs)} can only be passed by name."
+            f"{_unresolved(decorator, fun)}\nThe following keyword arguments could not be resolved "
+            f"to positions: {', '.join(sorted(bound.kwargs))}."
         )
     return bound.args
+
+
+def _unresolved(decorator: str, fun: Callable) -> str:
+    name = name_of(fun)
+    return (
+        f"The input arguments to the {decorator}-decorated function {name} could not be resolved "
+        "to positional-only arguments:"
+    )
+
+
+class _Structures(list):
+    """The structures of a call's outputs in the order in which they were found; `known`: structure
+    and types of the outputs of the function itself, where it was run."""
+
+    known: tuple[Any, list[ShapedArray]] | None = None
+
+    def of_function(self, treedef: Any, values: Sequence[Any]) -> None:
+        """Note what the function gave."""
+        self.append(treedef)
+        self.known = treedef, [aval_of(x) for x in values]
+
+    def of_rule(self, intro: str, rule: str, whole: str, treedef: Any, outs: Sequence[Any]) -> None:
+        """Note what a rule gave as the function's outputs; TypeError where the function itself gave
+        something else.
+
+        intro: what the rule must produce; rule, whole: the pair's and the function's name.
+        """
+        self.append(treedef)
+        if self.known is None:
+            return
+        structure, avals = self.known
+        found = [aval_of(x) for x in outs]
+        if structure != treedef:
+            what, end = "container/pytree structure", "."
+        elif [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in avals]:
+            what, end = "shapes/dtypes of", ""
+        else:
+            return
+        raise TypeError(
+            f"{intro} but instead the {rule}'s first element had {what}:\n    "
+            f"{_types(treedef, found)}\nwhile the {whole} had output {what}:\n    "
+            f"{_types(structure, avals)}{end}"
+        )
+
+
+def _types(treedef: Any, avals: Sequence[ShapedArray]) -> str:
+    return str(tree.tree_unflatten(treedef, [_Text(a.str_short()) for a in avals]))
+
+
+class _Text(str):
+    """A text that containers show without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def _split_nondiff(nums: Sequence[int], args: tuple) -> tuple[list, list]:
@@ -145,6 +197,8 @@ RULES = frozenset({"def_vmap", "defjvp", "defjvps", "defvjp"})
 
 class _CustomRule:
     """What both decorators share."""
+
+    decorator = ""
 
     def __getattr__(self, name: str) -> Any:
         # Rules of decorators below this one are set through it.
@@ -182,7 +236,7 @@ class _CustomRule:
         if self._positional is None:
             self._positional = positional(self.fun)
         if kwargs or len(args) != self._positional:
-            args = resolve_kwargs(self.fun, args, kwargs)
+            args = resolve_kwargs(type(self).decorator, self.fun, args, kwargs)
         nums = self.nondiff_argnums
         if nums and not 0 <= nums[0] <= nums[-1] < len(args):
             raise IndexError(
@@ -211,13 +265,13 @@ class _CustomRule:
         leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
         return [x if type(x) is ArrayImpl else with_dtype(x) for x in leaves], in_tree
 
-    def _caller(self, nondiff: list, in_tree: Any, out: list) -> Callable:
+    def _caller(self, nondiff: list, in_tree: Any, out: _Structures) -> Callable:
         nums = self.nondiff_argnums[: len(nondiff)]
 
         def flat(*leaves: Any) -> list[Any]:
             result = self.fun(*_merge(nums, nondiff, tree.tree_unflatten(in_tree, leaves)))
             values, treedef = checked_leaves(name_of(self.fun), result, "output")
-            out.append(treedef)
+            out.of_function(treedef, values)
             return values
 
         return flat
@@ -243,6 +297,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
     1.0 3.0
     """
 
+    decorator = "custom_jvp"
     jvp: Callable | None = None
     symbolic_zeros = False
 
@@ -301,7 +356,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
             )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = self._leaves(diff)
-        out_tree: list = []
+        out_tree = _Structures()
         outs = custom_jvp_p.bind(
             *leaves,
             call_jaxpr=self._caller(nondiff, in_tree, out_tree),
@@ -312,9 +367,14 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
         )
         return tree.tree_unflatten(out_tree[-1], outs)
 
-    def _rule(self, nondiff: list, in_tree: Any, out_tree: list) -> Callable:
+    def _rule(self, nondiff: list, in_tree: Any, out_tree: _Structures) -> Callable:
         rule, symbolic, name = self.jvp, self.symbolic_zeros, name_of(self.fun)
         of_arrays = type(self) is jvp_of_arrays
+        intro = (
+            f"Custom JVP rule {_named(rule)} for function {name} must produce a pair (list or "
+            "tuple of length two) where the first element represents the primal output (equal in "
+            f"value to the output of the custom_jvp-decorated function {name}),"
+        )
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
             if symbolic:
@@ -333,15 +393,16 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                     f"got {result!r}."
                 )
             outs, treedef = checked_leaves(name, result[0], "output")
+            out_tree.of_rule(intro, "JVP rule output", f"custom_jvp-decorated function {name}",
+                             treedef, outs)  # fmt: skip
             t_leaves, t_tree = tree.tree_flatten(result[1])
             if treedef != t_tree:
                 raise TypeError(
                     f"Custom JVP rule {_named(rule)} for function {name} must produce primal and "
                     "tangent outputs with equal container (pytree) structures, but got "
-                    f"{treedef} and {t_tree}. "
+                    f"{treedef} and {t_tree} respectively. "
                     + tree.structure_difference("the primal", treedef, "the tangent", t_tree)
                 )
-            out_tree.append(treedef)
             return outs, [
                 Zero(t.aval) if type(t) is SymbolicZero else array_of(t) for t in t_leaves
             ]
@@ -375,6 +436,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
     1.0 5.0
     """
 
+    decorator = "custom_vjp"
     fwd: Callable | None = None
     bwd: Callable | None = None
     symbolic_zeros = False
@@ -411,7 +473,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = self._leaves(diff)
-        out_tree: list = []
+        out_tree = _Structures()
         res_tree: list = []
         note_rule()
         outs = custom_vjp_p.bind(
@@ -425,12 +487,21 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         )
         return tree.tree_unflatten(out_tree[-1], outs)
 
-    def _forward(self, nondiff: list, in_tree: Any, out_tree: list, res_tree: list) -> Callable:
+    def _forward(
+        self, nondiff: list, in_tree: Any, out_tree: _Structures, res_tree: list
+    ) -> Callable:
         fwd, symbolic, name, nums = (
             self.fwd,
             self.symbolic_zeros,
             name_of(self.fun),
             self.nondiff_argnums,
+        )
+        intro = (
+            f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair (list or "
+            "tuple of length two) where the first element represents the primal output (equal to "
+            f"the output of the custom_vjp-decorated function {name}) and the second element "
+            "represents residuals (i.e. values stored from the forward pass for use on the "
+            "backward pass),"
         )
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
@@ -440,14 +511,10 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
             result = run_rule(lambda: fwd(*args), name)  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise TypeError(
-                    f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair "
-                    "(list or tuple of length two) where the first element represents the primal "
-                    "output and the second element represents residuals (i.e. values stored for "
-                    f"the backward pass), but got {result!r}."
-                )
+                raise TypeError(f"{intro} but got {result!r}.")
             outs, treedef = checked_leaves(name, result[0], "output")
-            out_tree.append(treedef)
+            out_tree.of_rule(intro, "fwd rule output", f"custom_vjp-decorated function {name}",
+                             treedef, outs)  # fmt: skip
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
             others = [x for x, a in zip(residuals, arrays, strict=True) if not a]
@@ -478,6 +545,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             return _cotangents(name, in_tree, result)
 
         flat.__name__ = _named(bwd)
+        flat.in_tree = in_tree  # type: ignore[attr-defined]  # what messages name leaves by
         return flat
 
 
@@ -510,11 +578,12 @@ def _cotangents(name: str, in_tree: Any, result: Any) -> list[Any]:
                 f"Custom VJP bwd rule of {name} must produce an output with the same container "
                 f"(pytree) structure as the args tuple of the primal function: {error}"
             ) from None
-        zero = [
-            leaf is None or type(leaf) is SymbolicZero or getattr(leaf, "dtype", 0) == dtypes.float0
-            for leaf in leaves
-        ]
-        found += [None if z else array_of(leaf) for leaf, z in zip(leaves, zero, strict=True)]
+        for leaf in leaves:
+            if type(leaf) is SymbolicZero:
+                found.append(Zero(leaf.aval))
+            else:
+                none = leaf is None or getattr(leaf, "dtype", 0) == dtypes.float0
+                found.append(None if none else array_of(leaf))
     return found
 
 
@@ -612,8 +681,9 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         flat_args, treedef = array_leaves("closure_convert", tuple(args[:n]))
         if treedef != in_tree:
             raise TypeError(
-                f"closure_convert: the converted function takes arguments {in_tree}, got {treedef}."
-                " Pass the values of the closure after them."
+                "The inputs to the closure produced by closure_convert must have the structure of "
+                f"the example arguments, {in_tree}, followed by the values of the closure; got "
+                f"{treedef}."
             )
         flat_args = [
             convert(x, a.aval.dtype, a.aval.weak_type)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.base import tree_paths
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -170,8 +171,8 @@ def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
     )):
         raise TypeError(
             "Custom JVP rule must produce primal and tangent outputs with corresponding shapes "
-            f"and dtypes. Expected {want.str_short()} (the tangent type of the primal output of "
-            f"{name}) but got {have.str_short()}."
+            f"and dtypes. Expected {want.str_short()} (tangent type of "
+            f"{aval_of(primal).str_short()}) but got {have.str_short()}. The function is {name}."
         )
     return convert(tangent, want.dtype, have.weak_type) if want.dtype != have.dtype else tangent
 
@@ -184,23 +185,36 @@ def _custom_jvp_batch(
 
     def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
         n = len(primals)
-        flat = [*primals, *[instantiate(t) for t in tangents]]
+        given = [i for i, t in enumerate(tangents) if type(t) is not Zero]  # the rest stays Zero
+        flat = [*primals, *[tangents[i] for i in given]]
+        zeros_in = [
+            None if type(t) is not Zero else Zero(t.aval if d is None else t.aval.row(d))
+            for t, d in zip(tangents, inner, strict=True)
+        ]
+        found: list[bool] = []
 
         def both(*xs: Any) -> list[Any]:
-            outs, out_tangents = jvp(xs[:n], xs[n:])
-            return [*outs, *[instantiate(t) for t in out_tangents]]
+            full: list[Any] = list(zeros_in)
+            for i, t in zip(given, xs[n:], strict=True):
+                full[i] = t
+            outs, out_tangents = jvp(xs[:n], full)
+            found[:] = [type(t) is not Zero for t in out_tangents]
+            return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
 
-        outs, out_dims = batch_again(both, trace, flat, [*inner, *inner])
-        half = len(outs) // 2
-        pairs = zip(out_dims[:half], out_dims[half:], strict=True)
-        flags = [d is not None or t is not None for d, t in pairs]
-        return (
-            mapped.arrange(outs[:half], flags, out_dims[:half]),
-            mapped.arrange(outs[half:], flags, out_dims[half:]),
-        )
+        outs, out_dims = batch_again(both, trace, flat, [*inner, *[inner[i] for i in given]])
+        half = len(found)
+        rest = iter(zip(outs[half:], out_dims[half:], strict=True))
+        pairs = [next(rest) if there else (None, None) for there in found]
+        flags = [d is not None or t[1] is not None for d, t in zip(out_dims, pairs)]
+        first = mapped.arrange(outs[:half], flags, out_dims[:half])
+        assert mapped.flags is not None
+        return first, [
+            (to_front(as_array(t), d, axis.size) if flag else t) if there
+            else Zero(aval_of(x).tangent())
+            for x, (t, d), there, flag in zip(first, pairs, found, mapped.flags, strict=True)
+        ]  # fmt: skip
 
     batched_jvp.__name__ = getattr(jvp, "__name__", "jvp")  # which jaxprs show
-    params["symbolic_zeros"] = False
     call = _batched_call(call_jaxpr, trace, dims, mapped)
     outs = custom_jvp_p.bind(*args, call_jaxpr=call, jvp=batched_jvp, **params)
     return outs, _out_dims(mapped)
@@ -309,6 +323,7 @@ def _batched_bwd(
                 cotangents.append(moveaxis(to_front(ct, ct_dim, trace.axis.size), 0, dim))
         return cotangents
 
+    batched.in_tree = getattr(bwd, "in_tree", None)  # type: ignore[attr-defined]
     return batched
 
 
@@ -414,15 +429,31 @@ def _lin_transpose(
         zeros(a) if a.dtype == dtypes.float0 else ct for ct, a in zip(given, out_avals, strict=True)
     ]
     results = bwd(residuals, given)
+    in_tree = getattr(bwd, "in_tree", None)
     checked = [
-        _match_cotangent(name, i, a, ct)
+        _match_cotangent(name, (in_tree, i), a, ct)
         for i, (a, ct) in enumerate(zip(in_avals, results, strict=True))
     ]
     return [None] * num_res + [ct for ct, p in zip(checked, perturbed, strict=True) if p]
 
 
-def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> Any:
-    if ct is None or type(ct) is Zero or want.dtype == dtypes.float0:
+def _at(leaf: tuple[Any, int]) -> str:
+    """Where a leaf of the arguments is, given their structure (None: not known) and its number."""
+    in_tree, i = leaf
+    return f"[{i}]" if in_tree is None else tree_paths.keystr(tree_paths.leaf_path(in_tree, i))
+
+
+def _match_cotangent(name: str, leaf: tuple[Any, int], want: ShapedArray, ct: Any) -> Any:
+    if ct is None or want.dtype == dtypes.float0:
+        return None
+    if type(ct) is Zero:
+        if ct.aval.shape != want.shape:
+            raise ValueError(
+                f"Custom VJP bwd rule of {name} must produce an output with the same type as the "
+                f"args tuple of the primal function, but at output{_at(leaf)} the bwd rule "
+                f"produced a SymbolicZero of type {ct.aval.str_short()} corresponding to an input "
+                f"of type {want.str_short()}. Consider just returning a None here instead."
+            )
         return None
     have = aval_of(ct)
     # Of a complex number the real part moves a real argument; JAX hands other dtypes on.
@@ -432,7 +463,7 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
     if have.shape != want.shape or not fits:
         raise ValueError(
             f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "
-            f"tuple of the primal function, but for input leaf {position} the bwd rule produced an "
+            f"tuple of the primal function, but at output{_at(leaf)} the bwd rule produced an "
             f"output of type {have.str_short()} corresponding to an input of type "
             f"{want.str_short()}{', so the shapes do not match' * (have.shape != want.shape)}. "
             "Return None where no gradient flows."
@@ -440,7 +471,7 @@ def _match_cotangent(name: str, position: int, want: ShapedArray, ct: Any) -> An
     if have.placed != want.placed and have.placed is not None:
         raise ValueError(
             f"Custom VJP bwd rule of {name} must produce an output with the same type as the args "
-            f"tuple of the primal function: for input leaf {position} expected {want.str_short()}, "
+            f"tuple of the primal function: at output{_at(leaf)} expected {want.str_short()}, "
             f"got {have.str_short()}. Lay it out otherwise with numjet.reshard."
         )
     return convert(ct, want.dtype, have.weak_type) if have.dtype != want.dtype else ct

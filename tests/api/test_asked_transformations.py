@@ -239,7 +239,7 @@ def test_arguments_of_custom_vmap_by_name():
     assert (f(1.0), f(1.0, y=3.0), f(y=1.0, x=2.0)) == (2, 3, 2)
     for g in (f, lambda x: f(x, y=2.0), lambda x: f(x=x)):
         assert nj.vmap(g)(jnp.ones(2)).tolist() == [20, 20]
-    with pytest.raises(TypeError, match="custom batching"):
+    with pytest.raises(TypeError, match="custom_vmap-decorated function"):
         f(1.0, z=3.0)
 
 

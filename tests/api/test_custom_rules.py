@@ -575,3 +575,137 @@ def test_a_rule_that_vmap_does_not_map_gets_the_whole_cotangent():
         assert nj.grad(f)(3.0) == nj.jit(nj.grad(f))(3.0) == 1
     twice = lambda x: nj.vmap(nj.vmap(lambda y: clipped(x) * y))(y.reshape(2, 4)).sum()  # noqa: E731
     assert nj.grad(twice)(3.0) == 1
+
+
+# ------------------------------------------------------------------ what messages say
+def _in_a_loop(f: Callable) -> Callable:
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+
+
+def test_a_rule_whose_primal_output_differs_is_told_by_name() -> None:
+    @nj.custom_jvp
+    def halved(x: Any) -> Any:
+        return x / 2
+
+    def doubled_rule(primals: Any, tangents: Any) -> Any:
+        return [primals[0]] * 2, [tangents[0]] * 2
+
+    halved.defjvp(doubled_rule)
+    one = jnp.float32(1)
+    with pytest.raises(TypeError) as caught:
+        nj.jvp(_in_a_loop(halved), (one,), (one,))
+    assert "rule doubled_rule for function halved must produce a pair" in str(caught.value)
+    assert "container/pytree structure:\n    [float32[], float32[]]\nwhile" in str(caught.value)
+
+    @nj.custom_vjp
+    def same(x: Any) -> Any:
+        return x
+
+    def wider(x: Any) -> Any:
+        return jnp.stack([x, x]), None
+
+    same.defvjp(wider, lambda _, ct: (ct,))
+    with pytest.raises(TypeError) as caught:
+        nj.grad(_in_a_loop(same))(one)
+    assert "Custom VJP fwd rule wider for function same must produce a pair" in str(caught.value)
+    assert "shapes/dtypes of:\n    float32[2]\nwhile the custom_vjp-decorated" in str(caught.value)
+
+
+def test_arguments_that_have_no_position_are_named() -> None:
+    @nj.custom_jvp
+    def f(x: Any, y: Any, *, scale: float = 1.0) -> Any:
+        return scale * (x + y)
+
+    f.defjvp(lambda p, t: (f(*p), t[0]))
+    with pytest.raises(TypeError, match=r"custom_jvp-decorated function f .*\nmissing a required"):
+        f(1.0)
+    with pytest.raises(TypeError, match="could not be resolved to positions: scale"):
+        f(1.0, 2.0, scale=3.0)
+    bound = functools.partial(lambda x, k: k * x, k=4.0)  # what is bound by name is no argument
+    g = nj.custom_jvp(bound)
+    g.defjvp(lambda p, t: nj.jvp(bound, p, t))
+    assert float(nj.grad(g)(2.0)) == 4.0
+
+
+def test_cotangents_that_do_not_fit_are_told_by_their_place() -> None:
+    @nj.custom_vjp
+    def f(pair: Any) -> Any:
+        return pair["a"]
+
+    f.defvjp(lambda pair: (f(pair), None), lambda _, ct: ({"a": ct, "b": jnp.ones(5)},))
+    both = {"a": jnp.float32(1), "b": jnp.ones(4)}
+    with pytest.raises(ValueError, match=r"output\[0\]\['b'\] the bwd rule .* type float32\[5\]"):
+        nj.grad(f)(both)
+
+    @nj.custom_vjp
+    def h(x: Any, y: Any) -> Any:
+        return x, y
+
+    h.defvjp(
+        lambda x, y: (h(x.value, y.value), None), lambda _, ct: (None, ct[0]), symbolic_zeros=True
+    )
+    with pytest.raises(ValueError, match="Consider just returning a None here"):
+        nj.grad(lambda x, y: h(x, y)[1].sum(), 1)(jnp.ones(2), jnp.ones(3))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_zero_tangents_stay_symbolic_under_vmap(jit: bool) -> None:
+    seen = []
+
+    @nj.custom_jvp
+    def f(x: Any, y: Any) -> Any:
+        return x * y, y
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        seen.append([type(t) is SymbolicZero for t in tangents])
+        assert [t.shape for t in tangents] == [(), ()]
+        return f(*primals), (tangents[0] * primals[1], tangents[1])
+
+    f.defjvp(rule, symbolic_zeros=True)
+    g = lambda x: nj.vmap(f, (0, None))(x, 3.0)  # noqa: E731
+    run = lambda x: nj.jvp(g, (x,), (2 * x,))  # noqa: E731
+    (out, other), (t, t_other) = (nj.jit(run) if jit else run)(x3)
+    assert seen[-1] == [False, True]
+    close(out, 3 * x3)
+    close(t, 6 * x3)
+    close(other, jnp.full(3, 3.0))
+    close(t_other, jnp.zeros(3))
+
+
+def test_rules_of_custom_vmap_under_jvp_see_what_is_mapped_of_both() -> None:
+    seen: list = []
+
+    @nj.custom_batching.custom_vmap
+    def f(x: Any) -> Any:
+        return jnp.sin(x)
+
+    @f.def_vmap
+    def rule(axis_size: int, in_batched: Any, x: Any) -> Any:
+        seen.append((axis_size, in_batched, x.shape))
+        return jnp.cos(x), in_batched[0]
+
+    derived = lambda x, t: nj.jvp(f, (x,), (t,))  # noqa: E731
+    x, ts = jnp.float32(0.5), jnp.arange(1.0, 4.0)
+    out, t = nj.vmap(derived, (None, 0), (None, 0))(x, ts)  # the primal stays one for all
+    close(out, jnp.cos(x))
+    close(t, -jnp.sin(x) * ts)
+    assert seen == [(3, [False], ())]
+    outs, t = nj.vmap(derived, (0, None))(ts, x)
+    close(outs, jnp.cos(ts))
+    close(t, -jnp.sin(ts) * x)
+    assert seen[1:] == [(3, [False], ())]
+    nj.vmap(derived)(ts, ts)
+    assert seen[2:] == [(3, [True], (3,))]
+
+
+def test_messages_of_rules_of_custom_vmap_name_the_rule() -> None:
+    f = nj.custom_batching.custom_vmap(lambda x: x)
+
+    @f.def_vmap
+    def by_two(axis_size: int, in_batched: Any, x: Any) -> Any:
+        return [x, x], in_batched if x.shape[0] == 2 else [True, True]
+
+    with pytest.raises(ValueError, match=r"batching specification .* rule \(by_two\) do not match"):
+        nj.vmap(f)(jnp.ones(2))
+    with pytest.raises(ValueError, match=r"rule \(by_two\) does not match that of original"):
+        nj.vmap(f)(jnp.ones(3))
