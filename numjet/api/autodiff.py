@@ -32,6 +32,7 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.given import Noted, Seen, as_given, tangents_as_given, with_dtypes
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.memo import Memo
@@ -483,9 +484,12 @@ def checkpoint(
         flat = Flat("checkpoint", call, in_tree)
         use = RefUse()
         with traced_with(leaves):
+            static = [i for i in range(len(args)) if i not in nums]
+            traced = Tracing(fun, "checkpoint / remat", in_tree, static=static)
             jaxpr, consts = stage(
-                flat, [x.aval for x in leaves], name_of(fun), use=use, flows=along(leaves)
+                flat, [x.aval for x in leaves], name_of(fun), traced, use, along(leaves)
             )
+            jaxpr.debug = traced.told(flat.out_tree)
         outs = remat_p.bind(
             *consts,
             *leaves,

@@ -19,6 +19,7 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
@@ -274,6 +275,9 @@ class _CustomRule:
             out.of_function(treedef, values)
             return values
 
+        flat.traced = Tracing(  # type: ignore[attr-defined]
+            self.fun, f"{self.decorator} fun", in_tree, static=nums, by_name=False
+        )
         return flat
 
 
@@ -511,7 +515,12 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
             result = run_rule(lambda: fwd(*args), name)  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
-                raise TypeError(f"{intro} but got {result!r}.")
+                raise TypeError(
+                    f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair "
+                    "(list or tuple of length two) where the first element represents the primal "
+                    "output and the second element represents residuals (i.e. values stored from "
+                    f"the forward pass for use on the backward pass), but got {result!r}."
+                )
             outs, treedef = checked_leaves(name, result[0], "output")
             out_tree.of_rule(intro, "fwd rule output", f"custom_vjp-decorated function {name}",
                              treedef, outs)  # fmt: skip

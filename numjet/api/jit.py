@@ -53,7 +53,7 @@ from numjet.base.tree_registry import LEAF_TYPES
 from numjet.core import hi, hooks, memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.debug_info import argument_names
+from numjet.core.debug_info import Tracing, argument_names
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import HELD, eval_jaxpr
 from numjet.core.memo import Memo
@@ -433,8 +433,8 @@ class JitCore:
             use, marks = RefUse(reads=True, reshapes=True), Sharded.marks
             reads, context, shares = Sharded.reads, Sharded.context(), Shared.here.unknown
             with spans.span("trace", self._name):
-                jaxpr, consts = stage(flat, avals, self._name, lambda: self._arg_names(treedef),
-                                      use, flows)
+                traced = Tracing(self._fun, "jit", treedef, static=self._static_argnums)
+                jaxpr, consts = stage(flat, avals, self._name, traced, use, flows)
         log.compiling(
             config.log_compiles.value, "Finished tracing %s for jit in %.6f sec",
             self._name, perf_counter() - start,

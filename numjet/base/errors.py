@@ -79,6 +79,9 @@ class UnexpectedTracerError(JAXTypeError):
 def leaked(tracer: Any, where: str) -> UnexpectedTracerError:
     """The error for a tracer that outlived its trace."""
     origin, source = tracer.origin(), getattr(tracer, "source", None)
+    traced_in = tracer.traced_in()
+    if traced_in:
+        origin = f"The function being traced when the value leaked was {traced_in}. {origin}"
     created = "" if source is None else f"The value was created on line {source}. "
     return UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, "

@@ -98,38 +98,86 @@ def stand_in(fun: Any) -> Any:
     return fun
 
 
-def argument_names(fun: Any, static: Any, in_tree: Any) -> list[str]:
-    """`x`, `params['w']`, ... for each leaf of (args, kwargs) without the static ones, whose
-    positions `static` holds."""
-    args, kwargs = tree.tree_unflatten(in_tree, [_LEAF] * in_tree.num_leaves)
-    names = [f"args[{i}]" for i in range(len(args))]
-    by_name = {name: name for name in kwargs}
+def argument_names(fun: Any, static: Any, in_tree: Any, by_name: bool = True) -> list[str]:
+    """`x`, `params['w']`, `args[0]`, `kwargs['k']`, ... for each leaf of (args, kwargs), or of args
+    alone, without the static ones, whose positions `static` holds."""
+    found = tree.tree_unflatten(in_tree, [_LEAF] * in_tree.num_leaves)
+    args, kwargs = found if by_name else (found, {})
     try:
-        parameters = inspect.signature(fun).parameters.values()
-        own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        keep = [name for i, name in enumerate(own) if i not in static]
-        for p in parameters:
-            if p.kind is p.VAR_POSITIONAL:
-                keep += [f"{p.name}[{i}]" for i in range(len(args) - len(keep))]
-            elif p.kind is p.VAR_KEYWORD:
-                known = {q.name for q in parameters if q.kind is q.KEYWORD_ONLY}.union(own)
-                by_name |= {n: f"{p.name}[{n!r}]" for n in kwargs if n not in known}
-        names[: len(keep)] = keep[: len(args)]
+        parameters = list(inspect.signature(fun).parameters.values())
     except (ValueError, TypeError):
-        pass  # no signature to read (a builtin): positions serve as names
+        parameters = []  # no signature to read (a builtin): positions serve as names
+    plain = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+    others = [p.name for p in parameters if p.kind is p.VAR_KEYWORD]
+    total = len(args) + len(static)
+    places = [i for i in range(total) if i not in static][: len(args)]
+    names = [
+        plain[i] if i < len(plain)
+        else f"{rest[0]}[{i - len(plain)}]" if rest else f"args[{i}]"
+        for i in places
+    ]  # fmt: skip
+    known = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    given = [
+        (k if k in known or not others else f"{others[0]}[{k!r}]", v) for k, v in kwargs.items()
+    ]
     out = []
-    named = [(by_name[name], value) for name, value in kwargs.items()]
-    for name, value in [*zip(names, args, strict=False), *named]:
+    for name, value in [*zip(names, args, strict=False), *given]:
         out += [name + tree.keystr(path) for path, _ in tree.tree_flatten_with_path(value)[0]]
     return out
 
 
+def result_paths(out_tree: Any) -> tuple[str, ...]:
+    """`result`, `result[0]['w']`, ... for each leaf of a result."""
+    n = out_tree.num_leaves
+    return tuple([f"result{tree.keystr(tree.leaf_path(out_tree, i))}" for i in range(n)])
+
+
 def of_jitted(fun: Any, static: Any, in_tree: Any, out_tree: Any) -> DebugInfo:
     """What is known of a jaxpr of these arguments and results."""
-    paths = [f"result{tree.keystr(tree.leaf_path(out_tree, i))}"
-             for i in range(out_tree.num_leaves)]  # fmt: skip
     names = argument_names(fun, static, in_tree)
-    return DebugInfo("jit", place_of(fun), tuple(names), tuple(paths))
+    return DebugInfo("jit", place_of(fun), tuple(names), result_paths(out_tree))
+
+
+class Tracing:
+    """What is traced, and for whom: a function, of which messages name place and arguments.
+
+    label: what traces it (`jit`, `scan`, ...). in_tree: the structure of (args, kwargs), without
+    by_name of args alone; static: positions of arguments that are no leaves. arrange: puts the
+    names in the order of the leaves, where these are others than the function's arguments.
+    """
+
+    __slots__ = ("fun", "label", "in_tree", "static", "by_name", "arrange")
+
+    def __init__(
+        self, fun: Any, label: str, in_tree: Any, *, static: Any = (), by_name: bool = True,
+        arrange: Any = None,
+    ) -> None:  # fmt: skip
+        self.fun, self.label, self.in_tree = fun, label, in_tree
+        self.static, self.by_name, self.arrange = static, by_name, arrange
+
+    def names(self) -> list[str]:
+        """What the arguments are called."""
+        names = argument_names(self.fun, self.static, self.in_tree, self.by_name)
+        return names if self.arrange is None else self.arrange(names)
+
+    def where(self) -> str:
+        """The function's name and the place where it was written."""
+        return place_of(self.fun)
+
+    def told(self, out_tree: Any) -> Any:
+        """What a jaxpr of it holds: a function that gives the `DebugInfo`, and holds none of the
+        function's values. out_tree: the structure of the results, None where it is not known."""
+        free = Tracing(stand_in(self.fun), self.label, self.in_tree, static=self.static,
+                      by_name=self.by_name, arrange=self.arrange)  # fmt: skip
+        return functools.partial(_of_traced, free, out_tree)
+
+
+def _of_traced(traced: Tracing, out_tree: Any) -> DebugInfo:
+    paths = None if out_tree is None else result_paths(out_tree)
+    return DebugInfo(traced.label, traced.where(), tuple(traced.names()), paths)
 
 
 _LEAF = object()

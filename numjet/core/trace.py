@@ -243,7 +243,11 @@ class Tracer(Array):
         return None
 
     def origin(self) -> str:
-        """A sentence saying where this value comes from, for error messages."""
+        """Sentences saying where this value comes from, for error messages."""
+        return ""
+
+    def traced_in(self) -> str:
+        """The function that is traced, and what for, where that is known."""
         return ""
 
     def differentiated(self) -> bool:
@@ -278,10 +282,13 @@ class Tracer(Array):
             where = f"{where} traced array with shape {self.aval.str_short()}"
             told = hooks.asked()
             error, where = told or (error, where)
+            if "argument" not in origin:  # there is none that could be static
+                remedy = remedy.replace(_OR_STATIC, "")
+            end = "\n" if origin else ""
             raised = error(
                 f"{where}.\n{what}: the value is "
                 f"traced ({self.aval.str_short()}), so it is not known while the function is "
-                f"traced. {origin}{' ' if origin else ''}{remedy}"
+                f"traced. {origin}{end}{remedy}"
             )
             raised.final = told is not None  # type: ignore[attr-defined] # not to be made another
             raise raised
@@ -294,8 +301,7 @@ class Tracer(Array):
             self._need_concrete(
                 errors.TracerBoolConversionError,
                 "Python needs True or False (if, while, and, or, not, assert)",
-                "Use lax.cond, lax.while_loop, jnp.where or jnp.logical_and on it, or mark the "
-                "argument it comes from as static with jit(..., static_argnums=…).",
+                f"Use lax.cond, lax.while_loop, jnp.where or jnp.logical_and on it{_OR_STATIC}.",
             )
         )
 
@@ -458,6 +464,7 @@ _PROBLEM = (
     "The problem arose with the `{0}` function: {0}() needs a concrete value (for another dtype "
     "try using `x.astype({0})`)"
 )
+_OR_STATIC = ", or mark the argument it comes from as static with jit(..., static_argnums=…)"
 _STATIC = (
     "If it does not depend on array values, mark the argument as static with "
     "jit(..., static_argnums=…), or compute it with NumPy from shapes."

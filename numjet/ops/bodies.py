@@ -17,6 +17,7 @@ from numjet.base import config, tree
 from numjet.core import alike, dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from numjet.core.memo import FunctionMemo, Memo
@@ -68,16 +69,16 @@ def stage_tree(
     fun: Callable,
     in_tree: Any,
     in_avals: Sequence[ShapedArray],
-    name: str = "",
+    label: str,
     use: RefUse | None = None,
     flows: dict[Any, Flow] | None = None,
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """Trace `fun(*args)`, where `in_tree` is the structure of the argument tuple.
+    """Trace `fun(*args)` for `label`, where `in_tree` is the structure of the argument tuple.
 
     Returns the jaxpr with its constants as leading inputs, the constants, and the output's
     structure. `use` and `flows` as in `stage`.
     """
-    jaxpr, consts, out_tree = stage_once(fun, in_tree, in_avals, name, use, flows)
+    jaxpr, consts, out_tree = stage_once(fun, in_tree, in_avals, label, use, flows)
     return hoist_consts(jaxpr), list(consts), out_tree
 
 
@@ -89,7 +90,7 @@ def stage_once(
     fun: Callable,
     in_tree: Any,
     in_avals: Sequence[ShapedArray],
-    name: str = "",
+    label: str,
     use: RefUse | None = None,
     flows: dict[Any, Flow] | None = None,
 ) -> tuple[Jaxpr, Sequence[Any], Any]:
@@ -114,7 +115,7 @@ def stage_once(
         found = known = None
     form = None if known is None or found is not None else alike.form(fun, in_tree)
     if form is not None:
-        found = _alike.get((form.key, name, key), (None,))[0]
+        found = _alike.get((form.key, label, key), (None,))[0]
         if found is not None:
             known[key] = found  # type: ignore[index]
     if found is not None:
@@ -124,7 +125,9 @@ def stage_once(
         return found[0]
     reads, platforms, unknown = Sharded.reads, Remote.asked, Shared.here.unknown
     flat, out_tree = flattened(fun, in_tree)
-    jaxpr, consts = stage(flat, in_avals, name or name_of(fun), use=use, flows=flows)
+    traced = told_as(fun, label, in_tree)
+    jaxpr, consts = stage(flat, in_avals, name_of(fun), traced, use, flows)
+    jaxpr.debug = traced.told(out_tree[0])
     made = jaxpr, tuple(consts), out_tree[0]
     asked = Shared.here.unknown != unknown
     asked = asked or any([flow.asked for flow in (flows or {}).values()])
@@ -134,10 +137,17 @@ def stage_once(
     ):
         entry = known[key] = made, Sharded.reads != reads, Remote.asked != platforms
         if form is not None and _does_alike(jaxpr) and not _changed(fun, in_tree, form):
-            whole = form.key, name, key
+            whole = form.key, label, key
             passing = [weakref.ref(x, lambda _: _alike.pop(whole, None)) for x in form.passing]
             _alike[whole] = entry, form.kept, passing
     return made
+
+
+def told_as(fun: Callable, label: str, in_tree: Any) -> Tracing:
+    """What messages say of a function of control flow; one that runs another, as those of
+    `fori_loop` do, tells of that by its `told`."""
+    told = getattr(fun, "told", None)
+    return Tracing(fun, label, in_tree, by_name=False) if told is None else told(in_tree)
 
 
 def _tell(flows: dict[Any, Flow] | None, made: tuple) -> None:
@@ -203,26 +213,61 @@ def check_carry(
     want: Sequence[ShapedArray],
     got_tree: Any,
     got: Sequence[ShapedArray],
+    name: str = "carry",
 ) -> None:
-    """Raise TypeError unless the body returns a carry of the structure, shapes and dtypes it
-    received."""
+    """Raise TypeError unless the body, whose argument is called `name`, returns a carry of the
+    structure, shapes and dtypes it received."""
     if want_tree != got_tree:
         raise TypeError(
             f"{what} body function carry input and carry output must have the same pytree "
-            f"structure, but they differ: expected {want_tree}, got {got_tree}. "
-            + tree.structure_difference("the input", want_tree, "the output", got_tree)
-        )
+            "structure, but they differ:\n\n"
+            + "\n".join([
+                f"The input {_component(name, path)} is {one} but the corresponding component of "
+                f"the carry output is {other}, so {why}."
+                for path, one, other, why in differences(want_tree, got_tree)
+            ])
+            + f"\n\nIt is {want_tree} there and {got_tree} here."
+        )  # fmt: skip
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
         if w.shape != g.shape or w.dtype != g.dtype or w.placed != g.placed:
-            path = tree.keystr(tree.leaf_path(want_tree, i))
+            at = _component(name, tree.keystr(tree.leaf_path(want_tree, i)))
             raise TypeError(
                 f"{what} body function carry input and carry output must have equal types, but "
-                f"they differ:\n\nThe input carry component carry{path} has type {w.str_short()} "
-                f"but the corresponding output carry component has type {g.str_short()}, so the "
+                f"they differ:\n\nThe input {at} has type {w.str_short()} but the corresponding "
+                f"output carry component has type {g.str_short()}, so the "
                 f"{'shapes' if w.shape != g.shape else 'dtypes'} do not match.\n\nRevise the "
                 "function so that all output types match the corresponding input types: convert "
                 "with .astype(), or give the initial value the dtype of the result."
             )
+
+
+def _component(name: str, path: str) -> str:
+    return f"carry component {name}{path}" if path else f"carry {name}"
+
+
+def differences(tree1: Any, tree2: Any) -> list[tuple[str, str, str, str]]:
+    """(path, first in words, second in words, why they differ) wherever two structures do."""
+    found = []
+    one, other = (t.unflatten(range(t.num_leaves)) for t in (tree1, tree2))
+    for path, first, second, why in tree.equality_errors(one, other):
+        if "types" in why:
+            why = "their Python types differ"
+        elif "children" in why:
+            what = "lengths" if first.startswith(("a tuple", "a list")) else "numbers of children"
+            why = f"the {what} do not match"
+        else:
+            why = "the pytree node metadata does not match"
+        found.append((tree.keystr(path), first, second, why))
+    return found
+
+
+def first_name(fun: Callable, in_tree: Any) -> str:
+    """What the first argument of a function of control flow is called; `carry` for that of one of
+    our own."""
+    if not by_user(fun) or hasattr(fun, "told"):
+        return "carry"
+    leaves = tree.tree_structure((0,) * len(in_tree.children()))
+    return told_as(fun, "", leaves).names()[0]
 
 
 def strengthen(
@@ -260,8 +305,10 @@ def permute(
     jaxpr = closed.jaxpr
     invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
     outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
+    same = invars == jaxpr.invars and outvars == jaxpr.outvars
+    debug = jaxpr.debug if same else None
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, jaxpr.effects), closed.consts
+        Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, jaxpr.effects, debug), closed.consts
     )
 
 

@@ -17,6 +17,7 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import place_of
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_closed
 from numjet.core.lowering import Expand, Region
@@ -27,7 +28,7 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.bodies import by_user, convert_all, flatten_values, name_of, stage_once
+from numjet.ops.bodies import by_user, convert_all, differences, flatten_values, stage_once
 from numjet.ops.logic import eq, ne
 from numjet.ops.named import empty_p
 from numjet.ops.shape import select_n
@@ -345,15 +346,23 @@ def switch(
     """
     operands = _operands("switch", operands, operand)
     if not all(map(callable, branches)):
-        raise TypeError("switch: branches must be functions: switch(index, branches, *operands).")
+        raise TypeError(
+            "lax.switch: branches argument should be a sequence of callables: switch(index, "
+            "branches, *operands)."
+        )
     branches = tuple(branches)
     if not branches:
         raise ValueError("Empty branch sequence: switch needs at least one function.")
-    index = wrapped(index)
+    if not is_arraylike(index):
+        if type(index) in (tuple, list):
+            shape = np.shape(index)
+            raise TypeError(f"Branch index must be scalar, got {index} of shape {shape}.")
+        raise TypeError(f"Index type must be an integer, got {index}.")
+    given, index = index, wrapped(index)
     if index.shape:
-        raise TypeError(f"Branch index must be scalar, got an array of shape {index.shape}.")
+        raise TypeError(f"Branch index must be scalar, got {given} of shape {index.shape}.")
     if not dtypes.is_integer(index.dtype):
-        raise TypeError(f"Index type must be an integer, got {index.aval.str_short()}.")
+        raise TypeError(f"Index type must be an integer, got {given} as {index.dtype.name}.")
     if len(branches) == 1:
         return branches[0](*operands)
     index = _as_int32(index)
@@ -399,14 +408,16 @@ def cond(
         )
     if pred is None:
         raise TypeError("cond predicate is None: pass a boolean.")
+    if callable(pred) and not is_arraylike(pred):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred!r}.")
     if not is_arraylike(pred):
-        raise TypeError(f"Pred must be a scalar, got {pred!r} of type {type(pred)}.")
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
     if type(pred) is int and pred.bit_length() > 31:    # true, also where no int32 holds it
         pred = True
     pred = as_array(pred)
     if pred.shape or dtypes.is_key(pred.dtype):
         raise TypeError(
-            f"Pred must be a scalar, got an array of shape {pred.shape} "
+            f"Pred must be a scalar, got {pred} of shape {pred.shape} "
             f"({pred.aval.str_short()}). For an elementwise choice use jnp.where."
         )
     if dtypes.is_complex(pred.dtype):
@@ -429,7 +440,7 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
     for fun, use in turn([*zip(branches, uses, strict=True)]):
         with traced_with(leaves):
             flows.append(along(leaves))
-            jaxpr, consts, out_tree = stage_once(fun, in_tree, avals, use=use, flows=flows[-1])
+            jaxpr, consts, out_tree = stage_once(fun, in_tree, avals, what, use, flows[-1])
         staged.append((jaxpr, consts))
         trees.append(out_tree)
     staged, trees = [*turn(staged)], [*turn(trees)]
@@ -451,7 +462,8 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
             continue
         own = dict(zip(map(id, cs), jaxpr.constvars, strict=True))
         const_vars = [own.get(key) or Var(c.aval) for key, c in shared.items()]
-        hoisted = Jaxpr([], [*const_vars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
+        invars = [*const_vars, *jaxpr.invars]
+        hoisted = Jaxpr([], invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug)
         closed.append(_with_out_avals(ClosedJaxpr(hoisted, []), out_avals))
     values = [*consts, *leaves, *[ref.value() for ref in refs]]
     outs = cond_p.bind(index, *values, branches=tuple(closed))
@@ -508,17 +520,22 @@ def _join_outputs(
     what: str, branches: Sequence[Callable], trees: list, avals: list
 ) -> list[ShapedArray]:
     names = [f"branch {i}" for i in range(len(trees))]
+    order = range(1, len(trees))
     if what == "cond":
         names = ["false_fun", "true_fun"]
-    for i in range(1, len(trees)):
+    for i in order:
         if trees[i] != trees[0]:
+            # As cond is written: the function for True first.
+            one, other = (i, 0) if what == "cond" else (0, i)
+            told = "\n".join([
+                f"{names[one]} output{f' at path {path}' if path else ''} is {first} but "
+                f"{names[other]} output is {second}, so {why}."
+                for path, first, second, why in differences(trees[one], trees[other])
+            ])  # fmt: skip
             raise TypeError(
-                f"{what} branch outputs must have the same pytree structure, but they differ: "
-                f"{names[i]} output ({name_of(branches[i])}) is {trees[i]}, {names[0]} output "
-                f"({name_of(branches[0])}) is {trees[0]}. "
-                + tree.structure_difference(
-                    f"{names[i]} output", trees[i], f"{names[0]} output", trees[0]
-                )
+                f"{what} branch outputs must have the same pytree structure, but they differ:\n\n"
+                f"{_places(names, branches, one, other)}\n\n{told}\n\nRevise {names[one]} and/or "
+                f"{names[other]} so that they give one structure: {trees[one]} and {trees[other]}."
             )
     joined = []
     for leaf, group in enumerate(zip(*avals, strict=True)):
@@ -528,15 +545,26 @@ def _join_outputs(
         for i, a in enumerate(group):
             apart = a.placed is not None and a.placed != placed
             if (a.shape, a.dtype) != (first.shape, first.dtype) or apart:
+                at = next(j for j, b in enumerate(group) if b is first)
+                one, other = (1, 0) if what == "cond" else sorted((at, i))
                 path = tree.keystr(tree.leaf_path(trees[0], leaf))
+                x, y = group[one], group[other]
+                apart_in = "shapes" if x.shape != y.shape else "dtypes"
                 raise TypeError(
-                    f"{what} branches must have equal output types but they differ: output{path} "
-                    f"is {a.str_short()} in branch {i} ({name_of(branches[i])}) and "
-                    f"{first.str_short()} in another one. Convert with .astype() or reshape."
+                    f"{what} branches must have equal output types but they differ.\n\n"
+                    f"{_places(names, branches, one, other)}\n\nThe output of {names[one]}"
+                    f"{f' at path {path}' if path else ''} has type {x.str_short()} but the "
+                    f"corresponding output of {names[other]} has type {y.str_short()}, so the "
+                    f"{apart_in} do not match.\n\nRevise {names[one]} and/or {names[other]} so "
+                    "that all output types match: convert with .astype() or reshape."
                 )
         # Weak where the first branch is, as in JAX; placed where one is.
         joined.append(group[0] if placed is None else group[0].over(placed))
     return joined
+
+
+def _places(names: list[str], branches: Sequence[Callable], *which: int) -> str:
+    return "\n".join([f"{names[i]} is {place_of(branches[i])}" for i in which])
 
 
 def _with_out_avals(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:

@@ -27,7 +27,7 @@ def fold(
     """
     scalars = [ShapedArray((), x.aval.dtype) for x in xs]
     in_tree = tree.tree_structure((tree.tree_unflatten(treedef, range(len(xs))),) * 2)
-    closed, consts, out_tree = stage_tree(computation, in_tree, [*scalars, *scalars])
+    closed, consts, out_tree = stage_tree(computation, in_tree, [*scalars, *scalars], "reduce")
     if out_tree != treedef or [a.strong() for a in closed.out_avals] != scalars:
         raise ValueError(
             "reduce: the computation must return what it takes, scalars "

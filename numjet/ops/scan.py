@@ -34,6 +34,7 @@ from numjet.ops.bodies import (
     check_carry,
     check_varying,
     convert_all,
+    first_name,
     fixed_point,
     flatten_values,
     permute,
@@ -417,10 +418,12 @@ def scan(
         use = RefUse()
         avals = [*carry_avals, *x_avals]
         with traced_with([*init_leaves, *xs_leaves]):
-            closed, consts, out_tree = stage_tree(f, in_tree, avals, use=use, flows=flows)
+            closed, consts, out_tree = stage_tree(f, in_tree, avals, "scan", use, flows)
         parts = out_tree.children()
         if len(parts) != 2:
-            raise TypeError(f"scan body output must be a pair, got {out_tree}: (carry, y).")
+            got = closed.out_avals
+            shown = got[0].str_short() if tree.treedef_is_leaf(out_tree) else out_tree
+            raise TypeError(f"scan body output must be a pair, got {shown}. It is (carry, y).")
         n_carry = parts[0].num_leaves
         got = closed.out_avals[:n_carry]
         if parts[0] == init_tree:
@@ -430,7 +433,9 @@ def scan(
                 carry_avals = stronger
                 continue
         break
-    check_carry("scan", init_tree, carry_avals, parts[0], got)
+    if parts[0] != init_tree or got != carry_avals:
+        name = first_name(f, in_tree)
+        check_carry("scan", init_tree, carry_avals, parts[0], got, name)
     n_refs = len(use.written)
     if n_refs:  # references that the body writes are carried
         ins = split(range(len(closed.invars)), len(consts), n_carry, len(xs_leaves))

@@ -18,6 +18,7 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.effects import refuse_io
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, eval_closed
@@ -35,6 +36,7 @@ from numjet.ops.bodies import (
     check_carry,
     check_varying,
     convert_all,
+    first_name,
     fixed_point,
     flatten_values,
     module_of,
@@ -379,7 +381,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     while True:  # each round changes one more dtype, or lets one more vary, so there is an end
         use = RefUse()
         with traced_with(leaves):
-            body, body_consts, out_tree = stage_tree(body_fun, in_tree, avals, use=use, flows=flows)
+            body, body_consts, out_tree = stage_tree(
+                body_fun, in_tree, avals, "while_body", use, flows
+            )
         carried = body.out_avals[: len(body.out_avals) - len(use.written)]
         if out_tree == treedef:
             check_varying("while_loop", body_fun, flows, treedef)
@@ -388,11 +392,13 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
                 avals = stronger
                 continue
         break
-    check_carry("while_loop", treedef, avals, out_tree, carried)
+    if out_tree != treedef or carried != avals:
+        name = first_name(body_fun, in_tree)
+        check_carry("while_loop", treedef, avals, out_tree, carried, name)
     seen = RefUse(reads=bool(use.written))
     with traced_with(leaves):
         cond, cond_consts, cond_tree = stage_tree(
-            cond_fun, in_tree, avals, use=seen,
+            cond_fun, in_tree, avals, "while_cond", seen,
             flows={name: Flow(flow.given) for name, flow in flows.items()},
         )  # fmt: skip
     if seen.refs or seen.written:
@@ -411,7 +417,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         or pred[0].dtype != dtypes.bool_
     ):
         leaf = pred and tree.treedef_is_leaf(cond_tree)
-        got = f"output type(s) {pred[0].str_short()}" if leaf else f"pytree {cond_tree}"
+        got = f"output type(s) {pred[:1]}" if leaf else f"pytree {cond_tree}"
         raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
     given = convert_all(leaves, avals)
     # What the body hands on as it came, and the condition does not read, is what was given.
@@ -480,7 +486,9 @@ def fori_loop(
     10
     """
     if not callable(body_fun):
-        raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r}.")
+        raise TypeError(
+            f"lax.fori_loop: body_fun argument should be callable, got {body_fun!r}."
+        )
     lower, upper = as_array(lower), as_array(upper)
     floats = dtypes.is_floating(lower.dtype) and lower.dtype == upper.dtype
     alike = floats or lower.weak_type or upper.weak_type
@@ -559,7 +567,11 @@ def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
         want = [aval_of(x) for x in tree.tree_leaves(val)]
         got_avals = [x.aval for x in got]
         stronger = strengthen(want, got_avals) if out_tree == in_tree else want
-        check_carry(f"fori_loop: {form}", in_tree, stronger, out_tree, got_avals)
+        if out_tree != in_tree or got_avals != stronger:
+            pair = tree.tree_structure((0, val))
+            names = Tracing(fun(), "", pair, by_name=False).names()[1:]
+            name = names[0].partition("[")[0] if names else "carry"
+            check_carry(f"fori_loop: {form}", in_tree, stronger, out_tree, got_avals, name)
         return out
 
     def counted(carry: tuple, _: None) -> tuple:
@@ -569,9 +581,22 @@ def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
         return add(carry[0], 1), carry[1], body(carry[0], carry[2])
 
     counted.__module__ = repeated.__module__ = module_of(body_fun)  # `by_user` asks
+    # Messages tell of the user's function: its arguments are the round's number and the value.
+    counted.told = lambda in_tree: Tracing(  # type: ignore[attr-defined]
+        fun(), "fori_loop", in_tree.children()[0], by_name=False
+    )
+    repeated.told = lambda in_tree: Tracing(  # type: ignore[attr-defined]
+        fun(), "fori_loop", tree.treedef_tuple(_without_upper(in_tree)), by_name=False,
+        arrange=lambda names: [names[0], "upper", *names[1:]],
+    )  # fmt: skip
     if known is not None:
         known[form] = counted, repeated
     return counted, repeated
+
+
+def _without_upper(in_tree: Any) -> list[Any]:
+    lower, _, val = in_tree.children()[0].children()
+    return [lower, val]
 
 
 def _count_in_floats(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:

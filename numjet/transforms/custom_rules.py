@@ -58,7 +58,10 @@ def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
         call = params["call_jaxpr"]
         if type(call) is not ClosedJaxpr:
             avals = [aval_of(x) for x in args]
-            jaxpr, consts = stage(call, avals, params["name"], flows=along(args))
+            traced = getattr(call, "traced", None)
+            jaxpr, consts = stage(call, avals, params["name"], traced, flows=along(args))
+            if traced is not None:
+                jaxpr.debug = traced.told(None)
             params = {
                 **params,
                 "call_jaxpr": hoist_consts(jaxpr),

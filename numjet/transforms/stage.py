@@ -19,6 +19,7 @@ from numjet.base.name_stack import NameStack
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.lowering import Expand
@@ -48,15 +49,19 @@ class StageTracer(Tracer):
     def origin(self) -> str:
         return self.owner.describe(self)
 
+    def traced_in(self) -> str:
+        traced = self.owner.names
+        return f"{traced.where()} traced for {traced.label}" if traced else self.owner.fun_name
+
     def __repr__(self) -> str:
         return f"JitTracer({self.aval})"
 
-# What the arguments are called in messages, or how to find out when there is one.
-Names = Sequence[str] | Callable[[], Sequence[str]]
+# What is traced, for messages.
+Names = Tracing | None
 
 
 class StageTrace(Trace):
-    """Records equations. `names` are the arguments' names, or tell them, for error messages.
+    """Records equations. `names` tell of what, for error messages.
 
     `record` may be native code (`native.record`), which finds what it needs by `native`.
     """
@@ -68,7 +73,7 @@ class StageTrace(Trace):
     name = "staging"
 
     def __init__(
-        self, fun_name: str = "", names: Names = (), flows: dict[Any, Flow] | None = None
+        self, fun_name: str = "", names: Names = None, flows: dict[Any, Flow] | None = None
     ) -> None:
         self.parent = current_trace()
         self.staging = self
@@ -260,20 +265,40 @@ class StageTrace(Trace):
                 args.add(position[var])
             elif var in producer:
                 todo.extend(v for v in producer[var].invars if type(v) is Var)
-        known = self.names() if callable(self.names) else self.names
+        known = self.names.names() if self.names else []
         names = [known[i] if i < len(known) else f"number {i}" for i in sorted(args)]
-        parts = []
+        function = self.function()
+        text = f"The error occurred while tracing the function {function}. " if function else ""
         if names:
             plural = "s" if len(names) > 1 else ""
-            where = f" of {self.fun_name}" if self.fun_name else ""
-            parts.append(
+            text += (
                 "This concrete value was not available in Python because it depends on the "
-                f"value{plural} of the argument{plural} {', '.join(names)}{where}"
+                f"value{plural} of the argument{plural} {_enumerated(names)}."
             )
-        if tracer.source is not None:
-            parts.append(f"{'and was' if parts else 'It was'} computed at {tracer.source}")
-        within = f"The error occurred while tracing the function {self.fun_name}. "
-        return within * bool(self.fun_name) + " ".join(parts) + "." if parts else ""
+            if tracer.source is not None:
+                text += f"\nIt was computed at {tracer.source}."
+        elif made := [eqn for eqn in self.eqns if not seen.isdisjoint(eqn.outvars)]:
+            text += "This value became a tracer due to JAX operations on these lines:\n"
+            for eqn in made[:_MOST_LINES]:
+                text += f"\n  operation {eqn}\n    from line {eqn.source}\n"
+            if len(made) > _MOST_LINES:
+                text += "\nAdditional originating lines are not shown."
+        return text
+
+    def function(self) -> str:
+        """The function that is traced, its place, and what for; where that is known."""
+        traced = self.names
+        return f"{traced.where()} for {traced.label}" if traced else self.fun_name
+
+
+# Of how many operations a message tells that made a value of no argument.
+_MOST_LINES = 5
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{', '.join(names[:-1])}, and {names[-1]}"
 
 
 def bind_known(primitive: Primitive, args: tuple, params: dict, out: ShapedArray) -> Any:
@@ -292,7 +317,7 @@ def stage(
     fun: Callable,
     in_avals: Sequence[ShapedArray],
     fun_name: str = "",
-    names: Names = (),
+    names: Names = None,
     use: RefUse | None = None,
     flows: dict[Any, Flow] | None = None,
 ) -> tuple[Jaxpr, list[Any]]:

@@ -53,7 +53,7 @@ MISTAKES: dict[str, tuple[type[Exception], Callable, str]] = {
     "eval_shape": (TypeError, lambda: nj.eval_shape(3, x), "eval_shape takes a function"),
     "make_jaxpr": (TypeError, lambda: nj.make_jaxpr(3), "make_jaxpr takes a function"),
     "custom_jvp": (TypeError, lambda: nj.custom_jvp(3), "custom_jvp takes a function"),
-    "fori_loop": (TypeError, lambda: lax.fori_loop(0, 3, 4, 5), "body_fun must be a function"),
+    "fori_loop": (TypeError, lambda: lax.fori_loop(0, 3, 4, 5), "lax.fori_loop: body_fun argument"),
     "map": (TypeError, lambda: lax.map(3, x), "map: the first argument must be a function"),
 }
 

@@ -256,7 +256,7 @@ CASES: list[tuple[Callable, type, str]] = [
         "cond branch outputs must have the same pytree structure, but they differ",
     ),
     (lambda: lax.cond(jnp.ones(2), int, int), TypeError, "Pred must be a scalar, got"),
-    (lambda: lax.cond("a", int, int), TypeError, "Pred must be a scalar, got 'a' of type"),
+    (lambda: lax.cond("a", int, int), TypeError, "Pred must be a scalar, got a of type"),
     (lambda: lax.cond(1j, int, int), TypeError, "Pred type must be either boolean or number"),
     (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
     (lambda: lax.switch(0.0, [int, int]), TypeError, "Index type must be an integer, got"),
