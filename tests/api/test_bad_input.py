@@ -450,7 +450,7 @@ def test_carries_must_keep_shape_and_dtype() -> None:
     says(
         message(TypeError, lax.cond, True, lambda: (1.0, x3), lambda: (1.0, x4)),
         "cond",
-        "output[1]",
+        "at path [1]",
         "float32[3]",
         "float32[4]",
     )
