@@ -228,13 +228,15 @@ class _Check(string.Formatter):
     """Refuses a format string that leaves arguments unused."""
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Any) -> None:
-        unused = [f"number {i}" for i in range(len(args)) if i not in used_args]
-        unused += [repr(name) for name in kwargs if name not in used_args]
-        if unused:
-            raise ValueError(
-                f"debug.print: the format string does not use the argument(s) {', '.join(unused)}."
-                " Write {} or {name} for each argument; f-strings would show traced values."
-            )
+        places = [str(i) for i in range(len(args)) if i not in used_args]
+        names = [repr(name) for name in kwargs if name not in used_args]
+        for kind, unused in (("positional", places), ("keyword", names)):
+            if unused:
+                raise ValueError(
+                    f"Unused {kind} arguments to `jax.debug.print`: {', '.join(unused)}. Write "
+                    "{} or {name} for each. You may be passing an f-string (i.e, "
+                    '`jax.debug.print(f"{x}")`), which shows a traced value.'
+                )
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""  # values are not known yet: only names and positions are checked

@@ -58,6 +58,11 @@ def custom_root(
     # Each function becomes one of the values that it closes over: these may be values of any
     # transformation around, which the rule must see as its arguments.
     f_call, f_consts = _closed("f", f, (guess_tree,), avals)
+    if f_call.out_tree != guess_tree:
+        raise TypeError(
+            "custom_root: f() output pytree structure must match initial_guess, got "
+            f"{f_call.out_tree} and {guess_tree}."
+        )
     solve_call, solve_consts = _closed("solve", lambda x: solve(f, x), (guess_tree,), avals)
     x_avals = [a.strong() for a in f_call.out_avals]
     solved = tree.tree_structure(parted(solve_call.unflatten(solve_call.out_avals)))
@@ -84,6 +89,11 @@ def custom_root(
         x = parted(out)
         f_tangent = jvp(lambda v: f_call(v, x), (of_f,), (tangents[0],))[1]
         x_tangent = tangent_call(of_tangent, x, tree.tree_map(neg, f_tangent))
+        if tangent_call.out_tree != guess_tree:
+            raise TypeError(
+                "custom_root: tangent_solve() output pytree structure must match initial_guess, "
+                f"got {tangent_call.out_tree} and {guess_tree}."
+            )
         if not has_aux:
             return out, x_tangent
         zero = lambda a: instantiate(Zero(aval_of(a).tangent()))  # noqa: E731

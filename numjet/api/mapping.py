@@ -29,7 +29,7 @@ from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
 from numjet.core.evaluate import another
 from numjet.core.names import transformation
-from numjet.core.refs import AbstractRef, Ref, refuse_returned
+from numjet.core.refs import AbstractRef, Ref, refuse_parts, refuse_returned
 from numjet.core.remote import RemoteArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
@@ -97,6 +97,8 @@ def vmap(
         else:
             axes = _axes_of_leaves("vmap", in_axes, args, in_tree)
         refs: dict[int, Ref] = {}
+        if any([isinstance(x, Ref) for x in leaves]):
+            refuse_parts("vmap", (args, kwargs))
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
         out_tree: Any = None

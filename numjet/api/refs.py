@@ -17,7 +17,7 @@ from numjet.base import tree
 from numjet.core import hi
 from numjet.core.array import as_array
 from numjet.core.hooks import Remote
-from numjet.core.refs import AbstractRef, Ref, RefUse
+from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned, refuse_twice
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.stage import has_tracers
@@ -66,14 +66,7 @@ def _of_values(core: Any, statics: tuple, leaves: list, treedef: Any) -> tuple[d
     """The references by their places, and the function of values that a call with them is."""
     refs = {i: x for i, x in enumerate(leaves) if type(x) is Ref}
     names = core._arg_names(treedef)
-    first: dict[Ref, int] = {}
-    for i, ref in refs.items():
-        if first.setdefault(ref, i) != i:
-            raise ValueError(
-                "only one reference to a mutable array may be passed as an argument to a function, "
-                f"but when tracing {core._name} for jit the mutable array reference of type "
-                f"{ref.aval} appeared at both {names[first[ref]]} and {names[i]}."
-            )
+    refuse_twice(core._name, "jit", list(refs.values()), [names[i] for i in refs])
     known = core._with_refs.setdefault((statics, treedef, tuple(refs)), [None, refs])
     known[1] = refs
     if known[0] is None:
@@ -88,9 +81,14 @@ def _pure(core: Any, statics: tuple, treedef: Any, known: list) -> Callable:
     def pure(*leaves: Any) -> Any:
         refs: dict[int, Ref] = known[1]
         inner = {i: Ref(AbstractRef(leaves[i].aval), leaves[i]) for i in refs}
+        names = core._arg_names(treedef)
+        for i, ref in inner.items():
+            ref.origin = names[i]
         dynamic, kw = tree.tree_unflatten(treedef, [inner.get(i, x) for i, x in enumerate(leaves)])
         positional, named = _positional(statics, dynamic, kw)
         out = core._fun(*positional, **named)
+        for path, x in tree.tree_flatten_with_path(out)[0]:
+            refuse_returned(x, f"function {core._name} traced for jit", tree.keystr(path))
         used = getattr(current_trace(), "refs", None) or {}
         for i, ref in refs.items():
             if ref in used:

@@ -200,6 +200,9 @@ class Traced(Described):
         """
         if self._conflict is not None:
             raise ValueError(self._conflict)
+        for effect in self._entry.closed.effects:
+            if refused := getattr(effect, "refused", ""):
+                raise ValueError(refused)
         told = [s for s in [*self.layouts, *(self.results or ())] if hasattr(s, "layout")]
         if told or self._entry.mesh_inside:
             check = importlib.import_module("numjet.api.sharded_evaluation").check_devices

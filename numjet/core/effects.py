@@ -18,12 +18,13 @@ class Effect:
 
 class HostEffect(Effect):
     """A call of the host. `io` marks calls that a program's meaning depends on (they may neither
-    be repeated nor run for a branch not taken), `ordered` those whose order is kept."""
+    be repeated nor run for a branch not taken), `ordered` those whose order is kept. `refused` says
+    why a program with the effect cannot be lowered, where it cannot."""
 
-    __slots__ = ("name", "io", "ordered")
+    __slots__ = ("name", "io", "ordered", "refused")
 
-    def __init__(self, name: str, io: bool, ordered: bool) -> None:
-        self.name, self.io, self.ordered = name, io, ordered
+    def __init__(self, name: str, io: bool, ordered: bool, refused: str = "") -> None:
+        self.name, self.io, self.ordered, self.refused = name, io, ordered, refused
 
     def __repr__(self) -> str:
         return self.name
@@ -35,7 +36,9 @@ IO = HostEffect("IO", io=True, ordered=False)
 ORDERED_IO = HostEffect("OrderedIO", io=True, ordered=True)
 
 
-def refuse_io(effects: Iterable[Any], where: str, remedy: str) -> None:
+def refuse_io(
+    effects: Iterable[Any], where: str, remedy: str, what: str = "IO effect"
+) -> None:
     """Raise NotImplementedError when `effects` hold one of input or output."""
     if any(isinstance(e, HostEffect) and e.io for e in effects):
-        raise NotImplementedError(f"IO effect not supported in {where}. {remedy}")
+        raise NotImplementedError(f"{what} not supported in {where}. {remedy}")

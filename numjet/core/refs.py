@@ -13,17 +13,19 @@ over references, and that does not treat them as arguments.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet.base import errors
-from numjet.base.tree import register_pytree_node, tree_flatten, tree_map
+from numjet.base.tree import register_pytree_node, tree_flatten, tree_leaves, tree_map
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import AbstractValue, ShapedArray
 from numjet.core.structural import convert
-from numjet.core.trace import Trace, Tracer, current_trace, set_trace
+from numjet.core.trace import Trace, Tracer, current_trace, set_trace, user_source
 
 
 class AbstractRef(AbstractValue):
@@ -121,7 +123,7 @@ class Ref:
     Array([2., 0., 0.], dtype=float32)
     """
 
-    __slots__ = ("aval", "home", "_value", "__weakref__")
+    __slots__ = ("aval", "home", "_value", "origin", "__weakref__")
 
     def __init__(self, aval: AbstractRef, refs: Any) -> None:
         if not isinstance(aval, AbstractRef):
@@ -129,6 +131,8 @@ class Ref:
         self.aval = aval
         self.home = current_trace()
         self._value = refs
+        # Where it was made, or which argument it is, for messages.
+        self.origin: Any = None
 
     @property
     def reshapes(self) -> bool:
@@ -338,12 +342,36 @@ class _Parts:
 
 
 class _Part:
-    """A part of a reference, as a reference."""
+    """A part of a reference, as a reference. In trees it is a node: of the reference, and of the
+    arrays in its index."""
 
     __slots__ = ("ref", "idx")
 
     def __init__(self, ref: Any, idx: Any) -> None:
         self.ref, self.idx = ref, idx
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        parts = self.idx if type(self.idx) is tuple else (self.idx,)
+        known = [np.zeros(x.shape, int) if isinstance(x, Array) else x for x in parts]
+        whole = np.broadcast_to(np.int8(0), self.ref.shape)
+        return whole.shape if _whole(self.idx) else whole[tuple(known)].shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of an element."""
+        return self.ref.dtype
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return math.prod(self.shape)
 
     @property
     def at(self) -> _Parts:
@@ -373,12 +401,48 @@ class _Part:
         self.swap(value, idx)
 
 
+def _part_parts(part: _Part) -> tuple[list, tuple]:
+    """A part's children, and what else its index holds: slices as tuples, which have a hash."""
+    parts = part.idx if type(part.idx) is tuple else (part.idx,)
+    plain = (int, np.integer, slice, type(None), type(Ellipsis))
+    arrays = [not isinstance(x, plain) for x in parts]
+    rest = tuple([
+        (x.start, x.stop, x.step) if isinstance(x, slice) else _ARRAY if a else x
+        for x, a in zip(parts, arrays, strict=True)
+    ])  # fmt: skip
+    return [part.ref, *[x for x, a in zip(parts, arrays, strict=True) if a]], rest
+
+
+def _part_of(rest: tuple, children: Any) -> _Part:
+    ref, *given = children
+    arrays = iter(given)
+    return _Part(ref, tuple([
+        slice(*x) if type(x) is tuple else next(arrays) if x is _ARRAY else x for x in rest
+    ]))  # fmt: skip
+
+
+_ARRAY = "an array"  # in what a part's index holds beside its arrays
+register_pytree_node(_Part, _part_parts, _part_of)
+
+
+def refuse_parts(what: str, args: Any) -> None:
+    """Raise TypeError where a part of a reference is among the arguments."""
+    for x in tree_leaves(args, is_leaf=lambda x: type(x) is _Part):
+        if type(x) is _Part:
+            raise TypeError(
+                f"{what}: TransformedRefs are not allowed as arguments: ref.at[...] of type "
+                f"{x.ref.aval}. Pass the reference, or use its part by closure."
+            )
+
+
 class RefError(Exception):
     """A reference was written under a transformation that it does not take part in."""
 
 
 def _whole(idx: Any) -> bool:
-    return idx is None or idx is Ellipsis or (type(idx) is tuple and idx in ((), (Ellipsis,)))
+    if type(idx) is tuple:
+        return not idx or len(idx) == 1 and idx[0] is Ellipsis
+    return idx is None or idx is Ellipsis
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
@@ -410,7 +474,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
             f"type {type(init_val)} and was passed to new_ref at position 0. Make a reference for "
             "each array (tree_map)."
         ) from None
-    return Ref(AbstractRef(value.aval, memory_space, kind), value)
+    ref = Ref(AbstractRef(value.aval, memory_space, kind), value)
+    ref.origin = user_source()
+    return ref
 
 
 # ------------------------------------------------------------------ references among arguments
@@ -434,13 +500,31 @@ def hold(value: Any) -> Any:
     return tree_map(lambda x: _Held(x) if isinstance(x, Ref) else x, value)
 
 
-def refuse_returned(value: Any, what: str) -> None:
-    """Raise ValueError where a result is a reference."""
+def refuse_returned(value: Any, what: str, path: str = "") -> None:
+    """Raise ValueError where a result, which is at `path`, is a reference."""
     if isinstance(value, Ref):
+        origin = value.origin
+        if isinstance(origin, str):
+            told = f"\n\nThe returned reference was passed in as the argument {origin}."
+        else:
+            told = f"\n\nThe returned reference was created on line {origin}." * bool(origin)
+        at = f" at output tree path result{path}" * bool(path)
         raise ValueError(
-            f"{what} returned a mutable array reference of type {value.aval}, but mutable array "
-            "references cannot be returned. Return its value, ref[...]."
+            f"{what} returned a mutable array reference of type {value.aval}{at}, but mutable "
+            f"array references cannot be returned.{told} Return its value, ref[...]."
         )
+
+
+def refuse_twice(function: str, label: str, leaves: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise ValueError where a reference is twice among the leaves of a function's arguments."""
+    first: dict[Ref, str] = {}
+    for x, name in zip(leaves, names, strict=True):
+        if isinstance(x, Ref) and first.setdefault(x, name) != name:
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function, "
+                f"but when tracing {function} for {label} the mutable array reference of type "
+                f"{x.aval} appeared at both {first[x]} and {name}."
+            )
 
 
 def read_under(ref: Ref, trace: Any) -> Any:

@@ -21,7 +21,7 @@ from numjet.core.debug_info import Tracing
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from numjet.core.memo import FunctionMemo, Memo
-from numjet.core.refs import RefUse, hold, refuse_returned
+from numjet.core.refs import Ref, RefUse, hold, refuse_returned
 from numjet.core.remote import traced_for
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
@@ -50,7 +50,7 @@ def flatten_values(value: Any) -> tuple[list[Any], Any]:
         return flatten_values(held)
 
 
-def flattened(fun: Callable, in_tree: Any) -> tuple[Callable, list]:
+def flattened(fun: Callable, in_tree: Any, label: str) -> tuple[Callable, list]:
     """`fun(*args)` as a function of flat leaves, where `in_tree` is the structure of the argument
     tuple; and a list that gets the structure of its output when it is called."""
     out_tree = []
@@ -58,8 +58,10 @@ def flattened(fun: Callable, in_tree: Any) -> tuple[Callable, list]:
     def flat(*leaves: Any) -> list[Any]:
         outs, treedef = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, leaves)))
         out_tree.append(treedef)
-        for x in outs:
-            refuse_returned(x, name_of(fun))
+        for i, x in enumerate(outs):
+            if isinstance(x, Ref):
+                path = tree.keystr(tree.leaf_path(treedef, i))
+                refuse_returned(x, f"function {name_of(fun)} traced for {label}", path)
         return [as_array(x) for x in outs]
 
     return flat, out_tree
@@ -124,7 +126,7 @@ def stage_once(
         _tell(flows, found[0])
         return found[0]
     reads, platforms, unknown = Sharded.reads, Remote.asked, Shared.here.unknown
-    flat, out_tree = flattened(fun, in_tree)
+    flat, out_tree = flattened(fun, in_tree, label)
     traced = told_as(fun, label, in_tree)
     jaxpr, consts = stage(flat, in_avals, name_of(fun), traced, use, flows)
     jaxpr.debug = traced.told(out_tree[0])

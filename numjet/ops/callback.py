@@ -21,7 +21,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.effects import DEBUG, IO, ORDERED_DEBUG, ORDERED_IO
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
-from numjet.core.structural import broadcast_in_dim
+from numjet.core.structural import broadcast_in_dim, moveaxis
 from numjet.core.trace import EVAL, set_trace
 from numjet.transforms.batch import Axis, mapped_to_front, to_front
 
@@ -163,16 +163,20 @@ pure_callback_p = Primitive(
 
 
 # ------------------------------------------------------------------ io_callback and debug_callback
-def _unordered_batch(primitive_of: Callable[[], Primitive], what: str, remedy: str) -> Callable:
-    def batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
-        if params["ordered"] and what == "IO" and not axis.of_devices:
-            raise ValueError(
-                f"Cannot `vmap` ordered {what} callback: examples have no order among each other. "
-                f"Pass {remedy}."
-            )
-        return _batch_looped(primitive_of(), axis, args, dims, params)
+def _io_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+    if params["ordered"] and not axis.of_devices:
+        raise ValueError(
+            "Cannot `vmap` ordered IO callback: examples have no order among each other. Pass "
+            "ordered=False, or use lax.map."
+        )
+    return _batch_looped(io_callback_p, axis, args, dims, params)
 
-    return batch
+
+def _no_transpose(cts: list, *args: Any, **_: Any) -> list:
+    raise ValueError(
+        "IO callbacks do not support transpose. What a Python function does is not linear; call it "
+        "outside of the function that is transposed."
+    )
 
 
 io_callback_p = Primitive(
@@ -182,10 +186,52 @@ io_callback_p = Primitive(
     abstract=_abstract,
     evaluate=_evaluate,
     jvp=_no_derivative("IO callbacks"),
-    batch=_unordered_batch(lambda: io_callback_p, "IO", "ordered=False, or use lax.map"),
+    transpose=_no_transpose,
+    batch=_io_batch,
     loops=Host(),
     effects=lambda *, ordered, **_: frozenset([ORDERED_IO if ordered else IO]),
 )
+
+class _Rounds:
+    """A callback without results for each example of one or several maps, in the order of the
+    `loops`: (which arguments are mapped, the size) of each, of which the first turns slowest. The
+    axes of an argument that are mapped stand in front, in the order of the loops."""
+
+    __slots__ = ("callback", "loops")
+
+    def __init__(self, callback: Callable, loops: tuple) -> None:
+        self.callback, self.loops = callback, loops
+
+    def __call__(self, *args: Any) -> list[Any]:
+        return self._run(args, self.loops)
+
+    def _run(self, args: tuple, loops: tuple) -> list[Any]:
+        if not loops:
+            return list(self.callback(*args))
+        (mapped, size), *rest = loops
+        for k in range(size):
+            example = [
+                ArrayImpl(x._value[k, ...], x.aval.row()) if m else x
+                for x, m in zip(args, mapped, strict=True)
+            ]
+            self._run(tuple(example), tuple(rest))
+        return []
+
+
+def _debug_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
+    # As in JAX the innermost map, which comes first, turns slowest.
+    callback = params["callback"]
+    base, loops = (
+        (callback.callback, callback.loops) if type(callback) is _Rounds else (callback, ())
+    )
+    values = [
+        x if d is None else moveaxis(x, d, sum([mapped[i] for mapped, _ in loops]))
+        for i, (x, d) in enumerate(zip(args, dims, strict=True))
+    ]
+    mapped = tuple([d is not None for d in dims])
+    rounds = _Rounds(base, (*loops, (mapped, axis.size)))
+    return debug_callback_p.bind(*values, **{**params, "callback": rounds}), []
+
 
 debug_callback_p = Primitive(
     "debug_callback",
@@ -194,7 +240,7 @@ debug_callback_p = Primitive(
     abstract=_abstract,
     evaluate=_evaluate,
     differentiable=False,  # it sees primals and has no results
-    batch=_unordered_batch(lambda: debug_callback_p, "debug", "ordered=False"),
+    batch=_debug_batch,
     loops=Host(),
     effects=lambda *, ordered, **_: frozenset([ORDERED_DEBUG if ordered else DEBUG]),
 )

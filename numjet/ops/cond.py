@@ -17,18 +17,25 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
-from numjet.core.debug_info import place_of
+from numjet.core.debug_info import Tracing, place_of
 from numjet.core.effects import refuse_io
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.memories import MemorySpace
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
-from numjet.core.refs import RefUse
+from numjet.core.refs import RefUse, refuse_twice
 from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
-from numjet.ops.bodies import by_user, convert_all, differences, flatten_values, stage_once
+from numjet.ops.bodies import (
+    by_user,
+    convert_all,
+    differences,
+    flatten_values,
+    name_of,
+    stage_once,
+)
 from numjet.ops.logic import eq, ne
 from numjet.ops.named import empty_p
 from numjet.ops.shape import select_n
@@ -432,6 +439,11 @@ def cond(
 
 def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     leaves, in_tree = flatten_values(operands)
+    given, structure = tree.tree_flatten(operands)
+    if len(given) != len(leaves):  # references
+        fun = branches[-1 if what == "cond" else 0]
+        names = Tracing(fun, what, structure, by_name=False).names()
+        refuse_twice(name_of(fun), what, given, names)
     avals = [x.aval for x in leaves]
     staged, trees, flows = [], [], []
     uses = [RefUse(reads=True) for _ in branches]

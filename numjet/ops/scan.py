@@ -14,12 +14,13 @@ from numjet.base import config, tree
 from numjet.base.tracebacks import boundary
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.dims import count_of, largest
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.refs import RefUse
+from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_twice
 from numjet.core.remote import traced_with
 from numjet.core.structural import (
     add_any,
@@ -37,6 +38,8 @@ from numjet.ops.bodies import (
     first_name,
     fixed_point,
     flatten_values,
+    module_of,
+    name_of,
     permute,
     split,
     stage_tree,
@@ -408,10 +411,7 @@ def scan(
     carry_avals = [x.aval for x in init_leaves]
     in_tree = tree.tree_structure((init, xs))
     if in_tree.num_leaves != len(init_leaves) + len(xs_leaves):
-        raise ValueError(
-            "scan: mutable array references cannot be carried or scanned over. Let the body use "
-            "them as they are, by closure."
-        )
+        return _over_references(f, init, xs, in_tree, (length, reverse, unroll))
     closed: ClosedJaxpr
     flows = along([*init_leaves, *xs_leaves])
     while True:  # each round changes one more dtype, or lets one more vary, so there is an end
@@ -461,6 +461,35 @@ def scan(
             outs[i] = x
     stacked = outs[n_carry + n_refs :]
     return tree.tree_unflatten(out_tree, [*outs[:n_carry], *stacked])
+
+
+def _over_references(f: Callable, init: Any, xs: Any, in_tree: Any, options: tuple) -> tuple:
+    """`scan` over references among `xs`, whose rows the body reads and writes."""
+    traced = Tracing(f, "scan", in_tree, by_name=False)
+    refuse_twice(name_of(f), "scan", tree.tree_leaves((init, xs)), traced.names())
+    if any([isinstance(x, Ref) for x in tree.tree_leaves(init)]):
+        raise ValueError(
+            "scan: mutable array references cannot be carried. Let the body use them as they are, "
+            "by closure, or scan over them."
+        )
+    leaves, treedef = tree.tree_flatten(xs)
+    refs = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+
+    def body(carry: Any, rows: list) -> Any:
+        inner = {i: Ref(AbstractRef(rows[i].aval), rows[i]) for i in refs}
+        given = [inner.get(i, x) for i, x in enumerate(rows)]
+        out = f(carry, tree.tree_unflatten(treedef, given))
+        if not isinstance(out, tuple | list) or len(out) != 2:
+            return out
+        return out[0], (out[1], [ref.value() for ref in inner.values()])
+
+    body.__module__ = module_of(f)
+    body.told = lambda _: traced  # type: ignore[attr-defined]
+    values = [x.value() if i in refs else x for i, x in enumerate(leaves)]
+    carry, (ys, last) = scan(body, init, values, *options)
+    for ref, value in zip(refs.values(), last, strict=True):
+        ref.put_back(value)
+    return carry, ys
 
 
 def _without_unchanged(

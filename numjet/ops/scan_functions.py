@@ -82,7 +82,7 @@ def _vectorized(f: Callable, block: Any) -> Any:
     """`f` over the leading axis of all leaves, by batching."""
     leaves, treedef = tree.tree_flatten((block,))
     size = leaves[0].aval.shape[0]
-    flat, out_trees = flattened(f, treedef)
+    flat, out_trees = flattened(f, treedef, "map")
     outs, dims = batch_call(flat, Axis(size), leaves, [0] * len(leaves))
     return tree.tree_unflatten(out_trees[0], all_to_front(outs, dims, size))
 

@@ -401,15 +401,15 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             cond_fun, in_tree, avals, "while_cond", seen,
             flows={name: Flow(flow.given) for name, flow in flows.items()},
         )  # fmt: skip
-    if seen.refs or seen.written:
+    if use.written and (seen.refs or seen.written):
         raise ValueError(
-            "while_loop: cond_fun uses a reference while body_fun writes one, or writes one "
-            "itself: only one of the functions may hold a mutable array reference of type "
+            "while_loop: cond_fun uses a reference while body_fun writes one: only one of the "
+            "functions may hold a mutable array reference of type "
             f"{seen.refs[0].aval}. Keep what cond_fun asks in the carry."
         )
     if use.written:
         cond = add_inputs(cond, len(cond.invars), [r.aval.inner_aval for r in use.written])
-    pred = cond.out_avals
+    pred = cond.out_avals[: len(cond.out_avals) - len(seen.written)]
     if (
         not tree.treedef_is_leaf(cond_tree)
         or len(pred) != 1
@@ -420,6 +420,14 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         got = f"output type(s) {pred[:1]}" if leaf else f"pytree {cond_tree}"
         raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
     given = convert_all(leaves, avals)
+    if seen.written:  # the body asks the condition, whose answer is carried
+        start = tree.tree_unflatten(treedef, given)
+
+        def both(carry: tuple) -> tuple:
+            val = body_fun(carry[1])
+            return cond_fun(val), val
+
+        return while_loop(lambda carry: carry[0], both, (cond_fun(start), start))[1]
     # What the body hands on as it came, and the condition does not read, is what was given.
     carries = zip(leaves, body.jaxpr.invars[len(body_consts) :], body.jaxpr.outvars)
     kept = [i for i, (_, v, w) in enumerate(carries) if v is w]

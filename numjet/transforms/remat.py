@@ -38,8 +38,9 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     closed: ClosedJaxpr = params["jaxpr"]
     refuse_io(
         closed.effects,
-        "checkpoint",
-        "It would run again when values are recomputed; call it outside.",
+        "partial-eval of `checkpoint`/`remat`",
+        "An IO callback would run again when values are recomputed; call it outside.",
+        "Effects",
     )
     unknown = [trace.is_unknown(x) for x in args]
     known_jaxpr, later, unknown_out, kept, told = _split(closed, tuple(unknown), params["policy"])

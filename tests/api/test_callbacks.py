@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from both import both as compared
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -219,7 +220,7 @@ def test_print_under_transformations(capsys):
 
 
 def test_print_checks_its_format():
-    with pytest.raises(ValueError, match="does not use"):
+    with pytest.raises(ValueError, match="Unused"):
         nj.debug.print("x", 1.0)
     with pytest.raises(ValueError, match="'y'"):
         nj.jit(lambda x: nj.debug.print("{x}", x=x, y=x))(1.0)
@@ -379,3 +380,35 @@ def test_jaxprs_tell_what_callbacks_are_there_for():
     text = str(nj.make_jaxpr(lambda v: nj.debug.callback(print, v, ordered=True))(1.0))
     assert "effect=OrderedDebug" in text and f"_flat_callback at 0x{12 * 'X'}>" in text
     assert nj.pmap(lambda v: nj.pure_callback(np.sin, v, v))(np.ones((1, 2), np.float32)).shape
+
+
+def test_prints_of_nested_maps_come_in_jax_order():
+    compared("""
+import contextlib, io
+def printed(f, *args):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        f(*args)
+        jax.effects_barrier()
+    return text.getvalue()
+show = lambda x, y: jax.debug.print('{} {}', x, y)
+x, y = jnp.arange(6).reshape(2, 3), jnp.arange(10, 13)
+cube = jnp.arange(8).reshape(2, 2, 2)
+out['rows'] = printed(jax.vmap(jax.vmap(show), (0, None)), x, y)
+out['columns'] = printed(jax.vmap(jax.vmap(show, (0, None)), (1, 0)), x, y)
+out['outer alone'] = printed(jax.vmap(jax.vmap(show, (None, 0)), (0, None)), x[0], y)
+one = lambda x: jax.debug.print('{}', x)
+out['three'] = printed(jax.vmap(jax.vmap(jax.vmap(one), 1), 1), cube)
+""")
+
+
+def test_refusals_of_callbacks_have_the_phrases_that_programs_match():
+    call = lambda x: io_callback(np.sin, nj.ShapeDtypeStruct((), jnp.float32), x)  # noqa: E731
+    with pytest.raises(ValueError, match="IO callbacks do not support transpose"):
+        nj.linear_transpose(call, 1.0)(1.0)
+    with pytest.raises(NotImplementedError, match="Effects not supported in partial-eval of `ch"):
+        nj.grad(nj.checkpoint(lambda x: call(2.0) * 0 + x))(1.0)
+    with pytest.raises(ValueError, match="Unused positional arguments .*f-string"):
+        nj.debug.print("x", 1)
+    with pytest.raises(ValueError, match="Unused keyword arguments"):
+        nj.debug.print("{x}", x=1, y=2)

@@ -296,3 +296,88 @@ def test_an_empty_reference_is_like_something_with_shape_and_dtype() -> None:
     for like in (types.SimpleNamespace(shape=(2,)), types.SimpleNamespace(dtype=np.float32), 3.0):
         with pytest.raises(TypeError, match="expected something with shape and dtype"):
             nj.empty_ref(like)
+
+
+# ------------------------------------------------------------------ scans over references, parts
+def test_scans_read_and_write_the_rows_of_references():
+    both("""
+for jit in (False, True):
+    grid = jax.new_ref(jnp.arange(6.0).reshape(3, 2))
+    def step(total, rows):
+        row, k = rows['row'], rows['k']
+        row[0] += k
+        row[...] = 2 * row[...]
+        return total + row[...].sum(), row[1]
+    run = lambda: jax.lax.scan(step, 0.0, {'row': grid, 'k': jnp.arange(3.0)}, reverse=True)
+    total, ys = (jax.jit(run) if jit else run)()
+    out[f'total {jit}'], out[f'ys {jit}'], out[f'grid {jit}'] = total, ys, grid[...]
+r = jax.new_ref(jnp.arange(3.0))
+twice = lambda: jax.lax.scan(lambda c, rows: (c, None), 0.0, (r, r))
+out['twice'] = err(twice)
+""")
+
+
+def test_messages_name_references_that_are_given_twice_or_returned():
+    r = nj.new_ref(jnp.arange(3.0))
+    with pytest.raises(ValueError, match=r"tracing step for scan .* both rows\[0\] and rows\[1\]"):
+
+        def step(c, rows):
+            return c, None
+
+        lax.scan(step, 0.0, (r, r))
+    with pytest.raises(ValueError, match="tracing <lambda> for cond .* both a and b"):
+        lax.cond(True, lambda a, b: 1, lambda a, b: 2, r, r)
+    with pytest.raises(ValueError, match=r"for scan returned .* tree path result\[0\]\['new'\]"):
+        lax.scan(lambda c, _: ({"new": nj.new_ref(1)}, None), 0.0, None, 2)
+    with pytest.raises(ValueError, match=r"(?s)jit returned .*\n\n.* passed in as the argument q"):
+        nj.jit(lambda q: q)(r)
+    with pytest.raises(ValueError, match=r"(?s)\['k'\].*\n\n.* was created on line .*test_refs.py"):
+        nj.jit(lambda: {"k": r})()
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        nj.jit,
+        nj.checkpoint,
+        lambda f: lambda part: lax.cond(jnp.array(True), f, f, part),
+        lambda f: lambda part: lax.scan(lambda c, _: (f(part), None)[::-1], None, None, 1)[1],
+    ],
+    ids=["jit", "checkpoint", "cond", "scan"],
+)
+def test_parts_of_references_are_arguments(through):
+    def add(part):
+        assert (part.shape, part.ndim, part.size, part.dtype) == ((2, 2), 2, 4, jnp.float32)
+        part[0] += 5.0 * jnp.ones(2)
+
+    @nj.jit
+    def f(i):
+        whole = nj.new_ref(jnp.zeros((3, 4)))
+        through(add)(whole.at[jnp.stack([i, i + 1]), 1:3])
+        return whole[...]
+
+    expected = np.zeros((3, 4), "float32")
+    expected[1, 1:3] = 5
+    np.testing.assert_array_equal(f(1), expected)
+    with pytest.raises(TypeError, match="TransformedRefs are not allowed"):
+        nj.vmap(add)(nj.new_ref(jnp.zeros((3, 4))).at[0])
+
+
+def test_indices_of_several_arrays_read_references():
+    index = (np.array([[0, 1]]), slice(None), np.array([[0, 1]]))
+    x = jnp.arange(360).reshape(3, 4, 5, 6)
+    f = nj.vmap(lambda x: x[index], in_axes=2)
+    np.testing.assert_array_equal(f(nj.new_ref(x)), f(x))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_conditions_of_loops_write_references(jit):
+    seen = nj.new_ref(jnp.zeros(4))
+
+    def more(i):
+        seen[i] += 1.5
+        return seen[...].sum() < 3.0
+
+    loop = lambda: lax.while_loop(more, lambda i: i + 1, 0)  # noqa: E731
+    assert int((nj.jit(loop) if jit else loop)()) == 1
+    np.testing.assert_array_equal(seen[...], [1.5, 1.5, 0, 0])

@@ -218,3 +218,20 @@ def test_a_check_may_tell_of_a_key() -> None:
     with pytest.raises(checkify.JaxRuntimeError, match=r"not with Array\(\(\), dtype=key<fry>\)"):
         error.throw()
     assert checkify.checkify(f)(nj.random.key(3), 1.0)[0].get() is None
+
+
+def test_errors_tell_their_exception_and_checks_are_not_lowered():
+    def f(x):
+        checkify.check(x > 0, "positive, please")
+        return jnp.log(x)
+
+    error, _ = checkify.checkify(f)(-1.0)
+    found = error.get_exception()
+    assert type(found).__name__ == "FailedCheckError" and "positive, please" in str(found)
+    error, _ = checkify.checkify(f, errors=checkify.nan_checks)(-1.0)
+    assert type(error.get_exception()).__name__ == "NaNError"
+    assert checkify.checkify(f)(1.0)[0].get_exception() is None
+    with pytest.raises(ValueError, match="which was not functionalized"):
+        nj.jit(f).lower(1.0)
+    nj.jit(checkify.checkify(f)).lower(1.0)
+    nj.jit(lambda x: checkify.debug_check(x > 0, "unseen")).lower(1.0)

@@ -77,6 +77,15 @@ class Error:
         site = self._sites[number - 1]
         return site.message([np.asarray(x)[at] for x in self._payloads[number - 1]])
 
+    def get_exception(self) -> JaxRuntimeError | None:
+        """What `throw` raises, of the class of the check that failed; None when nothing failed. Of
+        a batch the first one."""
+        codes = np.asarray(self._code)
+        for at in np.ndindex(codes.shape):
+            if number := int(codes[at]):
+                return self._sites[number - 1].category(self._message(at))
+        return None
+
     def throw(self) -> None:
         """Raise JaxRuntimeError with the message, if there is one."""
         check_error(self)

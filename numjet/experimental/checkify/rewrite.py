@@ -21,7 +21,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from numjet.core.structural import zeros
 from numjet.core.trace import aval_of
 from numjet.experimental.checkify.sites import (
-    CHECK,
+    CHECKS,
     DivisionByZeroError,
     FailedCheckError,
     IndexMessage,
@@ -103,7 +103,7 @@ def _sites_of(eqn: Eqn, categories: Categories) -> Iterator[Site]:
         for closed in inner:
             yield from find_sites(closed.jaxpr, categories)
         return
-    if any(CHECK in sub.effects for sub in subjaxprs(params)):
+    if any(CHECKS & sub.effects for sub in subjaxprs(params)):
         raise NotImplementedError(
             f"checkify: a check inside of {name} cannot be reported. Call it outside of the "
             "functions that are passed there."
@@ -216,7 +216,7 @@ def _run_eqn(
             report.add(sites.start, values[0], values[1:])
         return []
     if _inner(eqn) is not None and (
-        sites.start < sites.stop or any(CHECK in sub.effects for sub in subjaxprs(params))
+        sites.start < sites.stop or any(CHECKS & sub.effects for sub in subjaxprs(params))
     ):
         return _CALLS[name](eqn, values, categories, report, sites)
     at = sites.start

@@ -101,12 +101,14 @@ class ErrorMessage:
         return site.message(values[at : at + len(site.avals)])
 
 
-CHECK = HostEffect("Check", io=False, ordered=False)
 NOT_FUNCTIONALIZED = (
     "Cannot abstractly evaluate a checkify.check which was not functionalized. Wrap the function "
     "that calls it: err, out = checkify.checkify(f)(…), outside of jit, scan and pmap; or use "
     "debug_check, which does nothing where there is no checkify around it."
 )
+CHECK = HostEffect("Check", io=False, ordered=False, refused=NOT_FUNCTIONALIZED)
+DEBUG_CHECK = HostEffect("DebugCheck", io=False, ordered=False)
+CHECKS = frozenset([CHECK, DEBUG_CHECK])
 
 
 def _evaluate(bad: Any, *values: Any, message: Callable, debug: bool) -> list[Any]:
@@ -146,5 +148,5 @@ check_p = Primitive(
     evaluate=_evaluate,
     batch=_batch,
     loops=Expand(_lower),
-    effects=frozenset([CHECK]),
+    effects=lambda *, debug, **_: frozenset([DEBUG_CHECK if debug else CHECK]),
 )
