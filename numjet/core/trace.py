@@ -62,7 +62,7 @@ class Source:
 
     def __str__(self) -> str:
         column = f":{self.column}" if self.column is not None else ""
-        return f"{self.code.co_filename}:{self.line}{column} ({self.code.co_name})"
+        return f"{self.code.co_filename}:{self.line}{column} ({self.code.co_qualname})"
 
 
 # By code object (which the source keeps alive) and instruction: finding a line reads a table.
@@ -282,7 +282,7 @@ class Tracer(Array):
             where = f"{where} traced array with shape {self.aval.str_short()}"
             told = hooks.asked()
             error, where = told or (error, where)
-            if "argument" not in origin:  # there is none that could be static
+            if " of the argument" not in origin:  # there is none that could be static
                 remedy = remedy.replace(_OR_STATIC, "")
             end = "\n" if origin else ""
             raised = error(

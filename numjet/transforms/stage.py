@@ -283,6 +283,8 @@ class StageTrace(Trace):
                 text += f"\n  operation {eqn}\n    from line {eqn.source}\n"
             if len(made) > _MOST_LINES:
                 text += "\nAdditional originating lines are not shown."
+        if self.names and self.names.label.startswith("checkpoint"):
+            text += "\nArguments that are Python values are named in its static_argnums."
         return text
 
     def function(self) -> str:

@@ -5,6 +5,7 @@ One test for each kind of mistake; each matches the words that a user needs.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -829,3 +830,12 @@ def test_jaxprs_of_loops_and_branches_name_arguments_and_results() -> None:
     jaxpr = nj.make_jaxpr(lambda i, x: lax.switch(i, [low, jnp.sin], x))(1, 2.0)
     info = jaxpr.eqns[-1].params["branches"][0].jaxpr.debug_info
     assert (info.traced_for, info.func_name, info.arg_names) == ("switch", "low", ("u",))
+
+
+def test_checkpointed_functions_that_ask_values_are_told_of_static_argnums() -> None:
+    @functools.partial(nj.checkpoint, static_argnums=(0,))
+    def f(n: Any) -> Any:
+        return jnp.sin(n) if n + 1 > 0 else n  # computed with, it is no Python value any more
+
+    text = message(nj.errors.TracerBoolConversionError, f, jnp.array(3.0))
+    says(text, "test_bad_input.py", "<locals>.f)", "static_argnums")
