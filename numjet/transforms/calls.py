@@ -11,10 +11,11 @@ from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Linear, Zero
+from numjet.core.refs import RefUse
 from numjet.core.trace import aval_of
 from numjet.transforms.batch import Axis, batch_jaxpr, mapped_to_front
 from numjet.transforms.jvp import jvp_jaxpr
-from numjet.transforms.transpose import transpose_jaxpr
+from numjet.transforms.transpose import backward_pass, transpose_jaxpr
 
 Bind = Callable[[ClosedJaxpr, list], list]
 
@@ -47,7 +48,10 @@ def call_transpose(bind: Bind, closed: ClosedJaxpr, cts: list, args: tuple) -> l
     """Call the transposed jaxpr on the residuals and the nonzero cotangents."""
     linear = [type(x) is Linear for x in args]
     nonzero = [type(ct) is not Zero for ct in cts]
-    transposed, nonzero_out = transpose_jaxpr(closed, linear, nonzero)
+    use = RefUse()
+    transposed, nonzero_out = transpose_jaxpr(closed, linear, nonzero, use)
+    if use.written:  # by rules of the user: they run where the references are
+        return backward_pass(closed, args, cts)
     values = [x for x in args if type(x) is not Linear]
     outs = iter(bind(transposed, values + [ct for ct in cts if type(ct) is not Zero]))
     flags = iter(nonzero_out)

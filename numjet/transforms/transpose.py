@@ -18,6 +18,7 @@ from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
 from numjet.core.names import NamedSource, names_set
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.refs import RefUse
 from numjet.core.structural import add_any, placed_like
 from numjet.core.trace import EVAL, current_trace
 from numjet.transforms.linear_steps import LinearStep
@@ -214,11 +215,14 @@ def transpose_jaxpr(
     closed: ClosedJaxpr,
     linear: Sequence[bool],
     nonzero_cts: Sequence[bool],
+    use: RefUse | None = None,
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The jaxpr of (non-linear inputs, nonzero output cotangents) to the nonzero cotangents of
     linear inputs.
 
-    Also says which linear inputs' cotangents are nonzero. Remembered with the jaxpr.
+    Also says which linear inputs' cotangents are nonzero. Remembered with the jaxpr, unless rules
+    by the user read references from outside. Of those that write some `use` tells, and the jaxpr is
+    of no use then; without it they are refused.
     """
     key = ("transpose", tuple(linear), tuple(nonzero_cts))
     found = closed.cache.get(key)
@@ -239,7 +243,14 @@ def transpose_jaxpr(
 
     in_avals: list[ShapedArray] = [a for a, lin in zip(avals, linear, strict=True) if not lin]
     in_avals += [a for a, nz in zip(outs, nonzero_cts, strict=True) if nz]
-    jaxpr, consts = stage(fun, in_avals)
+    seen = RefUse() if use is None else use
+    jaxpr, consts = stage(fun, in_avals, use=seen)
+    if seen.written and use is None:
+        raise NotImplementedError(
+            "A reference from outside is written by a custom_vjp rule within a loop or a branch. "
+            "Write it in rules of functions that are called in none."
+        )
     result = ClosedJaxpr(jaxpr, consts), nonzero_out
-    closed.cache[key] = result
+    if not (seen.written or seen.fixed):
+        closed.cache[key] = result
     return result

@@ -381,3 +381,38 @@ def test_conditions_of_loops_write_references(jit):
     loop = lambda: lax.while_loop(more, lambda i: i + 1, 0)  # noqa: E731
     assert int((nj.jit(loop) if jit else loop)()) == 1
     np.testing.assert_array_equal(seen[...], [1.5, 1.5, 0, 0])
+
+
+def test_backward_rules_read_and_write_references():
+    both("""
+from functools import partial
+@jax.custom_vjp
+def noted(x, log):
+    return x
+def back(log, ct):
+    log[1:] = log[:-1]
+    log[0] = jnp.abs(ct).max()
+    return 2 * ct, None
+noted.defvjp(lambda x, log: (x, log), back)
+@jax.custom_vjp
+def scaled(x, scale):
+    return x
+scaled.defvjp(lambda x, scale: (x, scale), lambda scale, ct: (scale[...] * ct, None))
+ways = {'eager': lambda f: jax.grad(f), 'grad of jit': lambda f: jax.grad(jax.jit(f)),
+        'jit of grad': lambda f: jax.jit(jax.grad(f)),
+        'nested': lambda f: jax.grad(jax.jit(jax.jit(f)))}
+for name, way in ways.items():
+    log, scale = jax.new_ref(jnp.zeros(3)), jax.new_ref(3.0)
+    f = way(lambda x: noted(x * x, log).sum())
+    g = way(lambda x: scaled(x * x, scale).sum())
+    for k in range(2):
+        out[f'{name} {k}'] = f((k + 1) * jnp.ones(4))
+        out[f'{name} log {k}'] = log[...]
+        out[f'{name} scaled {k}'] = g(jnp.ones(2))
+        scale[...] = 5.0
+""")
+    r = nj.new_ref(0.0)
+    f = nj.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (r.set(ct) or ct,))
+    with pytest.raises(NotImplementedError, match="outside is written"):
+        nj.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 2)[0])(1.0)
