@@ -43,6 +43,7 @@ from numjet.core.remote import traced_with
 from numjet.core.structural import convert, instantiate
 from numjet.core.trace import aval_of, current_trace
 from numjet.core.typed_numbers import no_tangents
+from numjet.ops.bodies import stage_once
 from numjet.ops.constraint import mesh_cast_p
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import of_residuals, tape_to_jaxpr
@@ -482,14 +483,18 @@ def checkpoint(
             return fun(*full, **kw, **named)
 
         flat = Flat("checkpoint", call, in_tree)
-        use = RefUse()
+        use, label, avals = RefUse(), "checkpoint / remat", [x.aval for x in leaves]
+        consts: Sequence[Any]
         with traced_with(leaves):
-            static = [i for i in range(len(args)) if i not in nums]
-            traced = Tracing(fun, "checkpoint / remat", in_tree, static=static)
-            jaxpr, consts = stage(
-                flat, [x.aval for x in leaves], name_of(fun), traced, use, along(leaves)
-            )
-            jaxpr.debug = traced.told(flat.out_tree)
+            if kwargs or len(nums) != len(args):
+                static = [i for i in range(len(args)) if i not in nums]
+                traced = Tracing(fun, label, in_tree, static=static)
+                jaxpr, consts = stage(flat, avals, name_of(fun), traced, use, along(leaves))
+                jaxpr.debug = traced.told(flat.out_tree)
+            else:  # traced once, as under jit
+                jaxpr, consts, flat.out_tree = stage_once(
+                    fun, in_tree.children()[0], avals, label, use, along(leaves)
+                )
         outs = remat_p.bind(
             *consts,
             *leaves,

@@ -19,7 +19,6 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.debug_info import Tracing
 from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
@@ -126,39 +125,49 @@ def _unresolved(decorator: str, fun: Callable) -> str:
     )
 
 
-class _Structures(list):
-    """The structures of a call's outputs in the order in which they were found; `known`: structure
-    and types of the outputs of the function itself, where it was run."""
+# What was found of a call's outputs, in order: their structure, and their types where the function
+# itself gave them, None where a rule did. A plain list, as `core.alike` knows it.
+_Outputs = list[tuple[Any, tuple[ShapedArray, ...] | None]]
 
-    known: tuple[Any, list[ShapedArray]] | None = None
 
-    def of_function(self, treedef: Any, values: Sequence[Any]) -> None:
-        """Note what the function gave."""
-        self.append(treedef)
-        self.known = treedef, [aval_of(x) for x in values]
+_MUST_PRODUCE = {
+    "custom_jvp": (
+        "Custom JVP rule {rule} for function {name} must produce a pair (list or tuple of length "
+        "two) where the first element represents the primal output (equal in value to the output "
+        "of the custom_jvp-decorated function {name}), but instead the JVP rule output's first "
+        "element had "
+    ),
+    "custom_vjp": (
+        "Custom VJP fwd rule {rule} for function {name} must produce a pair (list or tuple of "
+        "length two) where the first element represents the primal output (equal to the output of "
+        "the custom_vjp-decorated function {name}) and the second element represents residuals "
+        "(i.e. values stored from the forward pass for use on the backward pass), but instead the "
+        "fwd rule output's first element had "
+    ),
+}
 
-    def of_rule(self, intro: str, rule: str, whole: str, treedef: Any, outs: Sequence[Any]) -> None:
-        """Note what a rule gave as the function's outputs; TypeError where the function itself gave
-        something else.
 
-        intro: what the rule must produce; rule, whole: the pair's and the function's name.
-        """
-        self.append(treedef)
-        if self.known is None:
-            return
-        structure, avals = self.known
-        found = [aval_of(x) for x in outs]
-        if structure != treedef:
-            what, end = "container/pytree structure", "."
-        elif [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in avals]:
-            what, end = "shapes/dtypes of", ""
-        else:
-            return
-        raise TypeError(
-            f"{intro} but instead the {rule}'s first element had {what}:\n    "
-            f"{_types(treedef, found)}\nwhile the {whole} had output {what}:\n    "
-            f"{_types(structure, avals)}{end}"
-        )
+def _note_rule_output(
+    found: _Outputs, decorator: str, rule: Any, name: str, treedef: Any, outs: Sequence[Any]
+) -> None:
+    """Note what a rule gave as the outputs of the function `name`; TypeError where the function
+    itself gave something else."""
+    structure, avals = next((entry for entry in found if entry[1] is not None), (None, None))
+    found.append((treedef, None))
+    if avals is None:
+        return
+    given = [aval_of(x) for x in outs]
+    if structure != treedef:
+        what, end = "container/pytree structure", "."
+    elif [(a.shape, a.dtype) for a in given] != [(a.shape, a.dtype) for a in avals]:
+        what, end = "shapes/dtypes of", ""
+    else:
+        return
+    intro = _MUST_PRODUCE[decorator].format(rule=_named(rule), name=name)
+    raise TypeError(
+        f"{intro}{what}:\n    {_types(treedef, given)}\nwhile the {decorator}-decorated function "
+        f"{name} had output {what}:\n    {_types(structure, avals)}{end}"
+    )
 
 
 def _types(treedef: Any, avals: Sequence[ShapedArray]) -> str:
@@ -266,18 +275,18 @@ class _CustomRule:
         leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
         return [x if type(x) is ArrayImpl else with_dtype(x) for x in leaves], in_tree
 
-    def _caller(self, nondiff: list, in_tree: Any, out: _Structures) -> Callable:
+    def _caller(self, nondiff: list, in_tree: Any, out: _Outputs) -> Callable:
         nums = self.nondiff_argnums[: len(nondiff)]
 
         def flat(*leaves: Any) -> list[Any]:
             result = self.fun(*_merge(nums, nondiff, tree.tree_unflatten(in_tree, leaves)))
             values, treedef = checked_leaves(name_of(self.fun), result, "output")
-            out.of_function(treedef, values)
+            known = bool(values) and type(values[0]) is ArrayImpl  # run at once: no rule follows
+            out.append((treedef, None if known else tuple([aval_of(x) for x in values])))
             return values
 
-        flat.traced = Tracing(  # type: ignore[attr-defined]
-            self.fun, f"{self.decorator} fun", in_tree, static=nums, by_name=False
-        )
+        # What messages tell, should it be staged.
+        flat.traced = self.fun, self.decorator, in_tree, nums  # type: ignore[attr-defined]
         return flat
 
 
@@ -360,7 +369,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
             )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = self._leaves(diff)
-        out_tree = _Structures()
+        out_tree: _Outputs = []
         outs = custom_jvp_p.bind(
             *leaves,
             call_jaxpr=self._caller(nondiff, in_tree, out_tree),
@@ -369,16 +378,11 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
             num_consts=0,
             symbolic_zeros=self.symbolic_zeros,
         )
-        return tree.tree_unflatten(out_tree[-1], outs)
+        return tree.tree_unflatten(out_tree[-1][0], outs)
 
-    def _rule(self, nondiff: list, in_tree: Any, out_tree: _Structures) -> Callable:
+    def _rule(self, nondiff: list, in_tree: Any, out_tree: _Outputs) -> Callable:
         rule, symbolic, name = self.jvp, self.symbolic_zeros, name_of(self.fun)
         of_arrays = type(self) is jvp_of_arrays
-        intro = (
-            f"Custom JVP rule {_named(rule)} for function {name} must produce a pair (list or "
-            "tuple of length two) where the first element represents the primal output (equal in "
-            f"value to the output of the custom_jvp-decorated function {name}),"
-        )
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
             if symbolic:
@@ -397,8 +401,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                     f"got {result!r}."
                 )
             outs, treedef = checked_leaves(name, result[0], "output")
-            out_tree.of_rule(intro, "JVP rule output", f"custom_jvp-decorated function {name}",
-                             treedef, outs)  # fmt: skip
+            _note_rule_output(out_tree, "custom_jvp", rule, name, treedef, outs)
             t_leaves, t_tree = tree.tree_flatten(result[1])
             if treedef != t_tree:
                 raise TypeError(
@@ -477,7 +480,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             )
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = self._leaves(diff)
-        out_tree = _Structures()
+        out_tree: _Outputs = []
         res_tree: list = []
         note_rule()
         outs = custom_vjp_p.bind(
@@ -489,23 +492,16 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             num_consts=0,
             symbolic_zeros=self.symbolic_zeros,
         )
-        return tree.tree_unflatten(out_tree[-1], outs)
+        return tree.tree_unflatten(out_tree[-1][0], outs)
 
     def _forward(
-        self, nondiff: list, in_tree: Any, out_tree: _Structures, res_tree: list
+        self, nondiff: list, in_tree: Any, out_tree: _Outputs, res_tree: list
     ) -> Callable:
         fwd, symbolic, name, nums = (
             self.fwd,
             self.symbolic_zeros,
             name_of(self.fun),
             self.nondiff_argnums,
-        )
-        intro = (
-            f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair (list or "
-            "tuple of length two) where the first element represents the primal output (equal to "
-            f"the output of the custom_vjp-decorated function {name}) and the second element "
-            "represents residuals (i.e. values stored from the forward pass for use on the "
-            "backward pass),"
         )
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
@@ -522,8 +518,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                     f"the forward pass for use on the backward pass), but got {result!r}."
                 )
             outs, treedef = checked_leaves(name, result[0], "output")
-            out_tree.of_rule(intro, "fwd rule output", f"custom_vjp-decorated function {name}",
-                             treedef, outs)  # fmt: skip
+            _note_rule_output(out_tree, "custom_vjp", fwd, name, treedef, outs)
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
             others = [x for x, a in zip(residuals, arrays, strict=True) if not a]
@@ -535,7 +530,9 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         flat.__name__ = _named(fwd)
         return flat
 
-    def _backward(self, nondiff: list, in_tree: Any, out_tree: list, res_tree: list) -> Callable:
+    def _backward(
+        self, nondiff: list, in_tree: Any, out_tree: _Outputs, res_tree: list
+    ) -> Callable:
         bwd, symbolic, name = self.bwd, self.symbolic_zeros, name_of(self.fun)
 
         def flat(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -549,7 +546,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         def back(res: Any, cts: Sequence[Any]) -> list[Any]:
             if symbolic:
                 cts = [SymbolicZero(ct.aval) if type(ct) is Zero else ct for ct in cts]
-            given_cts = tree.tree_unflatten(out_tree[-1], seen(cts))
+            given_cts = tree.tree_unflatten(out_tree[-1][0], seen(cts))
             result = run_rule(lambda: bwd(*nondiff, res, given_cts), name)  # type: ignore[misc]
             return _cotangents(name, in_tree, result)
 

@@ -34,6 +34,8 @@ _OWN = __name__.partition(".")[0]
 # form, which live as long as it is remembered, have so many bytes together.
 _MOST, _BYTES, _ARRAYS = 400, 256, 1 << 16
 _BY_VALUE = {type(None), type(...), type(NotImplemented), bool, int, str, bytes, ShapedArray}
+# Attributes of our functions that messages alone read.
+_TOLD = frozenset({"in_tree", "told", "traced"})
 _CONTAINERS = (type(None), tuple, list, dict)
 _BUILTINS = {
     id(getattr(builtins, name))
@@ -214,15 +216,16 @@ class _Maker:
         if _is_public(function):
             self.keep(function)
             return
-        if not function.__dict__.keys() <= {"__wrapped__"}:
-            raise _Unknown
         code, space = function.__code__, function.__globals__
         reads, own = reads_of(code), _belongs(space.get("__name__"))
+        told = _TOLD if own else frozenset()
+        if not function.__dict__.keys() - told <= {"__wrapped__"}:
+            raise _Unknown
         if reads.special and not own:
             raise _Unknown
         self.parts.append(("function", function.__name__, function.__qualname__))
         self.keep(code)
-        if function.__dict__:
+        if "__wrapped__" in function.__dict__:
             self.add(function.__wrapped__)  # type: ignore[attr-defined]
         self.add(function.__defaults__)
         for name, value in sorted((function.__kwdefaults__ or {}).items()):

@@ -21,7 +21,7 @@ from numjet.core.debug_info import Tracing
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from numjet.core.memo import FunctionMemo, Memo
-from numjet.core.refs import Ref, RefUse, hold, refuse_returned
+from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.remote import traced_for
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
@@ -59,10 +59,18 @@ def flattened(fun: Callable, in_tree: Any, label: str) -> tuple[Callable, list]:
         outs, treedef = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, leaves)))
         out_tree.append(treedef)
         for i, x in enumerate(outs):
-            if isinstance(x, Ref):
+            try:
+                outs[i] = as_array(x)
+            except TypeError:
                 path = tree.keystr(tree.leaf_path(treedef, i))
-                refuse_returned(x, f"function {name_of(fun)} traced for {label}", path)
-        return [as_array(x) for x in outs]
+                what = f"function {name_of(fun)} traced for {label}"
+                refuse_returned(x, what, path)
+                raise TypeError(
+                    f"{what} returned a value of type {type(x)}"
+                    f"{f' at output component {path}' if path else ''}, which is not a valid JAX "
+                    f"type: {x!r}. Return arrays, scalars and pytrees of them."
+                ) from None
+        return outs
 
     return flat, out_tree
 
@@ -105,7 +113,7 @@ def stage_once(
     known = None if use is None or config.check_tracer_leaks.value else _staged.entries(fun)
     try:
         key: Any = (
-            in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()),
+            label, in_tree, tuple(in_avals), config.trace_key(), tuple(axis_env().items()),
             Shared.axes.get(),
         )  # fmt: skip
         if Sharded.contexts:
@@ -117,7 +125,7 @@ def stage_once(
         found = known = None
     form = None if known is None or found is not None else alike.form(fun, in_tree)
     if form is not None:
-        found = _alike.get((form.key, label, key), (None,))[0]
+        found = _alike.get((form.key, key), (None,))[0]
         if found is not None:
             known[key] = found  # type: ignore[index]
     if found is not None:
@@ -139,7 +147,7 @@ def stage_once(
     ):
         entry = known[key] = made, Sharded.reads != reads, Remote.asked != platforms
         if form is not None and _does_alike(jaxpr) and not _changed(fun, in_tree, form):
-            whole = form.key, label, key
+            whole = form.key, key
             passing = [weakref.ref(x, lambda _: _alike.pop(whole, None)) for x in form.passing]
             _alike[whole] = entry, form.kept, passing
     return made
@@ -215,11 +223,12 @@ def check_carry(
     want: Sequence[ShapedArray],
     got_tree: Any,
     got: Sequence[ShapedArray],
-    name: str = "carry",
+    name_of_carry: Callable[[], str],
 ) -> None:
-    """Raise TypeError unless the body, whose argument is called `name`, returns a carry of the
-    structure, shapes and dtypes it received."""
+    """Raise TypeError unless the body, whose argument is called what `name_of_carry` tells, returns
+    a carry of the structure, shapes and dtypes it received."""
     if want_tree != got_tree:
+        name = name_of_carry()
         raise TypeError(
             f"{what} body function carry input and carry output must have the same pytree "
             "structure, but they differ:\n\n"
@@ -232,7 +241,7 @@ def check_carry(
         )  # fmt: skip
     for i, (w, g) in enumerate(zip(want, got, strict=True)):
         if w.shape != g.shape or w.dtype != g.dtype or w.placed != g.placed:
-            at = _component(name, tree.keystr(tree.leaf_path(want_tree, i)))
+            at = _component(name_of_carry(), tree.keystr(tree.leaf_path(want_tree, i)))
             raise TypeError(
                 f"{what} body function carry input and carry output must have equal types, but "
                 f"they differ:\n\nThe input {at} has type {w.str_short()} but the corresponding "

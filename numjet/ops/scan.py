@@ -433,9 +433,7 @@ def scan(
                 carry_avals = stronger
                 continue
         break
-    if parts[0] != init_tree or got != carry_avals:
-        name = first_name(f, in_tree)
-        check_carry("scan", init_tree, carry_avals, parts[0], got, name)
+    check_carry("scan", init_tree, carry_avals, parts[0], got, lambda: first_name(f, in_tree))
     n_refs = len(use.written)
     if n_refs:  # references that the body writes are carried
         ins = split(range(len(closed.invars)), len(consts), n_carry, len(xs_leaves))

@@ -392,9 +392,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
                 avals = stronger
                 continue
         break
-    if out_tree != treedef or carried != avals:
-        name = first_name(body_fun, in_tree)
-        check_carry("while_loop", treedef, avals, out_tree, carried, name)
+    check_carry("while_loop", treedef, avals, out_tree, carried,
+                lambda: first_name(body_fun, in_tree))  # fmt: skip
     seen = RefUse(reads=bool(use.written))
     with traced_with(leaves):
         cond, cond_consts, cond_tree = stage_tree(
@@ -575,11 +574,11 @@ def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
         want = [aval_of(x) for x in tree.tree_leaves(val)]
         got_avals = [x.aval for x in got]
         stronger = strengthen(want, got_avals) if out_tree == in_tree else want
-        if out_tree != in_tree or got_avals != stronger:
-            pair = tree.tree_structure((0, val))
-            names = Tracing(fun(), "", pair, by_name=False).names()[1:]
-            name = names[0].partition("[")[0] if names else "carry"
-            check_carry(f"fori_loop: {form}", in_tree, stronger, out_tree, got_avals, name)
+
+        def name() -> str:
+            return Tracing(fun(), "", tree.tree_structure((0, 0)), by_name=False).names()[1]
+
+        check_carry(f"fori_loop: {form}", in_tree, stronger, out_tree, got_avals, name)
         return out
 
     def counted(carry: tuple, _: None) -> tuple:

@@ -13,6 +13,7 @@ from numjet.base import tree_paths
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.given import array_of, note_tangent
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand, Region
@@ -58,7 +59,10 @@ def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
         call = params["call_jaxpr"]
         if type(call) is not ClosedJaxpr:
             avals = [aval_of(x) for x in args]
-            traced = getattr(call, "traced", None)
+            traced = None
+            if told := getattr(call, "traced", None):
+                fun, decorator, in_tree, static = told
+                traced = Tracing(fun, f"{decorator} fun", in_tree, static=static, by_name=False)
             jaxpr, consts = stage(call, avals, params["name"], traced, flows=along(args))
             if traced is not None:
                 jaxpr.debug = traced.told(None)

@@ -709,3 +709,19 @@ def test_messages_of_rules_of_custom_vmap_name_the_rule() -> None:
         nj.vmap(f)(jnp.ones(2))
     with pytest.raises(ValueError, match=r"rule \(by_two\) does not match that of original"):
         nj.vmap(f)(jnp.ones(3))
+
+
+def test_checkpointed_functions_are_traced_once() -> None:
+    count = []
+
+    @nj.checkpoint
+    def f(x: Any) -> Any:
+        count.append(1)
+        return jnp.sin(jnp.sin(x))
+
+    f(1.0), nj.grad(f)(1.0), nj.grad(nj.grad(f))(2.0), nj.jit(nj.grad(f))(3.0)
+    assert len(count) == 1
+    f(jnp.ones(2)), nj.grad(lambda x: f(x).sum())(jnp.ones(2))
+    assert len(count) == 2
+    with pytest.raises(TypeError, match=r"for checkpoint / remat returned .* component \['a'\]"):
+        nj.checkpoint(lambda x: {"a": "text"})(1.0)
