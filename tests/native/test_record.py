@@ -114,7 +114,7 @@ def test_lines_are_the_users(monkeypatch):
     first = inner.__code__.co_firstlineno
     inside = f"{__file__}:{first + 1}:"
     assert [line for line in lines if line.startswith(inside)
-            and line.endswith((" (<listcomp>)", " (inner)"))]
+            and line.endswith((" (inner.<locals>.<listcomp>)", " (inner)"))]
     assert len([line for line in lines if __file__ in line]) > 8
 
 
