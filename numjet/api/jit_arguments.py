@@ -58,13 +58,14 @@ class ReturnedSpecError(TypeError):
 
 
 def output(x: Any, name: str, structure: Any, i: int) -> Any:
-    """What a jitted function returned as its leaf number `i`, as an array."""
+    """A result of a traced function, the leaf number `i` of `structure`, as an array."""
     try:
         return as_array(x)
     except TypeError:
         path = tree.keystr(tree.leaf_path(structure, i))
         refuse_returned(x, f"function {name} traced for jit", path)
-        raise TypeError(
+        mistake = ReturnedSpecError if isinstance(x, ShapeDtypeStruct) else TypeError
+        raise mistake(
             f"function {name} traced for jit returned a value of type {type(x)}, which is not a "
             f"valid JAX type: output{path} is {x!r}. Return arrays, scalars and pytrees of them."
         ) from None
