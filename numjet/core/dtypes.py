@@ -212,8 +212,8 @@ def check_supported(dtype: np.dtype) -> None:
     """Raise TypeError for NumPy dtypes that arrays here cannot hold (object, str, datetime)."""
     if dtype not in SHORT_NAMES:
         raise TypeError(
-            f"Arrays of dtype {dtype} are not supported. Convert to a numeric or boolean "
-            "dtype first (NumPy arrays of objects, strings and dates stay with NumPy)."
+            f"JAX only supports number, bool, and string dtypes: arrays of dtype {dtype} are not "
+            "supported, strings stay with NumPy. Convert to a numeric or boolean dtype first."
         )
 
 
@@ -434,6 +434,11 @@ def _promote(x64: bool, mode: str, pairs: tuple) -> tuple[Any, bool]:
 def promote(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
     """Join (dtype, weak_type) pairs in the lattice: the result's dtype and weak type."""
     return _promote(config.enable_x64.value, config.numpy_dtype_promotion.value, pairs)
+
+
+def join_standard(x: Any, y: Any) -> Any:
+    """The dtype of two strong ones together, whatever `numpy_dtype_promotion` says."""
+    return _promote(config.enable_x64.value, "standard", ((x, False), (y, False)))[0]
 
 
 def promote_wide(*pairs: tuple[Any, bool]) -> Any:

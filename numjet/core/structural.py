@@ -116,6 +116,11 @@ def _broadcast_abstract(
             "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
             f"broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}."
         )
+    if len(shape) < x.ndim:
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
+            f"shape; got {shape} for {x.shape}."
+        )
     if any(not 0 <= dim < len(shape) for dim in broadcast_dimensions):
         raise TypeError(
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
@@ -123,8 +128,8 @@ def _broadcast_abstract(
         )
     if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
         raise TypeError(
-            f"broadcast_in_dim: broadcast_dimensions {broadcast_dimensions} must increase strictly "
-            "and must not contain duplicates."
+            "broadcast_in_dim broadcast_dimensions must be strictly increasing and must not "
+            f"contain duplicates; got {broadcast_dimensions}."
         )
     for axis, dim in enumerate(broadcast_dimensions):
         if x.shape[axis] not in (1, shape[dim]):

@@ -121,7 +121,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if out_dtype is None:
         return mul_p.bind(x, y)
     dtype = dtypes.canonical(out_dtype)
-    wide = dtypes.promote((dtype, False), (x.aval.dtype, False))[0]
+    wide = dtypes.join_standard(dtype, x.aval.dtype)
     return convert(mul_p.bind(convert(x, wide), convert(y, wide)), dtype)
 
 

@@ -462,10 +462,12 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
         raise TypeError(f"split: sizes must be a sequence of integers, got {sizes}.")
     x, sizes = as_array(operand), canonical_shape(sizes)
     axis = canonical_axis(axis, x.aval.ndim)
-    if sum(sizes) != x.aval.shape[axis] or any(n < 0 for n in sizes):
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}.")
+    if sum(sizes) != x.aval.shape[axis]:
         raise ValueError(
-            f"split: sizes {sizes} add up to {sum(sizes)}. Their sum must be equal to dimension "
-            f"{axis} of the operand shape {list(x.aval.shape)}."
+            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+            f"{list(x.aval.shape)}: split takes {sizes}."
         )
     ends = np.cumsum(sizes).tolist()
     return [slice_in_dim(x, end - n, end, 1, axis) for n, end in zip(sizes, ends, strict=True)]

@@ -106,8 +106,6 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
         return convert(stop_gradient(x), new)
     if dtypes.is_key(x.dtype):
         raise ValueError("bitcast_convert_type takes no PRNG keys. Use random.key_data(key).")
-    if dtypes.is_complex(new) and not dtypes.is_complex(x.dtype):
-        raise ValueError(f"bitcast_convert_type: {x.aval.str_short()} does not become {new.name}.")
     for dtype in (x.dtype, new):
         if dtypes.is_complex(dtype) or dtypes.is_bool(dtype):
             raise TypeError(

@@ -201,7 +201,7 @@ def conj(x: Any) -> Any:
     Array([1.-2.j], dtype=complex64)
     """
     x = as_array(x)
-    if not dtypes.is_inexact(x.dtype):
+    if not dtypes.is_inexact(x.dtype) or x.dtype in dtypes.NARROW_FLOATS:
         name = dtypes.short_name(x.dtype)
         raise TypeError(f"conj does not accept dtype {name}: convert to a float with .astype().")
     return conj_p.bind(x, input_dtype=x.dtype)

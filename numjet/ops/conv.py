@@ -49,10 +49,13 @@ def _abstract(
 ) -> ShapedArray:
     ls, rs, out = dimension_numbers
     both = f"lhs {lhs.str_short()}, rhs {rhs.str_short()}"
-    if lhs.ndim != rhs.ndim or lhs.ndim < 2:
-        raise TypeError(
-            f"conv_general_dilated: lhs and rhs need equally many axes, at least two; got {both}."
+    if lhs.ndim != rhs.ndim:
+        raise ValueError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, but got "
+            f"{lhs.ndim} and {rhs.ndim}: {both}."
         )
+    if lhs.ndim < 2:
+        raise TypeError(f"conv_general_dilated: lhs and rhs need at least two axes; got {both}.")
     spatial = lhs.ndim - 2
     for name, value in (
         ("window_strides", window_strides),

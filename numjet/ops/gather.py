@@ -18,6 +18,7 @@ from numjet.core.dims import index_of
 from numjet.core.lowering import Pointwise
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import moveaxis, zeros
+from numjet.ops.dimension_checks import gather_numbers
 from numjet.ops.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -52,55 +53,10 @@ def _abstract(
             "start_indices needs a last axis that holds the index components; add one with [..., "
             "None]."
         )
-    if len(slice_sizes) != operand.ndim:
-        raise _fail(
-            f"slice_sizes {slice_sizes} must give one size for each axis of {operand.str_short()}."
-        )
-    if indices.shape[-1] != len(numbers.start_index_map):
-        raise _fail(
-            f"the last axis of start_indices {indices.str_short()} must have one component for "
-            f"each of start_index_map {numbers.start_index_map}."
-        )
-    for axis, size in enumerate(slice_sizes):
-        if not 0 <= size <= operand.shape[axis]:
-            raise _fail(
-                f"Slice size at index {axis} in gather op is out of range, must be within [0, "
-                f"{operand.shape[axis]}], got {size} for {operand.str_short()}."
-            )
-    for axis in numbers.start_index_map:
-        if not 0 <= axis < operand.ndim:
-            raise _fail(f"start_index_map holds {axis}, which is no axis of {operand.str_short()}.")
-    for axis in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims):
-        if not 0 <= axis < operand.ndim:
-            raise _fail(
-                f"collapsed_slice_dims and operand_batching_dims hold {axis}, which is no axis of "
-                f"{operand.str_short()}."
-            )
-        if slice_sizes[axis] > 1:
-            raise _fail(
-                f"axis {axis} is collapsed or batching, so its slice size must be 1, "
-                f"got {slice_sizes[axis]}."
-            )
-    for axis, other in zip(
-        numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
-    ):
-        if operand.shape[axis] != indices.shape[other]:
-            raise _fail(
-                f"batching axes differ in size: operand axis {axis} of {operand.str_short()} and "
-                f"indices axis {other} of {indices.str_short()}."
-            )
+    gather_numbers(operand.shape, indices.shape, numbers, tuple(slice_sizes))
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     window = [n for axis, n in enumerate(slice_sizes) if axis not in gone]
-    if len(window) != len(numbers.offset_dims):
-        raise _fail(
-            f"offset_dims {numbers.offset_dims} must name {len(window)} output axes, one for each "
-            f"window axis that is kept of slice_sizes {slice_sizes}."
-        )
     ndim = len(window) + indices.ndim - 1
-    if any(not 0 <= d < ndim for d in numbers.offset_dims):
-        raise _fail(
-            f"offset_dims {numbers.offset_dims} must lie within the {ndim} axes of the output."
-        )
     batch, windows = iter(indices.shape[:-1]), iter(window)
     shape = tuple([next(windows) if d in numbers.offset_dims else next(batch) for d in range(ndim)])
     return ShapedArray(shape, operand.dtype, operand.weak_type)

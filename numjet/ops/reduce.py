@@ -485,7 +485,8 @@ def reduce(
     starts, start_tree = tree.tree_flatten(init_values)
     if treedef != start_tree:
         raise ValueError(
-            f"reduce: operands and init_values differ in structure: {treedef} and {start_tree}."
+            "reduce: Operands must have the same tree structure as init_values, got "
+            f"{treedef} and {start_tree}."
         )
     xs = [as_array(x) for x in leaves]
     if not xs or any(x.aval.shape != xs[0].aval.shape for x in xs):
@@ -494,12 +495,19 @@ def reduce(
             f"{', '.join(x.aval.str_short() for x in xs) or 'none'}."
         )
     values = [as_array(v) for v in starts]
+    if any(v.aval.ndim for v in values):
+        raise ValueError(
+            "reduce found non-scalar initial value: folding begins with a scalar, got "
+            f"{', '.join(v.aval.str_short() for v in values)}."
+        )
     axes = _axes("reduce", xs[0].aval.ndim, dimensions)
     name = monoid_of(computation, xs[0].aval.dtype) if treedef == _LEAF else None
     out = xs[0] if name is None else _over(_MONOIDS[name][0], xs[0], axes)
-    neutral = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name or "")
+    neutral: Any = {"add": 0, "mul": 1, "or": 0, "xor": 0}.get(name or "")
     if name in ("max", "min"):
         neutral = extreme_of(out.aval.dtype, name == "max")
+    elif name == "and":  # all bits
+        neutral = np.array(-1).astype(out.aval.dtype)
     known = None if neutral is None else concrete_or_none(values[0])
     if known is not None and known._value.astype(out.aval.dtype) == neutral:
         return tree.tree_unflatten(treedef, [out])

@@ -21,6 +21,7 @@ from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import convert, full, instantiate, moveaxis, zeros
 from numjet.ops.arithmetic import add, div, mul, neg
+from numjet.ops.dimension_checks import scatter_numbers
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.indexing import (
     GatherScatterMode,
@@ -65,40 +66,12 @@ def _abstract_of(name: str) -> Callable:
                 f"{name}: operand {operand.str_short()} and updates {updates.str_short()} must "
                 "have one dtype. Convert the updates with .astype()."
             )
-        if not indices.ndim or indices.shape[-1] != len(numbers.scatter_dims_to_operand_dims):
+        if not indices.ndim:
             raise TypeError(
-                f"{name}: the last axis of scatter_indices {indices.str_short()} must have one "
-                "component for each of scatter_dims_to_operand_dims "
-                f"{numbers.scatter_dims_to_operand_dims}."
+                f"{name}: scatter_indices needs a last axis that holds the index components; add "
+                "one with [..., None]."
             )
-        for axis in (*numbers.inserted_window_dims, *numbers.operand_batching_dims,
-                     *numbers.scatter_dims_to_operand_dims):  # fmt: skip
-            if not 0 <= axis < operand.ndim:
-                raise TypeError(
-                    f"{name}: dimension_numbers hold {axis}, which is no axis of "
-                    f"{operand.str_short()}."
-                )
-        kept = operand.ndim - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
-        if len(numbers.update_window_dims) != kept:
-            raise TypeError(
-                f"{name}: update_window_dims {numbers.update_window_dims} must name {kept} axes of "
-                f"updates: those of operand {operand.str_short()} without inserted and batching "
-                f"ones."
-            )
-        batch = tuple(
-            [n for d, n in enumerate(updates.shape) if d not in numbers.update_window_dims]
-        )
-        if batch != indices.shape[:-1]:
-            raise TypeError(
-                f"{name}: updates {updates.str_short()} without its window axes has shape {batch}, "
-                f"but scatter_indices has {indices.shape[:-1]} positions."
-            )
-        for axis, size in enumerate(window_sizes(operand, updates.shape, numbers)):
-            if size > operand.shape[axis] and updates.size:
-                raise TypeError(
-                    f"{name}: the window's size {size} exceeds axis {axis} of "
-                    f"{operand.str_short()}."
-                )
+        scatter_numbers(operand.shape, indices.shape, updates.shape, numbers)
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
     return abstract

@@ -38,7 +38,15 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers. Raises TypeError for traced or fractional sizes."""
     if isinstance(shape, int | np.integer):
         shape = (shape,)
-    return tuple([size_of(n) for n in shape])
+    try:
+        return tuple([size_of(n) for n in shape])
+    except TypeError as error:
+        if getattr(error, "final", False) or "Shapes must be" in str(error):
+            raise
+        raise TypeError(
+            "Shapes must be 1D sequences of concrete values of integer type, got "
+            f"{shape!r}. {error}"
+        ) from None
 
 
 def sizes_of(name: str, shape: Any) -> tuple[int, ...]:
@@ -738,6 +746,7 @@ def broadcasted_iota(
         return hooks.laid_out(made, out_sharding)
     shape, dimension = sizes_of("iota", shape), index_of(dimension)
     dtype = dtypes.requested(dtype, "iota", 3)
+    dtypes.check_supported(dtype)
     if dtypes.is_bool(dtype):
         raise TypeError(refusal("iota", dtype, NUMERIC))
     if not 0 <= dimension < len(shape):

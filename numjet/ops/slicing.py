@@ -273,6 +273,12 @@ def _start_list(name: str, x: Any, start_indices: Any, negative: Any) -> list[An
             "Length of slice indices must match number of operand dimensions "
             f"({len(start_indices)} vs {x.aval.shape}): {name} takes one for each axis."
         )
+    own = {i.dtype for i in start_indices if type(i) is not int and hasattr(i, "dtype")}
+    if len(own) > 1 and len({dtypes.canonical(d) for d in own}) > 1:
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got "
+            f"{', '.join(sorted(map(str, own)))}. Convert them with .astype()."
+        )
     flags = [bool(negative)] * x.aval.ndim if isinstance(negative, bool) else list(negative)
     dtype = index_dtype(*x.aval.shape)
     return [

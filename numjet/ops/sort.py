@@ -24,6 +24,8 @@ from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.shape import broadcasted_iota, expand_dims
 from numjet.transforms.batch import all_to_front
 
+LARGEST_INT32 = int(np.iinfo(np.int32).max)
+
 
 def ordered_bits(x: np.ndarray) -> np.ndarray:
     """Unsigned integers in the order of `x` (integers, booleans or real floats; NaN largest)."""
@@ -279,5 +281,11 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
             "top_k: axis -1 is out of bounds for array of dimension 0. Give it an "
             "axis."
         )
-    values, order = top_k_p.bind(operand, k=index_of(k), axis=_axis(axis, operand.ndim, "top_k"))
+    axis = _axis(axis, operand.ndim, "top_k")
+    if type(operand.aval.shape[axis]) is int and operand.aval.shape[axis] > LARGEST_INT32:
+        raise ValueError(
+            "top_k returns int32 indices, which will overflow for array dimensions larger than "
+            f"{LARGEST_INT32}, got {operand.aval.str_short()}."
+        )
+    values, order = top_k_p.bind(operand, k=index_of(k), axis=axis)
     return [values, order]

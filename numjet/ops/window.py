@@ -68,7 +68,9 @@ def _abstract_of(name: str) -> Callable:
                     f"{name}: {field} {value} must have one entry for each axis of {x.str_short()}."
                 )
             if field != "padding" and any(v < 1 for v in value):
-                raise TypeError(f"{name}: {field} {value} must be positive.")
+                raise TypeError(
+                    f"{name} {field} must have every element be strictly positive, got {value}."
+                )
         return ShapedArray(_out_shape(x.shape, **params), x.dtype, x.weak_type)
 
     return abstract
@@ -400,7 +402,7 @@ def _options(
         )
     if isinstance(padding, str) or hasattr(padding, "name"):
         padding = padtype_to_pads(
-            [dilated(n, b) for n, b in zip(x.shape, base, strict=True)],
+            x.shape,  # without the gaps of base_dilation, as in JAX
             [dilated(w, g) for w, g in zip(window, gaps, strict=True)],
             strides,
             padding,
@@ -454,7 +456,10 @@ def reduce_window(
     inits = [convert(as_array(v), x.dtype) for v, x in zip(starts, xs, strict=True)]
     for v in inits:
         if v.ndim:
-            raise TypeError(f"reduce_window: init_value is no scalar: {v.aval.str_short()}.")
+            raise TypeError(
+                "reduce_window expected init_values to be scalars but init_values have shapes "
+                f"{[v.shape for v in inits]}."
+            )
     params = _options(
         xs[0], window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
@@ -479,6 +484,11 @@ def reduce_window(
         new = computation(
             tree.tree_unflatten(treedef, totals), tree.tree_unflatten(treedef, several)
         )
+        if tree.tree_structure(new) != treedef:
+            raise ValueError(
+                "reduce_window output must have the same tree structure as the operands, got "
+                f"{tree.tree_structure(new)} for {treedef}."
+            )
         news = [as_array(v) for v in tree.tree_leaves(new)]
         totals = (
             news

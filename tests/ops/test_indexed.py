@@ -129,7 +129,7 @@ def test_apply_runs_once_for_each_occurrence() -> None:
         ),
         (
             lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(2, np.float32), ROWS),
-            "positions",
+            "scatter dimensions of updates",
         ),
         (
             lambda: lax.scatter_add(jnp.zeros(3), np.array([[0]]), np.ones(1, np.int32), ROWS),
