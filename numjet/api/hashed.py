@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -246,7 +247,9 @@ def _holding(function: Callable, module: str, names: list[str], check: Callable)
         marked = {"!": {"flag": True}, "?": {"needed": True}}.get(name[-1], {})
         known[name.rstrip("!?")] = {"attribute": attribute} if attribute else marked
     places = [
-        (i, name) for i, name in enumerate(inspect.signature(function).parameters) if name in known
+        (i if parameter.kind is not parameter.KEYWORD_ONLY else sys.maxsize, name)
+        for i, (name, parameter) in enumerate(inspect.signature(function).parameters.items())
+        if name in known
     ]
     first = places[0][0]
 
