@@ -404,6 +404,8 @@ class ArrayImpl(Array):
                 "INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays. "
                 "Ask the parts: x.addressable_shards[i].data."
             )
+        if not self._value.flags.c_contiguous:  # what reads there expects row by row
+            self._value = np.ascontiguousarray(self._value)
         return self._value.ctypes.data
 
     @property
@@ -419,6 +421,8 @@ class ArrayImpl(Array):
         if self._sharding is None:  # within set_mesh it says that it lies over the mesh
             return hooks.sharding_of_nowhere(self.ndim) is not None
         return self._sharding.binds
+
+    _committed = committed  # what libraries written for JAX ask
 
 
 ArrayImpl.aval = read_only(ArrayImpl, "aval", "_aval")

@@ -356,7 +356,7 @@ class Tracer(Array):
     def tolist(self) -> Any:
         return self._need_number(
             errors.ConcretizationTypeError,
-            "This occurred in the tolist() method, which needs a concrete value",
+            "The tolist() method was called on traced array: it needs a concrete value",
             _STATIC,
         ).tolist()
 
@@ -414,7 +414,7 @@ class Tracer(Array):
     def _unknown(self, method: str, remedy: str = "Ask for it outside of the function.") -> Any:
         """Raise: the method asks where a value lies, and a traced one lies nowhere."""
         raise errors.ConcretizationTypeError(
-            "Abstract tracer value encountered where concrete value is expected: the "
+            "Abstract tracer value encountered where concrete value is expected. The "
             f"{method}() method was called on traced array with shape {self.aval.str_short()}. "
             f"{self.origin()}{' ' if self.origin() else ''}{remedy}"
         )

@@ -72,12 +72,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     if rtol.aval.shape or atol.aval.shape:
         x, y, rtol, atol = promote_shapes("isclose", x, y, rtol, atol)
     close = lax.le(absolute(subtract(x, y)), lax.add(atol, multiply(rtol, absolute(y))))
-    both_finite = logical_and(isfinite(x), isfinite(y))
-    out = (
-        select(both_finite, close, lax.eq(x, y))
-        if close.aval.shape
-        else where(both_finite, close, lax.eq(x, y))
-    )
+    # What is compared with must be finite; the tolerance may not be.
+    bounded, same = isfinite(y), lax.eq(x, y)
+    out = select(bounded, close, same) if close.aval.shape else where(bounded, close, same)
     if equal_nan:
         out = lax.bitwise_or(out, logical_and(isnan(x), isnan(y)))
     return out
@@ -95,7 +92,9 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     """
     x, y = prepared("hypot", promote_inexact, x1, x2)
     if dtypes.is_complex(x.aval.dtype):
-        raise ValueError("hypot does not support complex numbers.")
+        raise ValueError(
+            "jnp.hypot is not well defined for complex-valued inputs. Take abs(x) first."
+        )
     x, y = lax.abs(x), lax.abs(y)
     large, small = lax.max(x, y), lax.min(x, y)
     zero = lax.eq(large, zeros_like(large))

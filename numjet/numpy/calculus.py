@@ -158,6 +158,11 @@ def _gradient_along(x: Any, axis: int, h: Any) -> Any:
     if not h.aval.ndim:
         inner = divide(subtract(up, down), multiply(h, 2))
         return concatenate([divide(first, h), inner, divide(last, h)], axis)
+    if h.aval.shape != (n,):
+        raise ValueError(
+            f"gradient: spacing arrays must have the same length as the axis, {n} for axis {axis}, "
+            f"got {h.aval.shape}."
+        )
     lanes = [1] * x.aval.ndim
     lanes[axis] = -1
     gaps = subtract(getitem(h, slice(1, None)), getitem(h, slice(None, -1)))
@@ -221,7 +226,7 @@ def interp(
     """
     given = as_arrays("interp", x, xp, fp)
     if any([dtypes.is_complex(v.aval.dtype) for v in given[:2]]):
-        raise ValueError("interp: complex x values are not supported; those of fp may be complex.")
+        raise ValueError("jnp.interp: complex x values not supported. Those of fp may be complex.")
     weak = all([v.aval.weak_type for v in given])
     given = [*promote_inexact(*given[:2]), *promote_inexact(given[2])]
     x, xp, fp = [cast(v, v.aval.dtype, weak) for v in given]
@@ -234,6 +239,8 @@ def interp(
         if xp.aval.shape[0] == 0:
             raise ValueError("interp: xp is empty.")
         p = cast(lax.abs(one_array("interp", period)), x.aval.dtype)
+        if p.aval.ndim:
+            raise ValueError(f"interp: period must be a scalar; got {p.aval}.")
         x, xp = remainder(x, p), remainder(xp, p)
         order = argsort(xp)
         xp, fp = getitem(xp, order), getitem(fp, order)
@@ -255,7 +262,7 @@ def interp(
     for name, end in (("left", left), ("right", right)):
         if isinstance(end, str) and end != extrapolate:
             raise ValueError(
-                f"interp: the only valid string value of `{name}` is 'extrapolate', got {end!r}."
+                f"the only valid string value of `{name}` is 'extrapolate', but got: {end!r}"
             )
     if period is None:
         if not (isinstance(left, str) and left == extrapolate):
@@ -509,9 +516,10 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 def _trim_front(x: Any) -> Any:
     known = concrete_or_none(x)
     if known is None:
-        raise TypeError(
-            "trim_leading_zeros needs concrete coefficients: the result's size depends "
-            "on them. Call it outside of transformations."
+        x._need_concrete(
+            ConcretizationTypeError,
+            "trim_leading_zeros: the result's size depends on the coefficients",
+            "Call it outside of transformations.",
         )
     used = np.flatnonzero(known._value)
     return getitem(x, slice(int(used[0]) if used.size else x.aval.size - 1, None))
@@ -725,7 +733,7 @@ def polyfit(
     solution, residuals, rank, singular = linalg.lstsq(scaled_lhs, rhs, rcond)
     c = divide(solution, scale if y.aval.ndim == 1 else reshape(scale, (-1, 1)))
     if full:
-        return c, residuals, rank, singular, array(rcond)
+        return c, residuals, rank, singular, array(float(rcond))
     if cov:
         base = divide(
             linalg.inv(dot(lax.transpose(lhs, (1, 0)), lhs)),

@@ -275,7 +275,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
     leaves: list[Any] = []
     _leaves_of(x, leaves, dtype is not None)
     if not leaves or all([type(v) in (int, float, bool, complex) for v in leaves]):
-        if dtype is None and config.numpy_dtype_promotion.value == "strict":
+        if leaves and dtype is None and config.numpy_dtype_promotion.value == "strict":
             dtypes.promote(*{dtype_and_weak(v) for v in leaves})  # refuses booleans beside numbers
         return _from_python(x, leaves, dtype)
     if any([isinstance(v, Tracer | DimExpr) for v in leaves]) or any(
@@ -359,7 +359,9 @@ def _from_python(x: Any, leaves: list, dtype: Any) -> ArrayImpl:
 
 def _stack_nested(x: Any, dtype: Any) -> Any:
     in_jax = FLAG.uses > 0 and wanted()
-    if in_jax and dtype is None and (leaves := _nested_leaves(x)):
+    # Strict promotion asks all numbers together, not row by row: rows of weak ones would be strong.
+    at_once = in_jax or config.numpy_dtype_promotion.value == "strict"
+    if at_once and dtype is None and (leaves := _nested_leaves(x)):
         dtype = promoted(*[_convert(v, None, False) for v in leaves])[0]
     if not isinstance(x, (list, tuple)):
         out = _convert(x, dtype, False)
@@ -367,7 +369,7 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
     parts: list[Any] = []
     shape: Any = None
     for i, v in enumerate(x):
-        part = _stack_nested(v, dtype if in_jax else None)
+        part = _stack_nested(v, dtype if at_once else None)
         shape = part.aval.shape if shape is None else shape
         if part.aval.shape != shape:
             raise ValueError(
@@ -510,7 +512,7 @@ def load(file: IO[bytes] | str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
     out = np.load(file, *args, **kwargs)
     if isinstance(out, np.ndarray) and out.dtype == "V2":
         out = out.view(dtypes.bfloat16)  # NumPy does not know the dtype that `save` wrote
-    return array(out) if isinstance(out, np.ndarray) else out
+    return array(out) if isinstance(out, np.ndarray) and out.dtype != object else out
 
 
 save, savez = np.save, np.savez
@@ -528,6 +530,18 @@ def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -
     return ArrayImpl(out, ShapedArray(shape, dtype, weak))
 
 
+def _own_dtype(shape: Any, dtype: Any, name: str) -> Any:
+    try:
+        return canonical_dtype(dtype, name, float)
+    except TypeError as error:
+        if not isinstance(dtype, int) or isinstance(dtype, bool):
+            raise
+        raise TypeError(
+            f"{error}. Did you accidentally write `jax.numpy.{name}({shape}, {dtype})` when you "
+            f"meant `jax.numpy.{name}(({shape}, {dtype}))`? The shape is one argument, a tuple."
+        ) from None
+
+
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of zeros.
 
@@ -538,7 +552,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([[0, 0, 0],
            [0, 0, 0]], dtype=int32)
     """
-    out = _filled(shape, 0, canonical_dtype(dtype, "zeros", float), "zeros")
+    out = _filled(shape, 0, _own_dtype(shape, dtype, "zeros"), "zeros")
     return placed(out, device, out_sharding)
 
 
@@ -551,7 +565,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     >>> jnp.ones(3)
     Array([1., 1., 1.], dtype=float32)
     """
-    out = _filled(shape, 1, canonical_dtype(dtype, "ones", float), "ones")
+    out = _filled(shape, 1, _own_dtype(shape, dtype, "ones"), "ones")
     return placed(out, device, out_sharding)
 
 
@@ -563,7 +577,8 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     >>> jnp.empty(2)
     Array([0., 0.], dtype=float32)
     """
-    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
+    out = _filled(shape, 0, _own_dtype(shape, dtype, "empty"), "empty")
+    return placed(out, device, out_sharding)
 
 
 def full(

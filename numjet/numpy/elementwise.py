@@ -708,8 +708,10 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     nearest = NEAREST_EVEN
     if not decimals:
         return lax.round(x, nearest)
-    factor = 10.0 ** builtins.abs(decimals)
     wide = cast(x, float_dtype()) if dtype.itemsize < 4 else x
+    if decimals > np.finfo(wide.aval.dtype).precision + LARGEST_SCALED:
+        return cast(another(x), dtype, x.aval.weak_type and not x.aval.shape)
+    factor = 10.0 ** builtins.abs(decimals)
     scale = constant(factor, wide)
     if decimals > 0:
         rounded = lax.div(lax.round(lax.mul(wide, scale), nearest), scale)
@@ -720,6 +722,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
 
 
 around = round
+# Beyond this many digits more than a dtype has, a number with so many decimals is what it was.
+LARGEST_SCALED = 24
 
 
 def clip(
@@ -746,7 +750,7 @@ def clip(
             continue
         if dtypes.is_complex(one_array("clip", bound).aval.dtype):
             raise ValueError(
-                "clip does not support complex numbers: they have no order. Clip .real and .imag."
+                "clip: Complex values have no ordering and cannot be clipped. Clip .real and .imag."
             )
     if FLAG.uses and wanted():
         return _shown_clip.call((x, min, max) if max is not None else (x, min), {})

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.shown import FLAG, as_call, in_place, wanted
+from numjet.base import config
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -163,7 +164,7 @@ def trace(
         )
     axes = [canonical_axis(axis, x.aval.ndim, "trace") for axis in (axis1, axis2)]
     if axes[0] == axes[1]:
-        raise ValueError(f"trace: axis1 and axis2 must differ, got {axis1} and {axis2}.")
+        raise ValueError(f"trace: axis1 and axis2 can not be same, got {axis1} and {axis2}.")
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
     if FLAG.uses and wanted() and (*axes, x.aval.ndim) == (0, 1, 2):
         return as_call("trace", x, offset, dtype=dtype)
@@ -354,9 +355,9 @@ def ravel_multi_index(
     """One array of positions for each axis as positions in the flattened array.
 
     multi_index: as many arrays of integers (ValueError) as `dims` has lengths (ValueError). mode:
-    what is out of bounds: 'raise' (ValueError; needs known values, TypeError while tracing), 'clip'
-    or 'wrap'. order: 'C' row by row, 'F' column by column. dtype: of the result, by default that to
-    which they promote.
+    what is out of bounds: 'raise' (ValueError; needs known values, TypeError while tracing),
+    'clip', 'wrap', or 'ignore' (they are taken as they are). order: 'C' row by row, 'F' column by
+    column. dtype: of the result, by default that to which they promote.
 
     >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
     Array([1, 5], dtype=int32)
@@ -378,8 +379,9 @@ def ravel_multi_index(
             if known is None:
                 part._need_concrete(
                     ConcretizationTypeError,
-                    "ravel_multi_index: mode='raise' needs concrete indices",
-                    "Use mode='clip' or 'wrap'.",
+                    "The error occurred because ravel_multi_index was jit-compiled with "
+                    "mode='raise'. Use mode='wrap' or mode='clip' instead. It asks the indices",
+                    "",
                 )
             if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
                 raise ValueError("ravel_multi_index: invalid entry in coordinates array.")
@@ -388,7 +390,7 @@ def ravel_multi_index(
     elif mode == "wrap":
         wrap = functools.partial(as_call, "remainder") if FLAG.uses and wanted() else _wrapped
         parts = [wrap(p, n) for p, n in zip(parts, dims)]
-    elif mode != "raise":
+    elif mode not in ("raise", "ignore"):
         raise ValueError(f"ravel_multi_index: invalid mode={mode!r}.")
     if order not in ("C", "F"):
         raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
@@ -493,9 +495,24 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+def _known_bounds(key: slice, name: str) -> tuple[Any, Any, Any]:
+    """Start, stop and step of a slice, whose values give the length of a result."""
+    start = 0 if key.start is None else key.start
+    step = 1 if key.step is None else key.step
+    for part, value in (("start", start), ("stop", key.stop), ("step", step)):
+        if isinstance(value, Tracer) and value.concrete() is None:
+            value._need_concrete(
+                ConcretizationTypeError,
+                f"It is the slice {part} of jnp.{name}, by which the result's size is decided",
+                "Write numbers there.",
+            )
+    return start, key.stop, step
+
+
 class _Grid:
     """Base of mgrid and ogrid."""
 
+    name = "mgrid"
     sparse = False
 
     def __getitem__(self, key: Any) -> Any:
@@ -503,15 +520,19 @@ class _Grid:
         keys = (key,) if single else key
         lines = []
         for k in keys:
-            start = 0 if k.start is None else k.start
-            step = 1 if k.step is None else k.step
+            start, stop, step = _known_bounds(k, self.name)
             if isinstance(step, complex):
-                lines.append(linspace(start, k.stop, int(abs(step))))
+                lines.append(linspace(start, stop, int(abs(step))))
             else:
-                lines.append(arange(start, k.stop, step))
+                lines.append(arange(start, stop, step))
         if single:
             return lines[0]
-        grids = meshgrid(*promote_dtypes(*lines), indexing="ij", sparse=self.sparse)
+        if not lines:
+            return [] if self.sparse else array([], dtype=int_dtype())
+        # Integers and fractions are mixed by their nature: no promotion that somebody forgot.
+        with config.numpy_dtype_promotion("standard"):
+            lines = promote_dtypes(*lines)
+        grids = meshgrid(*lines, indexing="ij", sparse=self.sparse)
         return list(grids) if self.sparse else stack(grids)
 
 
@@ -536,6 +557,7 @@ class _Ogrid(_Grid):
            [1]], dtype=int32), Array([[1, 2]], dtype=int32)]
     """
 
+    name = "ogrid"
     sparse = True
 
 
@@ -544,6 +566,8 @@ mgrid, ogrid = _Mgrid(), _Ogrid()
 
 class _AxisConcatenator:
     """Base of r_ and c_: joins slices, scalars and arrays written as an index."""
+
+    name = "r_"
 
     def __init__(self, axis: int, least: int, place: int) -> None:
         self.axis, self.least, self.place = axis, least, place
@@ -575,12 +599,11 @@ class _AxisConcatenator:
                     f"string directive must be placed at the beginning, got {k!r} behind others."
                 )
             if isinstance(k, slice):
-                start = 0 if k.start is None else k.start
-                step = 1 if k.step is None else k.step
+                start, stop, step = _known_bounds(k, self.name)
                 x = (
-                    linspace(start, k.stop, int(abs(step)))
+                    linspace(start, stop, int(abs(step)))
                     if isinstance(step, complex)
-                    else arange(start, k.stop, step)
+                    else arange(start, stop, step)
                 )
                 parts.append(self._widen(x, least, place))
             else:
@@ -622,6 +645,8 @@ class _C(_AxisConcatenator):
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
+
+    name = "c_"
 
 
 r_, c_ = _R(0, 1, -1), _C(-1, 2, 0)

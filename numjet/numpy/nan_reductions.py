@@ -275,14 +275,25 @@ def cov(
     Array([[ 1. ,  3.5],
            [ 3.5, 13. ]], dtype=float32)
     """
+    return _cov("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _cov(
+    name: str, m: Any, y: Any, rowvar: bool, bias: bool = False, ddof: int | None = None,
+    fweights: Any = None, aweights: Any = None, dtype: Any = None,
+) -> Any:  # fmt: skip
     (x,) = promote_inexact(one_array("cov", m))
     if x.aval.ndim > 2 or (y is not None and one_array("cov", y).aval.ndim > 2):
         raise ValueError("cov: m has more than 2 dimensions, or y has. Give at most two.")
     if dtype is not None:
-        x = cast(x, canonical_dtype(dtype, "cov"))
+        dtype = canonical_dtype(dtype, name)
+        if not dtypes.is_inexact(dtype):
+            raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype}.")
+        x = cast(x, dtype)
     x = _variables(x, rowvar)
     if y is not None:
-        (other,) = promote_inexact(one_array("cov", y))
+        (other,) = promote_inexact(one_array(name, y))
+        other = other if dtype is None else cast(other, dtype)
         x = lax.concatenate(promote_dtypes(x, _variables(other, rowvar)), 0)
     if ddof is None:
         ddof = 0 if bias else 1
@@ -349,7 +360,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     Array([[1.   , 0.971],
            [0.971, 1.   ]], dtype=float32)
     """
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = _cov("corrcoef", x, y, rowvar, dtype=dtype)
     if not c.aval.ndim:
         return divide(c, c)
     n = c.aval.shape[0]

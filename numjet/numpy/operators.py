@@ -134,8 +134,8 @@ def _pow(x: Any, y: Any, modulus: Any = None) -> Any:
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array as another dtype: see `jnp.astype`.
 
-    dtype: what it becomes; float64 for None. device: where it is placed. copy: has no effect.
-    NotImplementedError for PRNG keys.
+    dtype: what it becomes; float64 for None. device: where it is placed. copy: an array of its own
+    also where nothing changes. NotImplementedError for PRNG keys.
 
     >>> jnp.array([1.7, -1.7]).astype(int)
     Array([ 1, -1], dtype=int32)
@@ -144,6 +144,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
         raise NotImplementedError("astype of PRNG keys is not there. Take random.key_data(key).")
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
     out = converted(self, wanted)
+    out = another(out) if copy and out is self else out
     return out if device is None else device_put(out, device)
 
 
@@ -159,7 +160,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
 
     Elements of another size are taken from the last axis, which gets longer or shorter (ValueError
     where it does not hold whole ones). Booleans are viewed as uint8; as booleans bytes are != 0.
-    `type` raises NotImplementedError.
+    Without a dtype it is the array itself. `type` raises NotImplementedError.
 
     >>> jnp.array([1.0, -2.0]).view(jnp.uint32)
     Array([1065353216, 3221225472], dtype=uint32)
@@ -168,6 +169,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise NotImplementedError(
             "view: the argument 'type' is not supported: there is one array type."
         )
+    if dtype is None:
+        return self
     new = canonical_dtype(dtype, "view", default=dtypes.float64)
     x = self
     old = x.aval.dtype

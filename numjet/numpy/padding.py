@@ -68,7 +68,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     }
     if mode not in allowed:
         raise NotImplementedError(
-            f"Unimplemented padding mode {mode!r} for np.pad. Known: {sorted(allowed)}."
+            f"Unimplemented padding mode '{mode}' for np.pad. Known: {sorted(allowed)}."
         )
     for option in kwargs:
         if option not in allowed[mode]:

@@ -370,11 +370,25 @@ def tensordot(
     if isinstance(axes, (list, tuple)) or isinstance(axes, np.ndarray) and axes.ndim:
         if len(axes) != 2:
             raise ValueError(f"tensordot: axes must be a number or a pair, got {axes!r}.")
-        first = axes[0] if isinstance(axes[0], (list, tuple)) else (axes[0],)
-        second = axes[1] if isinstance(axes[1], (list, tuple)) else (axes[1],)
+        first, second = [a if isinstance(a, (list, tuple)) else (a,) for a in axes]
+        if any([isinstance(a, str) for a in axes]):
+            raise TypeError(
+                "tensordot requires both axes lists to be either ints, tuples or lists, got "
+                f"{axes!r}."
+            )
+        if len(first) != len(second):
+            raise TypeError(
+                f"tensordot requires axes lists to have equal length, got {axes!r}: those of one "
+                "operand are summed over together with those of the other."
+            )
         i = canonical_axes(tuple(first), x.aval.ndim, "tensordot")
         j = canonical_axes(tuple(second), y.aval.ndim, "tensordot")
     else:
+        if isinstance(axes, str):
+            raise TypeError(
+                "tensordot axes argument must be an int, a pair of ints, or a pair of lists or "
+                f"tuples of ints, got {axes!r}."
+            )
         n = operator.index(axes)
         if n > min(x.aval.ndim, y.aval.ndim):
             raise TypeError(
@@ -383,10 +397,6 @@ def tensordot(
             )
         i = tuple(range(x.aval.ndim - n, x.aval.ndim))
         j = tuple(range(n))
-    if len(i) != len(j):
-        raise TypeError(
-            f"tensordot: axes {axes!r} must name as many axes of one operand as of the other."
-        )
     for k, m in zip(i, j):
         if x.aval.shape[k] != y.aval.shape[m]:
             raise _mismatch("tensordot", x, y, k, m)

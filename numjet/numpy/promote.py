@@ -349,7 +349,7 @@ def canonical_axes(
     else:
         axes = (canonical_axis(axis, ndim, name, error),)
     if len(set(axes)) != len(axes):
-        raise twice(f"{name}: duplicate value in 'axis': {axis}. Name each axis once.")
+        raise twice(f"{name}: duplicate value in 'axis': {axis} has a repeated axis.")
     return axes
 
 
@@ -398,7 +398,10 @@ def canonical_shape(shape: Any, name: str = "shape") -> tuple[int, ...]:
                 if isinstance(n, Tracer):
                     if getattr(error, "final", False):  # by the function called
                         raise
-                    raise TypeError(f"{told}, got {n!r}. {error}") from None
+                    raise TypeError(
+                        f"{told}, got {n!r}.\nIf using `jit`, try using `static_argnums` or "
+                        f"applying `jit` to smaller subfunctions. {error}"
+                    ) from None
                 raise TypeError(
                     f"{told}, got {n!r} of type {type(n).__name__} for {name}."
                 ) from error

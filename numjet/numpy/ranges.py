@@ -299,8 +299,9 @@ def geomspace_of(
     ratio = lax.log(divide(stop, start))
     exponents = linspace(structural.zeros(ratio.aval), ratio, num, endpoint, axis=axis)
     position = canonical_axis(axis, exponents.aval.ndim, "geomspace")
+    lengths = (1,) * (ratio.aval.ndim - start.aval.ndim) + start.aval.shape
     first = (
-        lax.reshape(start, start.aval.shape[:position] + (1,) + start.aval.shape[position:])
+        lax.reshape(start, lengths[:position] + (1,) + lengths[position:])
         if start.aval.ndim
         else start
     )

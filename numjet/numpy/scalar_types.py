@@ -18,6 +18,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
+from numjet.core.evaluate import another
 from numjet.numpy.promote import canonical_dtype, cast, converted
 
 
@@ -378,12 +379,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
     x: an array or number. dtype: what it becomes; float64 for None. Floats to integers lose the
     fraction and stay within bounds (NaN is 0), complex to real lose the imaginary part, integers to
-    narrower ones wrap around; all to bool is != 0. device: where it is placed. copy: has no effect.
-    NumPy's conversions of floats that do not fit wrap around.
+    narrower ones wrap around; all to bool is != 0. device: where it is placed. copy: an array of
+    its own also where nothing changes. NumPy's conversions of floats that do not fit wrap around.
 
     >>> jnp.astype(jnp.array([1.7, -1.7, 300.0]), jnp.uint8)
     Array([  1,   0, 255], dtype=uint8)
     """
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
     out = converted(as_array(x), wanted)
+    out = another(out) if copy and out is x else out
     return out if device is None else device_put(out, device)

@@ -476,6 +476,11 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     if FLAG.uses and wanted():
         return as_call("rot90", m, k, axes=tuple(axes))
     x = one_array("rot90", m)
+    if x.aval.ndim < 2:
+        raise ValueError(
+            "rot90 requires its first argument to have ndim at least two, but got first argument "
+            f"of shape {x.aval.shape}. Give it a matrix, or use flip."
+        )
     first, second = canonical_axes(axes, x.aval.ndim, "rot90")
     k = k % 4
     if k == 0:
@@ -509,8 +514,10 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     if len(own) > len(wanted) or any(n not in (1, m) for n, m in zip(own[::-1], wanted[::-1])):
         raise ValueError(
             f"Incompatible types for broadcasting: input type={x.aval.str_short()} and requested "
-            f"type={x.aval.update(shape=wanted).str_short()}. broadcast_to of {own} to {wanted}: "
-            "sizes must be equal or 1, from the last axis."
+            f"type={x.aval.update(shape=wanted).str_short()}. "
+            + ("Cannot broadcast to shape with fewer dimensions" if len(own) > len(wanted) else
+               "Incompatible shapes for broadcasting")
+            + f": {own} to {wanted}. Sizes must be equal or 1, from the last axis."
         )
     if out_sharding is not None:
         return laid_out(functools.partial(broadcast, x, wanted), out_sharding)

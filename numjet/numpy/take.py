@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.jit import jit
 from numjet.api.shown import FLAG, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
@@ -48,7 +49,7 @@ def _positions(name: str, indices: Any) -> Any:
     index = one_array(name, indices)
     if not dtypes.is_integer(index.aval.dtype) and index.aval.dtype != dtypes.bool_:
         raise (ValueError if name == "take" else TypeError)(
-            f"{name} requires integer indices: indices must have an integer type, got "
+            f"{name} requires integer indices: {name} indices must be of integer type, got "
             f"{index.aval.dtype}. Convert them with .astype(int)."
         )
     return cast(index, dtypes.int32) if index.aval.dtype == dtypes.bool_ else index
@@ -88,6 +89,8 @@ def take(
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "take")
     n = x.aval.shape[axis]
+    if n == 0 and index.aval.size:
+        raise IndexError("take: cannot do a non-empty jnp.take from an axis without elements.")
     if mode == "raise":
         raise NotImplementedError(
             "take: mode='raise' is not supported: values are not known while "
@@ -129,8 +132,8 @@ def take_along_axis(
     arr, indices: of one rank (ValueError), broadcast on the other axes; indices are integers,
     negative ones count from the end unless `wrap_negative_indices` is False. axis: an integer, or
     None for the flattened array. mode: what is out of bounds: 'fill' (the default) gives
-    `fill_value`, by default as in `take`; 'clip' the element at that end. Undoes `argsort`: the
-    sorted array is that at its positions.
+    `fill_value`, by default as in `take`; 'clip' the element at that end, 'one_hot' zero. Undoes
+    `argsort`: the sorted array is that at its positions.
 
     >>> x = jnp.array([[3, 1, 2], [9, 8, 7]])
     >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
@@ -155,6 +158,8 @@ def take_along_axis(
     lead = join_shapes("take_along_axis", [lead_x, lead_i], ValueError)
     x = broadcast(x, lead[:axis] + (n,) + lead[axis + 1 :])
     index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1 :])
+    if mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.ONE_HOT:
+        mode, fill_value = "fill", 0
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
     if mode == "promise_in_bounds" and wrap_negative_indices is None:
         wrap = False
@@ -358,8 +363,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         if known is None:
             index._need_concrete(
                 ConcretizationTypeError,
-                "choose: mode='raise' needs concrete indices",
-                "Use mode='clip' or 'wrap'.",
+                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use "
+                "mode='wrap' or mode='clip' instead. It asks the indices",
+                "",
             )
         if known._value.size and (known._value.min() < 0 or known._value.max() >= n):
             raise ValueError(
@@ -439,15 +445,28 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
             f"with {len(conditions)} condition(s), either {len(conditions)} or "
             f"{len(conditions) + 1} functions are expected; got {len(functions)} (piecewise)."
         )
+    called = tuple([f if callable(f) else None for f in functions])
+    numbers = [None if callable(f) else one_array("piecewise", f) for f in functions]
+    try:
+        hash(called)
+    except TypeError:
+        return _piecewise(called, x, conditions, numbers, args, kw)
+    return _PIECES(called, x, conditions, numbers, args, kw)
 
-    def value(f: Any) -> Any:
-        out = f(x, *args, **kw) if callable(f) else f
-        return broadcast(cast(one_array("piecewise", out), x.aval.dtype), x.aval.shape)
 
-    out = value(functions[-1])
-    for condition, f in zip(conditions, functions):
-        out = where(condition, value(f), out)
+def _piecewise(called: tuple, x: Any, conditions: list, numbers: list, args: Any, kw: Any) -> Any:
+    def value(f: Any, number: Any) -> Any:
+        out = number if f is None else one_array("piecewise", f(x, *args, **kw))
+        return broadcast(cast(out, x.aval.dtype), x.aval.shape)
+
+    *pieces, out = map(value, called, numbers)
+    for condition, piece in zip(conditions, pieces):
+        out = where(condition, piece, out)
     return out
+
+
+# Functions are traced once for each kind of arguments, as they are in JAX.
+_PIECES = jit(_piecewise, static_argnums=(0,))
 
 
 def _integers_or_mask(name: str, obj: Any) -> np.ndarray:
