@@ -80,11 +80,15 @@ def _cumulative(
 ) -> Any:
     x = one_array(name, x)
     if not x.aval.ndim:
-        raise ValueError(f"{name}: the array must have at least one dimension.")
+        kind = "sum" if name.endswith("sum") else "product"
+        raise ValueError(
+            f"{name}: The input must be non-scalar to take a cumulative {kind}. Give it an axis."
+        )
     if axis is None:
         if x.aval.ndim > 1:
             raise ValueError(
-                f"{name}: axis must be given for an array of {x.aval.ndim} dimensions."
+                f"{name}: The input array has rank {x.aval.ndim}, however axis was not set: only "
+                "vectors need none."
             )
         axis = 0
     axis = canonical_axis(axis, x.aval.ndim, name)

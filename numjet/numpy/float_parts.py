@@ -77,6 +77,8 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     x, n = as_arrays("ldexp", x1, x2)
     if not (dtypes.is_integer(n.aval.dtype) or n.aval.dtype == dtypes.bool_):
         raise ValueError(f"ldexp: x2 must be integers, got {n.aval.dtype}.")
+    if dtypes.is_complex(x.aval.dtype):
+        raise ValueError(f"ldexp is not supported for input types {x.aval.dtype}: take the parts.")
     (x,) = promote_inexact(x)
     dtype = x.aval.dtype
     wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)

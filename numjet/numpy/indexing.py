@@ -74,12 +74,17 @@ class Plan(NamedTuple):
 
 
 # ------------------------------------------------------------------ parsing
+def _is_item(x: Any) -> bool:
+    """Whether `x`, in a list, can be no number of an array of positions."""
+    return x is None or x is Ellipsis or isinstance(x, (slice, Sequence, Array, np.ndarray))
+
+
 def _items(index: Any) -> list[Any]:
     if isinstance(index, list):
         raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed: "
-            f"got {index!r}. Use x[jnp.array(index)] for positions, or a tuple for "
-            "several axes."
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
+            f"`arr[{'tuple' if any(map(_is_item, index)) else 'array'}(seq)]` for {index!r}: an "
+            "array holds positions along an axis, a tuple an item for each."
         )
     return list(index) if isinstance(index, tuple) else [index]
 

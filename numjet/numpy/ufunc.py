@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.jit import eval_shape
 from numjet.api.jit_arguments import hashable
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
@@ -202,6 +203,8 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
                 a = self.reduce(a, i, dtype, keepdims=keepdims, initial=initial, where=where)
                 initial = where = None
             return a
+        if dtype is None and name.startswith("log"):  # of which results have another dtype
+            dtype = eval_shape(self, a, a).dtype
         x, axis = _rows_first(f"{name}.reduce", a, axis, dtype)
         if start is None:
             if not x.aval.shape[0]:
@@ -243,7 +246,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
                 return own(a, canonical_axis(axis, a.aval.ndim, self.__name__))
         elif own is not None:
             return own(a, axis=axis, dtype=dtype)
-        if isinstance(axis, tuple):
+        if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{self.__name__}.accumulate does not allow multiple axes.")
         if self.__name__.startswith("logical_"):
             dtype = bool
@@ -271,7 +274,11 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         """
         self._binary("outer")
         x, y = one_array("outer", A), one_array("outer", B)
-        return self(reshape(x, x.aval.shape + (1,) * y.aval.ndim), y)
+        x, y = (
+            reshape(x, x.aval.shape + (1,) * y.aval.ndim),
+            reshape(y, (1,) * x.aval.ndim + y.aval.shape),
+        )
+        return self(x, y)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """`a` with the function of its elements at `indices`, and of those of `b`, in their place.
@@ -355,7 +362,7 @@ def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) 
 def _logical(reduce: Callable, join: Callable) -> Callable:
     def call(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         out = reduce(a, axis, keepdims=keepdims, where=where)
-        return out if initial is None else join(out, initial)
+        return out if initial is None else join(out, logic.as_bool(as_array(initial)))
 
     return call
 

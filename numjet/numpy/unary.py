@@ -295,7 +295,8 @@ def iscomplex(x: Any) -> Any:
     x = one_array("iscomplex", x)
     if _is_real(x):
         return _whole(x, False)
-    out = not_equal(imag(x), 0)
+    part = imag(x)
+    out = not_equal(part, False if dtypes.is_bool(part.aval.dtype) else 0)
     # Weak of numbers alone, as JAX's.
     return strong(out) if out.aval.ndim or dtypes.is_bool(x.aval.dtype) else out
 

@@ -169,3 +169,38 @@ def test_the_covariance_has_the_dtype_that_is_asked_for() -> None:
     assert jnp.cov(M, M, dtype=jnp.bfloat16).dtype == jnp.bfloat16
     assert jnp.corrcoef(M, M, dtype="bfloat16").dtype == jnp.bfloat16
     assert jnp.polyfit(M[0], M[1], 1, rcond=-1, full=True)[4].dtype == jnp.float32
+
+
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: M[[0]], TypeError, r"use `arr\[array\(seq\)\]`"),
+    (lambda: M[[0, None]], TypeError, r"use `arr\[tuple\(seq\)\]`"),
+    (lambda: M.at[[0, slice(1)]].set(0), TypeError, r"use `arr\[tuple\(seq\)\]`"),
+    (lambda: jnp.cumulative_sum(2.0), ValueError, "The input must be non-scalar to take a"),
+    (lambda: jnp.cumulative_prod(M), ValueError, r"The input array has rank \d*, however"),
+    (lambda: jnp.logical_or.accumulate(M, axis=None), ValueError, "does not allow multiple axes"),
+    (lambda: jnp.ldexp(C, 1), ValueError, "not supported for input types complex64"),
+])  # fmt: skip
+def test_more_errors_say(call, error, text) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_methods_of_ufuncs_keep_to_strict_flags() -> None:
+    with nj.numpy_dtype_promotion("strict"), nj.numpy_rank_promotion("raise"):
+        assert jnp.subtract.outer(M, M[0]).shape == (3, 4, 4)
+        assert jnp.frompyfunc(lambda x, y: x * y, 2, 1).outer(M[0], M[1]).shape == (4, 4)
+        assert jnp.logical_and.reduce(M[1:], initial=3).tolist() == [True] * 4
+        assert nj.jit(jnp.isreal)(jnp.ones(2, bool)).tolist() == [True, True]
+
+
+def test_folds_have_the_dtype_of_what_the_function_gives() -> None:
+    assert jnp.logical_xor.reduce(M).dtype == jnp.bool_
+    out = jnp.logaddexp.reduce(jnp.array([1, 2, 3]))
+    np.testing.assert_allclose(out, np.logaddexp.reduce([1.0, 2.0, 3.0]), rtol=1e-5)
+
+
+def test_jaxprs_of_sums_show_casts_after_a_trace_that_shows_none() -> None:
+    x = jnp.ones(6, jnp.float16)
+    nj.jit(jnp.sum)(x)
+    names = [e.primitive.name for e in nj.make_jaxpr(jnp.sum)(x).eqns]
+    assert names == ["convert_element_type", "reduce_sum", "convert_element_type"]
