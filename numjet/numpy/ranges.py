@@ -338,6 +338,8 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
             raise TypeError(f"eye: k must be a scalar integer, got {k!r}.")
         value = np.eye(shape[0], shape[1], index_of(k), dtype)
         return placed(ArrayImpl(value, ShapedArray(shape, dtype)), device, error=ValueError)
+    if type(k) is int and not any_symbolic(shape):  # beyond the corners all diagonals are alike
+        k = min(max(k, -shape[0]), shape[1])
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
     offset = cast(one_array("eye", k), np.dtype(np.int32))

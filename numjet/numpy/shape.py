@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -42,37 +43,47 @@ from numjet.transforms.eager import LinearTracer
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of `a`, a tuple of Python integers.
 
-    a: anything with a shape, or what NumPy takes for an array.
+    a: anything with a shape, or a number; lists are taken with a DeprecationWarning.
 
     >>> jnp.shape(jnp.zeros((2, 3))), jnp.shape(5.0)
     ((2, 3), ())
     """
+    return _shape_of("shape", a)
+
+
+def _shape_of(name: str, a: Any) -> tuple[int, ...]:
     if hasattr(a, "shape"):
         return tuple(a.shape)
+    if isinstance(a, (list, tuple)):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)}. Make an array of it.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     return np.shape(a)
 
 
 def ndim(a: Any) -> int:
     """The number of axes of `a`, a Python integer.
 
-    a: anything with a shape, or what NumPy takes for an array.
+    a: anything with a shape, or a number; lists are taken with a DeprecationWarning.
 
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
     """
-    return a.ndim if hasattr(a, "ndim") else len(shape(a))
+    return a.ndim if hasattr(a, "ndim") else len(_shape_of("ndim", a))
 
 
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements of `a`, or the length of `axis`; a Python integer.
 
-    a: anything with a shape, or what NumPy takes for an array. axis: an integer, or a tuple whose
-    lengths are multiplied. ValueError for an axis that is not there.
+    a: anything with a shape, or a number; lists are taken with a DeprecationWarning. axis: an
+    integer, or a tuple whose lengths are multiplied. ValueError for an axis that is not there.
 
     >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), 1)
     (6, 3)
     """
-    own = shape(a)
+    own = _shape_of("size", a)
     if axis is None:
         return math.prod(own)
     return math.prod([own[i] for i in canonical_axes(axis, len(own), "size")])

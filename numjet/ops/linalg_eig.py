@@ -14,7 +14,7 @@ import numpy as np
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import smallest
+from numjet.core.dims import largest, smallest
 from numjet.core.primitive import Zero
 from numjet.core.structural import broadcast_in_dim, convert, reduce_sum
 from numjet.ops.arithmetic import add, div, mul, sub
@@ -521,10 +521,12 @@ def schur(
 
 def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
     check_matrix("hessenberg", a, square=True, oblong=ValueError)
-    return [a.strong(), ShapedArray((*a.shape[:-2], a.shape[-1] - 1), a.dtype)]
+    return [a.strong(), ShapedArray((*a.shape[:-2], largest(a.shape[-1] - 1, 0)), a.dtype)]
 
 
 def _hessenberg_reference(a: np.ndarray) -> list[np.ndarray]:
+    if not a.size:
+        return [a.copy(), np.zeros((*a.shape[:-2], max(a.shape[-1] - 1, 0)), a.dtype)]
     from scipy.linalg.lapack import get_lapack_funcs
 
     (gehrd,) = get_lapack_funcs(("gehrd",), (a,))

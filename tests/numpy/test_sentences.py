@@ -204,3 +204,20 @@ def test_jaxprs_of_sums_show_casts_after_a_trace_that_shows_none() -> None:
     nj.jit(jnp.sum)(x)
     names = [e.primitive.name for e in nj.make_jaxpr(jnp.sum)(x).eqns]
     assert names == ["convert_element_type", "reduce_sum", "convert_element_type"]
+
+
+def test_shapes_of_lists_are_told_with_a_warning() -> None:
+    for function, answer in ((jnp.shape, (2,)), (jnp.ndim, 1), (jnp.size, 2)):
+        with pytest.warns(DeprecationWarning, match=f"{function.__name__} requires ndarray or sca"):
+            assert function([4, 5]) == answer
+
+
+def test_diagonals_far_away_are_all_zero() -> None:
+    assert not nj.jit(lambda: jnp.eye(3, 4, k=2**80))().any()
+    np.testing.assert_array_equal(nj.jit(lambda: jnp.eye(3, 4, k=3))(), np.eye(3, 4, k=3))
+
+
+def test_hessenberg_forms_of_nothing() -> None:
+    for shape in ((0, 0), (2, 0, 0), (0, 2, 2)):
+        h, q = nj.scipy.linalg.hessenberg(jnp.zeros(shape), calc_q=True)
+        assert h.shape == q.shape == shape
