@@ -284,7 +284,7 @@ def _convert_abstract(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> Sha
 def _convert_reference(x: np.ndarray, *, new_dtype: Any, weak_type: bool) -> np.ndarray:
     new_dtype = dtypes.physical(new_dtype)
     if new_dtype in dtypes._INTEGER and dtypes.is_inexact(x.dtype):
-        return _to_integer(x, new_dtype)
+        return to_integer(x, new_dtype)
     if x.dtype.kind == "c" and not dtypes.is_complex(new_dtype):
         x = x.real
         if new_dtype == dtypes.bool_:
@@ -300,7 +300,7 @@ def _bounds(dtype: np.dtype) -> tuple[float, float, int]:
     return float(info.min), float(np.nextafter(high, 0)) if info.bits == 64 else high, info.bits
 
 
-def _to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Float to integer: truncates, saturates, NaN gives 0."""
     if x.dtype.kind == "c":
         x = x.real

@@ -431,6 +431,11 @@ def conv_general_dilated(
                 f"conv_general_dilated: counts of groups must be positive integers, got {count!r}."
             )
     if isinstance(padding, str) or hasattr(padding, "name"):
+        if len(strides) != spatial:
+            raise ValueError(
+                "conv_general_dilated window and window_strides must have the same number of "
+                f"dimensions, but got {spatial} and {len(strides)}."
+            )
         if any(by != 1 for by in lhs_dilation or ()):
             raise ValueError(
                 f"conv_general_dilated: padding={padding!r} has no meaning with lhs_dilation="

@@ -22,7 +22,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.memo import remembered
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import add_tangents, convert, transpose
+from numjet.core.structural import add_tangents, convert, to_integer, transpose
 from numjet.ops.dot_algorithms import EXACTNESS, OPERANDS, DotAlgorithmPreset, algorithm_of
 
 Dimensions = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
@@ -235,6 +235,8 @@ def _reference(
         out = _contract(lhs, rhs, lc, rc, lb, rb)
     if out.dtype == out_dtype:
         return out
+    if dtypes.is_integer(out_dtype) and dtypes.is_inexact(out.dtype):
+        return to_integer(out, out_dtype)  # saturates, as in programs
     real = out.dtype.kind == "c" and not dtypes.is_complex(out_dtype)
     return (out.real if real else out).astype(out_dtype)
 

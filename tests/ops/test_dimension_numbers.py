@@ -111,3 +111,15 @@ def test_same_padding_of_windows_counts_no_gaps_of_the_base() -> None:
     x = jnp.ones((4,))
     out = lax.reduce_window(x, 0.0, lax.add, (2,), (2,), "SAME", base_dilation=(2,))
     assert out.shape == (3,)
+
+
+def test_products_told_to_be_integers_saturate_as_in_programs() -> None:
+    x = jnp.array([[-2.5, 300.0], [2.5, -1.0]])
+    product = lambda: lax.dot(x, jnp.eye(2), preferred_element_type=np.uint8)  # noqa: E731
+    np.testing.assert_array_equal(product(), [[0, 255], [2, 0]])
+    np.testing.assert_array_equal(nj.jit(product)(), [[0, 255], [2, 0]])
+
+
+def test_strides_of_convolutions_are_counted_before_padding() -> None:
+    with pytest.raises(ValueError, match="window and window_strides must have the same number of"):
+        lax.conv(jnp.ones((1, 1, 5, 5)), jnp.ones((1, 1, 2, 2)), (2,), "SAME")
