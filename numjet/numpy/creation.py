@@ -311,7 +311,7 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
 def _leaves_of(x: Any, out: list, text: bool) -> None:
     """The elements of nested sequences; text: whether it may be among them."""
     for v in x:
-        if isinstance(v, (list, tuple)):
+        if isinstance(v, (list, tuple, range)):
             _leaves_of(v, out, text)
         else:
             if v is None:
@@ -326,7 +326,7 @@ def _leaves_of(x: Any, out: list, text: bool) -> None:
 
 def _plain(x: Any) -> Any:
     """Nested sequences with every array as NumPy's."""
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, (list, tuple, range)):
         return [_plain(v) for v in x]
     return np.asarray(
         x if isinstance(x, (np.ndarray, np.generic)) else as_array(x) if is_arraylike(x) else x
@@ -363,7 +363,7 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
     at_once = in_jax or config.numpy_dtype_promotion.value == "strict"
     if at_once and dtype is None and (leaves := _nested_leaves(x)):
         dtype = promoted(*[_convert(v, None, False) for v in leaves])[0]
-    if not isinstance(x, (list, tuple)):
+    if not isinstance(x, (list, tuple, range)):
         out = _convert(x, dtype, False)
         return strong(out) if dtype is not None else out
     parts: list[Any] = []
@@ -386,7 +386,7 @@ def _stack_nested(x: Any, dtype: Any) -> Any:
 
 
 def _nested_leaves(x: Any) -> list[Any]:
-    if not isinstance(x, (list, tuple)):
+    if not isinstance(x, (list, tuple, range)):
         return [x]
     return [leaf for v in x for leaf in _nested_leaves(v)]
 

@@ -123,8 +123,9 @@ def lstsq(
     as floats. rcond: singular values below this part of the largest count as 0; by default the
     rounding error times max(m, n), for negative ones the rounding error alone. numpy_resid: give no
     residuals where m <= n or the rank is below n, as NumPy does; needs known values. By singular
-    values. ValueError for shapes that do not fit, NotImplementedError for 16-bit floats. Computed
-    by `lax.linalg.svd`. Where the rank is not full the derivative may be NaN.
+    values. ValueError for shapes that do not fit, TypeError for stacks of matrices,
+    NotImplementedError for 16-bit floats. Computed by `lax.linalg.svd`. Where the rank is not full
+    the derivative may be NaN.
 
     >>> a = jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> jnp.linalg.lstsq(a, jnp.array([1.0, 3.0, 5.0]))[0].round(3)
@@ -132,9 +133,15 @@ def lstsq(
     """
     a, b = promote_inexact(*as_arrays("lstsq", a, b))
     a, b = lapack_matrices("lstsq", a, flat=TypeError), strong(b)
-    if a.aval.ndim != 2 or b.aval.ndim not in (1, 2) or a.aval.shape[0] != b.aval.shape[0]:
+    for ranks, x in ("two", a), ("one or two", b):
+        if x.aval.ndim != 2 and (x is a or x.aval.ndim != 1):
+            raise TypeError(
+                f"lstsq: {x.aval.ndim}-dimensional array given. Array must be {ranks}-dimensional; "
+                "map over stacks with `vmap`."
+            )
+    if a.aval.shape[0] != b.aval.shape[0]:
         raise ValueError(
-            f"lstsq: a must be one matrix and b fit its rows, got {a.aval} and {b.aval}."
+            f"lstsq: b must fit the rows of a, got {a.aval} and {b.aval}."
         )
     vector = b.aval.ndim == 1
     b = expand_dims(b, -1) if vector else b
@@ -179,6 +186,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     """
     x = lapack_matrices("pinv", a)
     if rcond is not None:
+        if rtol is not None:
+            raise ValueError("pinv: only one of rtol and rcond may be specified.")
         rtol = rcond
     m, n = x.aval.shape[-2:]
     if not m or not n:
@@ -228,12 +237,16 @@ def cond(x: Any, p: Any = None) -> Any:
     x: (..., m, n) of floats or complex, square for norms by the inverse. p: the order of the norm
     as in `norm`; None and 2 give the largest by the smallest singular value, -2 the reverse.
     Infinite for singular matrices. ValueError for vectors, NotImplementedError for 16-bit floats.
-    IndexError for a matrix without elements, by singular values. Computed by `lax.linalg.svd`.
+    ValueError for arrays without elements. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
     """
     x = lapack_matrices("cond", x)
+    if 0 in x.aval.shape:
+        raise ValueError(
+            f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.aval.shape}."
+        )
     if p in (None, 2, -2):
         s = svdvals(x)
         high, low = getitem(s, (..., 0)), getitem(s, (..., -1))

@@ -73,10 +73,10 @@ def arange(
     """Evenly spaced values: start, start + step, ... before stop.
 
     start, stop, step: real numbers whose values are known (ConcretizationTypeError while tracing;
-    ValueError for arrays with axes and complex numbers, ZeroDivisionError for a step of 0). With
-    one argument that is the stop, the start 0; the step is 1 by default. dtype: by default that to
-    which they promote. device: where it is placed. out_sharding: the layout of the result. With a
-    fractional step the size may be one off: use `linspace`.
+    ValueError for arrays with axes and complex numbers, TypeError for lists, ZeroDivisionError for
+    a step of 0). With one argument that is the stop, the start 0; the step is 1 by default. dtype:
+    by default that to which they promote. device: where it is placed. out_sharding: the layout of
+    the result. With a fractional step the size may be one off: use `linspace`.
 
     >>> jnp.arange(3), jnp.arange(1, 8, 2)
     (Array([0, 1, 2], dtype=int32), Array([1, 3, 5, 7], dtype=int32))
@@ -100,10 +100,15 @@ def arange(
         symbolic = _symbolic_range(start, stop, step, canonical_dtype(dtype, "arange"))
         return placed(symbolic, device, out_sharding)
     first = "stop" if stop is None else "start"
-    for x, what in ((start, first), (stop, "stop"), (step, "step")):
-        if isinstance(x, (list, tuple)) or getattr(x, "ndim", False):
+    for i, (x, what) in enumerate(((start, first), (stop, "stop"), (step, "step"))):
+        if isinstance(x, (list, tuple)):
+            raise TypeError(
+                f"arange requires ndarray, scalar, or None arguments, got {type(x)} at position "
+                f"{i}. Give its elements one by one."
+            )
+        if getattr(x, "ndim", False):
             raise ValueError(f"arange: arguments must be scalars; got {what}={x}")
-        if x is not None and dtypes.is_complex(dtype_and_weak(x)[0]):
+        if x is not None and type(x) is not int and dtypes.is_complex(dtype_and_weak(x)[0]):
             raise ValueError(
                 f"arange: complex numbers have no order, got {what}={x}. Multiply a real range."
             )
@@ -111,7 +116,8 @@ def arange(
     given = [x for x in (start, stop, step) if x is not None]
     wanted = canonical_dtype(dtype, "arange")
     if wanted is None:
-        wanted = dtypes.canonical(dtypes.promote(*[dtype_and_weak(x) for x in given])[0])
+        kinds = [dtype_and_weak(0 if type(x) is int else x) for x in given]  # large ones wrap
+        wanted = dtypes.canonical(dtypes.promote(*kinds)[0])
     if dtypes.is_bool(wanted):
         raise TypeError(f"arange: {refusal('iota', wanted, NUMERIC)}")
     start, stop, step = (

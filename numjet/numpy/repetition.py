@@ -210,6 +210,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         if isinstance(shift, (list, tuple)) or getattr(shift, "ndim", False)
         else [shift]
     )
+    if any([getattr(n, "ndim", False) for n in shifts]):
+        raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D arrays.")
     if len(shifts) == 1:
         shifts = shifts * len(axes)
     if len(axes) == 1:

@@ -185,6 +185,9 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
             )
         name, a = self.__name__, one_array(self.__name__, a)
         rank = a.aval.ndim
+        kinds = dtypes.is_integer(a.aval.dtype) or a.aval.dtype == dtypes.bool_
+        if name.startswith("bitwise_") and not kinds:
+            raise ValueError(f"{name}: integer argument required; got dtype={a.aval.dtype}.")
         start = self.identity if initial is None else initial
         if where is not None:
             if start is None:
@@ -238,6 +241,9 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         self._binary("accumulate")
         refuse(f"{self.__name__}.accumulate", out=out)
         own = self._own["accumulate"]
+        if axis is None or isinstance(axis, tuple):
+            if own in (None, cummax, cummin):
+                raise ValueError(f"{self.__name__}.accumulate does not allow multiple axes.")
         if own in (cummax, cummin):
             a = one_array(self.__name__, a)
             a = a if dtype is None else cast(a, canonical_dtype(dtype, self.__name__))
@@ -246,10 +252,11 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
                 return own(a, canonical_axis(axis, a.aval.ndim, self.__name__))
         elif own is not None:
             return own(a, axis=axis, dtype=dtype)
-        if axis is None or isinstance(axis, tuple):
-            raise ValueError(f"{self.__name__}.accumulate does not allow multiple axes.")
         if self.__name__.startswith("logical_"):
             dtype = bool
+        elif dtype is None and self.__name__.startswith("log"):  # floats of integers
+            a = one_array(self.__name__, a)
+            dtype = eval_shape(self, a, a).dtype
         x, axis = _rows_first(f"{self.__name__}.accumulate", a, axis, dtype)
         if not x.aval.shape[0]:
             return moveaxis(x, 0, axis)

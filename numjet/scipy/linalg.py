@@ -69,7 +69,7 @@ def cholesky(
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    x = matrices("cholesky", a, True)
+    x = matrices("cholesky", a, True, TypeError if lower else ValueError)
     # Only the named triangle is read, as in SciPy.
     factor = core.cholesky(x if lower else adjoint(x), symmetrize_input=False)
     return factor if lower else adjoint(factor)

@@ -76,8 +76,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     A: [..., n, n]; integers become floats. upper_triangular: whether A is, which saves work.
     max_squarings: NaN where the norm asks for more. Result: A's shape. Differentiable in both
     modes. By scaling and squaring of a Padé approximant. Raises ValueError for matrices that are
-    not square. Source: Higham, The scaling and squaring method for the matrix exponential revisited
-    (2005).
+    not square, TypeError for 16-bit floats. Source: Higham, The scaling and squaring method for the
+    matrix exponential revisited (2005).
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -86,7 +86,11 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
            [0., 1.]], dtype=float32)
     """
     x = matrices("expm", A, True)
+    if x.aval.dtype.itemsize < 4:
+        raise TypeError(f"expm: A.dtype={x.aval.dtype} is not supported. Give 32 or 64 bits.")
     n = x.aval.shape[-1]
+    if not x.aval.size:
+        return x
     bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
     size = max_(sum_(lax.abs(x), -2), -1)
     # Below the bound nothing is squared; the logarithm of zero would be seen by debug_infs.

@@ -179,6 +179,14 @@ def test_the_covariance_has_the_dtype_that_is_asked_for() -> None:
     (lambda: jnp.cumulative_prod(M), ValueError, r"The input array has rank \d*, however"),
     (lambda: jnp.logical_or.accumulate(M, axis=None), ValueError, "does not allow multiple axes"),
     (lambda: jnp.ldexp(C, 1), ValueError, "not supported for input types complex64"),
+    (lambda: jnp.maximum.accumulate(M, axis=None), ValueError, "does not allow multiple axes"),
+    (lambda: jnp.bitwise_and.reduce(M), ValueError, "integer argument required; got dtype=float32"),
+    (lambda: jnp.roll(M, jnp.ones((2, 2), int), 0), ValueError, "must be scalars or 1D arrays"),
+    (lambda: jnp.arange([3]), TypeError, "arange requires ndarray, scalar, or None arguments"),
+    (lambda: jnp.linalg.cond(jnp.ones((0, 3))), ValueError, "cond: input array must not be empty"),
+    (lambda: jnp.linalg.pinv(M, rtol=0.1, rcond=0.1), ValueError, "only one of rtol and rcond"),
+    (lambda: jnp.linalg.lstsq(M[None], M[0]), TypeError, "Array must be two-dimensional"),
+    (lambda: nj.scipy.linalg.expm(jnp.ones((2, 2), jnp.bfloat16)), TypeError, "is not supported"),
 ])  # fmt: skip
 def test_more_errors_say(call, error, text) -> None:
     with pytest.raises(error, match=text):
@@ -197,6 +205,8 @@ def test_folds_have_the_dtype_of_what_the_function_gives() -> None:
     assert jnp.logical_xor.reduce(M).dtype == jnp.bool_
     out = jnp.logaddexp.reduce(jnp.array([1, 2, 3]))
     np.testing.assert_allclose(out, np.logaddexp.reduce([1.0, 2.0, 3.0]), rtol=1e-5)
+    out = jnp.logaddexp2.accumulate(jnp.array([1, 2, 3]))
+    np.testing.assert_allclose(out, np.logaddexp2.accumulate([1.0, 2.0, 3.0]), rtol=1e-5)
 
 
 def test_jaxprs_of_sums_show_casts_after_a_trace_that_shows_none() -> None:
@@ -221,3 +231,15 @@ def test_hessenberg_forms_of_nothing() -> None:
     for shape in ((0, 0), (2, 0, 0), (0, 2, 2)):
         h, q = nj.scipy.linalg.hessenberg(jnp.zeros(shape), calc_q=True)
         assert h.shape == q.shape == shape
+
+
+def test_exponentials_of_no_matrices() -> None:
+    assert nj.scipy.linalg.expm(jnp.zeros((2, 0, 0), int)).shape == (2, 0, 0)
+
+
+def test_ranges_are_sequences_and_wrap() -> None:
+    assert jnp.array([range(2), [3, 4]]).tolist() == [[0, 1], [3, 4]]
+    assert nj.jit(lambda x: jnp.array([range(2), [x, x]]))(1.0).tolist() == [[0, 1], [1, 1]]
+    for make in (lambda f: f, nj.jit):
+        assert make(lambda: jnp.arange(0, 2**31, 2**30))().tolist() == [0, 2**30]
+        assert make(lambda: jnp.arange(0, 2**31, 2**30, dtype=float))().tolist() == [0, 2.0**30]
