@@ -182,3 +182,9 @@ def test_what_stops_without_success() -> None:
 def test_mistakes_are_explained(call, error: type, text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_bicgstab_ends_at_half_a_step_that_is_near_enough() -> None:
+    a = jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]])
+    x = bicgstab(a, jnp.array([1.0, 2, 3]), tol=0.1)[0]
+    np.testing.assert_allclose(x, [0.1735, 0.2405, 1.3193], atol=1e-4)

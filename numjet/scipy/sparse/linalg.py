@@ -94,6 +94,7 @@ def _bicgstab(product: Any, b: Any, goal: Any, most: Any, inverse: Any) -> Any:
         image_half = product(turned_half)
         size = _square(image_half)
         omega = _dot(image_half, half) / jnp.where(size > 0, size, 1).astype(alpha.dtype)
+        omega = jnp.where(_square(half) < goal, 0, omega)  # half a step is enough
         x = _plus(_plus(x, alpha, turned), omega, turned_half)
         residual = _plus(half, -omega, image_half)
         new = _dot(b, residual)
