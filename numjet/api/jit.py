@@ -14,14 +14,13 @@ import importlib
 import inspect
 import types
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 from numjet.api import dispatch, fastcall
 from numjet.api.devices import (
     CpuDevice,
-    SingleDeviceSharding,
     asks_nothing,
     devices,
     in_memories,
@@ -36,6 +35,7 @@ from numjet.api.jit_arguments import (
     check_donated,
     hashable,
     incomparable,
+    no_argument,
     output,
     positional_tree,
     positional_trees,
@@ -107,10 +107,13 @@ class JitCore:
         self._quick_state, self._quick = -1, 0
         self._calls: Any = None
         self.device: Any = None  # that `jit` was told
+        self.device_of_jit = False  # whether that is a CPU's, to which arguments come
         self.inline = self.keep_unused = False  # written in place while another is staged
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
         self.layout_trees: tuple | None = None  # both as given; None where there are none
-        self.within_mesh = False  # PartitionSpecs of these may mean the mesh of `with mesh:`
+        # Of `pjit`: what enters the mesh of `with mesh:`, None where there is none to enter.
+        self.within_mesh: Any = None
+        self.compiler_options: Any = None
         self._with_refs: dict = {}  # by which arguments are references
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
@@ -145,6 +148,9 @@ class JitCore:
     def _call(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
+        if self.within_mesh is not None and (entered := self.within_mesh()) is not None:
+            with entered:
+                return self.call(*args, **kwargs)
         statics, leaves, treedef = self._flatten(args, kwargs)
         given = list(leaves)
         avals, traced, sharded = [], current_trace() is not EVAL, False
@@ -240,7 +246,9 @@ class JitCore:
     ) -> None:
         """Have the owner's next call of this signature take the short way."""
         state, owner = config.state[0], self._owner()
-        if owner is None or not _may_be_quick(entry, leaves):
+        if owner is None or not may_be_quick(entry, leaves):
+            return
+        if self.within_mesh is not None and Sharded.contexts:  # the next call may be in one
             return
         if not self._begin_quick(owner, state):
             return
@@ -385,12 +393,7 @@ class JitCore:
             ) from None
         except TypeError:
             name = self._arg_names(treedef)[position]
-            raise TypeError(
-                f"Error interpreting argument to {self._fun!r} as an abstract array. The "
-                f"problematic value is of type {type(x)} and was passed to the function at path "
-                f"{name}. {x!r} is no array and no number: mark it as static with static_argnums "
-                "or static_argnames (it must then be hashable)."
-            ) from None
+            raise TypeError(no_argument(x, name, self._fun)) from None
 
     def _arg_names(self, treedef: Any) -> list[str]:
         return argument_names(self._fun, self._static_argnums, treedef)
@@ -424,6 +427,8 @@ class JitCore:
 
         if self._owner() is not None:
             weakref.ref(self._fun)  # TypeError where programs could not be kept with the function
+        if self.compiler_options is not None:
+            check_compiler_options(self.compiler_options, self._name)
         if config.no_tracing.value:
             raise RuntimeError(
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
@@ -460,6 +465,9 @@ class JitCore:
     # ---------------------------------------------------------------- stages
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
+        if self.within_mesh is not None and (entered := self.within_mesh()) is not None:
+            with entered:
+                return self.trace(*args, **kwargs)
         statics, leaves, treedef = self._flatten(args, kwargs)
         if Ref in [*map(type, leaves)]:
             return _refs().trace_with_refs(self, statics, leaves, treedef)
@@ -472,6 +480,8 @@ class JitCore:
         conflict = None
         if self.layouts != (None, None):
             found, conflict = _layouts().told(self, entry, leaves, treedef, args, kwargs, found)
+        if Sharded.placing:
+            found = _layouts().over_context(found, avals)
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
         again = None
@@ -480,7 +490,9 @@ class JitCore:
             here, rest = contextvars.copy_context().run, (flows, self._platform(leaves))
             again = functools.partial(
                 here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
-        return Traced(entry, treedef, self, place or None, found, again, conflict)
+        traced = Traced(entry, treedef, self, place or None, found, again, conflict)
+        traced.complete(leaves)
+        return traced
 
     def _in_jax_equations(self, *signature: Any) -> Entry:
         with config.jax_equations(True):
@@ -593,7 +605,7 @@ def _over_mesh() -> bool:
     return bool(Sharded.placing) and hooks.sharding_of_nowhere(0) is not None
 
 
-def _may_be_quick(entry: Entry, leaves: list) -> bool:
+def may_be_quick(entry: Entry, leaves: list) -> bool:
     """Whether calls such as the present one may be prebuilt."""
     if config.state[0] < 0 or named_axes() or config.numeric_checks[0]:
         return False
@@ -602,25 +614,6 @@ def _may_be_quick(entry: Entry, leaves: list) -> bool:
     return fastcall.has_short_form(entry, leaves)
 
 
-def prebuilt(
-    function: JitFunction, args: tuple, kwargs: dict, calls: fastcall_native.Calls | None = None
-) -> fastcall_native.Calls | None:
-    """A table of native calls, `calls` or a new one, that knows calls of `function` like this one;
-    None where there can be none. For wrappers of jitted functions that want no step between."""
-    core = function._core
-    statics, leaves, treedef = core._flatten(args, kwargs)
-    if not fastcall_native.usable() or not all([type(x) in (ArrayImpl, float) for x in leaves]):
-        return None
-    entry = core._entry(statics, [as_array(x).aval for x in leaves], treedef, args, kwargs)
-    if entry.executable is None or entry.executable.measured > dispatch.ASYNC_ABOVE:
-        return None
-    if entry.use is not None or entry.mesh_inside or core._place_for(entry, leaves) is not None:
-        return None
-    if not _may_be_quick(entry, leaves):
-        return None
-    calls = fastcall_native.Calls() if calls is None else calls
-    calls.add(entry, treedef, {k: value for k, value, _ in statics}, args, kwargs)
-    return calls
 
 
 @functools.cache
@@ -675,7 +668,7 @@ def jit(
     >>> print(power(3.0, n=2))
     9.0
     """
-    if compiler_options is not None:
+    if compiler_options is not None and not isinstance(compiler_options, Mapping):
         check_compiler_options(compiler_options)
     trees = (in_shardings, out_shardings)
     layouts: tuple = trees
@@ -683,9 +676,9 @@ def jit(
         _layouts().checked(in_shardings, out_shardings, device, backend)
         layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
     if device is not None or backend is not None:
-        warn_of_place(device)
+        warn_of_place(device, backend)
     if isinstance(device, CpuDevice) and not asks_nothing(device):
-        layouts = (None, SingleDeviceSharding(device))
+        layouts = _layouts().of_device(device)
     if device is None and backend not in (None, "cpu"):
         device = devices(backend)[0]
     nums, names = as_tuple(static_argnums, int), as_tuple(static_argnames, str)
@@ -703,9 +696,11 @@ def jit(
             check_apart(statics, donated)
         made = JitFunction(f, *statics, *donated)
         made._core.device, made._core.layouts = device, layouts
+        made._core.device_of_jit = isinstance(device, CpuDevice) and layouts != trees
         if trees != (None, None):
             made._core.layout_trees = trees
             made._core._entries = made._core._memo_of(tree.tree_structure(trees))
+        made._core.compiler_options = compiler_options
         made._core.inline, made._core.keep_unused = bool(inline), bool(keep_unused)
         return made
 

@@ -228,8 +228,30 @@ def used_variables(jaxpr: Any) -> set:
     return {v for eqn in jaxpr.eqns for v in eqn.invars} | set(jaxpr.outvars)
 
 
-def warn_of_place(device: Any) -> None:
-    """Warn who names a device or a backend for `jit`; RuntimeError for what is no device."""
+def no_argument(x: Any, name: str, fun: Any) -> str:
+    """That an argument of a jitted function, at the path `name`, is none."""
+    if type(x) is ShapeDtypeStruct:
+        return (
+            f"Argument '{name}' of shape {x.dtype}[{','.join(map(str, x.shape))}] of type "
+            f"{type(x)} is not a valid JAX type: it has no value. Trace with it instead (.trace, "
+            ".lower, eval_shape)."
+        )
+    return (
+        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is "
+        f"{x!r} of type {type(x)} and was passed to the function at path {name}: no array, scalar "
+        "or pytree of them. Mark it as static with static_argnums or static_argnames (it must "
+        "then be hashable)."
+    )
+
+
+def warn_of_place(device: Any, backend: Any) -> None:
+    """Warn who names a device or a backend for `jit`; ValueError for both, RuntimeError for what is
+    no device."""
+    if device is not None and backend is not None:
+        raise ValueError(
+            f"can't specify both a device and a backend for jit, got device={device} and "
+            f"backend={backend!r}."
+        )
     warnings.warn(
         "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
         'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the '

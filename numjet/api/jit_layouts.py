@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from numjet.api import dispatch
-from numjet.api.devices import Sharding, in_memories, kind_of, place
+from numjet.api.devices import Sharding, SingleDeviceSharding, in_memories, kind_of, place
 from numjet.api.jit_arguments import warn_unusable
 from numjet.api.layout import Format
+from numjet.api.mesh import set_for_arrays
 from numjet.api.reshard import constrained, of_context
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.sharding import PartitionSpec
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
+from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.sharded import ShardedArray
@@ -37,7 +39,7 @@ def lay_out(core: Any, leaves: list, treedef: Any, args: tuple, kwargs: dict) ->
 def call(core: Any, entry: Any, leaves: list, traced: bool) -> list:
     """A call of a function that was given in_shardings or out_shardings."""
     wanted = of_results(core, entry.out_tree)
-    checked_results(entry.out_avals, wanted)
+    checked_results(entry.out_avals, wanted, entry.out_tree)
     if traced:
         outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         return [x if s is None else constrained(x, s) for x, s in zip(outs, wanted, strict=True)]
@@ -110,8 +112,8 @@ def checked(ins: Any, outs: Any, device: Any, backend: Any) -> None:
         for x in tree.tree_leaves(given, _is_leaf):
             if not _is_leaf(x):
                 raise TypeError(
-                    f"{what} leaf specifications are expected to be PartitionSpec instances, "
-                    f"shardings or None, but got {x}"
+                    f"{what} leaf specifications are expected to be PartitionSpec instances or "
+                    f"None, but got {x}: pass a PartitionSpec, a Sharding or None."
                 )
             spec = getattr(x, "spec", x)
             if isinstance(spec, PartitionSpec) and PartitionSpec.UNCONSTRAINED in spec:
@@ -125,13 +127,42 @@ def checked(ins: Any, outs: Any, device: Any, backend: Any) -> None:
             )
 
 
+class _OfJit(SingleDeviceSharding):
+    """The device that `jit` was told: arguments come there from wherever they are."""
+
+    __slots__ = ()
+
+
+def of_device(device: Any) -> tuple:
+    """The layouts of arguments and results of a function that `jit` was told a device for."""
+    return _OfJit(device), SingleDeviceSharding(device)
+
+
+class _Everywhere(Sharding):
+    """What None means that `pjit` is given: whole arrays over the mesh of `with mesh:`."""
+
+
+EVERYWHERE = _Everywhere()
+
+
+def over_context(found: list, avals: Sequence[Any]) -> list:
+    """The shardings of arguments, those of nowhere over the mesh of `set_mesh`."""
+    return [
+        hooks.sharding_of_nowhere(a.ndim) if s is None else s
+        for s, a in zip(found, avals, strict=True)
+    ]
+
+
 def _leaves(core: Any, what: str, given: Any, structure: Any) -> list[Any]:
     """A sharding, or None, for each leaf of `structure`, a treedef."""
-    name = f"{'pjit' if core.within_mesh else 'jit'} {what}"
+    name = f"{_name(core)} {what}"
 
     def resolved(x: Any) -> Any:
         place = x.sharding if isinstance(x, Format) else x
-        return of_context(name, place, entered=core.within_mesh)
+        if core.within_mesh is not None and (x is None or x is EVERYWHERE):
+            mesh = set_for_arrays.get()
+            return None if mesh.empty else NamedSharding(mesh, PartitionSpec())
+        return of_context(name, place)
 
     if _is_leaf(given):
         return [resolved(given)] * structure.num_leaves
@@ -161,18 +192,37 @@ def of_arguments(
     given = core.layouts[0] if given is None else given
     if given is None:
         return [None] * structure.num_leaves
-    if kwargs:
-        raise ValueError("jit does not support kwargs when in_shardings is specified.")
+    if kwargs and given is not EVERYWHERE and type(given) is not _OfJit:
+        raise ValueError(f"{_name(core)} does not support kwargs when in_shardings is specified.")
     if isinstance(given, list):
         given = tuple(given)
-    if not _is_leaf(given) and (not isinstance(given, tuple) or len(given) != len(args)):
-        raise ValueError(
-            "jit in_shardings specification must be a tree prefix of the positional arguments "
-            "tuple: a sharding, or a tuple of length equal to the number of positional arguments, "
-            f"{len(args)}. Got {given!r}."
-        )
+    if not _is_leaf(given) and (type(given) is not tuple or len(given) != len(args)):
+        raise ValueError(_no_prefix(f"{_name(core)} in_shardings", given, len(args)))
+    if kwargs:
+        return _leaves(core, "in_shardings", given, structure)
     positional, _ = structure.children()
     return _leaves(core, "in_shardings", given, positional)
+
+
+def _name(core: Any) -> str:
+    """Which function made it, as errors say."""
+    return "jit" if core.within_mesh is None else "pjit"
+
+
+def _no_prefix(what: str, given: Any, count: int) -> str:
+    """That in_shardings are neither one for all of `count` arguments nor a tuple of as many."""
+    wrong = (
+        f"is the wrong length: got a tuple or list of length {len(given)} for an args tuple of "
+        f"length {count}."
+        if type(given) is tuple
+        else f"is not a tuple: got {type(given)} instead. Given the corresponding argument, it "
+        f"looks like {what} might need to be wrapped in a tuple of one."
+    )
+    return (
+        f"{what} specification must be a tree prefix of the positional arguments tuple. In "
+        f"particular, {what} must either be a Sharding, a PartitionSpec, or a tuple of length "
+        f"equal to the number of positional arguments. But {what} {wrong}"
+    )
 
 
 def of_results(core: Any, structure: Any) -> list[Any]:
@@ -191,7 +241,7 @@ def told(
 
     Raises ValueError where the shape of an argument or of a result does not fit its sharding.
     """
-    checked_results(entry.out_avals, of_results(core, entry.out_tree))
+    checked_results(entry.out_avals, of_results(core, entry.out_tree), entry.out_tree)
     if core.layouts[0] is None:
         return found, None
     _, dynamic, _ = core._split(args, kwargs)
@@ -200,8 +250,10 @@ def told(
         if sharding is None:
             continue
         shape = np.shape(x)
-        _fits(sharding, shape, lambda i=i: f"argument {core._arg_names(structure)[i]}")
+        _fits(sharding, shape, "arguments", lambda i=i: core._arg_names(structure)[i])
         own = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+        if type(sharding) is _OfJit:
+            continue
         if conflict is None and own is not None and not own.is_equivalent_to(sharding, len(shape)):
             conflict = _disagreement(sharding, own, core._arg_names(structure)[i])
     return [s or f for s, f in zip(asked, found, strict=True)], conflict
@@ -225,8 +277,10 @@ def laid_out(leaves: Sequence[Any], shardings: Sequence[Any], names: Any) -> lis
         if sharding is None:
             out.append(x)
             continue
-        _fits(sharding, x.shape, lambda i=i: f"argument {names()[i]}")
-        if isinstance(x, Tracer):
+        _fits(sharding, x.shape, "arguments", lambda i=i: names()[i])
+        if type(sharding) is _OfJit:
+            x = x if isinstance(x, Tracer) else place(x, SingleDeviceSharding(sharding._device))
+        elif isinstance(x, Tracer):
             x = constrained(x, sharding)
         elif type(x) is ShardedArray or isinstance(x, ArrayImpl) and x._sharding is not None:
             if kind_of(x._sharding) != kind_of(sharding):
@@ -251,15 +305,19 @@ def _alone(sharding: Any) -> bool:
     return len(sharding.device_set) == 1
 
 
-def checked_results(outs: Sequence[Any], shardings: Sequence[Any]) -> None:
+def checked_results(outs: Sequence[Any], shardings: Sequence[Any], structure: Any) -> None:
     """Raise ValueError where a result's shape does not fit its sharding."""
     for i, (aval, sharding) in enumerate(zip(outs, shardings, strict=True)):
         if sharding is not None:
-            _fits(sharding, aval.shape, lambda i=i: f"output number {i}")
+            named = lambda i=i: f"result{tree.keystr(tree.leaf_path(structure, i))}"  # noqa: E731
+            _fits(sharding, aval.shape, "outputs", named)
 
 
-def _fits(sharding: Any, shape: tuple, name: Any) -> None:
+def _fits(sharding: Any, shape: tuple, what: str, name: Any) -> None:
     try:
         sharding._check_shape(tuple(shape))
     except ValueError as error:
-        raise type(error)(f"jit: {name()} of shape {tuple(shape)}: {error}") from None
+        raise type(error)(
+            f"One of pjit {what} with pytree key path {name()} is incompatible with its sharding "
+            f"annotation {sharding}: {error}"
+        ) from None

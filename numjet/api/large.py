@@ -18,7 +18,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from numjet.api.jit import JitFunction, jit, prebuilt
+from numjet.api.jit import JitFunction, jit
+from numjet.api.prebuilt import prebuilt
 from numjet.api.shown import CALLS, FLAG, Shown, wanted
 from numjet.base import config, errors, tree
 from numjet.core import hooks

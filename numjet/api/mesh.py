@@ -15,7 +15,7 @@ import functools
 import math
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -121,7 +121,7 @@ def _axis_types(given: Any, count: int) -> tuple:
     return found
 
 
-class Mesh(_Axes):
+class Mesh(_Axes, contextlib.ContextDecorator):
     """An array of devices with a name for each of its axes. Inside of `with mesh:` a PartitionSpec
     given to `with_sharding_constraint` means it; `set_mesh` makes it the current one for all else.
 
@@ -223,6 +223,11 @@ class Mesh(_Axes):
     def devices_in_order(self) -> tuple:
         """The devices, the last axis running fastest."""
         return tuple([d for d in self.devices.flat if d is not None])
+
+    @property
+    def _flat_devices_tuple(self) -> tuple:
+        """`devices_in_order`, by the name that programs written for JAX read."""
+        return self.devices_in_order
 
     @functools.cached_property
     def processes(self) -> Processes:
@@ -494,6 +499,13 @@ class use_abstract_mesh(contextlib.AbstractContextManager):  # noqa: N801 - read
         self.mesh = mesh
 
     def __enter__(self) -> AbstractMesh:
+        before = get_abstract_mesh()
+        if not before.empty and not self.mesh.empty and before.size != self.mesh.size:
+            raise ValueError(
+                "use_abstract_mesh cannot change the size of the mesh. Got new mesh: "
+                f"{self.mesh} with size={self.mesh.size} and prev mesh: {before} with "
+                f"size={before.size}."
+            )
         note_context()
         self._token = chosen_axes.set(self.mesh)
         return self.mesh
@@ -514,6 +526,35 @@ def get_abstract_mesh() -> AbstractMesh:
     if chosen is not None:
         return chosen
     return AbstractMesh((), ()) if mesh.empty else mesh.abstract_mesh
+
+
+def entering() -> Any:
+    """What makes the mesh of `with mesh:` the current one, over which arrays lie, for a call of
+    `pjit`; None where there is none, or it is."""
+    if not Sharded.contexts:
+        return None
+    mesh = entered_mesh.get()
+    return None if mesh.empty or current_mesh.get() is mesh else _entered(mesh)
+
+
+@contextlib.contextmanager
+def _entered(mesh: Mesh) -> Iterator[None]:
+    before = get_abstract_mesh()
+    if not before.empty and before.size != mesh.size:
+        raise ValueError(
+            f"pjit cannot change the size of the mesh: it is called within {before}, and the mesh "
+            f"of `with mesh:` is {mesh}."
+        )
+    here, lying, axes = current_mesh.set(mesh), set_for_arrays.set(mesh), chosen_axes.set(None)
+    places = _places(mesh)
+    Sharded.placing += places  # quick calls know nothing of it: `pjit` makes none
+    try:
+        yield
+    finally:
+        Sharded.placing -= places
+        current_mesh.reset(here)
+        set_for_arrays.reset(lying)
+        chosen_axes.reset(axes)
 
 
 class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a context manager
@@ -540,6 +581,11 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801 - a call and a 
             raise ValueError(
                 "set_mesh can only be used outside of functions that are traced (jit, grad, vmap). "
                 "Enter it around the call, or use sharding.use_abstract_mesh inside."
+            )
+        if mesh.manual_axes:
+            raise ValueError(
+                f"mesh {mesh} contains manual axes which is not allowed when using `set_mesh`. "
+                "Use numjet.shard_map to map a function over them."
             )
         note_context()
         before = set_for_arrays.get()
@@ -589,6 +635,11 @@ def make_mesh(
     """
     given = list(all_devices() if devices is None else devices)
     shape = tuple(axis_shapes)
+    if not all([isinstance(n, int | np.integer) for n in shape]):
+        raise ValueError(
+            "`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got "
+            f"{axis_shapes!r}."
+        )
     if isinstance(axis_types, tuple | list) and len(axis_types) != len(shape):
         raise ValueError(
             f"Number of axis names should match the number of axis_types. Got axis_names="
@@ -610,8 +661,9 @@ def devices_apart(
 ) -> ValueError:
     """The error of two parts of one program over devices that differ."""
     ids = [[d.id for d in devices] for devices in (first, second)]
+    link = " and with" if " with shape " in what else " with"
     return ValueError(
-        f"Received incompatible devices for jitted computation. Got {what} and with device ids "
+        f"Received incompatible devices for jitted computation. Got {what}{link} device ids "
         f"{ids[0]}, and {other} with device ids {ids[1]}. All have to lie over the same devices, "
         "in the same order: move arrays with numjet.device_put."
     )

@@ -21,6 +21,7 @@ from numjet.api.layout import Format
 from numjet.api.mesh import (
     AbstractMesh,
     AxisType,
+    Mesh,
     check_devices_of,
     chosen_axes,
     context_mesh,
@@ -31,6 +32,7 @@ from numjet.api.mesh import (
 )
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, of_nowhere
 from numjet.base import config, tree
+from numjet.base.errors import DuplicateSpecError
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
 from numjet.core.avals import SummedAxes, lenient
@@ -136,6 +138,11 @@ def _with_types(
                     f"{name}: the current mesh has no axis {axis!r}; its axes are "
                     f"{mesh.axis_names}."
                 )
+        if set(get_abstract_mesh().manual_axes) & set(wanted):
+            raise NotImplementedError(
+                "Going from `Manual` AxisType to `Auto` or `Explicit` AxisType is not allowed: "
+                f"{name} is called inside of a shard_map over {get_abstract_mesh().manual_axes}."
+            )
         inside = typed_mesh(mesh, wanted, kind)
         with within_types(inside):
             leaves, treedef = tree.tree_flatten(args)
@@ -201,20 +208,45 @@ def of_context(
     mesh = mesh_of_constraints() if entered else context_mesh()
     if isinstance(place, PartitionSpec):
         chosen = chosen_axes.get()
-        if chosen is not None and (mesh.empty or mesh.shape_tuple != chosen.shape_tuple):
-            return NamedSharding(chosen, place)
+        if chosen is not None:
+            return NamedSharding(over_chosen(mesh, chosen), place)
         if mesh.empty:
+            what, _, argument = name.partition(" ")
             raise error(
-                f"{name} requires a non-empty mesh in context if you are passing PartitionSpecs "
-                f"(got {place}). Using PartitionSpec when you are not under a mesh context is not "
-                "allowed. Please set a mesh via numjet.set_mesh(mesh), or pass "
+                f"{what} requires a non-empty mesh in context if you are passing PartitionSpecs"
+                f"{argument and ' to '}{argument} (got {place}). Using PartitionSpec when you are "
+                "not under a mesh context is not allowed. Please set a mesh via "
+                f"`jax.set_mesh` if a PartitionSpec is passed to {what}, or pass "
                 "NamedSharding(mesh, spec)."
             )
-        return NamedSharding(mesh, place)
+        return _named(mesh, place, name)
     if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
         if not mesh.empty and mesh.abstract_mesh == place.mesh:
             return place.update(mesh=mesh)
     return place
+
+
+def over_chosen(mesh: Any, chosen: AbstractMesh) -> Any:
+    """The mesh that `use_abstract_mesh` means: that of `set_mesh` with other names, sizes and types
+    of its axes; the axes alone where there is none."""
+    if mesh.empty or mesh.size != chosen.size or isinstance(mesh, AbstractMesh):
+        return chosen
+    if (mesh.axis_names, mesh.axis_sizes, mesh.axis_types) == (
+        chosen.axis_names, chosen.axis_sizes, chosen.axis_types
+    ):  # fmt: skip
+        return mesh
+    return Mesh(mesh.devices.reshape(chosen.axis_sizes), chosen.axis_names, chosen.axis_types)
+
+
+def _named(mesh: Any, spec: PartitionSpec, name: str) -> NamedSharding:
+    """The sharding of a spec that was given to `name`, which errors tell."""
+    try:
+        return NamedSharding(mesh, spec)
+    except DuplicateSpecError as error:
+        argument = name.split(" ")[-1]
+        raise DuplicateSpecError(
+            str(error).replace("NamedSharding spec", argument, 1)
+        ) from None
 
 
 def constrained(x: Any, sharding: Sharding) -> Any:
@@ -244,8 +276,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return _laid_out("with_sharding_constraint", x, shardings)
 
 
-def laid_out(make: Callable[[], Any], shardings: Any) -> Any:
-    """What a function makes, laid out as its caller asked for with `out_sharding`."""
+def laid_out(make: Callable[[], Any], shardings: Any, name: str | None = None) -> Any:
+    """What a function makes, laid out as its caller asked for with `out_sharding`. name: the
+    caller's, for errors; that of the function by default."""
+    if name is None:
+        name = getattr(getattr(make, "func", None), "__name__", "out_sharding")
     if over_no_mesh(shardings):
         return make()
     if not isinstance(shardings, Sharding | PartitionSpec | Format):
@@ -254,13 +289,28 @@ def laid_out(make: Callable[[], Any], shardings: Any) -> Any:
             f"`PartitionSpec`. Got {shardings!r} of type: {type(shardings)}"
         )
     place = of_context("out_sharding", shardings, ValueError)
-    _check_explicit("out_sharding", place)
+    _check_context_of(name, place)
+    _check_explicit(name, place)
     asked, summed = getattr(getattr(place, "spec", None), "unreduced", None), SummedAxes()
     with lenient(summed):
         made = make()
     if asked:
         check_asked(asked, summed.found)
     return _laid_out("out_sharding", made, shardings)
+
+
+def _check_context_of(name: str, place: Any) -> None:
+    """Raise ValueError where a sharding is over other types of axes than the current mesh has."""
+    here, mesh = get_abstract_mesh(), getattr(place, "mesh", None)
+    if here.empty or mesh is None or mesh.empty or here.shape_tuple != mesh.shape_tuple:
+        return
+    if here.manual_axes:  # the types of what a shard_map maps over do not show it
+        return
+    if here.axis_types != mesh.axis_types:
+        raise ValueError(
+            f"Context mesh {here} should match the mesh of sharding {mesh.abstract_mesh} passed to "
+            f"{name}. Pass a PartitionSpec, or enter the other mesh with numjet.set_mesh."
+        )
 
 
 def over_no_mesh(sharding: Any) -> bool:
@@ -285,8 +335,8 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
         is_check = name == "with_sharding_constraint"
         if spec is None and is_check:
             raise ValueError(
-                "with_sharding_constraint: one of the shardings is None. Pass a Sharding or a "
-                "PartitionSpec for each array, or leave the array out."
+                "One of with_sharding_constraint arguments got sharding None which is not allowed. "
+                "Pass a Sharding or a PartitionSpec for each array, or leave the array out."
             )
         spec = of_context(name, spec, RuntimeError if is_check else ValueError, is_check)
         if spec is not None:
@@ -296,15 +346,18 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                     f"{spec!r} of type {type(spec).__name__}. Pass NamedSharding(mesh, spec)."
                 )
             if is_check and isinstance(spec, NamedSharding):
+                if isinstance(spec.mesh, AbstractMesh) and current_trace() is EVAL:
+                    spec = _over_mesh_of(leaf, spec)
                 _check_auto(spec)
                 check_manual("with_sharding_constraint", leaf, spec)
                 if isinstance(leaf, Tracer):
                     spec = spec.dividing(np.shape(leaf))
             if not is_check and isinstance(spec, NamedSharding):
                 spec = spec.without_open_end(np.ndim(leaf))
-            spec._check_placed(tuple(np.shape(leaf)))
+            _check_fits(name, spec, tuple(np.shape(leaf)))
             if name == "reshard":
                 _check_explicit("reshard", spec)
+                leaf = _without_types(leaf, spec)
             if not isinstance(leaf, Tracer):
                 check_devices_of(leaf, name, "a sharding", getattr(spec, "mesh", None))
             if is_check and isinstance(spec, NamedSharding):
@@ -318,6 +371,49 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             spec = None
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
+
+
+def _check_fits(name: str, sharding: Sharding, shape: tuple) -> None:
+    """Raise ValueError where an array of this shape cannot lie so; `name` was asked for it."""
+    try:
+        sharding._check_placed(shape)
+    except ValueError as error:
+        if name != "with_sharding_constraint":
+            raise
+        raise type(error)(
+            f"One of with_sharding_constraint arguments is incompatible with its sharding "
+            f"annotation {sharding}: {error}"
+        ) from None
+
+
+def _over_mesh_of(x: Any, sharding: NamedSharding) -> NamedSharding:
+    """A sharding over axes alone, over the mesh that an array lies over."""
+    if not isinstance(x, Array):
+        raise ValueError(
+            "Target sharding contains a `numjet.sharding.AbstractMesh` which requires the input "
+            f"passed should be a `jax.Array`. Got {type(x)} with shape {np.shape(x)}."
+        )
+    own: Any = as_array(x).sharding
+    if not isinstance(own, NamedSharding):
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an "
+            f"`AbstractMesh` in it. Got sharding type {type(own)} for shape {x.aval.str_short()}."
+        )
+    if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {own.mesh.shape_tuple} does not match the mesh shape of the "
+            f"target sharding {sharding.mesh.shape_tuple} for shape {x.aval.str_short()}."
+        )
+    return sharding.update(mesh=own.mesh)
+
+
+def _without_types(x: Any, sharding: Any) -> Any:
+    """A traced value whose type says nothing of axes that are not of type Explicit any more."""
+    placed = x.aval.placed if isinstance(x, Tracer) else None
+    mesh = getattr(sharding, "mesh", None)
+    if placed is None or mesh is None or placed.mesh.shape_tuple != mesh.shape_tuple:
+        return x
+    return x if placed.mesh.axis_types == mesh.axis_types else mesh_cast_p.bind(x, mesh=mesh)
 
 
 def _lies_so(aval: Any, sharding: Any) -> bool:

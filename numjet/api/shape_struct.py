@@ -116,6 +116,12 @@ class ShapeDtypeStruct:
         """The same with other fields, named as the arguments; other names change nothing."""
         fields = {name: getattr(self, name) for name in self._FIELDS if name != "sharding"}
         fields["sharding"] = self._sharding if self.layout is None else self.format
+        given = changes.get("sharding")
+        if self.layout is not None and given is not None and not isinstance(given, Format):
+            raise ValueError(
+                f"You are updating ShapeDtypeStruct with a {type(given)} when the original one had "
+                f"a concrete layout {self.format}. Pass a Format, which names a layout too."
+            )
         fields.update({name: x for name, x in changes.items() if name in fields})
         return type(self)(fields.pop("shape"), fields.pop("dtype"), **fields)
 

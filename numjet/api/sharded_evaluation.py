@@ -83,11 +83,12 @@ def common_sharding(
         elif sharding is first._sharding:
             continue
         elif _devices(sharding) != _devices(first._sharding):
+            at = [i for i, y in enumerate(values) if y is first or y is x]
             raise ValueError(
-                f"Received incompatible devices for jitted computation. Got an argument of {name} "
-                f"with shape {first.aval.str_short()} and with device ids {_ids(first)}, and one "
-                f"with shape {x.aval.str_short()} and with device ids {_ids(x)}. Move them to the "
-                "same devices with numjet.device_put."
+                f"Received incompatible devices for jitted computation. Got argument {at[0]} of "
+                f"{name} with shape {first.aval.str_short()} and with device ids {_ids(first)}, "
+                f"and argument {at[-1]} of {name} with shape {x.aval.str_short()} and with device "
+                f"ids {_ids(x)}. Move them to the same devices with numjet.device_put."
             )
         elif one_operation:
             _check_meshes(values, name)
@@ -109,11 +110,9 @@ def check_context(values: Sequence[Any], name: str) -> None:
         sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
         if not hasattr(sharding, "layout"):
             if type(x) is ShardedArray and isinstance(sharding, SingleDeviceSharding):
-                raise ValueError(
-                    f"Received incompatible devices for {name}: an argument of shape "
-                    f"{x.aval.str_short()} lies on {sharding._device}, and the mesh of set_mesh is "
-                    f"{mesh}. Move it with numjet.device_put."
-                )
+                what = f"an argument of {name} with shape {x.aval.str_short()}"
+                place, devices = (sharding._device,), mesh.devices_in_order
+                raise devices_apart(what, place, "jit's context mesh", devices)
             continue
         own = sharding.mesh
         explicit = own.explicit_axes or mesh.explicit_axes
@@ -121,9 +120,9 @@ def check_context(values: Sequence[Any], name: str) -> None:
             own.shape_tuple == mesh.shape_tuple and is_lenient()
         ):
             raise ValueError(
-                f"For {name}, context mesh {mesh.abstract_mesh} should match the aval mesh "
-                f"{own.abstract_mesh} for shape {x.aval.str_short()}. Enter the other mesh "
-                "(numjet.set_mesh), or move the array to this one with numjet.device_put."
+                f"For primitive operations of {name}, context mesh {mesh.abstract_mesh} should "
+                f"match the aval mesh {own.abstract_mesh} for shape {x.aval.str_short()}. Enter "
+                "the other mesh (numjet.set_mesh), or move the array to this one with numjet.device_put."
             )
         check_devices_of(x, name, "jit's context mesh", mesh)
 
@@ -242,7 +241,7 @@ def run(
     arrays = [x if isinstance(x, Array) else as_array(x) for x in args]
     read = _read(closed, arrays, held)
     if Sharded.contexts and name != "device_put":
-        check_context(read, name)
+        check_context(_operated(closed, arrays, read), name)
     if name != "device_put":
         _check_programs_meshes(closed, arrays)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
@@ -254,6 +253,12 @@ def run(
         over = constraint_of(closed)
         if single is not None and over is not None and name != "device_put":
             _check_device(closed, arrays, over, name)
+            for s in wanted:
+                if s is not None and s.binds and _devices(s) != _devices(over):
+                    inside = "sharding_constraint inside jit"
+                    raise devices_apart(
+                        "explicit output sharding", _devices(s), inside, _devices(over)
+                    )
         here = set_for_arrays.get()
         if over is not None and here is not over.mesh and here.alike(over.mesh):
             over = over.over_mesh(here)  # within functions axes may have other types
@@ -289,7 +294,30 @@ def run(
     layouts = [layout_in(over.mesh, x) for x in arrays]
     layouts[:held] = [None if f else s for f, s in zip(free, layouts)]
     labels = _result_shardings(closed, over, layouts, wanted)
+    if (first := _written_long(over.mesh, read)) is not None:
+        told = [s or t for s, t in zip(wanted, _typed(closed, over), strict=True)]
+        labels = [
+            s if t is not None or a.placed is not None else _as_written(s, a.ndim, first)
+            for s, t, a in zip(labels, told, closed.out_avals, strict=True)
+        ]
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+def _written_long(mesh: Any, arrays: Sequence[Any]) -> Any:
+    """The first of the arrays that lies over a mesh, where its spec is not the shortest that says
+    how: entries of None at its end, or axes of one device. Else None."""
+    for x in arrays:
+        if type(x) is ShardedArray and getattr(x._sharding, "mesh", None) == mesh:
+            return None if x._sharding.is_shortest(x.ndim) else x
+    return None
+
+
+def _as_written(found: Any, ndim: int, first: Any) -> Any:
+    """The sharding of a result: that of an argument of as many dimensions if it lies so."""
+    own = first._sharding
+    if first.ndim != ndim or own.layout(ndim) != found.layout(ndim):
+        return found
+    return own if kind_of(own) == kind_of(found) else own.with_memory_kind(kind_of(found))
 
 
 def _read(closed: ClosedJaxpr, arrays: Sequence[Any], held: int) -> Sequence[Any]:
@@ -307,6 +335,18 @@ def _read(closed: ClosedJaxpr, arrays: Sequence[Any], held: int) -> Sequence[Any
         x for i, (x, read) in enumerate(zip(arrays, flags, strict=True))
         if read and (i >= held or x.aval.placed is not None)
     ]
+
+
+def _operated(closed: ClosedJaxpr, arrays: Sequence[Any], read: Sequence[Any]) -> list[Any]:
+    """Those of the arrays that are read, by operations: not what is a result as it is."""
+    jaxpr = closed.jaxpr
+    flags = closed.cache.get("operated")
+    if flags is None:
+        used = {a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is Var}
+        flags = [v in used for v in (*jaxpr.constvars, *jaxpr.invars)]
+        closed.cache["operated"] = flags
+    known = {id(x) for x in read}
+    return [x for x, used in zip(arrays, flags, strict=True) if used and id(x) in known]
 
 
 def inspected(closed: ClosedJaxpr, over: Any, arrays: Sequence[Any], single: Any) -> None:
@@ -346,6 +386,9 @@ def typed(over: Any, aval: Any) -> Any:
     if not over.mesh.are_all_axes_explicit:
         return None
     if aval.placed is not None:
+        own = aval.placed.mesh
+        if own.shape_tuple != over.mesh.shape_tuple and isinstance(own, Mesh):
+            return aval.placed  # over other axes of the same devices
         return aval.placed.update(mesh=over.mesh)
     return over.of_entries((None,) * aval.ndim)
 
@@ -407,7 +450,11 @@ def _labelled(over: Any, aval: Any, layout: Any) -> Any:
     shown = over.mesh.explicit_axes
     if shown and layout is not None:
         layout = tuple([tuple([a for a in axes if a not in shown]) for axes in layout])
-    return over.of_layout(_propagate().as_typed(aval, layout))
+    found = over.of_layout(_propagate().as_typed(aval, layout))
+    if aval.placed is not None:  # where nothing else cuts it, the type's own spec is shown
+        own = aval.placed.update(mesh=over.mesh)
+        return own if own.layout(aval.ndim) == found.layout(aval.ndim) else found
+    return found
 
 
 _operations: dict = Memo("layouts of operations", 4096)
@@ -444,7 +491,9 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     out = values[0] if primitive.lays_out else evaluate_plain(primitive, values, params)
     results = out if primitive.multiple_results else [out]
     if over is None:
-        results = [_on(x, single) for x in results]
+        asked = params.get("sharding") if primitive.lays_out else None
+        results = [_on(x, asked if isinstance(asked, SingleDeviceSharding) else single)
+                   for x in results]  # fmt: skip
     else:
         if types is None:
             types = [x.aval for x in results]
@@ -491,7 +540,14 @@ def _operation_shardings(
         if key is not None:
             _operations[key] = found
     own = _spec_of(primitive, arrays, params, found[0])
-    return found if own is None else [found[0].update(spec=own)]
+    if own is not None:
+        return [found[0].update(spec=own)]
+    if not primitive.lays_out and (first := _written_long(over.mesh, arrays)) is not None:
+        return [
+            s if a.placed is not None else _as_written(s, a.ndim, first)
+            for s, a in zip(found, outs, strict=True)
+        ]
+    return found
 
 
 def _spec_of(primitive: Primitive, arrays: tuple, params: dict, found: Any) -> Any:

@@ -220,6 +220,16 @@ class NamedSharding(Sharding):
                 f"NamedSharding: spec must be a PartitionSpec (numjet.P), got {spec!r} of type "
                 f"{type(spec).__name__}."
             )
+        if P.UNCONSTRAINED in spec and not mesh.auto_axes and not mesh.empty:
+            raise ValueError(
+                f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got "
+                f"mesh axis_types: {mesh.axis_types}"
+            )
+        self._fill(mesh, spec, memory_kind)
+
+    def _fill(self, mesh: Any, spec: P, memory_kind: str | None) -> None:
+        """The fields, checked; entries may be open over axes of any type, as those of mapped
+        dimensions are."""
         for what, sums in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
             for name in sums:
                 if name not in mesh.axis_names:
@@ -313,11 +323,13 @@ class NamedSharding(Sharding):
 
     def update(self, **changes: Any) -> NamedSharding:
         """The sharding with another `mesh`, `spec` or `memory_kind`."""
-        return NamedSharding(
+        made = NamedSharding.__new__(NamedSharding)
+        made._fill(
             changes.get("mesh", self.mesh),
             changes.get("spec", self.spec),
-            memory_kind=changes.get("memory_kind", self.memory_kind),
+            changes.get("memory_kind", self.memory_kind),
         )
+        return made
 
     def _parts(self, shape: Sequence[int], short: type[Exception] = ValueError) -> list[int]:
         ends = short is IndexError and not any(map(axes_of, self.spec[len(shape):]))
@@ -332,13 +344,15 @@ class NamedSharding(Sharding):
         for i, (n, k) in enumerate(zip(shape, parts, strict=True)):
             if n % k:
                 raise IndivisibleError(
-                    f"NamedSharding: axis {i} of shape {tuple(shape)} must be a multiple of {k}, "
-                    f"the number of parts that {self.spec} cuts it into over {self.mesh}: the "
-                    f"dimension size is {n}."
+                    f"Sharding {self} implies that array axis {i} is partitioned {k} times, but "
+                    f"the dimension size is {n} (full shape: {tuple(shape)}, per-dimension tiling "
+                    f"factors: {parts} should evenly divide the shape): it must be a multiple of "
+                    f"{k}."
                 )
         return parts
 
-    def _check_placed(self, shape: tuple) -> None:
+    def check_placed_sizes(self, shape: tuple) -> None:
+        """Raise ValueError where Explicit axes do not divide the axes of such a shape."""
         sizes, shown = self.mesh.shape, self.mesh.explicit_axes
         for i, (n, entry) in enumerate(zip(shape, self.spec)):
             k = math.prod([sizes[a] for a in axes_of(entry) if a in shown])
@@ -348,6 +362,9 @@ class NamedSharding(Sharding):
                     f"{k} times, but does not evenly divide the dimension size {n}. Got shape: "
                     f"{tuple(shape)} and sharding {self}"
                 )
+
+    def _check_placed(self, shape: tuple) -> None:
+        self.check_placed_sizes(shape)
         self._check_shape(shape)
 
     def without_open_end(self, ndim: int) -> NamedSharding:
@@ -410,6 +427,18 @@ class NamedSharding(Sharding):
                     tuple([a for a in axes_of(entry) if alone or self.mesh.shape[a] > 1])
                 )
         return tuple(out)
+
+    def is_shortest(self, ndim: int) -> bool:
+        """Whether the spec is the shortest one that lays arrays of `ndim` dimensions out so."""
+        found = self._shortest.get(ndim)
+        if found is None:
+            own = self.of_layout(self.layout(ndim)).spec
+            found = self._shortest[ndim] = own == self.spec or any(self.sums)
+        return found
+
+    @functools.cached_property
+    def _shortest(self) -> dict:
+        return {}  # what `is_shortest` said
 
     @property
     def sums(self) -> tuple[frozenset, frozenset]:

@@ -11,10 +11,13 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from numjet.api import dispatch
 from numjet.api.devices import SingleDeviceSharding, devices, in_memories, place
 from numjet.api.jit_arguments import used_variables
 from numjet.api.layout import Format, Layout
+from numjet.api.mesh import AbstractMesh, Mesh
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
@@ -24,18 +27,28 @@ from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
 from numjet.core.remote import Expected
 from numjet.core.sharded import constraint_of
+from numjet.core.trace import current_trace
 
+# Arguments that lie otherwise than a program was compiled for: how many of them an error tells.
+_SHOWN_MISMATCHES = 5
 # Options of XLA's compiler that are known by name; those that begin with "xla_" are, too.
 _OPTIONS = frozenset(["exec_time_optimization_effort", "memory_fitting_effort",
                       "memory_fitting_level", "optimization_level",
                       "num_replicas", "num_partitions"])  # fmt: skip
 
 
-def check_compiler_options(given: Any) -> None:
-    """Raise TypeError where these are no options, JaxRuntimeError for unknown ones. XLA's own are
+def check_compiler_options(given: Any, name: str | None = None) -> None:
+    """Raise TypeError where these are no options, JaxRuntimeError for unknown ones, and ValueError
+    where they are of a function, `name`, that is called in another that is traced. XLA's own are
     accepted; that they change nothing is said once for each, by the logger `numjet`."""
     if given is None:
         return
+    if name is not None and current_trace().staging is not None:
+        raise ValueError(
+            "`compiler_options` can only be passed to top-level `jax.jit`, since one program is "
+            f"compiled for all within it. Got compiler_options={given} specified on a nested jit "
+            f"with name: {name}."
+        )
     if not isinstance(given, Mapping):
         raise TypeError(
             f"compiler_options must be a dictionary of names and values, got {given!r}."
@@ -107,6 +120,7 @@ class Described:
     arguments as a tuple, the others as a dictionary."""
 
     _traced: Any
+    _no_kwargs = False  # that arguments have names; programs written for JAX read it
 
     def _arguments(self, of: Callable[[int, ShapedArray], Any]) -> Any:
         entry = self._traced._entry
@@ -238,22 +252,91 @@ def expected(leaves: list) -> list[Any]:
     return found
 
 
+def over_axes(leaves: list) -> list[tuple[int, Any]]:
+    """Which arguments were told to lie over the axes of an AbstractMesh, and how."""
+    told = [(i, x.sharding) for i, x in enumerate(leaves) if type(x) is ShapeDtypeStruct]
+    return [(i, s) for i, s in told if isinstance(getattr(s, "mesh", None), AbstractMesh)]
+
+
+def check_over_axes(alone: list, told: list, platforms: Any) -> None:
+    """Raise ValueError where arguments lie over axes alone and nobody says for which platform, or
+    where others lie over another number of devices. told: the shardings over devices."""
+    for _, sharding in alone:
+        for other in told:
+            if sharding.mesh.size != other.num_devices:
+                raise ValueError(
+                    f"AbstractMesh size: {sharding.mesh.size} does not match the device assignment "
+                    f"size: {other.num_devices}: {sharding} beside {other}."
+                )
+        if not told and platforms is None:
+            raise ValueError(
+                "Passing lowering_platforms via export or jit(f).trace(*args).lower("
+                "lowering_platforms=...) is required when only AbstractMesh exists in a jitted "
+                f"computation: {sharding}."
+            )
+
+
+def assigned(traced: Any, devices: Any) -> list:
+    """The shardings of arguments, those over axes alone over `devices`."""
+    known = next((s for s in traced.layouts if hasattr(s, "layout")), None)
+    if known is not None:
+        own = known.mesh.devices_in_order
+        if devices is not None and tuple(devices) != own:
+            raise ValueError(
+                "device_assignment passed to `.compile` must match the device_assignment calculated"
+                " from array shardings and out_shardings. Got device ids passed to compile "
+                f"{[d.id for d in devices]} and device ids calculated {[d.id for d in own]}."
+            )
+        devices = own
+    if devices is None:
+        raise RuntimeError(
+            "device_assignment cannot be `None` during compilation. Please pass a tuple of devices "
+            "to `.compile(device_assignment=)`: arguments lie over axes of an AbstractMesh."
+        )
+    layouts = list(traced.layouts)
+    for i, sharding in traced._over_axes:
+        mesh = sharding.mesh
+        if mesh.size != len(devices):
+            raise ValueError(
+                f"The size of abstract mesh {mesh.size} in {sharding} must match the length of "
+                f"device assignment: {len(devices)}"
+            )
+        table = np.empty(len(devices), dtype=object)
+        table[:] = devices
+        over = Mesh(table.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+        layouts[i] = sharding.update(mesh=over)
+    return layouts
+
+
 def _as_compiled(traced: Any, values: list) -> list:
     """Arguments as the program was compiled for them. Raises ValueError for those that lie
     otherwise."""
-    out = []
+    out, apart = [], []
     for i, (x, sharding) in enumerate(zip(values, traced.layouts, strict=True)):
         have: Any = x._sharding if isinstance(x, ArrayImpl) else None
-        if sharding is not None and have is None:
+        moves = isinstance(sharding, SingleDeviceSharding) and have is not None
+        if sharding is not None and (have is None or moves and traced._fun.device_of_jit):
             x = place(x, sharding)
         elif sharding is not None and not have.is_equivalent_to(sharding, x.ndim):
-            raise ValueError(
-                "Computation was compiled for input shardings that disagree with the shardings of "
-                f"arguments passed to it ({traced.fun_name}): argument number {i} of shape "
-                f"{x.aval.str_short()} has {have}, required is {sharding}. Move it with "
-                "numjet.device_put."
-            )
+            apart.append((i, x.aval, have, sharding))
         out.append(x)
+    if apart:
+        names = traced._fun._arg_names(traced.in_tree)
+        lines = [
+            f"Argument {names[i]} with shape {aval.str_short()}:\n  Passed sharding: {have}\n"
+            f"  Required sharding: {sharding}"
+            for i, aval, have, sharding in apart[:_SHOWN_MISMATCHES]
+        ]
+        some = (
+            f"the {len(apart)} mismatches"
+            if len(apart) <= _SHOWN_MISMATCHES
+            else f"{_SHOWN_MISMATCHES} mismatches out of {len(apart)}"
+        )
+        raise ValueError(
+            "Computation was compiled for input shardings that disagree with the shardings of "
+            f"arguments passed to it. Here are {some} of {traced.fun_name}:\n"
+            f"{chr(10).join(lines)}\nMove them with numjet.device_put."
+        )
     return out
 
 

@@ -8,6 +8,7 @@ flatten arguments, name them and run a program.
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import math
@@ -23,9 +24,12 @@ from numjet.api.stage_info import (
     CompiledMemoryStats,
     Described,
     Placed,
+    assigned,
     check_compiler_options,
+    check_over_axes,
     executable,
     execute,
+    over_axes,
 )
 from numjet.base import tree
 from numjet.core import dtypes
@@ -114,7 +118,10 @@ class Traced(Described):
         self._again, self._conflict = again, conflict
         # The sharding of each argument that was told, or that it had; None where there was none.
         self.layouts = layouts
-        self._results: list | None = None
+        # The shardings that were asked for the results, None for those that follow; None where none
+        # was.
+        self.results: list | None = None
+        self._over_axes: list = []
         self._traced = self
         self.fun_name = entry.name
 
@@ -161,18 +168,13 @@ class Traced(Described):
                      for x, s in zip(found, told, strict=True)]  # fmt: skip
         return tree.tree_unflatten(self._entry.out_tree, found)
 
-    @property
-    def results(self) -> list | None:
-        """The shardings that were asked for the results, None for those that follow; None where
-        none was."""
-        if self._results is None and self._fun.layouts[1] is not None:
+    def complete(self, leaves: list) -> None:
+        """Look up the shardings that were asked for the results, in the mesh that is current, and
+        which arguments were told to lie over axes alone."""
+        self._over_axes = over_axes(leaves)
+        if self._fun.layouts[1] is not None:
             layouts = importlib.import_module("numjet.api.jit_layouts")
-            self._results = layouts.of_results(self._fun, self._entry.out_tree)
-        return self._results
-
-    @results.setter
-    def results(self, shardings: list) -> None:
-        self._results = shardings
+            self.results = layouts.of_results(self._fun, self._entry.out_tree)
 
     @property
     def out_avals(self) -> Any:
@@ -191,8 +193,11 @@ class Traced(Described):
         """Run for arguments of this signature, compiling first."""
         return self.lower().compile()(*args, **kwargs)
 
-    def lower(self, **_: Any) -> Lowered:
+    def lower(self, *, lowering_platforms: Any = None, **_: Any) -> Lowered:
         """The traced function as kernels: a Lowered.
+
+        lowering_platforms: names of platforms; needed where arguments were told to lie over the
+        axes of an AbstractMesh alone, without an effect else.
 
         >>> import numjet as nj
         >>> type(nj.jit(lambda x: x * 2).trace(1.0).lower()).__name__
@@ -204,6 +209,7 @@ class Traced(Described):
             if refused := getattr(effect, "refused", ""):
                 raise ValueError(refused)
         told = [s for s in [*self.layouts, *(self.results or ())] if hasattr(s, "layout")]
+        check_over_axes(self._over_axes, told, lowering_platforms)
         if told or self._entry.mesh_inside:
             check = importlib.import_module("numjet.api.sharded_evaluation").check_devices
             for over in told or [None]:
@@ -256,18 +262,26 @@ class Lowered(Described):
         """The jaxpr (dialect "jaxpr"), or the kernels as text; there is no MLIR."""
         return self._traced.program if dialect == "jaxpr" else self.as_text(dialect)
 
-    def compile(self, compiler_options: Any = None) -> Compiled:
+    def compile(
+        self, compiler_options: Any = None, *, device_assignment: Any = None
+    ) -> Compiled:
         """Machine code for this signature: a Compiled, which is called with arguments of it.
 
         compiler_options: a dictionary of XLA's, which change nothing here; JaxRuntimeError for
-        other names.
+        other names. device_assignment: the devices in the order of the mesh, where arguments were
+        told to lie over axes alone (RuntimeError without), else those that follow from the
+        arguments (ValueError for others).
 
         >>> import numjet as nj
         >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
         Array(6., dtype=float32, weak_type=True)
         """
         check_compiler_options(compiler_options)
-        return Compiled(self._traced, self._get())
+        traced = self._traced
+        if traced._over_axes or device_assignment is not None:
+            traced = copy.copy(traced)
+            traced.layouts = assigned(self._traced, device_assignment)
+        return Compiled(traced, self._get())
 
     def cost_analysis(self) -> dict:
         """An estimate of one call: {"flops": ..., "transcendentals": ..., "bytes accessed": ...}.

@@ -59,7 +59,10 @@ class ShapedArray(AbstractValue):
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, **more: Any
     ) -> ShapedArray:
         if more:
-            made = ShapedArray(shape, dtype, weak_type).over(more.get("sharding"))
+            asked = more.get("sharding")
+            if asked is not None and hasattr(asked, "check_placed_sizes"):
+                asked.check_placed_sizes(tuple(shape))
+            made = ShapedArray(shape, dtype, weak_type).over(asked)
             return made.update_manual_axis_type(more.get("manual_axis_type") or NOTHING_MANUAL)
         try:
             found = _recall((shape, dtype, weak_type))

@@ -178,9 +178,9 @@ device_put: Callable[[Any, Any], Any] = lambda x, _: x
 in_memory: Callable[[Any, str], Any] = lambda x, _: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
 
-# What a function of no arguments gives, with a layout that was asked for as `out_sharding`: by
-# `api.sharding`.
-laid_out: Callable[[Callable, Any], Any] = lambda make, _: make()
+# What a function of no arguments gives, with a layout that was asked for as `out_sharding` of the
+# function that is named, where that is not the one given: by `api.sharding`.
+laid_out: Callable[..., Any] = lambda make, *_: make()
 
 # A pytree of places with shardings for its PartitionSpecs: (places, what else is a leaf). By
 # `api.sharding`.

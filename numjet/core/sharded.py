@@ -38,7 +38,7 @@ def devices_named(closed: ClosedJaxpr) -> tuple:
 def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         for sharding in eqn.params.get("devices") or (eqn.params.get("sharding"),):
-            if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):
+            if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):  # not over axes alone
                 yield sharding
         for inner in subjaxprs(eqn.params):
             yield from _constraints(inner)

@@ -5,16 +5,34 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet.api.jit import jit
+from numjet.api.jit_layouts import EVERYWHERE
+from numjet.api.mesh import entering
+from numjet.api.placements import Sharding
 from numjet.api.reshard import with_sharding_constraint as with_sharding_constraint
 
 __all__ = ["pjit", "with_sharding_constraint"]
 
 
-def pjit(fun: Callable, **options: Any) -> Any:
-    """`jit`, whose in_shardings and out_shardings may hold PartitionSpecs of `with mesh:`.
+_NOT_SPECIFIED = Sharding()
 
-    fun, options: as of `jit`. Warns (DeprecationWarning): use `jit` and `set_mesh`. Raises
-    RuntimeError for PartitionSpecs where there is no mesh.
+
+def pjit(
+    fun: Callable,
+    in_shardings: Any = _NOT_SPECIFIED,
+    out_shardings: Any = _NOT_SPECIFIED,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    donate_argnums: Any = None,
+    donate_argnames: Any = None,
+    **options: Any,
+) -> Any:
+    """`jit`, which runs over the mesh of `with mesh:`: results lie over it, and in_shardings and
+    out_shardings may hold PartitionSpecs of it, and None for arrays that are whole on each device.
+
+    fun, static_argnums, static_argnames, donate_argnums, donate_argnames, options: as of `jit`.
+    in_shardings, out_shardings: pytree prefixes of shardings; left out, layouts follow. Warns
+    (DeprecationWarning): use `jit` and `set_mesh`. Raises RuntimeError for PartitionSpecs where
+    there is no mesh, ValueError where a device is named within one.
 
     >>> import warnings, numjet as nj, numjet.numpy as jnp
     >>> from numjet.experimental.pjit import pjit
@@ -25,6 +43,25 @@ def pjit(fun: Callable, **options: Any) -> Any:
     warnings.warn(
         "pjit has been deprecated. Please use numjet.jit instead.", DeprecationWarning, stacklevel=2
     )
-    made = jit(fun, **options)
-    made._core.within_mesh = True
+    given = (in_shardings, out_shardings)
+    ins, outs = [None if s is _NOT_SPECIFIED else s for s in given]
+    made = jit(
+        fun, in_shardings=ins, out_shardings=outs, static_argnums=static_argnums,
+        static_argnames=static_argnames, donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames, **options,
+    )  # fmt: skip
+    core = made._core
+    core.layouts = tuple(
+        [EVERYWHERE if s is None else own for s, own in zip(given, core.layouts, strict=True)]
+    )
+    core.within_mesh = entering if core.device is None else _no_place_of_its_own
     return made
+
+
+def _no_place_of_its_own() -> None:
+    """Raise ValueError within `with mesh:`."""
+    if entering() is not None:
+        raise ValueError(
+            "Mesh context manager should not be used with jit when backend or device is also "
+            "specified as an argument to jit."
+        )

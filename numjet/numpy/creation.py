@@ -17,11 +17,11 @@ from typing import IO, Any
 import numpy as np
 
 from numjet.api import interchange
-from numjet.api.devices import Sharding, at_default, device_put, over_current
+from numjet.api.devices import Sharding, at_default, device_put, mark, over_current
 from numjet.api.layout import Format
 from numjet.api.mapping import vmap
 from numjet.api.reshard import laid_out, over_no_mesh
-from numjet.api.sharding import PartitionSpec
+from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.api.shown import FLAG, wanted
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
@@ -35,7 +35,7 @@ from numjet.core.remote import Device
 from numjet.core.sharded import any_sharded
 from numjet.core.shared import Shared
 from numjet.core.structural import warn_of_lost_part
-from numjet.core.trace import Tracer, current_trace
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.runtime import memory
 from numjet.numpy import lax_names as lax
 from numjet.numpy.promote import (
@@ -71,6 +71,8 @@ def placed(
         return over_current(at_default(x), of_values)
     if not isinstance(device, _PLACES):
         raise error(f"{device!r} is no device and no Sharding. numjet.devices() lists devices.")
+    if isinstance(device, NamedSharding) and current_trace() is not EVAL:
+        return mark(x, device)
     return device_put(x, device)
 
 

@@ -60,6 +60,7 @@ def einsum(
                 preferred_element_type=preferred_element_type, _dot_general=_dot_general,
             ),
             out_sharding,
+            "einsum",
         )  # fmt: skip
     if precision is not None or preferred_element_type is not None:
         check_options("einsum", precision, preferred_element_type)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config, tree
+from numjet.base.errors import ShardingTypeError
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, wrapped
 from numjet.core.avals import ShapedArray
@@ -470,7 +471,10 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
             f"{list(x.aval.shape)}: split takes {sizes}."
         )
     ends = np.cumsum(sizes).tolist()
-    return [slice_in_dim(x, end - n, end, 1, axis) for n, end in zip(sizes, ends, strict=True)]
+    try:
+        return [slice_in_dim(x, end - n, end, 1, axis) for n, end in zip(sizes, ends, strict=True)]
+    except ShardingTypeError as error:
+        raise ShardingTypeError(str(error).replace("slicing", "split", 1)) from None
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import ORDERED_IO
@@ -225,7 +225,8 @@ def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
     [0 1 3 3] (2,) uint32
     """
     if out_sharding is not None:
-        raise NotImplementedError("rng_bit_generator: out_sharding is not there. Leave it away.")
+        state, bits = rng_bit_generator(key, shape, dtype, algorithm)
+        return state, hooks.laid_out(lambda: bits, out_sharding)
     key, dtype = as_array(key), dtypes.canonical(dtype)
     if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}. Pass uint8, uint16, uint32 "

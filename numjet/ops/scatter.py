@@ -166,6 +166,8 @@ def _batch_of(primitive_of: Callable[[], Primitive]) -> Callable:
         operand, indices, updates = args
         if dims[1] is not None:
             indices = moveaxis(indices, dims[1], 0)
+            if primitive_of() is scatter_mul_p and math.prod(indices.aval.shape[1:-1]) <= 1:
+                params["unique_indices"] = True  # of each example there is one
         return primitive_of().bind(
             to_front(operand, dims[0], axis.size),
             indices,

@@ -18,6 +18,8 @@ from numjet.partition.families import rule_of
 from numjet.partition.rules import Cuts, Layout, Rule, count, layout_of, results
 from numjet.partition.sums import NO_SUMS, Sums, result_sums, sums_of
 
+# What operations do, as errors say it.
+_DOING = {"slice": "slicing", "pad": "padding"}
 # Operations that keep the axes that they lengthen, shorten, turn or transform where they are.
 _KEPT = frozenset(
     "slice dynamic_slice pad concatenate rev fft reduce_window_sum reduce_window_max "
@@ -112,10 +114,12 @@ def _over(
     remedy = ", or ask for a layout: x.at[...].get(out_sharding=...)" if slices else ""
     for n, axes in zip(aval.shape, layout, strict=True):
         if n % count(axes, sizes):
+            what = _DOING.get(primitive.name, primitive.name)
             raise ShardingTypeError(
-                f"{primitive.name}: an axis of length {n} of the result {aval.str_short()} would "
-                f"be cut over {axes} into {count(axes, sizes)} parts, which do not divide it. Lay "
-                f"the operands out otherwise with numjet.reshard{remedy}."
+                f"{what} on sharded dims where out dim ({n}) is not divisible by mesh axes "
+                f"({count(axes, sizes)}) with spec ({', '.join(axes)}) is not implemented: the "
+                f"result would be {aval.str_short()}. Lay the operands out otherwise with "
+                f"numjet.reshard{remedy}."
             )
     cut = {name for axes in layout for name in axes}
     return aval.over(mesh.of_entries(layout, *[names - cut for names in sums]))
@@ -140,9 +144,11 @@ def _strict(
         return [layouts[0]]
     if name == "select_n" and not _alike(layouts):
         raise ShardingTypeError(
-            "select cases, and what chooses among them, must have the same shardings, got "
-            f"{_shown(avals)}. Lay one of them out as the other with numjet.reshard."
+            "select cases must have the same shardings, and what chooses among them lies alike, "
+            f"got {_shown(avals)}. Lay one of them out as the other with numjet.reshard."
         )
+    if name == "dot_general":
+        _check_product(layouts, params)
     if name == "gather" and not _gathers(params, layouts[1]):
         raise ShardingTypeError(_ambiguous(name, avals, outs, avals[1]))
     if name == "conv_general_dilated" and (spatial := _convolved(avals, outs, layouts, params)):
@@ -175,6 +181,24 @@ def _strict(
         raise ShardingTypeError(_ambiguous(name, avals, outs, avals[0]))
     _check_once(name, avals, outs, found)
     return found
+
+
+def _check_product(layouts: list[Layout], params: dict) -> None:
+    """Raise ShardingTypeError where axes that are multiplied pairwise are cut differently."""
+    for (mine, theirs), what in zip(
+        params["dimension_numbers"],
+        ("contracting dimensions to have consistent sharding",
+         "lhs batch dimensions and rhs batch dimensions to have the consistent sharding"),
+        strict=True,
+    ):  # fmt: skip
+        for i, j in zip(mine, theirs, strict=True):
+            one, other = layouts[0][i], layouts[1][j]
+            if one and other and one != other:
+                raise ShardingTypeError(
+                    f"dot_general requires {what}, got {one} and {other}. Lay one of them out as "
+                    "the other with numjet.reshard, or name the result's layout"
+                    f"{_REMEDY['dot_general']}."
+                )
 
 
 def _check_once(name: str, avals: tuple, outs: Sequence[ShapedArray], found: list) -> None:

@@ -314,8 +314,8 @@ def _scatter(avals: Avals, outs: Avals, params: dict) -> Rule:
     gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     window = [i for i in range(operand.ndim) if i not in gone]
     for at, i in zip(numbers.update_window_dims, window, strict=True):
-        moves = i in numbers.scatter_dims_to_operand_dims
-        if updates.shape[at] == operand.shape[i] and not moves:
+        # Where an index moves so wide a window, it is out of bounds, on each device as on all.
+        if updates.shape[at] == operand.shape[i]:
             dims[i] = news[at] = f.new(operand.shape[i])
     rows = [i for i in range(updates.ndim) if i not in numbers.update_window_dims]
     pairs = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)

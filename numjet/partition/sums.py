@@ -78,9 +78,17 @@ def _pending(primitive: Primitive, avals: Sequence[Any], found: Sequence[Sums]) 
         if len({sums[i] for i in together}) > 1 or any(
             s for i, s in enumerate(sums) if i not in together
         ):
+            which = (
+                f"lhs and rhs to `{name}` must be unreduced along the same mesh axes"
+                if len(sums) == 2 and all(sums)
+                else f"{'lhs is' if sums[0] else 'rhs is'} unreduced while "
+                f"{'rhs' if sums[0] else 'lhs'} is not"
+                if len(sums) == 2
+                else "all operands must be unreduced along the same mesh axes"
+            )
             raise ShardingTypeError(
-                f"{name}: one operand is unreduced where another is not, so that one would have to "
-                f"be added up first. Got {_shown(avals)}.{_remedy(avals)}"
+                f"{name}: {which}, so that one would have to be added up first. Got "
+                f"{_shown(avals)}.{_remedy(avals)}"
             )
         return sums[together[0]]
     linear = primitive.linear and name != "div" or name in _LINEAR

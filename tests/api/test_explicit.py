@@ -142,7 +142,7 @@ REFUSED = {
     ),
     "sort": (lambda x: jnp.sort(x, 0), "numjet.reshard"),
     "cumsum": (lambda x: jnp.cumsum(x, 0), "numjet.reshard"),
-    "pad": (lambda x: jnp.pad(x, ((1, 1), (0, 0))), "divide"),
+    "pad": (lambda x: jnp.pad(x, ((1, 1), (0, 0))), "padding on sharded dims where out dim"),
     "where": (lambda x: jnp.where(x > 0, x, put((8, 4), "y")), "have the same shardings"),
 }
 

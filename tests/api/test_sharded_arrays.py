@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_refused() -> None:
     m = mesh()
     rows, columns = NamedSharding(m, P("x")), NamedSharding(m, P("y"))
     x = nj.device_put(X, rows)
-    with pytest.raises(IndivisibleError, match="argument a of shape .6, 8.*multiple of 4"):
+    with pytest.raises(IndivisibleError, match=r"path a is incompatible.*multiple of 4"):
         nj.jit(lambda a: a, in_shardings=rows)(np.ones((6, 8)))
     with pytest.raises(ValueError, match="rank at least 2"):
         nj.jit(lambda a: a, in_shardings=NamedSharding(m, P("x", "y")))(np.ones(8))
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused() -> None:
         nj.jit(lambda a: a["k"], in_shardings=({"q": rows},))({"k": X})
     with pytest.raises(ValueError, match="must be a tree prefix"):
         nj.jit(lambda a: (a, a), out_shardings=(rows,))(X)
-    with pytest.raises(ValueError, match="output number 0"):
+    with pytest.raises(ValueError, match="One of pjit outputs with pytree key path result"):
         nj.jit(lambda a: a.sum(), out_shardings=rows)(X)
     with pytest.raises(ValueError, match="does not support kwargs"):
         nj.jit(lambda a: a, in_shardings=rows)(a=X)
@@ -313,7 +313,7 @@ def test_specs_and_abstract_meshes_are_those_of_the_current_mesh() -> None:
         nj.device_put(X, P("x"))
     with pytest.raises(ValueError, match="no devices"):
         nj.device_put(X, abstract)
-    with pytest.raises(ValueError, match="no devices"):
+    with pytest.raises(ValueError, match="requires the input passed should be a `jax.Array`"):
         lax.with_sharding_constraint(X, abstract)
     with nj.set_mesh(m):
         for out in (

@@ -168,7 +168,7 @@ def test_compiler_options(caplog) -> None:
     wrong = nj.errors.JaxRuntimeError
     lowered = nj.jit(lambda x: x + 1).lower(1.0)
     with pytest.raises(wrong, match="No such compile option: 'fast'"):
-        nj.jit(lambda x: x, compiler_options={"fast": True})
+        nj.jit(lambda x: x, compiler_options={"fast": True})(1.0)
     with pytest.raises(wrong, match="No such compile option: 'fast'"):
         lowered.compile({"fast": True})
     with pytest.raises(TypeError, match="must be a dictionary"):
