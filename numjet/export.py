@@ -12,6 +12,7 @@ import importlib as _importlib
 import io
 import pickle
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -24,7 +25,8 @@ from numjet.api.reshard import constrained as _constrained
 from numjet.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from numjet.api.sharding import NamedSharding as _NamedSharding
 from numjet.api.symbolic_shapes import (
-    Solver as _Solver,
+    check_scopes as _check_scopes,
+    solver_of as _solver_of,
     symbolic_args_specs as symbolic_args_specs,
     symbolic_shape as symbolic_shape,
 )
@@ -74,6 +76,11 @@ class DisabledSafetyCheck:
         """The check that a call of a foreign function is stable."""
         return cls(f"custom_call:{target_name}")
 
+    def is_custom_call(self) -> str | None:
+        """The name that `custom_call` was given; None for another check."""
+        kind, colon, name = self._impl.partition(":")
+        return name if colon and kind == "custom_call" else None
+
     def __repr__(self) -> str:
         return self._impl
 
@@ -113,6 +120,7 @@ class Exported:
     pullback: Exported | None = None  # of one that was read: what `vjp` gives
     nr_devices: int = 1
     laid_out: tuple = ((), ())  # how arguments and results are: a _Layout each, or None
+    calls_such: bool = False  # whether one is called that uses_global_constants
     calling_convention_version: int = maximum_supported_calling_convention_version
     _programs: dict = field(default_factory=dict)  # by the values of dimension variables
 
@@ -139,8 +147,10 @@ class Exported:
 
     @property
     def uses_global_constants(self) -> bool:
-        """False: constants are a part of the function."""
-        return False
+        """Whether the program depends on sizes, or on a platform, that a call tells; or calls an
+        exported function which does."""
+        several = len(self.platforms) > 1 or any([_any_symbolic(a.shape) for a in self.in_avals])
+        return several or self.calls_such
 
     @property
     def ordered_effects(self) -> tuple:
@@ -189,12 +199,16 @@ class Exported:
         Array([2., 2.], dtype=float32)
         """
         skipped = DisabledSafetyCheck.platform() in self.disabled_safety_checks
-        if "cpu" not in self.platforms and not skipped:
+        here = _exporting.get()
+        wanted = ("cpu",) if here is None else here.platforms
+        if not set(wanted) <= set(self.platforms) and not skipped:
             raise ValueError(
                 f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it "
-                "is used on '('cpu',)'. Export it for 'cpu', too, or with disabled_checks="
+                f"is used on '{wanted}'. Export it for these, too, or with disabled_checks="
                 "[DisabledSafetyCheck.platform()]."
             )
+        if here is not None and self.uses_global_constants:
+            here.calls_such = True
         leaves, treedef = _tree.tree_flatten((args, kwargs))
         if treedef != self.in_tree:
             raise ValueError(
@@ -266,7 +280,7 @@ class Exported:
             return {}
         solver = self._programs.get("solver")
         if solver is None:
-            solver = self._programs["solver"] = _solver(self._where(), self.in_avals)
+            solver = self._programs["solver"] = _solver_of(self._where(), self.in_avals)
         return solver([n for have in avals for n in have.shape])
 
     def _program(self, values: dict) -> Callable:
@@ -322,13 +336,17 @@ class Exported:
             return _vjp(flat, *args[:count])[1](list(args[count:]))
 
         found = export(_jit(pullback))(*_shapes((*self.in_avals, *self.out_avals)))
-        return _replaced(found, fun_name="fun_vjp_jax")
+        return _replaced(
+            found, fun_name="fun_vjp_jax", platforms=self.platforms,
+            disabled_safety_checks=self.disabled_safety_checks,
+            nr_devices=max(self.nr_devices, found.nr_devices),
+        )  # fmt: skip
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
         """The exported function as bytes, for `deserialize`.
 
         vjp_order: how many times what is read may be differentiated. Result: a bytearray. Raises
-        ValueError for functions that call back into Python.
+        ValueError for functions that call back into Python, and for a negative number.
 
         >>> import numjet as nj
         >>> from numjet import export, numpy as jnp
@@ -337,6 +355,8 @@ class Exported:
         >>> export.deserialize(exported.serialize()).fun_name
         '<lambda>'
         """
+        if vjp_order < 0:
+            raise ValueError(f"Exported.serialize: vjp_order is negative: {vjp_order}.")
         out = io.BytesIO()
         try:
             _Pickler(out).dump(self._stored(vjp_order))
@@ -376,25 +396,6 @@ def _differ(avals: Sequence[_ShapedArray], wanted: Sequence[_ShapedArray]) -> bo
     return any([
         a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, wanted, strict=True)
     ])  # fmt: skip
-
-
-def _solver(names: Sequence[str], avals: Sequence[_ShapedArray]) -> _Solver:
-    symbolic = [
-        f"{name}.shape = {_told(aval.shape)}"
-        for name, aval in zip(names, avals, strict=True)
-        if _any_symbolic(aval.shape)
-    ]
-    specs = [
-        (f"{name}.shape[{i}]", n)
-        for name, aval in zip(names, avals, strict=True)
-        for i, n in enumerate(aval.shape)
-    ]
-    told = f"Using the following polymorphic shapes specifications: {','.join(symbolic)}."
-    return _Solver(told, specs)
-
-
-def _told(shape: tuple) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def _shapes(avals: Sequence[_ShapedArray]) -> list:
@@ -499,6 +500,18 @@ class _Unpickler(pickle.Unpickler):
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
+@dataclass
+class _Asked:
+    """What an export under way asks for: its platforms. calls_such: whether what it calls
+    uses_global_constants."""
+
+    platforms: tuple[str, ...]
+    calls_such: bool = False
+
+
+_exporting: ContextVar[_Asked | None] = ContextVar("numjet.export", default=None)
+
+
 @dataclass(frozen=True)
 class _Layout:
     """How an array lies on any mesh of these axes."""
@@ -559,12 +572,24 @@ def export(
         )
     if _override_lowering_rules is not None:
         raise NotImplementedError("export: there is no MLIR whose lowerings could be replaced.")
-    for platform in platforms or ():
-        if platform not in _PLATFORMS:
-            raise ValueError(f"export: platform {platform!r} is not one of {_PLATFORMS}.")
+    if isinstance(platforms, str):
+        raise TypeError(f"export: platforms must be a sequence of names, got {platforms!r}.")
+    fun_name, wanted = getattr(fun_jit, "__name__", "<unnamed>"), tuple(platforms or ("cpu",))
+    able = [p for p in wanted if p in _PLATFORMS]  # where donated arguments give their memory
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
-        traced = fun_jit.trace(*args, **kwargs)
+        _check_scopes(fun_name, args, kwargs)
+        asked = _Asked(wanted)
+        token = _exporting.set(asked)
+        try:
+            traced = fun_jit.trace(*args, **kwargs)
+        finally:
+            _exporting.reset(token)
+        if able and len(able) < len(wanted) and traced._entry.donate:
+            raise NotImplementedError(
+                "In multi-platform lowering either all or no lowering platforms should support "
+                f"donation. Lowering for {wanted} of which only {able} support donation."
+            )
         closed, in_tree = traced.program, traced.in_tree      # without static arguments
         leaves = _tree.tree_leaves((args, kwargs))
         if len(traced.layouts) != len(closed.in_avals):
@@ -572,19 +597,20 @@ def export(
         results, out_tree = _tree.tree_flatten(traced.out_info)
         told = [getattr(x, "sharding", None) for x in results]
         made = Exported(
-            getattr(fun_jit, "__name__", "<unnamed>"),
+            fun_name,
             in_tree,
             tuple(closed.in_avals),
             out_tree,
             tuple(closed.out_avals),
-            tuple(platforms or ("cpu",)),
+            wanted,
             tuple(disabled_checks),
             closed,
+            calls_such=closed.cache.setdefault("calls_such", asked.calls_such),
             nr_devices=_devices_of(leaves, [*traced.layouts, *told, _constraint_of(closed)]),
             laid_out=(_laid_out(traced.layouts), _laid_out(told)),
         )
         if any([_any_symbolic(a.shape) for a in made.in_avals]):
-            made._programs["solver"] = _solver(made._where(), made.in_avals)
+            made._programs["solver"] = _solver_of(made._where(), made.in_avals)
         return made
 
     return exported

@@ -13,11 +13,13 @@ from typing import Any
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import InconclusiveDimensionOperation
+from numjet.core.avals import ShapedArray
 from numjet.core.dims import (
     MOST,
     DimExpr,
     Reader,
     SymbolicScope,
+    any_symbolic,
     index_of,
     is_symbolic,
     substituted,
@@ -160,8 +162,12 @@ class Solver:
         self.steps: list[tuple[str, int, Any, int, str]] = []
         known: set[str] = set()
         while wanted - known:
-            step = next((s for s in map(lambda s: _solved(s, known), symbolic) if s), None)
-            if step is None:
+            before = len(known)
+            for spec in symbolic:  # in their order, again and again
+                if (step := _solved(spec, known)) is not None:
+                    self.steps.append(step)
+                    known.add(step[0])
+            if len(known) == before:
                 left = [s for s in symbolic if variables(s[2]) - known]
                 raise ValueError(
                     f"Cannot solve for values of dimension variables {wanted - known}. We can only "
@@ -169,8 +175,6 @@ class Solver:
                     + ", ".join([f"'{s[2]}' for dimension size {s[1]}" for s in left])
                     + "."
                 )
-            self.steps.append(step)
-            known.add(step[0])
 
     def __call__(self, sizes: Sequence[Any]) -> dict[str, Any]:
         """The values for the sizes that came, which are in the order of the specs."""
@@ -243,3 +247,42 @@ def _solved(spec: tuple[int, str, DimExpr], known: set[str]) -> Any:
     if name in variables(rest):
         return None
     return name, k, rest, at, f"from specification '{size}' for dimension {where}"
+
+
+def solver_of(names: Sequence[str], avals: Sequence[ShapedArray]) -> Solver:
+    """The solver for arguments of these names and avals."""
+    symbolic = [
+        f"{name}.shape = {_told(aval.shape)}"
+        for name, aval in zip(names, avals, strict=True)
+        if any_symbolic(aval.shape)
+    ]
+    specs = [
+        (f"{name}.shape[{i}]", n)
+        for name, aval in zip(names, avals, strict=True)
+        for i, n in enumerate(aval.shape)
+    ]
+    told = f"Using the following polymorphic shapes specifications: {','.join(symbolic)}."
+    return Solver(told, specs)
+
+
+def _told(shape: tuple) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def check_scopes(name: str, args: tuple, kwargs: dict) -> None:
+    """Raise ValueError where symbolic sizes of arguments are of several scopes."""
+    first: tuple = ()
+    for what, given in (("args", args), ("kwargs", kwargs)):
+        for path, leaf in tree.tree_leaves_with_path(given):
+            for size in getattr(leaf, "shape", ()):
+                if not is_symbolic(size):
+                    continue
+                where, scope = what + tree.keystr(path), size.scope
+                first = first or (where, scope)
+                if scope is not first[1]:
+                    raise ValueError(
+                        f"Invalid mixing of symbolic scopes when exporting {name}.\nExpected "
+                        f"current (from {first[0]}) scope {first[1]}\nand found for '{size}' "
+                        f"({where}) scope {scope}. Make all shapes with one scope: "
+                        "symbolic_shape(..., scope=scope)."
+                    )

@@ -76,7 +76,6 @@ EXPORTED = export.export(nj.jit(jnp.sin))(jnp.zeros(3))
     (lambda: EXPORTED.call(jnp.zeros(3, int)), ValueError, "Dtype mismatch for args.0."),
     (lambda: EXPORTED.call(jnp.zeros(3), 1), ValueError, "same pytree structure"),
     (lambda: export.export(lambda x: x), ValueError, "result of `jit`"),
-    (lambda: export.export(nj.jit(jnp.sin), platforms=["abacus"]), ValueError, "abacus"),
     (lambda: export.deserialize(b"something else"), ValueError, "Exported.serialize"),
     (lambda: export.deserialize(EXPORTED.serialize()[:90]), ValueError, "damaged"),
     (lambda: export.export(nj.jit(lambda x: nj.pure_callback(np.sin, x, x)))(
@@ -239,3 +238,68 @@ def test_how_arguments_and_results_lie() -> None:
     with pytest.raises(ValueError, match="does not match the mesh used for export"):
         made.in_shardings_jax(nj.make_mesh((1,), ("b",)))
     assert export.export(nj.jit(jnp.sin))(1.0).in_shardings_jax(mesh) == (None,)
+
+
+def test_what_depends_on_the_call_is_told() -> None:
+    x = np.arange(6, dtype=np.float32)
+    fixed = export.export(nj.jit(jnp.cos))(x)
+    sized = export.export(nj.jit(jnp.cos))(nj.ShapeDtypeStruct(export.symbolic_shape("n"), x.dtype))
+    several = export.export(nj.jit(jnp.cos), platforms=("cpu", "cuda"))(x)
+    assert [e.uses_global_constants for e in (fixed, sized, several)] == [False, True, True]
+    for inner in (fixed, sized, several):
+        outer = nj.jit(lambda v, inner=inner: inner.call(v) + 1)
+        found = [export.export(outer)(x).uses_global_constants for _ in range(2)]
+        assert found == [inner.uses_global_constants] * 2
+
+
+def test_inner_functions_are_exported_for_all_platforms() -> None:
+    inner = export.export(nj.jit(jnp.cos), platforms=("cpu", "cuda"))(1.0)
+    for names in (("cuda",), ("cpu", "cuda"), ("cpu",)):
+        assert export.export(nj.jit(inner.call), platforms=names)(1.0).platforms == names
+    with pytest.raises(ValueError, match=r"for platforms '\('cpu', 'cuda'\)' but it is used on"):
+        export.export(nj.jit(lambda x: inner.call(x)), platforms=("cpu", "rocm"))(1.0)
+
+
+def test_platforms_may_have_any_name() -> None:
+    assert export.export(nj.jit(jnp.cos), platforms=["cpu", "abacus"])(1.0).call(0.0) == 1.0
+    donating = nj.jit(jnp.cos, donate_argnums=0)
+    assert export.export(donating, platforms=["cpu", "tpu"])(1.0).call(0.0) == 1.0
+    with pytest.raises(NotImplementedError, match="either all or no lowering platforms should"):
+        export.export(donating, platforms=["cpu", "abacus"])(1.0)
+    with pytest.raises(TypeError, match="sequence of names, got 'cpu'"):
+        export.export(donating, platforms="cpu")
+
+
+def test_scopes_of_arguments_do_not_mix() -> None:
+    def join(a, *, b):
+        return a, b
+
+    first, second = (nj.ShapeDtypeStruct(export.symbolic_shape(s), np.int8) for s in ("m", "n, 2"))
+    with pytest.raises(ValueError, match=r"(?s)mixing of symbolic scopes when exporting join.*"
+                       r"from args\[0\]\) scope .*for 'n' \(kwargs\['b'\]\) scope"):  # fmt: skip
+        export.export(nj.jit(join))(first, b=second)
+
+
+def test_variables_are_solved_in_the_order_of_sizes() -> None:
+    shape = export.symbolic_shape("p + 3*q, p, p + q")
+    exported = export.export(nj.jit(lambda x: x.sum()))(nj.ShapeDtypeStruct(shape, np.float32))
+    exported.call(np.ones((7, 1, 3), np.float32))
+    with pytest.raises(ValueError, match=r"shape\[0\] \(= 9\) and the specification '3\*q \+ p' "
+                       r"\(= 7\)"):  # fmt: skip
+        exported.call(np.ones((9, 1, 3), np.float32))
+
+
+@pytest.mark.usefixtures("eight_devices")
+def test_pullbacks_are_for_as_many_devices() -> None:
+    over = nj.NamedSharding(nj.make_mesh((2,), ("a",)), nj.P("a"))
+    cut = nj.jit(jnp.cos, out_shardings=over)
+    pullback = export.export(cut, platforms=("cpu", "tpu"))(np.ones(4)).vjp()
+    assert pullback.nr_devices == 2 and pullback.platforms == ("cpu", "tpu")
+
+
+def test_checks_and_orders() -> None:
+    check = export.DisabledSafetyCheck
+    assert check.custom_call("f:g").is_custom_call() == "f:g"
+    assert check.platform().is_custom_call() is None
+    with pytest.raises(ValueError, match="vjp_order is negative: -1"):
+        export.export(nj.jit(jnp.cos))(1.0).serialize(vjp_order=-1)
