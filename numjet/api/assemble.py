@@ -14,13 +14,14 @@ import numpy as np
 from numjet.api.devices import PmapSharding, Sharding, device_put, place
 from numjet.api.sharding import NamedSharding
 from numjet.base import tree
-from numjet.base.errors import InvalidInputException
+from numjet.base.errors import InvalidInputException, UnexpectedTracerError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
 from numjet.core.remote import Device
 from numjet.core.sharded import ShardedArray
+from numjet.core.trace import Tracer
 from numjet.ops.reduce import sum_over
 from numjet.ops.shape import canonical_shape
 
@@ -75,6 +76,11 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     places = _mine(sharding, shape)
     for _, index in places[:1] if sharding.is_fully_replicated else places:  # type: ignore[attr-defined]
         given = data_callback(index)
+        if isinstance(given, Tracer):
+            raise UnexpectedTracerError(
+                "jax.make_array_from_callback cannot be called within a traced context: "
+                f"data_callback returned the traced value {given}."
+            )
         if not hasattr(given, "shape") and not np.isscalar(given):
             raise InvalidInputException(
                 f"make_array_from_callback: data_callback({index}) returned {given!r} of type "
@@ -83,8 +89,11 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
         part = np.asarray(given)
         want = np.empty(shape, bool)[index].shape
         if part.shape != want:
-            raise ValueError(f"make_array_from_callback: data_callback({index}) returned shape "
-                             f"{part.shape}, the part of shape {shape} has {want}.")
+            raise ValueError(
+                f"make_array_from_callback: Expected shard shape {want} doesn't match the single "
+                f"device array shape {part.shape} that data_callback({index}) returned. Shape of "
+                f"Array is {shape} with sharding {sharding}."
+            )
         if dtype is not None and dtypes.canonical(part.dtype) != dtypes.canonical(dtype):
             raise ValueError(f"make_array_from_callback: if dtype is given it must be that of the "
                              f"parts. Got dtype={dtypes.canonical(dtype)}, and a part of dtype "
@@ -117,9 +126,17 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     if not isinstance(arrays, list | tuple):
         raise TypeError(f"{name}: arrays must be a list or tuple of arrays, got "
                         f"{type(arrays).__name__}.")
+    traced = {type(x) for x in arrays if isinstance(x, Tracer)}
+    if traced:
+        raise ValueError(
+            f"jax.{name} requires a list of concrete arrays as input, but got types {traced}"
+        )
     places = _mine(sharding, shape)
     if len(arrays) != len(places):
-        raise ValueError(f"{name}: {len(arrays)} arrays for {len(places)} devices of {sharding}.")
+        raise ValueError(
+            f"{name}: Expected {len(places)} per-device arrays (this is how many devices are "
+            f"addressable by the sharding), but got {len(arrays)}."
+        )
     want = tuple(sharding.shard_shape(shape))
     values = []
     for array in arrays:
@@ -127,6 +144,11 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
             raise TypeError(f"{name}: Unsupported type for elements in `arrays`: {type(array)}. "
                             "Put each on its device with numjet.device_put.")
         value = as_array(array)
+        if (parts_of := len(value.sharding.device_set)) > 1:
+            raise ValueError(
+                f"{name}: When making an array from single-device arrays the input arrays must "
+                f"have one shard each. An argument array had {parts_of} shard(s)."
+            )
         if value.shape != want:
             raise ValueError(f"{name}: Expected shard shape {want} doesn't match the single device "
                              f"array shape {value.shape}. Shape of Array is {shape} with sharding "
@@ -134,7 +156,10 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
         values.append(value)
         wanted = values[0].dtype if dtype is None else dtypes.canonical(dtype)
         if value.dtype != wanted:
-            raise ValueError(f"{name}: an array has dtype {value.dtype}, expected {wanted}.")
+            raise ValueError(
+                f"{name}: Input buffers to `Array` must have matching dtypes. Got {value.dtype}, "
+                f"expected {wanted}."
+            )
     # The parts of a device are found by where they live, as the order of arrays need not be that of
     # the sharding.
     by_device = {next(iter(v.sharding.device_set)): v for v in values}
@@ -144,7 +169,16 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
             "distinct devices, but got device IDs "
             f"{[next(iter(v.sharding.device_set)).id for v in values]}."
         )
-    if set(by_device) == {device for device, _ in places}:
+    mine = {device for device, _ in places}
+    if set(by_device) != mine and any([v.committed for v in values]):
+        missing = {d.id for d in mine - set(by_device)}
+        foreign = {d.id for d in set(by_device) - mine}
+        raise ValueError(
+            f"{name}: Addressable devices and per-device arrays devices do not match. Sharding "
+            f"contains devices {missing} that are not present in per-device arrays. Per-device "
+            f"arrays contain devices {foreign} that are not present in the sharding."
+        )
+    if set(by_device) == mine:
         values = [by_device[device] for device, _ in places]
     pending = [a for a in sharding.mesh.axis_names if a in sharding.spec.unreduced] if isinstance(
         sharding, NamedSharding) else []

@@ -325,8 +325,12 @@ def _shards(self: Any) -> list[Shard]:
         if device not in holders:
             part = np.zeros_like(part)
         aval = ShapedArray(part.shape, self.aval.dtype, self.aval.weak_type)
-        own = SingleDeviceSharding(device, memory_kind=kind_of(sharding))
-        placed = place(ArrayImpl(part, aval), own)
+        placed = ArrayImpl(part, aval)
+        if type(self) is ShardedArray or self._sharding is not None and self._sharding.binds:
+            own = SingleDeviceSharding(device, memory_kind=kind_of(sharding))
+            placed = place(placed, own)
+        else:
+            placed._sharding = self._sharding
         out.append(Shard(device, sharding, self.shape, placed))
     return out
 

@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -121,7 +122,18 @@ def _axis_types(given: Any, count: int) -> tuple:
     return found
 
 
-class Mesh(_Axes, contextlib.ContextDecorator):
+class _OneForAll(type):
+    """Equal meshes of the same devices are one object, as long as somebody holds it."""
+
+    known: WeakValueDictionary = WeakValueDictionary()
+
+    def __call__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Any:
+        made = super().__call__(devices, axis_names, axis_types)
+        key = (cls, tuple(made.devices.flat), *made._key[:3])
+        return _OneForAll.known.setdefault(key, made)
+
+
+class Mesh(_Axes, contextlib.ContextDecorator, metaclass=_OneForAll):
     """An array of devices with a name for each of its axes. Inside of `with mesh:` a PartitionSpec
     given to `with_sharding_constraint` means it; `set_mesh` makes it the current one for all else.
 
@@ -367,8 +379,8 @@ class AbstractMesh(_Axes):
 
     @property
     def size(self) -> int:
-        """The product of the sizes."""
-        return math.prod(self.axis_sizes)
+        """The product of the sizes; 0 where there are no axes."""
+        return math.prod(self.axis_sizes) if self.axis_names else 0
 
     @property
     def empty(self) -> bool:

@@ -23,7 +23,13 @@ from numjet.api.devices import (
     SingleDeviceSharding,
     kind_of,
 )
-from numjet.api.mesh import AbstractMesh, Mesh, get_abstract_mesh, set_for_arrays
+from numjet.api.mesh import (
+    AbstractMesh,
+    Mesh,
+    chosen_axes,
+    get_abstract_mesh,
+    set_for_arrays,
+)
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Remote
@@ -337,6 +343,7 @@ class NamedSharding(Sharding):
             raise short(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but "
                 f"was applied to a value of rank {len(shape)}."
+                + ("" if shape else " For scalars the PartitionSpec should be P().")
             )
         entries = self.spec[:len(shape)]
         parts = [math.prod(self.mesh.shape[a] for a in axes_of(entry)) for entry in entries]
@@ -571,7 +578,10 @@ def of_aval(ndim: int, placed: NamedSharding | None) -> NamedSharding:
     """The sharding of an aval: over the axes alone of a mesh, the current one where nothing is
     placed."""
     if placed is not None:
-        return NamedSharding(placed.mesh.abstract_mesh, placed.spec)
+        mesh, chosen = placed.mesh.abstract_mesh, chosen_axes.get()
+        if chosen is not None and chosen.manual_axes and chosen.shape_tuple == mesh.shape_tuple:
+            mesh = chosen
+        return NamedSharding(mesh, placed.spec)
     return _unsharded(ndim, get_abstract_mesh())
 
 

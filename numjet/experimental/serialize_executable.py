@@ -25,9 +25,9 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """A compiled function as (bytes, structure of its arguments, structure of its result).
 
     compiled: what `jit(f).lower(...).compile()` gives, for the CPU (NotImplementedError for other
-    devices); TypeError for anything else, ValueError where the function calls Python. The
-    structures are treedefs of (args, kwargs) and of the result; they are not among the bytes, since
-    nodes may be of any class.
+    devices); TypeError for anything else, ValueError where the function calls Python or closes over
+    a reference. The structures are treedefs of (args, kwargs) and of the result; they are not among
+    the bytes, since nodes may be of any class.
 
     >>> import numjet as nj
     >>> from numjet.experimental import serialize_executable
@@ -48,6 +48,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             "can be stored; those of other devices are kept in the disk cache."
         )
     closed, entry = traced.program, traced._entry
+    if entry.use is not None:
+        raise ValueError(
+            f"can't serialize with a closed-over mutable array ref: {entry.name} reads or writes "
+            "one. Pass it as an argument."
+        )
     in_avals, out_avals = tuple(closed.in_avals), tuple(closed.out_avals)
     in_tree = tree.tree_structure(((0,) * len(in_avals), {}))
     out_tree = tree.tree_structure([0] * len(out_avals))

@@ -16,6 +16,7 @@ from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, is_arraylike
 from numjet.core.evaluate import another
+from numjet.core.sharded import ShardedArray
 from numjet.core.trace import Tracer
 from numjet.native import operators as fast_native, record as trace_native
 from numjet.numpy import (
@@ -338,6 +339,8 @@ def _iterate(self: Any) -> Any:
         return _each(self) if FLAG.uses and wanted() else iter(lax.unstack(self))
     if type(self.aval.dtype) is dtypes.KeyDType:
         return (getitem(self, i) for i in range(n))
+    if type(self) is ShardedArray and self.is_fully_replicated and hasattr(self._sharding, "mesh"):
+        return (getitem(self, i) for i in range(n))  # they lie on all devices
     return views(self)
 
 

@@ -228,9 +228,14 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 
 def place_like(x: Any, shape: Sequence[int]) -> Any:
     """The sharding, or PartitionSpec over the current mesh, of what is made like `x`; None where
-    nothing is told, or for another shape."""
-    if type(x) is ArrayImpl or not hasattr(x, "shape") or tuple(x.shape) != tuple(shape):
+    nothing is told, and for another shape but of one device."""
+    if type(x) is ArrayImpl or not hasattr(x, "shape"):
         return None
+    if tuple(x.shape) != tuple(shape):
+        alone = type(x) is ShardedArray and not hasattr(x.sharding, "mesh") and (
+            x.sharding.num_devices == 1
+        )
+        return x.sharding if alone else None
     if isinstance(x, Array):
         return x.sharding if type(x) is ShardedArray else x.aval.placed
     told: Any = getattr(x, "sharding", None)  # of a shape alone
@@ -253,8 +258,9 @@ def full_like(
     >>> lax.full_like(jnp.zeros(2), 7)
     Array([7., 7.], dtype=float32)
     """
-    if sharding is None:
-        sharding = place_like(x, getattr(x, "shape", ()) if shape is None else shape)
+    if sharding is not None:
+        return hooks.place_again(full_like(x, fill_value, dtype, shape), sharding)
+    sharding = place_like(x, getattr(x, "shape", ()) if shape is None else shape)
     if sharding is not None:
         weak = getattr(x, "weak_type", False)
         known = isinstance(x, Array) or not (hasattr(x, "shape") and hasattr(x, "dtype"))

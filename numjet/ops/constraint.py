@@ -118,10 +118,20 @@ to_memory_p = Primitive(
 
 def _put_jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:
     outs = device_put_p.bind(*primals, **params)
+    # Cotangents come back to where arrays were put.
+    params["srcs"] = tuple([
+        src or _place_of(x) for src, x in zip(params["srcs"], primals, strict=True)
+    ])
     dense = [i for i, t in enumerate(tangents) if type(t) is not Zero]
     puts = device_put_p.bind(*[tangents[i] for i in dense], **_chosen(params, dense))
     found = dict(zip(dense, puts, strict=True))
     return outs, [found.get(i, t) for i, t in enumerate(tangents)]
+
+
+def _place_of(x: Any) -> Any:
+    """Where somebody put an array; None of a traced value."""
+    own = getattr(x, "_sharding", None)
+    return own if own is not None and own.binds else None
 
 
 def _put_transpose(cts: Any, *args: Any, **params: Any) -> list:

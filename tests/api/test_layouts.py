@@ -80,7 +80,7 @@ def test_arrays_made_of_parts() -> None:
     (lambda: nj.make_array_from_callback((4,), None, lambda i: BLOCK), TypeError, "sharding"),
     (lambda: nj.make_array_from_callback((4, 6), LAYOUT, lambda i: BLOCK), ValueError, "returned"),
     (lambda: nj.make_array_from_single_device_arrays((4, 6), LAYOUT, [BLOCK]), ValueError,
-     "1 arrays for 4"),
+     "Expected 4 per-device arrays"),
     (lambda: nj.make_array_from_single_device_arrays((4, 6), LAYOUT, [jnp.asarray(BLOCK)] * 4),
      ValueError, "Expected shard shape"),
     (lambda: nj.make_array_from_process_local_data(LAYOUT, BLOCK, (8, 6)), ValueError,

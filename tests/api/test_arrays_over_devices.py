@@ -1,0 +1,129 @@
+"""Arrays made of parts, taken apart, copied and put elsewhere, over several devices, as JAX 0.10.2
+has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet import P, lax, numpy as jnp
+from numjet.errors import UnexpectedTracerError
+from numjet.experimental.serialize_executable import serialize
+from numjet.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
+
+pytestmark = pytest.mark.usefixtures("eight_devices")
+V = np.arange(12.0, dtype=np.float32).reshape(6, 2)
+
+
+def rows(n: int = 2) -> NamedSharding:
+    return NamedSharding(nj.make_mesh((n,), ("r",), (AxisType.Auto,)), P("r"))
+
+
+def parts(*devices: int, value: Any = V[:3]) -> list:
+    return [nj.device_put(value, nj.devices()[i]) for i in devices]
+
+
+def together(arrays: list, sharding: Any = None) -> Any:
+    return nj.make_array_from_single_device_arrays((6, 2), sharding or rows(), arrays)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: together(parts(0)), "Expected 2 per-device arrays .* but got 1"),
+    (lambda: together(parts(0, 1, 2)), "Expected 2 per-device arrays .* but got 3"),
+    (lambda: together(parts(0, 2)), r"devices \{1\} that are not .* devices \{2\} that are not"),
+    (lambda: together(parts(1, 1)), "must be from distinct devices"),
+    (lambda: together(parts(0, 1, value=V)), r"Expected shard shape \(3, 2\) doesn't match the "
+     r"single device array shape \(6, 2\)"),
+    (lambda: together([*parts(0), *parts(1, value=V[:3].astype(int))]),
+     "must have matching dtypes. Got int32, expected float32"),
+    (lambda: together([nj.device_put(V, rows(3))] * 2), r"had 3 shard\(s\)"),
+    (lambda: nj.jit(lambda x: together([x, x]))(V[:3]), "requires a list of concrete arrays"),
+    (lambda: nj.make_array_from_callback((6, 2), rows(), lambda i: V[0]),
+     r"Expected shard shape \(3, 2\) doesn't match the single device array shape \(2,\)"),
+    (lambda: nj.device_put(1.0, rows()), r"For scalars the PartitionSpec should be P\(\)"),
+])  # fmt: skip
+def test_words_of_errors(call: Callable, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_parts_come_in_any_order_of_their_devices() -> None:
+    first, second = parts(0, 1)
+    for arrays in ([first, second + 1], [second + 1, first]):
+        made = together(arrays)
+        np.testing.assert_array_equal(np.asarray(made), np.concatenate([V[:3], V[:3] + 1]))
+
+
+def test_callbacks_return_no_traced_values() -> None:
+    make = lambda x: nj.make_array_from_callback(x.shape, rows(), lambda i: x[i])  # noqa: E731
+    np.testing.assert_array_equal(np.asarray(make(jnp.asarray(V))), V)
+    with pytest.raises(UnexpectedTracerError, match="cannot be called within a traced context"):
+        nj.jit(make)(V)
+
+
+def test_parts_are_committed_where_the_array_is() -> None:
+    free = jnp.ones(3)
+    for x in (free, nj.device_put(free, nj.devices()[0]), nj.device_put(free, nj.devices()[3])):
+        assert x.addressable_shards[0].data.committed == x.committed
+        assert x.addressable_data(0).devices() == x.devices()
+    assert nj.device_put(V, rows()).addressable_shards[1].data.committed
+
+
+def test_rows_of_what_every_device_has_lie_on_all() -> None:
+    whole = NamedSharding(rows().mesh, P())
+    for row, value in zip(nj.device_put(V, whole), V, strict=True):
+        assert row.sharding == whole
+        np.testing.assert_array_equal(np.asarray(row), value)
+    assert [len(row.devices()) for row in nj.device_put(V, rows())] == [1] * 6
+
+
+def test_cotangents_come_back_to_the_device_of_the_argument() -> None:
+    for source in (0, 3):
+        x = nj.device_put(2.0, nj.devices()[source])
+        y, slope = nj.value_and_grad(lambda x: nj.device_put(x, nj.devices()[5]))(x)
+        assert y.devices() == {nj.devices()[5]}
+        assert slope.committed and slope.devices() == {nj.devices()[source]}
+    assert not nj.grad(lambda x: nj.device_put(x, nj.devices()[5]))(2.0).committed
+
+
+def test_what_is_made_like_an_array() -> None:
+    x = nj.device_put(V, nj.devices()[2])
+    for make in (jnp.zeros_like, jnp.empty_like, lambda x, shape: lax.full_like(x, 3, shape=shape)):
+        assert make(x, shape=(4,)).devices() == {nj.devices()[2]}
+        assert not make(jnp.asarray(V), shape=(4,)).committed
+    assert lax.full_like(V, 2, sharding=rows()).sharding == rows()
+    assert lax.full_like(nj.device_put(V, rows()), 2, shape=(3,)).committed is False
+
+
+def test_equal_meshes_are_one_object() -> None:
+    pair = nj.devices()[:2]
+    mesh = Mesh(pair, "a")
+    assert Mesh(np.array(pair), ("a",)) is mesh
+    assert Mesh(pair[::-1], "a") is not mesh and Mesh(pair, "b") is not mesh
+    assert Mesh(pair, "a", AxisType.Explicit) is not mesh
+    assert Mesh([pair], ("a", "b")) is not Mesh([[d] for d in pair], ("a", "b"))
+
+
+def test_a_mesh_without_axes_has_no_devices() -> None:
+    none = Mesh(np.empty((), object), [])
+    assert none.size == none.abstract_mesh.size == AbstractMesh((), ()).size == 0
+
+
+def test_a_program_with_a_reference_is_not_stored() -> None:
+    total = nj.new_ref(0)
+
+    @nj.jit
+    def add(x: Any) -> None:
+        total[...] += x
+
+    @nj.jit
+    def add_to(ref: Any, x: Any) -> None:
+        ref[...] += x
+
+    with pytest.raises(ValueError, match="serialize with a closed-over mutable array ref"):
+        serialize(add.lower(1).compile())
+    assert len(serialize(add_to.lower(total, 1).compile())) == 3
