@@ -346,9 +346,11 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                     f"{spec!r} of type {type(spec).__name__}. Pass NamedSharding(mesh, spec)."
                 )
             if is_check and isinstance(spec, NamedSharding):
-                if isinstance(spec.mesh, AbstractMesh) and current_trace() is EVAL:
+                alone = isinstance(spec.mesh, AbstractMesh) and not spec.mesh.empty
+                if alone and current_trace() is EVAL:
                     spec = _over_mesh_of(leaf, spec)
                 _check_auto(spec)
+                _check_unmapped(spec)
                 check_manual("with_sharding_constraint", leaf, spec)
                 if isinstance(leaf, Tracer):
                     spec = spec.dividing(np.shape(leaf))
@@ -371,6 +373,22 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
             spec = None
         out.append(leaf if spec is None else constrained(leaf, spec))
     return tree.tree_unflatten(treedef, out)
+
+
+def _check_unmapped(sharding: NamedSharding) -> None:
+    """Raise ValueError where the spec of a constraint names axes that a shard_map around it maps
+    its function over."""
+    mesh = chosen_axes.get()
+    manual = () if mesh is None else mesh.manual_axes
+    if not manual:
+        return
+    named = [a for entry in sharding.spec for a in axes_of(entry) if a in manual]
+    if named:
+        raise ValueError(
+            f"with_sharding_constraint: pspec {sharding.spec} contains a manual axes "
+            f"{tuple(named)} of mesh which is not allowed: the function's value is one device's "
+            "part along them. Name the mesh's other axes alone."
+        )
 
 
 def _check_fits(name: str, sharding: Sharding, shape: tuple) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -145,6 +145,8 @@ def _mapper(
         specs = (_own_specs(where, names, leaves) if in_specs is Infer
                  else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
         _check_names(specs, names, "in_specs")
+        if checked:
+            _check_sums(where, names, specs)
         if current_trace() is not EVAL:
             _check_mapped_over(specs)
         if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
@@ -354,19 +356,27 @@ def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
 def _with_devices(mesh: AbstractMesh, leaves: Sequence[Any]) -> Any:
     """The mesh of devices that the arguments lie over, for the axes alone of it.
 
-    Raises ValueError for concrete arguments that lie over no mesh.
+    Raises ValueError for concrete arguments of which none lies over a mesh, or one does over
+    another mesh.
     """
     arrays = [x for x in leaves if not isinstance(x, Tracer)]
-    for x in arrays:
-        over = getattr(getattr(x, "sharding", None), "mesh", None)
-        if not isinstance(over, Mesh):
+    if not arrays:
+        return mesh
+    meshes = [getattr(getattr(x, "sharding", None), "mesh", None) for x in arrays]
+    found = [over for over in meshes if isinstance(over, Mesh)]
+    for over in found:
+        if over.shape_tuple != mesh.shape_tuple:
             raise ValueError(
-                "Please pass Arrays with a `NamedSharding` as input to `shard_map` when passing "
-                f"`AbstractMesh` to the mesh argument; got one of type {type(x).__name__}."
+                f"Mesh shape of the input {over.shape_tuple} does not match the mesh shape passed "
+                f"to shard_map {mesh.shape_tuple}. Move the argument to a mesh of that shape."
             )
-        if over.shape_tuple == mesh.shape_tuple:
-            return over.update(axis_types=mesh.axis_types)
-    return mesh
+    if not found:
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+            "`AbstractMesh` to the mesh argument: it has no devices, and the arguments, which are "
+            f"of type {', '.join(sorted({type(x).__name__ for x in arrays}))}, lie over no mesh."
+        )
+    return found[0].update(axis_types=mesh.axis_types)
 
 
 def _own_specs(mesh: Mesh, names: Sequence[Any], leaves: Sequence[Any]) -> list[PartitionSpec]:
@@ -402,6 +412,26 @@ def _check_context(mesh: Any, leaves: Sequence[Any]) -> None:
         raise ValueError(
             f"The context mesh {here} should match the mesh passed to shard_map {given}: leave "
             "mesh out, enter that mesh (numjet.set_mesh), or move the arguments to the context's."
+        )
+
+
+def _check_sums(mesh: Any, names: Sequence[Any], specs: Sequence[PartitionSpec]) -> None:
+    """Raise where in_specs name pending sums over a mesh whose axes' types do not tell of them."""
+    if mesh.are_all_axes_explicit:
+        return
+    for spec in specs:
+        if not spec.unreduced and not spec.reduced:
+            continue
+        if len(names) < len(mesh.axis_names):
+            raise NotImplementedError(
+                "unreduced/reduced can only be passed to in_specs when shard_map is in full manual "
+                f"mode: got {spec}, of the axes {mesh.axis_names} these alone are mapped: "
+                f"{tuple(names)}. Map all of them."
+            )
+        raise ValueError(
+            f"{'unreduced' if spec.unreduced else 'reduced'} in in_specs {spec} can only be used "
+            "when the mesh passed to shard_map contains axis names all of type `Explicit`, whose "
+            f"types tell of sums that are pending: got {mesh}."
         )
 
 
@@ -547,11 +577,13 @@ def _named(spec: PartitionSpec) -> set:
     return {a for entry in spec for a in axes_of(entry)} | spec.unreduced
 
 
-def _check_rank(spec: PartitionSpec, ndim: int) -> None:
+def _check_rank(spec: PartitionSpec, ndim: int, what: str = "out_specs") -> None:
     if len(spec) > ndim:
+        hint = f": consider using an {what} entry of `P()`." if ndim == 0 else "."
         raise ValueError(
-            f"shard_map: out_specs has {spec} for an output with {ndim} dimension(s) on each "
-            "device."
+            f"shard_map {what} argument has {spec}, which has length {len(spec)}, for a value on "
+            f"each device which has rank {ndim}; a spec has no more entries than its value has "
+            f"axes{hint}"
         )
 
 
@@ -571,9 +603,16 @@ def _check_varying(
         raise ValueError(
             f"shard_map applied to the function {name!r} was given out_specs which require "
             f"replication which can't be statically inferred given the mesh {dict(mesh.shape)}: "
-            f"out_specs of output number {i} is {spec}, but the value varies over {extra}. Reduce "
-            "it over these axes (lax.psum, ...), name them in out_specs, or pass check_vma=False."
+            f"of output number {i} out_specs is {spec} which implies that the corresponding output "
+            f"value is only varying across mesh axes {_listed(n for n in along if n in named)} and "
+            f"not {_listed(extra)}, but it was inferred to be possibly varying over "
+            f"{_listed(along)}. Reduce it over these axes (lax.psum, ...), name them in out_specs, "
+            "or pass check_vma=False."
         )
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return "{" + ",".join(map(str, names)) + "}"
 
 
 def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
@@ -584,14 +623,13 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     if is_spec(specs):
         found = [specs] * len(tree.tree_leaves(value))
     else:
-        found = tree.flatten_axes(f"shard_map: {what}", tree.tree_structure(value), specs, is_spec)
+        found = tree.flatten_axes(f"shard_map {what}", tree.tree_structure(value), specs, is_spec)
     return [PartitionSpec() if s is None else s for s in found]
 
 
 def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, function: str) -> tuple:
     try:
-        if len(spec) > len(shape):
-            raise ValueError(f"{spec} has {len(spec)} entries, which are more than it has axes.")
+        _check_rank(spec, len(shape), "in_specs")
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
         sharding.check_compatible_aval(shape)
         return sharding.shard_shape(shape)
@@ -678,9 +716,8 @@ def _laid_out(
             own = _others(names, x._sharding.layout(x.ndim))
             sharding = _finer(sharding, ends, own, x.shape)
     if isinstance(x, Tracer):
-        # Of one device there is nothing to say; over axes alone nobody knows the devices.
-        lies = mesh.explicit_axes or hasattr(mesh, "devices_in_order") and mesh.size > 1
-        return constrained(x, sharding) if lies else x
+        # Of one device there is nothing to say.
+        return constrained(x, sharding) if mesh.explicit_axes or mesh.size > 1 else x
     if type(x) is ShardedArray:
         return constrained(x, sharding)
     return place(x, sharding)

@@ -48,7 +48,7 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, subjaxprs
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.sharded import ShardedArray, constraint_of, devices_named
+from numjet.core.sharded import ShardedArray, axes_named, constraint_of, devices_named
 
 
 @functools.cache
@@ -122,7 +122,8 @@ def check_context(values: Sequence[Any], name: str) -> None:
             raise ValueError(
                 f"For primitive operations of {name}, context mesh {mesh.abstract_mesh} should "
                 f"match the aval mesh {own.abstract_mesh} for shape {x.aval.str_short()}. Enter "
-                "the other mesh (numjet.set_mesh), or move the array to this one with numjet.device_put."
+                "the other mesh (numjet.set_mesh), or move the array to this one with "
+                "numjet.device_put."
             )
         check_devices_of(x, name, "jit's context mesh", mesh)
 
@@ -264,9 +265,12 @@ def run(
             over = over.over_mesh(here)  # within functions axes may have other types
         if over is None and single is None and Sharded.placing and name != "device_put":
             over = hooks.sharding_of_nowhere(0)
-    elif Sharded.marks and (named := constraint_of(closed)) is not None:
-        if not named.mesh.alike(over.mesh):
-            over = named  # arguments over another mesh of the same devices are moved
+    elif Sharded.marks:
+        # Arguments over another mesh of the same devices are moved.
+        if (named := constraint_of(closed)) is None:
+            over = _over_axes(over, axes_named(closed), name)
+        elif not named.mesh.alike(over.mesh):
+            over = named
     if Sharded.inspects:
         inspected(closed, over, arrays, single)
     free = [x.aval.placed is None and Cluster.count == 1 for x in arrays[:held]]
@@ -301,6 +305,22 @@ def run(
             for s, t, a in zip(labels, told, closed.out_avals, strict=True)
         ]
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+def _over_axes(over: Any, axes: Any, name: str) -> Any:
+    """A sharding over the devices of `over`, along the axes that a constraint names without any
+    devices."""
+    mesh = over.mesh
+    if axes is None or axes.shape_tuple == mesh.shape_tuple:
+        return over
+    if axes.size != mesh.size:
+        raise ValueError(
+            f"A sharding inside of {name} is over the axes {dict(axes.shape)}, of {axes.size} "
+            f"devices, but the arguments lie over {mesh.size}: {dict(mesh.shape)}. Name a mesh of "
+            "as many devices."
+        )
+    devices = mesh.devices.reshape(axes.axis_sizes)
+    return NamedSharding(Mesh(devices, axes.axis_names, axes.axis_types), PartitionSpec())
 
 
 def _written_long(mesh: Any, arrays: Sequence[Any]) -> Any:

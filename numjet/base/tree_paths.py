@@ -141,7 +141,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any,
     except TreeMismatch as error:
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value: at "
-            f"{error.at()}, "
+            f"{name}{keystr(tuple(error.path))}, "
             f"{error.text} {name} was {axis_tree!r}; the values have the structure {treedef}."
         ) from None
     return out

@@ -35,13 +35,23 @@ def devices_named(closed: ClosedJaxpr) -> tuple:
     return closed.cache["devices"]
 
 
-def _constraints(jaxpr: Jaxpr) -> Iterator[Any]:
+def axes_named(closed: ClosedJaxpr) -> Any:
+    """The mesh that the first constraint names which is over axes alone; None: there is none."""
+    if "axes" not in closed.cache:
+        found = (s.mesh for s in _constraints(closed.jaxpr, False))
+        closed.cache["axes"] = next(found, None)
+    return closed.cache["axes"]
+
+
+def _constraints(jaxpr: Jaxpr, of_devices: bool = True) -> Iterator[Any]:
+    """The shardings over meshes that a program names: of devices, or of axes alone."""
     for eqn in jaxpr.eqns:
         for sharding in eqn.params.get("devices") or (eqn.params.get("sharding"),):
-            if hasattr(getattr(sharding, "mesh", None), "devices_in_order"):  # not over axes alone
+            mesh = getattr(sharding, "mesh", None)
+            if mesh is not None and hasattr(mesh, "devices_in_order") is of_devices:
                 yield sharding
         for inner in subjaxprs(eqn.params):
-            yield from _constraints(inner)
+            yield from _constraints(inner, of_devices)
 
 
 class ShardedArray(ArrayImpl):

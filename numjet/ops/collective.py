@@ -39,22 +39,22 @@ from numjet.transforms.varying import unknown, varies
 AxisName = Any
 
 
-def _names(axis_name: AxisName) -> tuple:
+def _names(axis_name: AxisName, caller: str = "") -> tuple:
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     for name in names:
-        _axis_size(name)
+        _axis_size(name, caller)
     return names
 
 
-def once(axis_name: AxisName) -> tuple:
-    """The named axes, each of which is there once."""
-    names = _names(axis_name)
+def once(axis_name: AxisName, caller: str = "") -> tuple:
+    """The named axes, each of which is there once. caller: the function that asks for them."""
+    names = _names(axis_name, caller)
     if len(set(names)) != len(names):
         raise ValueError(f"A collective runs over each axis once: repeated axis in {names}.")
     return names
 
 
-def _all_names(axis_name: AxisName, x: Any, within: Callable) -> tuple[tuple, Any]:
+def _all_names(caller: str, axis_name: AxisName, x: Any, within: Callable) -> tuple[tuple, Any]:
     """The named axes of a reduction, and x reduced by `within` along those that are numbers."""
     given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     numbers = tuple([n for n in given if type(n) is int])
@@ -63,7 +63,7 @@ def _all_names(axis_name: AxisName, x: Any, within: Callable) -> tuple[tuple, An
         x = tree.tree_map(
             lambda leaf: within(leaf, tuple([canonical_axis(n, leaf.ndim) for n in numbers])), x
         )
-    return once(tuple([n for n in given if type(n) is not int])), x
+    return once(tuple([n for n in given if type(n) is not int]), caller), x
 
 
 def _place(name: str, axis: int, leaf: Any) -> int:
@@ -87,7 +87,7 @@ def axis_size(axis_name: AxisName) -> int:
     Array([2, 2], dtype=int32)
     """
     size = 1
-    for name in _names(axis_name):
+    for name in _names(axis_name, "axis_size"):
         size *= _axis_size(name)
     return size
 
@@ -218,7 +218,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> nj.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
-    names, x = _all_names(axis_name, x, _sum_within)
+    names, x = _all_names("psum", axis_name, x, _sum_within)
     if axis_index_groups is not None:
         return _grouped("psum", x, names, axis_index_groups)
 
@@ -244,7 +244,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> nj.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([2., 2.], dtype=float32)
     """
-    names = once(axis_name)
+    names = once(axis_name, "pmean")
     if axis_index_groups is not None:
         return _grouped("pmean", x, names, axis_index_groups)
     n = axis_size(names)
@@ -270,7 +270,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> nj.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 3]))
     Array([3, 3], dtype=int32)
     """
-    names, x = _all_names(axis_name, x, reduce_max)
+    names, x = _all_names("pmax", axis_name, x, reduce_max)
     if axis_index_groups is not None:
         return _grouped("pmax", x, names, axis_index_groups)
     if not names:
@@ -290,7 +290,7 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     >>> nj.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 3]))
     Array([1, 1], dtype=int32)
     """
-    names, x = _all_names(axis_name, x, reduce_min)
+    names, x = _all_names("pmin", axis_name, x, reduce_min)
     if axis_index_groups is not None:
         return _grouped("pmin", x, names, axis_index_groups)
     if not names:
@@ -328,7 +328,7 @@ def axis_index(axis_name: AxisName) -> Any:
     Array([ 0,  5, 10], dtype=int32)
     """
     index: Any = None
-    for name in _names(axis_name):
+    for name in _names(axis_name, "axis_index"):
         here = axis_index_p.bind(axis_name=name)
         index = here if index is None else index * _axis_size(name) + here
     return as_array(np.int32(0)) if index is None else index
@@ -437,10 +437,11 @@ def all_gather(
         )
     if axis_index_groups is not None:
         options = {"axis": axis, "tiled": tiled}
-        return _grouped("all_gather", x, _names(axis_name), axis_index_groups, **options)
+        names = _names(axis_name, "all_gather")
+        return _grouped("all_gather", x, names, axis_index_groups, **options)
     if isinstance(axis_name, tuple | list) and len(axis_name) != 1:
-        return _gather_over_all(x, once(axis_name), axis, tiled, to)
-    (name,) = _names(axis_name)
+        return _gather_over_all(x, once(axis_name, "all_gather"), axis, tiled, to)
+    (name,) = _names(axis_name, "all_gather")
     size = _axis_size(name)
 
     def one(leaf: Any) -> Any:
@@ -586,8 +587,9 @@ def all_to_all(
     """
     if axis_index_groups is not None:
         options = {"split_axis": split_axis, "concat_axis": concat_axis, "tiled": tiled}
-        return _grouped("all_to_all", x, _names(axis_name), axis_index_groups, **options)
-    names = once(axis_name)
+        names = _names(axis_name, "all_to_all")
+        return _grouped("all_to_all", x, names, axis_index_groups, **options)
+    names = once(axis_name, "all_to_all")
     if not names:
         return x
     n = axis_size(names)
@@ -680,8 +682,9 @@ def psum_scatter(
     """
     if axis_index_groups is not None:
         options = {"scatter_dimension": scatter_dimension, "tiled": tiled}
-        return _grouped("psum_scatter", x, _names(axis_name), axis_index_groups, **options)
-    names = once(axis_name)
+        names = _names(axis_name, "psum_scatter")
+        return _grouped("psum_scatter", x, names, axis_index_groups, **options)
+    names = once(axis_name, "psum_scatter")
     if not names:
         return x
     n = axis_size(names)

@@ -92,6 +92,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {set(words)}, got "
                          f"{to!r}.")
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    if isinstance(axis_name, set | frozenset):
+        raise TypeError(f"pcast: {axis_name=} must be a tuple or a str. Got {axis_name}.")
     if names and not named_axes() and current_trace().staging is None:
         what = "pvary" if to == "varying" else f"p{to}"
         raise ValueError(

@@ -103,14 +103,16 @@ def axis_env() -> dict:
     return _axis_env.get()
 
 
-def axis_size(name: Any) -> int:
-    """The size of a named axis in scope. Raises NameError when there is none of that name."""
+def axis_size(name: Any, caller: str = "") -> int:
+    """The size of a named axis in scope. Raises NameError when there is none of that name.
+
+    caller: the function that asks for it."""
     env = _axis_env.get()
     if name not in env:
         known = ", ".join(map(repr, env)) or "none"
         raise NameError(
-            f"Found an unbound axis name: {name}. Axes in scope: {known}. Collectives run inside "
-            f"vmap(..., axis_name={name!r}), pmap or shard_map."
+            f"Found an unbound axis name: {name}. To fix this, please call {caller or 'it'} under "
+            f"`jax.shard_map`, pmap or vmap(..., axis_name={name!r}). Axes in scope: {known}."
         )
     return env[name]
 

@@ -220,7 +220,7 @@ def test_carries_and_branches_vary_alike_over_axes_of_shard_map():
 
 def test_none_is_no_out_spec():
     f = lambda x: (x, lax.psum(x, "x"))  # noqa: E731
-    with pytest.raises(ValueError, match="shard_map: out_specs"):
+    with pytest.raises(ValueError, match="shard_map out_specs"):
         nj.shard_map(f, mesh=mesh(), in_specs=P("x"), out_specs=(P("x"), None))(m)
     kept = nj.shard_map(lambda x, y: (x * y, None), mesh=mesh(), in_specs=(P("x"), None),
                         out_specs=(P("x"), None))  # fmt: skip
@@ -323,7 +323,7 @@ def test_layouts_are_shown_as_jax_shows_them(capsys):
 def test_constraints_inside_of_shard_map_know_its_axes():
     some = {"mesh": mesh(), "in_specs": P("x"), "out_specs": P("x")}
     constrain = lambda a: lax.with_sharding_constraint(a, NamedSharding(mesh(), P("x")))  # noqa: E731
-    with pytest.raises(ValueError, match="of type `Manual`"):
+    with pytest.raises(ValueError, match="contains a manual axes"):
         nj.shard_map(constrain, **some)(m)
-    with pytest.raises(ValueError, match="more than it has axes"):
+    with pytest.raises(ValueError, match="no more entries than its value has axes"):
         nj.shard_map(lambda a: a, mesh=mesh(), in_specs=P("x", "x"), out_specs=P("x"))(m[:, 0])

@@ -264,7 +264,7 @@ def test_shard_map_gives_and_takes_parts_of_sums() -> None:
             nj.shard_map(body, in_specs=waiting, out_specs=whole)(put(None, None))
         with pytest.raises(ValueError, match="which is no sum over"):
             nj.shard_map(body, in_specs=whole, out_specs=waiting)(put(None, None))
-        with pytest.raises(ValueError, match="the value varies over"):
+        with pytest.raises(ValueError, match="inferred to be possibly varying over"):
             nj.shard_map(body, in_specs=waiting, out_specs=whole)(g)
         with pytest.raises(ValueError, match="marked as manual"):
             nj.shard_map(body, in_specs=P(unreduced={"z"}), out_specs=whole)(g)
