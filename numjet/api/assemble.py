@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import PmapSharding, Sharding, device_put, place
+from numjet.api.layout import Format, Layout, check_layout
 from numjet.api.sharding import NamedSharding
 from numjet.base import tree
 from numjet.base.errors import InvalidInputException, UnexpectedTracerError
@@ -59,10 +60,10 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
                              dtype: Any = None) -> Array:
     """An array whose parts `data_callback(index)` returns, one call a device.
 
-    shape: of the whole. sharding: its layout. data_callback(index): the part for a tuple of slices,
-    an array; a layout that cuts nothing asks once. dtype: of the parts, which is checked where it
-    is given. Devices of other processes are not asked for. Raises TypeError for what is no
-    sharding, ValueError for parts of another shape or dtype, or of dtypes that differ.
+    shape: of the whole. sharding: its layout, or a `Format`. data_callback(index): the part for a
+    tuple of slices, an array; a layout that cuts nothing asks once. dtype: of the parts, which is
+    checked where it is given. Devices of other processes are not asked for. Raises TypeError for
+    what is no sharding, ValueError for parts of another shape or dtype, or of dtypes that differ.
 
     >>> import numpy as np
     >>> import numjet as nj
@@ -70,8 +71,12 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     >>> nj.make_array_from_callback((3,), layout, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
-    sharding = _checked("make_array_from_callback", sharding)
     shape = canonical_shape(shape)
+    if isinstance(sharding, Format):
+        if isinstance(sharding.layout, Layout):
+            check_layout("make_array_from_callback", sharding.layout, len(shape))
+        sharding = sharding.sharding
+    sharding = _checked("make_array_from_callback", sharding)
     parts: list[tuple[tuple, Any]] = []
     places = _mine(sharding, shape)
     for _, index in places[:1] if sharding.is_fully_replicated else places:  # type: ignore[attr-defined]

@@ -724,6 +724,12 @@ def _places(x: Any, places: Any) -> list[Any]:
     found = []
     for leaf, place in zip(leaves, wanted, strict=True):
         if isinstance(place, layout.Format):
+            if isinstance(place.layout, layout.AutoLayout):
+                raise ValueError(
+                    "device_put: sharding and layout in `Layout` instance should be concrete. Got "
+                    f"layout: {place} for an input of shape {np.shape(leaf)}. A compiled "
+                    "function's input_formats tell them."
+                )
             if isinstance(place.layout, layout.Layout):
                 layout.check_layout("device_put", place.layout, np.ndim(leaf))
             place = place.sharding

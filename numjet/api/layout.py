@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.api.placements import Sharding
 from numjet.base import tree
 
 
@@ -61,7 +62,8 @@ class Layout:
 
 
 class Format:
-    """A layout and a sharding. Raises ValueError for a layout of a sharding that is not given."""
+    """A layout and a sharding. Raises ValueError for a layout of a sharding that is not given,
+    TypeError for what is no layout or no sharding."""
 
     def __init__(self, layout: Any = None, sharding: Any = None) -> None:
         if isinstance(layout, Layout) and sharding is None:
@@ -71,6 +73,11 @@ class Format:
             )
         if not (layout is None or isinstance(layout, Layout | AutoLayout)):
             raise TypeError(f"Format: the layout must be a Layout, Layout.AUTO or None: {layout!r}")
+        if not isinstance(sharding, Sharding | None):
+            raise TypeError(
+                "Format: Invalid value received for the sharding argument. Expected values are "
+                f"`None` or an instance of `jax.Sharding`. Got {sharding} of type {type(sharding)}."
+            )
         self.layout, self.sharding = layout, sharding
 
     def __eq__(self, other: object) -> bool:

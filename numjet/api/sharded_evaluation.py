@@ -167,6 +167,17 @@ def _check_meshes(arrays: Sequence[Any], name: str) -> None:
             )
 
 
+def _check_memories(arrays: Sequence[Any], name: str) -> None:
+    """Raise ValueError for operands of one operation that were put in memories of two kinds."""
+    put = [x for x in arrays if x._sharding is not None and x._sharding.binds]
+    if len(put) > 1 and len(kinds := {kind_of(x._sharding) for x in put}) > 1:
+        raise ValueError(
+            f"memory_space of all inputs passed to `{name}` must be the same. Got operands in "
+            f"memories of the kinds {sorted(map(str, kinds))}: move them to one with "
+            "numjet.device_put."
+        )
+
+
 def _check_programs_meshes(closed: ClosedJaxpr, arrays: Sequence[Any]) -> None:
     """`_check_meshes` of the operations of a program that read arguments of it."""
     meshes = {id(getattr(x._sharding, "mesh", None)) for x in arrays if type(x) is ShardedArray}
@@ -483,10 +494,12 @@ _programs: dict = Memo("operations on arrays laid out over devices", 4096)
 
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """One operation on arrays, some of them laid out over devices."""
-    arrays = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
+    arrays: Any = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
     if Sharded.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
         check_context(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name, True)
+    if len(arrays) > 1 and arrays[0]._sharding is not arrays[1]._sharding:
+        _check_memories(arrays, primitive.name)
     if hooks.guards is not None:
         for x in arrays:
             hooks.guards.moved(x, over or single)

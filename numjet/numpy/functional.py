@@ -365,9 +365,10 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         return ArrayImpl(packed, ShapedArray(packed.shape, packed.dtype))
     x = moveaxis(as_bool(x), axis, -1)
     n = x.aval.shape[-1]
-    widths = [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, -n % 8, 0)]
+    count = -(-n // 8)
+    widths = [(0, 0, 0)] * (x.aval.ndim - 1) + [(0, 8 * count - n, 0)]
     x = lax.pad(cast(x, dtypes.uint8), lax.full((), 0, dtypes.uint8), widths)
-    x = reshape(x, (*x.aval.shape[:-1], -(-n // 8), 8))
+    x = reshape(x, (*x.aval.shape[:-1], count, 8))
     weights = np.array([1 << i for i in range(8)], np.uint8)
     weights = weights[::-1].copy() if bitorder == "big" else weights
     weights = weights.reshape((1,) * (x.aval.ndim - 1) + (8,))

@@ -15,7 +15,7 @@ from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import index_of, is_symbolic, largest, smallest
+from numjet.core.dims import any_symbolic, index_of, is_symbolic, largest, smallest
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
@@ -168,7 +168,7 @@ def trace(
     dtype = None if dtype is None else canonical_dtype(dtype, "trace")
     if FLAG.uses and wanted() and (*axes, x.aval.ndim) == (0, 1, 2):
         return as_call("trace", x, offset, dtype=dtype)
-    if type(offset) is int:
+    if type(offset) is int and not any_symbolic(x.aval.shape):
         return sum_(strided_diagonal(x, offset, axis1, axis2), -1, dtype)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     shape = x.aval.shape

@@ -12,6 +12,7 @@ import pytest
 import numjet as nj
 from numjet import P, lax, numpy as jnp
 from numjet.errors import UnexpectedTracerError
+from numjet.experimental.layout import Format, Layout
 from numjet.experimental.serialize_executable import serialize
 from numjet.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 
@@ -127,3 +128,24 @@ def test_a_program_with_a_reference_is_not_stored() -> None:
     with pytest.raises(ValueError, match="serialize with a closed-over mutable array ref"):
         serialize(add.lower(1).compile())
     assert len(serialize(add_to.lower(total, 1).compile())) == 3
+
+
+def test_operands_lie_in_one_kind_of_memory() -> None:
+    placed = nj.device_put(V, rows())
+    held = nj.device_put(V, rows().with_memory_kind("pinned_host"))
+    with pytest.raises(ValueError, match="memory_space of all inputs passed to `mul` must be"):
+        held * placed
+    for out in (held + held, held * 2.0, placed + nj.device_put(held, placed.sharding)):
+        np.testing.assert_array_equal(np.asarray(out), 2 * V)
+
+
+def test_formats_say_where_arrays_lie() -> None:
+    own = NamedSharding(rows().mesh, P("r", None))
+    made = nj.make_array_from_callback((6, 2), Format(Layout((0, 1)), own), lambda i: V[i])
+    assert made.sharding == own
+    with pytest.raises(NotImplementedError, match="arrays lie row by row"):
+        nj.make_array_from_callback((6, 2), Format(Layout((1, 0)), own), lambda i: V[i])
+    with pytest.raises(ValueError, match="should be concrete. Got layout: .*AUTO"):
+        nj.device_put(V, Format(Layout.AUTO, own))
+    with pytest.raises(TypeError, match="Invalid value received for the sharding argument"):
+        Format(Layout.AUTO, P("r"))

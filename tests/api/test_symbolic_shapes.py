@@ -101,6 +101,7 @@ CASES = {
     "pads": (lambda x: [jnp.pad(x, ((1, 2), (0, 1)), mode=m) for m in ("constant", "edge", "wrap")],
              AB),
     "rolls": (lambda x: (jnp.roll(x, 1), jnp.roll(x, -2, axis=0), jnp.flip(x), jnp.rot90(x)), AB),
+    "bits": (lambda x: (jnp.packbits(x > 0), jnp.packbits(x > 0, 0), jnp.trace(x, -1)), AB),
     "matrices": (lambda x: (jnp.eye(x.shape[0]), jnp.tril(x), jnp.diag(x), jnp.trace(x)), ["a, a"]),
     "ranges": (lambda x: (jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0] + 4, 3),
                           jnp.arange(x.shape[0] - 1, -1, -1),
@@ -189,6 +190,7 @@ def exported(function, *specs, constraints=()):
 
 # Shapes of results as JAX 0.10 gives them.
 @pytest.mark.parametrize("function, spec, text", [
+    (lambda x: jnp.trace(x), "a, b", ""), (lambda x: jnp.trace(x, 1), "a, 3", ""),
     (lambda x: x[1:], "a", "a - 1"), (lambda x: x[:3], "a", "min(a, 3)"),
     (lambda x: x[5:], "a", "- min(a, 5) + a"), (lambda x: x[-3:], "a", "- max(0, a - 3) + a"),
     (lambda x: x[::2], "a", "floordiv(a + 1, 2)"), (lambda x: x.reshape(-1, 2), "a, 4", "2*a,2"),
