@@ -237,10 +237,10 @@ def no_argument(x: Any, name: str, fun: Any) -> str:
             ".lower, eval_shape)."
         )
     return (
-        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is "
-        f"{x!r} of type {type(x)} and was passed to the function at path {name}: no array, scalar "
-        "or pytree of them. Mark it as static with static_argnums or static_argnames (it must "
-        "then be hashable)."
+        f"Error interpreting argument to {fun!r} as an abstract array. The problematic value is of "
+        f"type {type(x)} and was passed to the function at path {name}. {x!r} is no array and no "
+        "number: mark it as static with static_argnums or static_argnames (it must then be "
+        "hashable)."
     )
 
 

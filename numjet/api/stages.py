@@ -340,7 +340,8 @@ class Compiled(Placed):
                     f"or vmap to the jitted function {entry.name} and compile the result."
                 )
         other = [
-            f"Argument {name!r} compiled with {a.str_short()} and called with {x.aval.str_short()}"
+            f"Argument '{name}' compiled with {a.str_short()} and called with "
+            f"{x.aval.str_short()}"
             for name, x, a in zip(fun._arg_names(treedef), values, want, strict=True)
             if x.aval.shape != a.shape or x.aval.dtype != a.dtype
         ] if [x.aval for x in values] != want else []  # fmt: skip
