@@ -257,7 +257,11 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
 
     value = jnp.where(ends, finite, value)
     value = jnp.where(~ends & (x == 1), _at_one(a_, b_, c_), value)
-    value = jnp.where(~ends & (x > 1), jnp.inf, value)
+    # Where the other two parameters cancel it is a power; a whole one is real beyond 1 as well.
+    other = jnp.where(b == c, a, b)
+    beyond = jnp.where((a == c) | (b == c), (1 - x) ** -other, jnp.inf)
+    beyond = jnp.where(other == jnp.floor(other), beyond, jnp.inf)
+    value = jnp.where(~ends & (x > 1), beyond, value)
     value = jnp.where(~ends & (x == -jnp.inf), jnp.where((a > 0) & (b > 0), 0, jnp.nan), value)
     value = jnp.where(undefined, jnp.inf, value)
     value = jnp.where((a == 0) | (b == 0) | (x == 0), 1, value)
@@ -274,8 +278,9 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss's function: Σ (a)_k (b)_k / (c)_k x^k / k!, real, for x <= 1.
 
     a, b, c, x: real floats that broadcast. Result: the broadcast shape, the promoted dtype.
-    Polynomials (a or b is 0, -1, ...) are there for every x; otherwise it is infinite for x > 1, at
-    x = 1 with c <= a + b, and where c is 0, -1, ... Derivative: a b / c times the function at a +
+    Polynomials (a or b is 0, -1, ...) are there for every x, and whole powers of 1 - x (a or b is
+    c); otherwise it is infinite for x > 1, at x = 1 with c <= a + b, and where c is 0, -1, ...
+    Derivative: a b / c times the function at a +
     1, b + 1, c + 1 in x; in the parameters too, but there without reverse mode beyond first order.
     Raises ValueError for complex numbers. Source: DLMF 15.2.1, 15.8.1; Pearson, Olver and Porter,
     Numerical methods for hypergeometric functions (2017).

@@ -219,8 +219,11 @@ def test_ends_of_the_domains() -> None:
     )
     same(
         special.hyp2f1(1.0, 2.0, jnp.array([0.0, 4.0, 2.5, 2.0]), jnp.array([0.5, 1.0, 1.0, 2.0])),
-        [inf, 3, inf, inf],
+        [inf, 3, inf, -1],
     )
+    a, b, c = [2.0, 3.0, -2.0, 2.0], [5.0, 1.5, 3.0, 1.5], [5.0, 3.0, 3.0, 4.0]
+    powers = [np.array(v) for v in (a, b, c, [3.0, 1.75, 4.0, 2.0])]
+    np.testing.assert_allclose(special.hyp2f1(*powers), scipy.special.hyp2f1(*powers), rtol=1e-6)
     finite = scipy.special.hyp2f1(-3, 2, 1.5, 4)
     np.testing.assert_allclose(special.hyp2f1(-3.0, 2.0, 1.5, 4.0), finite, rtol=1e-6)
     same(
