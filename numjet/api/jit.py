@@ -425,7 +425,8 @@ class JitCore:
                 for i, x in enumerate(outs)
             ]
 
-        if self._owner() is not None:
+        native = isinstance(self._fun, types.MethodDescriptorType)
+        if self._owner() is not None and not native:
             weakref.ref(self._fun)  # TypeError where programs could not be kept with the function
         if self.compiler_options is not None:
             check_compiler_options(self.compiler_options, self._name)

@@ -626,7 +626,9 @@ def _dynamic_block(x: Any, plan: Plan, arrays: dict[int, Any], ints: dict[int, i
         beyond = lax.add(strong(i), scalar(x.aval.shape[0], i.aval.dtype))
         starts = [lax.select_n(below, i, beyond)]
         return lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
-    starts = [i if dtypes.kind(i.aval.dtype) == "i" else narrow_index(i, dtype) for i in starts]
+    alike = len({i.aval.dtype for i in starts}) == 1 and dtypes.kind(starts[0].aval.dtype) == "i"
+    if not alike:
+        starts = [i if i.aval.dtype == dtype else narrow_index(i, dtype) for i in starts]
     x = lax.dynamic_slice(x, [strong(i) for i in starts], sizes)
     return lax.rev(x, turned) if turned else x
 

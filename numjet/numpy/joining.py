@@ -278,8 +278,6 @@ def block(arrays: Any) -> Any:
             if not x:
                 raise ValueError("block does not allow empty list arguments.")
             return concatenate([join(v, level + 1) for v in x], rank - levels + level)
-        if isinstance(x, tuple):
-            raise ValueError(f"block does not allow tuples, got {x}. Use lists.")
         x = one_array("block", x)
         return reshaped(x, (1,) * (rank - x.aval.ndim) + x.aval.shape)
 
@@ -287,6 +285,8 @@ def block(arrays: Any) -> Any:
 
 
 def _max_rank(x: Any) -> int:
+    if isinstance(x, tuple):
+        raise ValueError(f"block does not allow tuples, got {x}. Use lists.")
     return max(map(_max_rank, x), default=0) if isinstance(x, list) else ndim(x)
 
 

@@ -7,8 +7,9 @@ other elements than were meant. Answers are kept by shapes and numbers, as loops
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
+
+from numjet.core.memo import remembered
 
 if TYPE_CHECKING:
     from numjet.ops.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -76,7 +77,7 @@ def _components(op: str, name: str, places: tuple, indices: tuple, n: int) -> No
         raise TypeError(f"{name} in {op} op must not repeat; got {places}.")
 
 
-@functools.lru_cache(1024)
+@remembered("dimension numbers of gathers", 1024)
 def gather_numbers(
     operand: tuple, indices: tuple, numbers: GatherDimensionNumbers, slice_sizes: tuple
 ) -> None:
@@ -129,7 +130,7 @@ def gather_numbers(
                 )
 
 
-@functools.lru_cache(1024)
+@remembered("dimension numbers of scatters", 1024)
 def scatter_numbers(
     operand: tuple, indices: tuple, updates: tuple, numbers: ScatterDimensionNumbers
 ) -> None:

@@ -129,7 +129,7 @@ def _at(x: Any, i: Any, j: Any) -> Any:
 
 def _similar(h: Any, z: Any, g: Any, k: Any) -> tuple[Any, Any]:
     """G h Gᴴ and z Gᴴ, where the small G acts on rows (and columns) from k on."""
-    size, zero = g.shape[0], full((), 0, INDEX)
+    size, zero = g.shape[0], 0
     back = g.conj().swapaxes(0, 1)
     rows = dynamic_slice(h, (k, zero), (size, h.shape[1]))
     h = dynamic_update_slice(h, g @ rows, (k, zero))
@@ -379,7 +379,7 @@ def _substituted(t: Any, w: Any, upward: bool) -> Any:
 
     def step(i: Any, x: Any) -> Any:
         j = n - 1 - i if upward else i
-        row = reshape(dynamic_slice(t, (j, full((), 0, INDEX)), (1, n)), (n,))
+        row = reshape(dynamic_slice(t, (j, 0), (1, n)), (n,))
         own = reduce_sum(where(at == j, row, zeros(t, ())), (0,))
         # What lies on the diagonal meets zeros: x[j] is not known yet.
         right = (row[None, :] @ x)[0]
@@ -387,7 +387,7 @@ def _substituted(t: Any, w: Any, upward: bool) -> Any:
         gap = where(abs(gap) < least, convert(least, t.dtype), gap)
         beyond = at > j if upward else at < j
         made = where(beyond, -right / gap, where(at == j, full((), 1, t.dtype), zeros(t, ())))
-        return dynamic_update_slice(x, made[None], (j, full((), 0, INDEX)))
+        return dynamic_update_slice(x, made[None], (j, 0))
 
     return fori_loop(0, n, step, full((n, n), 0, t.dtype))
 

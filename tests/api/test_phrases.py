@@ -463,7 +463,7 @@ CASES: list[tuple[Callable, type, str]] = [
     (
         lambda: nj.jit(lambda x: x.delete())(1.0),
         errors.ConcretizationTypeError,
-        "the delete() method was called on traced array with shape float32[]",
+        "The delete() method was called on traced array with shape float32[]",
     ),
     (
         lambda: nj.jit(lambda x: f"{x:.2f}")(1.0),

@@ -71,11 +71,11 @@ def test_prefix_messages_name_the_argument_and_the_path():
     structure = tree_structure(({"a": 1, "b": [2, 3]}, 2))
     assert tree.flatten_axes("in_axes", structure, ({"a": None, "b": 0}, 1)) == [None, 0, 0, 1]
     with pytest.raises(ValueError, match=r"in_axes specification must be a tree "
-                                         r"prefix .* at \[0\]\['b'\], expected a "
+                                         r"prefix .* at in_axes\[0\]\['b'\], expected a "
                                          r"list of length 2, got a tuple of length 2"):
         tree.flatten_axes("in_axes", structure, ({"a": None, "b": (0, 1)}, 1))
     with pytest.raises(ValueError, match="in_axes specification must be a tree "
-                                         "prefix .* at the root, expected a "
+                                         "prefix .* at in_axes, expected a "
                                          "tuple of length 2, got a tuple of length 1"):
         tree.flatten_axes("in_axes", structure, (0,))
     with pytest.raises(ValueError, match=r"prefix tree is not a prefix .* at \[1\], expected a "

@@ -13,6 +13,7 @@ import numjet
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
+from numjet.extend.jax_core import eval_jaxpr
 
 SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 3), (2, 1, 3, 2)]
 
@@ -408,3 +409,16 @@ def test_places_at_and_beyond_the_ends(dtype) -> None:
     inside = at.astype(np.int64)
     inside = inside[(inside >= -100) & (inside < 100)]
     np.testing.assert_array_equal(back, np.bincount(inside % 100, minlength=100))
+
+
+@pytest.mark.parametrize("second", ["int8", "uint8", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("first", ["int8", "uint32", "int32", "int64"])
+def test_indices_of_several_integer_types(first, second):
+    with numjet.enable_x64(True):
+        m = jnp.arange(60.0).reshape(3, 4, 5)
+        i, j = np.dtype(first).type(2), np.dtype(second).type(1)
+        for f in (lambda i, j: m[i, j], lambda i, j: m[i, :, j], lambda i, j: m[0, i, j]):
+            want = f(2, 1)
+            closed = numjet.make_jaxpr(f)(i, j)
+            assert np.array_equal(numjet.jit(f)(i, j), want)
+            assert np.array_equal(eval_jaxpr(closed.jaxpr, closed.consts, i, j)[0], want)
