@@ -95,13 +95,13 @@ CASES: dict[str, tuple[Callable, tuple]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_may_follow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name == "softmax" and STRIP < 16:
-        pytest.skip("rows of few elements lie side by side where they are apart: other sums")
     f, args = CASES[name]
     shown, joined, apart = both(monkeypatch, f, *args)
     assert shown.count("behind it") == 1
+    # Rows of few elements lie side by side where they are apart: sums in another order.
+    tolerance = 2e-6 if name == "softmax" else 0
     for one, other in zip(joined, apart, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, other, tolerance)
 
 
 def test_the_temporary_is_gone() -> None:
