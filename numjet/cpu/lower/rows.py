@@ -21,9 +21,10 @@ from numjet.cpu.program.steps import Step
 
 # Dear results of short rows (an activation behind a small product) are finished in a loop of their
 # own over the rows, which then are lanes: from this cost, for so many rows at least and at most at
-# a time, of many at least a block, and up to so many elements of a row.
+# a time, of many at least a block, and up to so many elements of a row. Many rows of fewer elements
+# than MIDDLING_ROW are lanes anyway.
 DEAR = 8
-FEW_ROWS, FEW_BLOCK, MANY_ROWS, LONG_ROW = 4, 32, 4096, 512
+FEW_ROWS, FEW_BLOCK, MANY_ROWS, MIDDLING_ROW, LONG_ROW = 4, 32, 4096, 64, 512
 
 
 def lower(k: Lowering) -> list[Step]:
@@ -115,6 +116,8 @@ class _Rows:
             if m.phase == last and not is_reduction(m)
         )
         if cost < DEAR or kept < FEW_ROWS or not FEW_ROWS <= length <= LONG_ROW:
+            return False
+        if kept > MANY_ROWS and length < MIDDLING_ROW:
             return False
         for axis in [a for a in self.kept_axes if self.k.group.shape[a] > 1]:
             if kept <= MANY_ROWS:

@@ -17,11 +17,12 @@ def draw(shape: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [
-        ((9000, 37), (1,)),  # blocks of a divisor of the rows
-        ((100, 256, 40), (2,)),  # of the last axes that are kept
-        ((3, 5000, 7, 33), (3,)),  # of some of an axis with all of the next
-        ((5003, 33), (1,)),  # a prime number of rows
+        ((9000, 77), (1,)),  # blocks of a divisor of the rows
+        ((100, 256, 70), (2,)),  # of the last axes that are kept
+        ((3, 500, 7, 2, 66), (4,)),  # of some of an axis with all of the next
+        ((5003, 73), (1,)),  # a prime number of rows
         ((33, 6000, 2, 3), (0, 3)),
+        ((20_000, 10), (1,)),  # rows are lanes
         ((64, 37), (1,)),  # few rows
     ],
 )
