@@ -28,7 +28,7 @@ from numjet.api.flat import (
 from numjet.api.mesh import get_abstract_mesh
 from numjet.api.pullbacks import linearize_seen, pull
 from numjet.base import config, tree
-from numjet.base.tracebacks import boundary
+from numjet.base.tracebacks import boundary, unnamed_boundary
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -244,7 +244,7 @@ def value_and_grad(
     name = name_of(fun)
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         nums: tuple[int, ...]
         if type(argnums) is int and 0 <= argnums < len(args):
@@ -405,7 +405,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
@@ -454,7 +454,7 @@ def checkpoint(
     )
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def remat(*args: Any, **kwargs: Any) -> Any:
         if not all([-len(args) <= s < len(args) for s in statics]):
             raise ValueError(

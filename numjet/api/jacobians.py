@@ -28,7 +28,7 @@ from numjet.api.flat import (
 from numjet.api.mapping import vmap
 from numjet.api.pullbacks import VJP, linearize_seen
 from numjet.base import config, tree
-from numjet.base.tracebacks import boundary
+from numjet.base.tracebacks import unnamed_boundary
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -137,7 +137,7 @@ def jacfwd(
     name = name_of(fun)
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, leaves, in_tree, noted = _chosen("jacfwd", fun, argnums, args, kwargs)
         for i, x in enumerate(leaves):
@@ -201,7 +201,7 @@ def jacrev(
     name = name_of(fun)
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, leaves, in_tree, noted = _chosen("jacrev", fun, argnums, args, kwargs)
         for i, x in enumerate(leaves):

@@ -730,7 +730,7 @@ def make_jaxpr(
     nums = as_tuple(static_argnums, int)
 
     @wraps(fun)
-    @tracebacks.boundary
+    @tracebacks.unnamed_boundary
     def maker(*args: Any, **kwargs: Any) -> Any:
         core = JitCore(fun, *resolve(fun, nums, ()), (), ())
         with contextlib.ExitStack() as stack:

@@ -23,7 +23,7 @@ from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.api.stages import Lowered
 from numjet.base import tree
 from numjet.base.errors import IndivisibleError
-from numjet.base.tracebacks import boundary
+from numjet.base.tracebacks import unnamed_boundary
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
@@ -89,7 +89,7 @@ def vmap(
         )
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if type(in_axes) is int and not kwargs:
@@ -97,7 +97,7 @@ def vmap(
         else:
             axes = _axes_of_leaves("vmap", in_axes, args, in_tree)
         refs: dict[int, Ref] = {}
-        if any([isinstance(x, Ref) for x in leaves]):
+        if Ref in map(type, leaves):
             refuse_parts("vmap", (args, kwargs))
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
@@ -423,7 +423,7 @@ def pmap(
         return tree.tree_unflatten(treedef, ends)
 
     @wraps(fun)
-    @boundary
+    @unnamed_boundary
     def parallel(*args: Any, **kwargs: Any) -> Any:
         members = chosen or tuple(all_devices())
         _check_not_inside(label, len(members))

@@ -32,7 +32,7 @@ from numjet.api.shard_map_values import of_members
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
 from numjet.base import config, tree
 from numjet.base.record import record
-from numjet.base.tracebacks import boundary
+from numjet.base.tracebacks import unnamed_boundary
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray, any_placed, lenient
@@ -131,7 +131,7 @@ def _mapper(
     checked: bool = True,
 ) -> Callable:  # fmt: skip
     @functools.wraps(f)
-    @boundary
+    @unnamed_boundary
     def mapped(*args: Any) -> Any:
         where, names = _mapped_axes(mesh, axis_names)
         leaves, in_tree = array_leaves("shard_map", args)
