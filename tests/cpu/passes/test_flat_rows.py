@@ -7,6 +7,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.cpu.link import link
 from numjet.cpu.loops.index import Index, LoopVar, growth, lanes_of
 
 RNG = np.random.default_rng(0)
@@ -75,11 +76,13 @@ def test_vectors_hold_parts_of_several_rows():
         ("repeated", jnp.zeros((10000, 3))), ("tiled", jnp.zeros((10000, 3), "uint8")),
     ]:  # fmt: skip
         run = nj.jit(ROWS[name]).lower(x)
-        assert "for block <" in run.as_text()
+        if link.vector_bytes() > 16:  # else most of these rows are longer than a vector
+            assert "for block <" in run.as_text()
         made = run.compile().as_text()
         assert "gather" not in made and "scatter" not in made, name
     run = nj.jit(SQUARES["transposed"]).lower(jnp.zeros((10000, 3, 3)))
-    assert "for block <" in run.as_text() and "gather" not in run.compile().as_text()
+    assert "gather" not in run.compile().as_text()
+    assert "for block <" in run.as_text() or link.vector_bytes() == 16
 
 
 def test_rows_that_join_operands_are_written_round_by_round():

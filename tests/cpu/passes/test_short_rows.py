@@ -82,4 +82,5 @@ def test_places_of_extremes_of_short_rows_are_found_side_by_side(width):
         for f, g in ((jnp.argmax, np.argmax), (jnp.argmin, np.argmin)):
             run = nj.jit(lambda v, f=f: f(v, axis=1))
             np.testing.assert_array_equal(run(x), g(x, axis=1))
-            assert " tile" in run.lower(x).as_text()
+            if 2 * width <= link.vector_bytes():  # longer rows are vectors of their own
+                assert " tile" in run.lower(x).as_text()
