@@ -86,16 +86,13 @@ def gather_numbers(
         numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims
     )  # fmt: skip
     n, out = len(operand), len(offset) + len(indices) - 1
-    if len(set(offset)) != len(offset):
-        raise TypeError(f"offset_dims in gather op must not repeat; got {offset}.")
-    if list(offset) != sorted(offset):
-        raise TypeError(f"offset_dims in gather op must be sorted; got {offset}.")
     for i, d in enumerate(offset):
         if not 0 <= d < out:
             raise TypeError(
                 f"Offset dimension {i} in gather op is out of bounds; got {d}, which is none of "
                 f"the result's {out} axes."
             )
+    _distinct("gather", "offset_dims", offset, out)
     _components("gather", "start_index_map", numbers.start_index_map, indices, n)
     _distinct("gather", "collapsed_slice_dims", collapsed, n)
     _distinct("gather", "operand_batching_dims", batching, n)
