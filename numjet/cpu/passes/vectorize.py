@@ -83,6 +83,9 @@ _PAIRED, _FOURFOLD, _FUNCTIONS, _LONG = 20, 100, 36, 64
 # Rows run side by side when this fraction of the cost remains, and the nest costs this much; where
 # they are reduced, with functions, whose vectors are full so, when the second one remains.
 _SURE, _SURE_OF_FUNCTIONS = 0.6, 0.9
+# Of loops that are worth it only since others repeat them, whose lanes end more often (28 rows of 5
+# float64, 0.59: 177 us one by one, side by side 224; 128 of 10 bfloat16, 0.5: 138 and 89).
+_SURE_WITHIN = 0.52
 # What a function of a row's result takes of what one of a vector does: nothing runs beside it, and
 # what follows waits (10,000 rows of 24, log_softmax: 317 us one by one, 155 side by side).
 _ALONE, _DEAR = 3, 20
@@ -253,6 +256,7 @@ class _Chooser:
     def __init__(self, deps: Dependences, vector_bytes: int):
         self.deps, self.vector_bytes = deps, vector_bytes
         self.along: LoopVar | None = None  # the innermost loop around what is counted
+        self.times = 1  # how often the loops around repeat what is chosen for
 
     def annotate(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return self.block(stmts).stmts
@@ -280,8 +284,10 @@ class _Chooser:
         """The cheaper of: this loop lane-wise, or in order with the best inside."""
         if s.kind != "serial" or s.grain:
             return _Choice((s,), s.var.extent * cost(s.body))
-        inner = self.block(s.body)
         n, unroll = s.var.extent, 1
+        around, self.times = self.times, self.times * n
+        inner = self.block(s.body)
+        self.times = around
         if inner.cost <= _SHORT and all([_one_round(x) for x in inner.stmts]):
             unroll = n if n <= _COPIES else math.gcd(n, _COPIES)
         serial = _Choice(
@@ -311,7 +317,11 @@ class _Chooser:
             dear = any(isinstance(e, Op) and op_cost(e.name) >= _DEAR for e in exprs(s.body))
             reduces = any(isinstance(x, Update) for x in walk(s.body))
             sure = _SURE_OF_FUNCTIONS if dear and reduces else _SURE
-            if total > sure * serial.cost or serial.cost < worth:
+            if serial.cost < worth:
+                if serial.cost * self.times < worth or not self.near(s, lanes):
+                    return serial
+                sure = min(sure, _SURE_WITHIN)
+            if total > sure * serial.cost:
                 return serial
         light = cost(s.body)
         unroll = 1
@@ -455,6 +465,18 @@ class _Chooser:
         # 10 picked columns (300,000 floats: 92 us, along rows 130), AVX-512 along rows (96, 136).
         known = step is not None and type(at) is Load and self.vector_bytes < 64
         return lanes if known else _GATHERED_LANE * lanes
+
+    def near(self, s: For, lanes: int) -> bool:
+        """Whether what neighbouring lanes read and write lies in rows that one load takes whole."""
+        places: list[Load | Store] = [x for x in walk(s.body) if type(x) is Store]
+        places += [e for e in exprs(s.body) if type(e) is Load]
+        for at in places:
+            step = stride(address(at), s.var, lanes)
+            if step is None or self.gathered(at, s.var):
+                return False
+            if step not in (0, 1, -1) and not in_short_rows(abs(step), self.vector_bytes):
+                return False
+        return True
 
     def fixed(self, atom: Dyn, var: LoopVar) -> bool:
         """Whether a runtime index is the same in all lanes: known before the loop."""

@@ -9,6 +9,7 @@ from loop_interpreter import interpret
 
 import numjet as nj
 import numjet.numpy as jnp
+from numjet.cpu.link import link
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar, clamp
 from numjet.cpu.loops.ir import (
@@ -110,6 +111,46 @@ def test_short_loops_are_cut_unless_most_rounds_would_stand_alone():
     assert split_ranges(alone) is alone
 
 
+def joined(*parts, inner=1, rows=40):
+    """A kernel whose rows are so many rounds of each operand, of `inner` numbers each."""
+    n, e = sum(parts), ExprEmitter()
+    y = Buffer("y", F32, (rows, n, inner), "out")
+    xs = [Buffer(f"x{k}", F32, (rows, p, inner)) for k, p in enumerate(parts)]
+    i, j, k = LoopVar("i", rows), LoopVar("j", n), LoopVar("k", inner)
+    at, column, rest = Index.of(i), Index.of(j), Index.of(k)
+    value, ends = None, np.cumsum(parts)
+    for x, p, end in reversed(list(zip(xs, parts, ends, strict=True))):
+        read = e.load(x, (at, clamp(column - int(end - p), 0, p - 1), rest))
+        below = e.index_in_range(column, 0, int(end))
+        value = read if value is None else e.select(below, read, value)
+    body = tuple(e.store(y, (at, column, rest), value))
+    if inner > 1:
+        body = (For(k, inner, body),)
+    return Kernel("f", (*xs, y), (For(i, rows, (For(j, n, body),)),))
+
+
+@pytest.mark.parametrize(
+    ("parts", "inner", "ranges"),
+    [((2, 1), 1, 1), ((1, 1), 2, 1), ((3, 1), 1, 1), ((2, 2, 2), 1, 1), ((1, 1, 1), 2, 1),
+     ((4, 1), 1, 2), ((5, 5), 1, 2), ((2, 2, 2, 2), 1, 4)],
+)  # fmt: skip
+def test_short_rows_of_narrow_parts_stay_whole(parts, inner, ranges, monkeypatch):
+    """Their lanes are rows, and what each writes is one piece of memory."""
+    monkeypatch.setattr(link, "vector_bytes", lambda: 64)
+    kernel = joined(*parts, inner=inner)
+    cut = split_ranges(kernel)
+    verify(cut)
+    assert len(cut.body[0].body) == ranges
+    monkeypatch.setattr(link, "vector_bytes", lambda: 16)
+    apart = split_ranges(kernel)
+    assert len(apart.body[0].body) == (1 if set(parts) == {1} and inner == 1 else len(parts))
+    arrays = [whole(40, p, inner) for p in parts]
+    for made in (cut, apart):
+        out = np.zeros((40, sum(parts), inner), F32)
+        interpret(made, *arrays, out)
+        np.testing.assert_array_equal(out, np.concatenate(arrays, axis=1))
+
+
 def whole(*shape, dtype=np.float32):
     return (RNG.normal(size=shape) * 10).astype(dtype)
 
@@ -130,6 +171,10 @@ CASES = [
     (lambda np, x: np.where(np.arange(900)[::-1] >= 300, x + 1, x * 2), (50, 900)),
     (lambda np, x: np.roll(x, 77) + x, (3001,)),
     (lambda np, x: np.stack([x, x * 2], axis=-1), (300,)),
+    (lambda np, x: np.stack([x, x + x[:1]], axis=-1), (70, 50)),
+    (lambda np, x: np.stack([x, x * 2], axis=1), (300, 2)),
+    (lambda np, x: np.stack([x, x * 2, x[::-1]], axis=1), (301, 2)),
+    (lambda np, x: np.concatenate([x, x[:, :1] * 2, x[:, 1:]], axis=-1), (303, 2)),
 ]
 
 

@@ -70,6 +70,25 @@ def test_picked_columns_of_long_rows_are_read_row_by_row():
     assert loops(vectorize(kernel)) == [("i", "serial"), ("j", "vector")]
 
 
+@pytest.mark.parametrize(("rows", "lanes"), [(1, "k"), (200, "j")])
+def test_short_rows_are_side_by_side_where_the_work_of_all_is_worth_it(rows, lanes):
+    """Rows of pairs, made of a row's and of all rows' numbers: never are lanes whole rows."""
+    e = ExprEmitter()
+    x, v = Buffer("x", F32, (rows, 64)), Buffer("v", F32, (64,))
+    y = Buffer("y", F32, (rows, 64, 2), "out")
+    i, j, k = (LoopVar(name, n) for name, n in (("i", rows), ("j", 64), ("k", 2)))
+    at = Index.of(i), Index.of(j)
+    one, other = e.load(x, at), e.load(v, at[1:])
+    value = e.select(e.index_in_range(Index.of(k), 0, 1), e.add(one, other), e.sub(one, other))
+    body = For(k, 2, tuple(e.store(y, (*at, Index.of(k)), value)))
+    made = vectorize(Kernel("f", (x, v, y), (For(i, rows, (For(j, 64, (body,)),)),)))
+    assert [name for name, kind in loops(made) if kind == "vector"] == [lanes]
+    arrays = [np.random.default_rng(0).normal(size=b.shape).astype(F32) for b in (x, v)]
+    out = np.zeros((rows, 64, 2), F32)
+    run(made, *arrays, out)
+    np.testing.assert_array_equal(out, np.stack([arrays[0] + arrays[1], arrays[0] - arrays[1]], -1))
+
+
 def test_bounds_of_positions_leave_booleans_their_lanes():
     # Two of three rows of a window are there in the last rounds: the positions are 64 bits wide.
     flag, e = np.dtype(bool), ExprEmitter()
