@@ -120,7 +120,8 @@ def _to_float(b: Builder, x: Value, source: np.dtype, target: np.dtype) -> Value
         return x if target == FLOAT32 else round_small(b, x, target)
     element = "double" if target == FLOAT64 else "float"
     y = (b.sitofp if source.kind == "i" else b.uitofp)(x, element)
-    return round_small(b, y, target) if target in SMALL_FLOATS else y
+    # Integers of a byte are small floats.
+    return round_small(b, y, target) if target in SMALL_FLOATS and source.itemsize > 1 else y
 
 
 def _narrow(b: Builder, x: Value, target: np.dtype) -> Value:

@@ -42,17 +42,26 @@ CLIP = "CLIP"
 
 @record(frozen=True, slots=True)
 class Combine:
-    """How an update meets what is there. Small floats meet as floats, rounded again."""
+    """How an update meets what is there. Small floats meet as floats, rounded again.
+
+    element: the type of what is there. source: the updates' where that is another, a small float
+    that meets floats.
+    """
 
     op: str
     element: str
-    unsigned: bool
-    boolean: bool
+    unsigned: bool = False
+    boolean: bool = False
+    source: str = ""
 
     @property
     def memory(self) -> str:
-        """The type that is loaded and stored: processors without bfloats know their bits only."""
-        return "i16" if self.element == "bfloat" else self.element
+        return memory(self.element)
+
+    def update(self, b: Builder, load: Callable[[str], Value]) -> Value:
+        """An update, or a vector of them, which `load` reads as a type of memory."""
+        new = load(memory(self.source or self.element))
+        return _as_float(b, new, self.source) if self.source else new
 
     def apply(self, b: Builder, old: Callable[[], Value], new: Value) -> Value:
         """The new content; `old` reads the present one."""
@@ -67,9 +76,24 @@ class Combine:
         name = f"u{op}" if self.unsigned and op in ("min", "max") else op
         if self.element not in ("half", "bfloat"):
             return getattr(b, name)(x, y)
-        kind = like(x.type, self.element)
-        x, y = (b.fpext(b.bitcast(v, kind), "float") for v in (x, y))
-        return b.bitcast(b.fptrunc(getattr(b, name)(x, y), self.element), like(kind, self.memory))
+        x, y = (_as_float(b, v, self.element) for v in (x, y))
+        return self.rounded(b, op, getattr(b, name)(x, y))
+
+    def rounded(self, b: Builder, op: str, x: Value) -> Value:
+        """A float that an operation gave as a small float in memory; extrema are some already."""
+        if self.element == "bfloat" and op in ("min", "max"):
+            return b.trunc(b.lshr(b.bitcast(x, like(x.type, "i32")), 16), "i16")
+        return b.bitcast(b.fptrunc(x, self.element), like(x.type, self.memory))
+
+
+def memory(element: str) -> str:
+    """The type that is loaded and stored: processors without bfloats know their bits only."""
+    return "i16" if element == "bfloat" else element
+
+
+def _as_float(b: Builder, x: Value, element: str) -> Value:
+    """A small float, or a vector of them, as floats."""
+    return b.fpext(b.bitcast(x, like(x.type, element)), "float")
 
 
 @record(slots=True)
@@ -81,17 +105,19 @@ class _Layout:
     window: list[tuple[int, int, int]]  # size, strides of operand and updates; outer first
 
 
-def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: int,
-            index_size: int) -> _Layout:  # fmt: skip
-    ostrides, ustrides = strides(operand, size), strides(updates, size)
+def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any,
+            sizes: tuple[int, int, int]) -> _Layout:  # fmt: skip
+    """`sizes`: the bytes of an element of each."""
+    size, index_size, update_size = sizes
+    ostrides, ustrides = strides(operand, size), strides(updates, update_size)
     istrides = strides(indices, index_size)
     window_dims = sorted(numbers.update_window_dims)
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     axes = [axis for axis in range(len(operand)) if axis not in gone]
-    sizes = [1] * len(operand)
+    widths = [1] * len(operand)
     window = []
     for axis, dim in zip(axes, window_dims, strict=True):
-        sizes[axis] = updates[dim]
+        widths[axis] = updates[dim]
         if updates[dim] > 1:
             window.append((updates[dim], ostrides[axis], ustrides[dim]))
     batch_dims = [d for d in range(len(updates)) if d not in numbers.update_window_dims]
@@ -104,7 +130,7 @@ def _layout(operand: tuple, indices: tuple, updates: tuple, numbers: Any, size: 
             along = ostrides[batching[k]] if k in batching else 0
             batch.append((updates[dim], istrides[k], ustrides[dim], along))
     components = [
-        (ostrides[axis], operand[axis] - sizes[axis])
+        (ostrides[axis], operand[axis] - widths[axis])
         for axis in numbers.scatter_dims_to_operand_dims
     ]
     return _Layout(merge(batch), components, merge(window))
@@ -144,13 +170,20 @@ def generate(build: Values, node: Node) -> list[Step] | None:
     reads = [build.materialize(v) for v in node.ins]
     layout = None
     if updates.size:
-        layout = _layout(shapes[0], indices.shape, shapes[1], numbers, dtype.itemsize,
-                         indices.dtype.itemsize)  # fmt: skip
+        sizes = dtype.itemsize, indices.dtype.itemsize, dtype.itemsize
+        layout = _layout(shapes[0], indices.shape, shapes[1], numbers, sizes)
     copies = max(2, min(host.cpu_count(), 16)) if claims(node) else 0
     scatter = _Scatter(combine, layout, indices.dtype, mode == CLIP, operand.nbytes, copies)
+    if copies and element in ("half", "bfloat") and op in ("add", "sub"):
+        sizes = 4, indices.dtype.itemsize, dtype.itemsize
+        scatter.share = _Scatter(
+            Combine(op, "float", source=element),
+            layout and _layout(shapes[0], indices.shape, shapes[1], numbers, sizes),
+            indices.dtype, mode == CLIP, 2 * operand.nbytes,
+        )  # fmt: skip
     writes = list(node.outs)
     if copies:
-        scratch = Val((copies * scatter.copy_bytes,), np.dtype(np.uint8))
+        scratch = Val((copies * scatter.share.copy_bytes,), np.dtype(np.uint8))
         scratch.place = Place(Slot("arena", scratch.nbytes))
         writes.append(scratch)
 
@@ -164,10 +197,13 @@ def generate(build: Values, node: Node) -> list[Step] | None:
 
 
 class _Scatter:
+    """The functions of a scatter. share: the same into the copies, where sums of small floats are
+    floats."""
+
     def __init__(self, combine: Combine, layout: _Layout | None, index: np.dtype, clip: bool,
-                 nbytes: int, copies: int) -> None:  # fmt: skip
+                 nbytes: int, copies: int = 0) -> None:  # fmt: skip
         self.combine, self.layout, self.index, self.clip = combine, layout, index, clip
-        self.nbytes, self.copies = nbytes, copies
+        self.nbytes, self.copies, self.share = nbytes, copies, self
         self.copy_bytes = -(-nbytes // 64) * 64
 
     def function(self, caller: Builder, number: int) -> str:
@@ -194,42 +230,46 @@ class _Scatter:
                   scratch: Value) -> None:  # fmt: skip
         """Every thread does its share of the positions in a copy, and the copies meet in `out`:
         sums begin at zero, extrema with what is there."""
-        assert self.layout is not None
-        (count, *steps), *inner = self.layout.batch
+        share, combine = self.share, self.combine
+        assert share.layout is not None
+        (count, *steps), *inner = share.layout.batch
         copies = min(self.copies, count)
-        extrema = self.combine.op in ("min", "max")
+        extrema = combine.op in ("min", "max")
 
         def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
             indices, updates, scratch, out = pointers
             with b.loop(begin, end) as tasks:
-                mine = b.gep(scratch, b.mul(tasks.index, self.copy_bytes))
+                mine = b.gep(scratch, b.mul(tasks.index, share.copy_bytes))
                 if extrema:
                     self.copy(b, mine, out)
                 else:
-                    b.memzero(mine, self.copy_bytes)
+                    b.memzero(mine, share.copy_bytes)
                 start = b.div(b.mul(tasks.index, count), copies)
                 stop = b.div(b.mul(b.add(tasks.index, 1), count), copies)
-                with b.loop(start, stop) as share:
+                with b.loop(start, stop) as positions:
                     bases = zip((indices, updates, mine), steps, strict=True)
-                    at = [b.gep(p, b.mul(share.index, s)) if s else p for p, s in bases]
-                    self.positions(b, inner, *at)
+                    at = [b.gep(p, b.mul(positions.index, s)) if s else p for p, s in bases]
+                    share.positions(b, inner, *at)
 
         parallel_call(b, task, [indices, updates, scratch, out], copies, 1)
-        element = self.combine.memory
-        size, lanes = size_of(element), lanes_of(element)
-        kind = vector(element, lanes)
-        zero = const(0, kind)
+        element, held = combine.memory, share.combine.memory
+        size, lanes, wide = size_of(element), lanes_of(held), size_of(held)
         # Copies of differences hold them negative.
-        op = self.combine.op if extrema else "add"
+        op = combine.op if extrema else "add"
         with b.loop(0, self.nbytes // size, lanes) as chunks:
             mask = prefix_mask(b, b.sub(b.const(self.nbytes // size, "i64"), chunks.index), lanes)
-            offset = b.mul(chunks.index, size)
-            total = b.masked_load(b.gep(out, offset), mask, zero, size)
+            place = b.gep(out, b.mul(chunks.index, size))
+            total = b.masked_load(place, mask, const(0, vector(element, lanes)), size)
+            if share is not self:
+                total = _as_float(b, total, combine.element)
             for k in range(copies):
-                place = b.gep(scratch, b.add(offset, k * self.copy_bytes))
-                part = b.masked_load(place, mask, zero, size)
-                total = self.combine.met(b, op, total, part)
-            b.masked_store(total, b.gep(out, offset), mask, size)
+                offset = b.add(b.mul(chunks.index, wide), k * share.copy_bytes)
+                zero = const(0, vector(held, lanes))
+                part = b.masked_load(b.gep(scratch, offset), mask, zero, wide)
+                total = share.combine.met(b, op, total, part)
+            if share is not self:
+                total = combine.rounded(b, op, total)
+            b.masked_store(total, place, mask, size)
 
     def positions(self, b: Builder, batch: list, indices: Value, updates: Value,
                   out: Value) -> None:  # fmt: skip
@@ -266,38 +306,46 @@ class _Scatter:
 
     def window(self, b: Builder, axes: list, updates: Value, out: Value) -> None:
         """Combine one window."""
-        element = self.combine.memory
-        size, lanes = size_of(element), lanes_of(element)
+        element, given = self.combine.memory, memory(self.combine.source or self.combine.element)
+        size, lanes, step = size_of(element), lanes_of(element), size_of(given)
         if not axes:
-            new = b.load(updates, element, size)
+            new = self.combine.update(b, lambda kind: b.load(updates, kind, step))
             b.store(self.combine.apply(b, lambda: b.load(out, element, size), new), out, size)
             return
         (count, ostride, ustride), *inner = axes
-        if inner or ostride != size or ustride != size or count < 4:
+        if inner or ostride != size or ustride != step or count < 4:
             with b.loop(0, count) as loop:
                 self.window(b, inner, b.gep(updates, b.mul(loop.index, ustride)),
                             b.gep(out, b.mul(loop.index, ostride)))  # fmt: skip
             return
         kind = vector(element, lanes)
 
-        def chunk(offset: Value | int, mask: Value | None) -> None:
-            source, target = b.gep(updates, offset), b.gep(out, offset)
+        def chunk(start: Value | int, mask: Value | None) -> None:
+            target = b.gep(out, times(start, size))
+
+            def load(element: str) -> Value:
+                source, kind = b.gep(updates, times(start, step)), vector(element, lanes)
+                if mask is None:
+                    return b.load(source, kind, step)
+                return b.masked_load(source, mask, const(0, kind), step)
+
+            new = self.combine.update(b, load)
             if mask is None:
-                new = b.load(source, kind, size)
                 old = lambda: b.load(target, kind, size)  # noqa: E731
                 b.store(self.combine.apply(b, old, new), target, size)
             else:
-                zero = const(0, kind)
-                new = b.masked_load(source, mask, zero, size)
-                old = lambda: b.masked_load(target, mask, zero, size)  # noqa: E731
+                old = lambda: b.masked_load(target, mask, const(0, kind), size)  # noqa: E731
                 b.masked_store(self.combine.apply(b, old, new), target, mask, size)
+
+        def times(start: Value | int, size: int) -> Value | int:
+            return start * size if isinstance(start, int) else b.mul(start, size)
 
         whole = count // lanes * lanes
         if whole > 4 * lanes:
             with b.loop(0, whole, lanes) as chunks:
-                chunk(b.mul(chunks.index, size), None)
+                chunk(chunks.index, None)
         else:
             for k in range(0, whole, lanes):
-                chunk(k * size, None)
+                chunk(k, None)
         if whole < count:
-            chunk(whole * size, prefix_mask(b, count - whole, lanes))
+            chunk(whole, prefix_mask(b, count - whole, lanes))

@@ -12,6 +12,7 @@ import numjet.numpy as jnp
 from numjet import cpu
 from numjet.base import config
 from numjet.core.avals import ShapedArray
+from numjet.cpu.kernels import scatter
 from numjet.ops import scatter as ops
 from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from numjet.transforms.stage import stage_closed
@@ -142,3 +143,17 @@ def test_many_small_floats_into_few_places(name: str, method: str, shape: tuple)
     got, want = program(x, new), program(x.astype("float32"), new.astype("float32"))
     assert got.dtype == x.dtype
     np.testing.assert_array_equal(np.asarray(got, np.float32), want)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+@pytest.mark.parametrize("columns", [(), (5,), (40,)])
+def test_sums_of_many_small_floats_are_floats_until_they_meet(name: str, columns: tuple) -> None:
+    """A bfloat16 that is added ones to stays 256."""
+    n = 4 * scatter.COPIES_FROM
+    start = jnp.asarray(np.full((90, *columns), 3.0), name)
+    places = jnp.arange(n) % 100
+    up = nj.jit(lambda x, u: x.at[places].add(u))(start, jnp.ones((n, *columns), name))
+    down = nj.jit(lambda x, u: x.at[places].subtract(u))(start, jnp.ones((n, *columns), name))
+    count = np.bincount(np.asarray(places))[:90].reshape(90, *[1] * len(columns))
+    for got, want in ((up, 3.0 + count), (down, 3.0 - count)):
+        np.testing.assert_array_equal(got, np.broadcast_to(want, start.shape).astype(got.dtype))
