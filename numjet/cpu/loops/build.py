@@ -51,6 +51,8 @@ Value = Expr | ComplexPair
 
 # Functions whose result is a boolean whatever their operand.
 _PREDICATES = frozenset(["is_finite", "is_nan", "is_inf"])
+# Bytes of the integers that floats hold exactly.
+_EXACT_INTEGERS = {"float16": 1, "bfloat16": 1, "float32": 2, "float64": 4}
 # What is asked of constants, as of the imaginary parts of real numbers.
 _OF_CONSTANTS = {name: getattr(operator, name) for name in COMPARISONS} | {"not": operator.not_}
 # Comparisons of any integer with the least or the largest one, and what they say.
@@ -348,6 +350,9 @@ class ExprEmitter:
             narrow = ranges.narrowed(self, x, dtype)
             if narrow is not None:
                 return narrow
+        if type(x) is Cast and not x.bits and x.arg.dtype.kind in "iub" and dtype.kind in "fV":
+            if x.arg.dtype.itemsize <= _EXACT_INTEGERS.get(x.dtype.name, 0):
+                x = x.arg
         return self._share(("t", id(x), dtype), lambda: Cast(x, dtype))
 
     def bitcast(self, x: Expr, dtype: DTypeLike) -> Expr:

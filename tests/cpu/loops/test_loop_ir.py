@@ -7,6 +7,7 @@ import pytest
 from loop_harness import run
 
 import numjet as nj
+import numjet.numpy as jnp
 from numjet.base.errors import InternalError
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar
@@ -193,6 +194,31 @@ def test_a_quotient_by_a_power_of_two_is_a_product(name):
         assert e.div(x, e.const(divisor, dtype)).name == "div"
     k = np.dtype(np.int32)
     assert e.div(e.const(3, k), e.const(2, k)).name == "div"
+
+
+@pytest.mark.parametrize(
+    ("source", "between", "skipped"),
+    [("uint8", "float32", True), ("int16", "float32", True), ("int32", "float32", False),
+     ("int32", "float64", True), ("int64", "float64", False), ("int16", "float16", False),
+     ("bool", "bfloat16", True)],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["float16", "bfloat16", "float32"])
+def test_integers_that_a_float_holds_go_past_it(e, source, between, skipped, target):
+    """In two steps they would be rounded once as well, but with two conversions."""
+    if between == target:
+        return
+    info = None if source == "bool" else np.iinfo(source)
+    ends = [0, 1] if info is None else [info.min, info.max, info.max - 1, info.max // 3, 101]
+    values = np.array((ends * 16)[:16]).astype(source)
+    x, y = Buffer("x", np.dtype(source), (16,)), Buffer("y", jnp.dtype(target), (16,), "out")
+    i = LoopVar("i", 16)
+    made = e.cast(e.cast(e.load(x, (i,)), jnp.dtype(between)), jnp.dtype(target))
+    assert (made.arg.dtype == np.dtype(source)) is skipped
+    got = np.zeros(16, y.dtype)
+    run(Kernel("f", (x, y), (For(i, 16, (Store(y, (Index.of(i),), made),)),)), values, got)
+    with np.errstate(over="ignore"):
+        want = values.astype(jnp.dtype(between)).astype(y.dtype)
+    np.testing.assert_array_equal(got.astype("f4"), want.astype("f4"))
 
 
 def test_comparisons_of_constants_are_known(e):
