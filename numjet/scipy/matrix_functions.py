@@ -5,6 +5,7 @@ Part of `numjet.scipy.linalg`, which shows these names.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,9 +24,10 @@ from numjet.numpy.logic import where
 from numjet.numpy.products import matmul
 from numjet.numpy.promote import as_arrays, broadcast, cast, promote_inexact, strong
 from numjet.numpy.ranges import arange, eye, triu
-from numjet.numpy.reductions import max as max_, sum as sum_
+from numjet.numpy.reductions import any as any_, max as max_, sum as sum_
 from numjet.numpy.shape import expand_dims, reshape
 from numjet.ops import linalg as core
+from numjet.ops.cond import cond
 from numjet.ops.while_loop import fori_loop
 
 
@@ -51,7 +53,10 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     return core.schur(x)
 
 
-# Coefficients of the (13, 13) Padé approximant and its bound on the norm (Higham 2005).
+# Coefficients of the (13, 13) and (7, 7) Padé approximants, and the norms up to which they are right
+# to rounding in double and in single precision (Higham 2005).
+_DOUBLE_BOUND, _SINGLE_BOUND = 5.371920351148152, 3.925724783138660
+_PADE7 = (17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1)
 _PADE = (
     64764752532480000,
     32382376266240000,
@@ -68,6 +73,10 @@ _PADE = (
     182,
     1,
 )
+
+# Larger matrices are squared in a loop, as often as the largest norm asks for (100 by 100: 257 us,
+# sixteen times 654); smaller ones as often as may be, in one kernel.
+_UNROLLED = 16
 
 
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
@@ -91,7 +100,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     n = x.aval.shape[-1]
     if not x.aval.size:
         return x
-    bound = 5.371920351148152 if x.aval.dtype in (dtypes.float64, dtypes.complex128) else 3.9257248
+    double = x.aval.dtype in (dtypes.float64, dtypes.complex128)
+    bound = _DOUBLE_BOUND if double else _SINGLE_BOUND
     size = max_(sum_(lax.abs(x), -2), -1)
     # Below the bound nothing is squared; the logarithm of zero would be seen by debug_infs.
     steps = lax.ceil(
@@ -106,35 +116,42 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     x2 = matmul(x, x)
     x4 = matmul(x2, x2)
     x6 = matmul(x4, x2)
-    b = [float(v) / _PADE[0] for v in _PADE]
+    pade = _PADE if double else _PADE7
+    b = [float(v) / pade[0] for v in pade]
 
-    def poly(c6: float, c4: float, c2: float, c0: float) -> Any:
-        return add(
-            add(multiply(c6, x6), multiply(c4, x4)), add(multiply(c2, x2), multiply(c0, one))
-        )
+    def poly(*c: float) -> Any:
+        """c[0] x⁶ + c[1] x⁴ + c[2] x² (+ c[3])."""
+        terms = [multiply(k, y) for k, y in zip(c, (x6, x4, x2, one), strict=False)]
+        return functools.reduce(add, terms)
 
-    def poly0(c6: float, c4: float, c2: float) -> Any:
-        return add(add(multiply(c6, x6), multiply(c4, x4)), multiply(c2, x2))
-
-    u = matmul(x, add(matmul(x6, poly0(b[13], b[11], b[9])), poly(b[7], b[5], b[3], b[1])))
-    v = add(matmul(x6, poly0(b[12], b[10], b[8])), poly(b[6], b[4], b[2], b[0]))
+    u, v = poly(b[7], b[5], b[3], b[1]), poly(b[6], b[4], b[2], b[0])
+    if double:
+        u = add(matmul(x6, poly(b[13], b[11], b[9])), u)
+        v = add(matmul(x6, poly(b[12], b[10], b[8])), v)
+    u = matmul(x, u)
     top, bottom = add(u, v), subtract(v, u)
     if upper_triangular:
         out = core.triangular_solve(bottom, top, left_side=True, lower=False)
     else:
         out = linalg.solve(bottom, top)
-    wide = expand_dims(steps, (-2, -1))
-    for k in range(max_squarings):
-        out = where(
-            lax.gt(broadcast(wide, out.aval.shape), lax.full(out.aval.shape, k, wide.aval.dtype)),
-            matmul(out, out),
-            out,
-        )
+    wide = broadcast(expand_dims(steps, (-2, -1)), out.aval.shape)
+
+    def squared(k: Any, out: Any) -> Any:
+        return where(lax.gt(wide, broadcast(k, wide.aval.shape)), matmul(out, out), out)
+
+    if n <= _UNROLLED:
+        for k in range(max_squarings):
+            out = squared(lax.full((), k, wide.aval.dtype), out)
+    else:
+
+        def step(k: Any, out: Any) -> Any:
+            k = cast(k, steps.aval.dtype)
+            needed = any_(lax.gt(steps, broadcast(k, steps.aval.shape)))
+            return cond(needed, lambda out: squared(k, out), lambda out: out, out)
+
+        out = fori_loop(0, max_squarings, step, out)
     return where(
-        lax.gt(
-            broadcast(wide, out.aval.shape),
-            lax.full(out.aval.shape, max_squarings, wide.aval.dtype),
-        ),
+        lax.gt(wide, lax.full(wide.aval.shape, max_squarings, wide.aval.dtype)),
         np.full((), np.nan, out.aval.dtype),  # a number would be converted: seen by debug_nans
         out,
     )

@@ -231,6 +231,32 @@ def test_exponential_integral_in_double_precision() -> None:
         assert special.expi(np.inf) == np.inf  # where SciPy 1.13 gives NaN
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("n", [5, 24])
+def test_expm_of_batches_squares_each_as_often_as_it_asks(n, dtype):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((5, n, n)) / n
+    x = (x + 1j * rng.standard_normal(x.shape) / n if dtype == "complex64" else x).astype(dtype)
+    x *= np.array([0.01, 1, 10, 30, 1], dtype)[:, None, None]
+    x[4, 0, 0] = np.nan
+    with numjet.enable_x64(dtype == "float64"):
+        tol = 1e-12 if dtype == "float64" else 2e-5
+        for f in (linalg.expm, numjet.jit(linalg.expm), numjet.vmap(linalg.expm)):
+            got = np.asarray(f(x))
+            assert got.dtype == dtype and np.isnan(got[4]).all()
+            for k in range(4):
+                want = scipy.linalg.expm(x[k].astype("c16" if dtype == "complex64" else "f8"))
+                np.testing.assert_allclose(got[k], want, atol=tol * np.abs(want).max())
+        few = np.asarray(linalg.expm(x, max_squarings=2))
+        assert np.isnan(few).all((1, 2)).tolist() == np.isnan(few).any((1, 2)).tolist()
+        assert np.isnan(few[3]).all() and not np.isnan(few[:2]).any()
+        slope = numjet.grad(lambda x: linalg.expm(x).real.sum())(x[2])
+        d = 1e-3
+        near = [linalg.expm(x[2] + s * d * np.eye(n, dtype=dtype)).real.sum() for s in (1, -1)]
+        want = (near[0] - near[1]) / (2 * d)
+        np.testing.assert_allclose(np.trace(slope).real, want, rtol=2e-2)
+
+
 def test_expm_makes_no_infinity_and_no_nan_on_the_way():
     with config.debug_infs(True), config.debug_nans(True):
         for x in (np.zeros((3, 3), np.float32), np.eye(2, dtype=np.float32) * 30):
