@@ -53,7 +53,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     return core.schur(x)
 
 
-# Coefficients of the (13, 13) and (7, 7) Padé approximants, and the norms up to which they are right
+# Coefficients of the (13, 13) and (7, 7) Padé approximants, and the norms up to which they are true
 # to rounding in double and in single precision (Higham 2005).
 _DOUBLE_BOUND, _SINGLE_BOUND = 5.371920351148152, 3.925724783138660
 _PADE7 = (17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1)
