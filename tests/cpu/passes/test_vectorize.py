@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from loop_harness import run
 from loop_interpreter import interpret
 
+from numjet.base.record import replace
 from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index, LoopVar, dynamic
 from numjet.cpu.loops.ir import (
@@ -429,5 +430,13 @@ def test_long_bodies_take_several_vectors_where_registers_are_few(
 
     for direct in (False, True):  # its registers hold two vectors
         monkeypatch.setattr(lanewise.link, "written_directly", lambda direct=direct: direct)
-        (loop,) = vectorize(elementwise((extent,), reader)).body
-        assert (loop.kind, loop.lanes) == ("vector", min(lanes, 16) if direct else lanes)
+        kernel = elementwise((extent,), reader)
+        wanted = min(lanes, 16) if direct else lanes
+        (loop,) = vectorize(kernel).body
+        assert (loop.kind, loop.lanes) == ("vector", wanted)
+        # One that is over lanes already, within a loop for threads, as columns are written.
+        (body,) = kernel.body
+        (around,) = vectorize(replace(kernel, body=(
+            For(LoopVar("t", 2), 2, (replace(body, kind="vector"),), grain=1),
+        ))).body  # fmt: skip
+        assert around.body[0].lanes == (0 if wanted == 8 else wanted)
