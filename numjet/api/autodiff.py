@@ -8,6 +8,7 @@ arguments, which loops and optimizers carry on.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from numjet.api.flat import (
     Flat,
+    RefGiven,
     argnums_tuple,
     array_leaves,
     check_argnums,
@@ -77,7 +79,10 @@ def jvp(
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
     noted: Noted = {}
-    leaves, in_tree = array_leaves("jvp", primals, "primals", noted)
+    try:
+        leaves, in_tree = array_leaves("jvp", primals, "primals", noted)
+    except RefGiven:
+        return _ref_arguments().jvp(jvp, fun, primals, tangents, has_aux)
     t_leaves, t_tree = array_leaves("jvp", tangents, "tangents", noted)
     if in_tree != t_tree:
         raise TypeError(
@@ -154,7 +159,10 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_callable("linearize", fun)
     noted: Noted = {}
-    leaves, in_tree = array_leaves("linearize", primals, noted=noted)
+    try:
+        leaves, in_tree = array_leaves("linearize", primals, noted=noted)
+    except RefGiven:
+        return _ref_arguments().linearize(linearize, fun, primals, has_aux)
     flat = Flat("linearize", fun, in_tree, has_aux)
     result = linearize_seen(flat, leaves, noted, dtyped=False)
     n = flat.n_out
@@ -168,6 +176,11 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     values = as_given(result.outs, noted)
     value = flat.unflatten(values[:n])
     return (value, linear, flat.unflatten_aux(values[n:])) if has_aux else (value, linear)
+
+
+def _ref_arguments() -> Any:
+    """`api.ref_arguments`, which few programs need."""
+    return importlib.import_module("numjet.api.ref_arguments")
 
 
 class _LinearMap:

@@ -19,10 +19,11 @@ from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
-from numjet.core.refs import Ref
+from numjet.core.refs import Ref, refuse_returned, refuse_twice
 from numjet.core.shared import Shared
 from numjet.core.structural import convert, zeros
 from numjet.core.trace import Tracer, aval_of
@@ -272,15 +273,25 @@ class _CustomRule:
     def _leaves(self, diff: list) -> tuple[list[Any], Any]:
         """The leaves of the arguments that are differentiated, numbers and NumPy arrays among them
         with dtypes, and their structure."""
-        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff))
+        leaves, in_tree = checked_leaves(name_of(self.fun), tuple(diff), refs=self._refs)
         return [x if type(x) is ArrayImpl else with_dtype(x) for x in leaves], in_tree
+
+    def _refs(self, leaves: list[Any], in_tree: Any) -> None:
+        """Refuse a reference that is given twice."""
+        label = f"{type(self).decorator} fun"
+        static = self.nondiff_argnums
+        names = Tracing(self.fun, label, in_tree, static=static, by_name=False).names()
+        refuse_twice(name_of(self.fun), label, leaves, names)
 
     def _caller(self, nondiff: list, in_tree: Any, out: _Outputs) -> Callable:
         nums = self.nondiff_argnums[: len(nondiff)]
+        what = name_of(self.fun)
+        if self.decorator == "custom_vjp":
+            what = f"custom_vjp primal function {what}"
 
         def flat(*leaves: Any) -> list[Any]:
             result = self.fun(*_merge(nums, nondiff, tree.tree_unflatten(in_tree, leaves)))
-            values, treedef = checked_leaves(name_of(self.fun), result, "output")
+            values, treedef = checked_leaves(what, result, "output")
             known = bool(values) and type(values[0]) is ArrayImpl  # run at once: no rule follows
             out.append((treedef, None if known else tuple([aval_of(x) for x in values])))
             return values
@@ -517,11 +528,14 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                     "output and the second element represents residuals (i.e. values stored from "
                     f"the forward pass for use on the backward pass), but got {result!r}."
                 )
-            outs, treedef = checked_leaves(name, result[0], "output")
+            outs, treedef = checked_leaves(f"custom_vjp fwd function {name}", result[0], "output")
             _note_rule_output(out_tree, "custom_vjp", fwd, name, treedef, outs)
             residuals, structure = tree.tree_flatten(result[1])
             arrays = [isinstance(x, Array) for x in residuals]  # the rest stays what it is
             others = [x for x, a in zip(residuals, arrays, strict=True) if not a]
+            for x in others:
+                if isinstance(x, Ref) and not any([x is y for y in tree.tree_leaves(args)]):
+                    refuse_returned(x, f"custom_vjp fwd function {name}")
             others = [x if isinstance(x, Ref) else with_dtype(x) for x in others]
             shared = rule_sharing(leaves, outs) if Shared.axes.get() else None
             res_tree.append((structure, arrays, others, shared))

@@ -72,6 +72,10 @@ def check_callable(what: str, fun: Any) -> None:
         )
 
 
+class RefGiven(ValueError):
+    """An argument that is to be differentiated is a mutable reference."""
+
+
 def array_leaves(
     what: str, value: Any, name: str = "argument", noted: Noted | None = None
 ) -> tuple[list[Any], Any]:
@@ -89,7 +93,8 @@ def array_leaves(
                     refuse_returned(x, what)
                 path = tree.keystr(tree.tree_flatten_with_path(value)[0][i][0])
                 if isinstance(x, Ref):
-                    raise ValueError(
+                    asked = RefGiven if what in ("jvp", "linearize", "vjp") else ValueError
+                    raise asked(
                         f"{what}: {name}{path} is a mutable array reference of type {x.aval}, of "
                         "which there is no derivative. Take it out of argnums, or use it by "
                         "closure."
@@ -104,14 +109,18 @@ def array_leaves(
     return leaves, treedef
 
 
-def checked_leaves(what: str, value: Any, name: str = "argument") -> tuple[list[Any], Any]:
+def checked_leaves(
+    what: str, value: Any, name: str = "argument", refs: Callable | None = None
+) -> tuple[list[Any], Any]:
     """Leaves of `value` as they are, and its structure; Python numbers stay Python numbers. The
     error names the path of a leaf that is neither an array nor a scalar. References among arguments
-    are part of the structure."""
+    are part of the structure; `refs(leaves, treedef)` is told of them."""
     leaves, treedef = tree.tree_flatten(value)
     for x in leaves:
         if type(x) is not ArrayImpl and not is_arraylike(x):
             if isinstance(x, Ref) and name == "argument":
+                if refs is not None:
+                    refs(leaves, treedef)
                 return checked_leaves(what, hold(value), name)
             return array_leaves(what, value, name)  # raises
     return leaves, treedef

@@ -27,9 +27,10 @@ from numjet.base.tracebacks import unnamed_boundary
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
+from numjet.core.debug_info import Tracing
 from numjet.core.evaluate import another
 from numjet.core.names import transformation
-from numjet.core.refs import AbstractRef, Ref, refuse_parts, refuse_returned
+from numjet.core.refs import AbstractRef, Ref, refuse_parts, refuse_returned, refuse_twice
 from numjet.core.remote import RemoteArray
 from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
@@ -99,6 +100,8 @@ def vmap(
         refs: dict[int, Ref] = {}
         if Ref in map(type, leaves):
             refuse_parts("vmap", (args, kwargs))
+            names = Tracing(fun, "vmap", in_tree).names()
+            refuse_twice(name_of(fun), "vmap", leaves, names)
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
         out_tree: Any = None

@@ -7,12 +7,13 @@ pullback whose pytree leaves out a residual, since compiled functions return and
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from numjet.api.flat import Flat, array_leaves, check_callable, leaf_name, name_of
+from numjet.api.flat import Flat, RefGiven, array_leaves, check_callable, leaf_name, name_of
 from numjet.api.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.jit import JitFunction
 from numjet.api.shared_gradients import sharing, sharing_of
@@ -359,7 +360,10 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
         )
     check_callable("vjp", fun)
     noted: Noted = {}
-    leaves, in_tree = array_leaves("vjp", primals, noted=noted)
+    try:
+        leaves, in_tree = array_leaves("vjp", primals, noted=noted)
+    except RefGiven:
+        return importlib.import_module("numjet.api.ref_arguments").vjp(vjp, fun, primals, has_aux)
     flat = Flat("vjp", fun, in_tree, has_aux)
     result = linearize_seen(flat, leaves, noted)
     pullback = VJP(flat, in_tree, result, leaves)

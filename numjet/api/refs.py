@@ -8,6 +8,7 @@ it: a reference that stands in two places, which is refused.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from numjet.core import hi
 from numjet.core.array import as_array
 from numjet.core.hooks import Remote
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned, refuse_twice
+from numjet.core.sharded import any_sharded
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.stage import has_tracers
@@ -37,6 +39,9 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
         outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
     elif place := core._place_for(entry, operands):
         outs = Remote.run(entry.closed, [*entry.consts, *operands], place, entry.name, [])
+    elif any_sharded(operands):
+        run = importlib.import_module("numjet.api.jit_layouts").run
+        outs = run(core, entry, operands, None)
     else:
         outs = core._execute(entry, operands)
     n = len(outs) - len(use.written)
@@ -47,12 +52,37 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
 
 def call_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any:
     """A call with references among the arguments: one of the function of their values that gives
-    the new ones too. Donated arguments are kept."""
+    the new ones too. Donated arguments are kept. Within a transformation it is one of a function
+    that closes over them: rules of the user that are run later write to these very references."""
+    if current_trace() is not EVAL or has_tracers(leaves):
+        inner, rest = _closing_over(core, statics, leaves, treedef)
+        return inner.call(*rest)
     refs, inner = _of_values(core, statics, leaves, treedef)
     outs, values = inner.call(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
     for ref, value in zip(refs.values(), values, strict=True):
         ref.put_back(value)
     return outs
+
+
+def _closing_over(core: Any, statics: tuple, leaves: list, treedef: Any) -> tuple[Any, list]:
+    """The function of the other leaves that closes over the references among them, and these."""
+    held = [x if type(x) is Ref else None for x in leaves]
+    names = core._arg_names(treedef)
+    given = [i for i, ref in enumerate(held) if ref is not None]
+    refuse_twice(core._name, "jit", [held[i] for i in given], [names[i] for i in given])
+
+    def of_others(*rest: Any) -> Any:
+        others = iter(rest)
+        whole = [next(others) if ref is None else ref for ref in held]
+        positional, named = _positional(statics, *tree.tree_unflatten(treedef, whole))
+        out = core._fun(*positional, **named)
+        for path, x in tree.tree_flatten_with_path(out)[0]:
+            refuse_returned(x, f"function {core._name} traced for jit", tree.keystr(path))
+        return out
+
+    of_others.__name__ = core._name
+    inner = type(core)(of_others, (), (), (), ())
+    return inner, [x for x, ref in zip(leaves, held, strict=True) if ref is None]
 
 
 def trace_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any:

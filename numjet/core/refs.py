@@ -14,7 +14,8 @@ over references, and that does not treat them as arguments.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class AbstractRef(AbstractValue):
     def weak_type(self) -> bool:
         """Whether the dtype gives way in promotion."""
         return self.inner_aval.weak_type
+
+    @property
+    def sharding(self) -> Any:
+        """Where the value lies, as its type says."""
+        return self.inner_aval.sharding
 
     def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
@@ -192,6 +198,8 @@ class Ref:
     # ---------------------------------------------------------------- reading and writing
     def get(self, idx: Any = None) -> Any:
         """The value, or a part of it."""
+        if _watched:
+            _note_read(self)
         value = self.value()
         weak = self.aval.weak_type and not isinstance(value, Tracer)
         if value.weak_type != weak:
@@ -480,6 +488,31 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 # ------------------------------------------------------------------ references among arguments
+# References that `watched` watches -> the trace around, and those that were read.
+_watched: dict[Ref, tuple[Any, list[Ref]]] = {}
+
+
+def _note_read(ref: Ref) -> None:
+    around, read = _watched.get(ref, (None, None))
+    if read is not None and current_trace() is not around:
+        read.append(ref)
+
+
+@contextmanager
+def watched(refs: Iterable[Ref]) -> Iterator[list[Ref]]:
+    """Watch references; gives a list that gets those that are read under another trace than the
+    one around (where rules of the user read them)."""
+    read: list[Ref] = []
+    refs = list(refs)
+    for ref in refs:
+        _watched[ref] = current_trace(), read
+    try:
+        yield read
+    finally:
+        for ref in refs:
+            _watched.pop(ref, None)
+
+
 class _Held:
     """A reference in a tree of arguments, as a node without leaves: it comes back as it went."""
 
@@ -533,4 +566,6 @@ def read_under(ref: Ref, trace: Any) -> Any:
         return ref.value()
 
 
-__all__ = ["AbstractRef", "Array", "Cell", "Ref", "RefUse", "hold", "new_ref", "read_under"]
+__all__ = [
+    "AbstractRef", "Array", "Cell", "Ref", "RefUse", "hold", "new_ref", "read_under", "watched",
+]  # fmt: skip

@@ -20,7 +20,7 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_twice
+from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned, refuse_twice
 from numjet.core.remote import traced_with
 from numjet.core.structural import (
     add_any,
@@ -30,7 +30,7 @@ from numjet.core.structural import (
     moveaxis,
     zeros,
 )
-from numjet.core.trace import aval_of, set_trace
+from numjet.core.trace import aval_of, current_trace, set_trace
 from numjet.ops.bodies import (
     check_carry,
     check_varying,
@@ -254,13 +254,15 @@ def _transpose(
     lin_xs = [type(x) is Linear for x in xs]
     ct_carry = [instantiate(ct) for ct in cts[:num_carry]]
     ct_ys = [instantiate(ct) for ct in cts[num_carry:]]
-    body = _transposed_body(jaxpr, num_carry, tuple(lin_consts), tuple(lin_xs))
+    use = RefUse()
+    body = _transposed_body(jaxpr, num_carry, tuple(lin_consts), tuple(lin_xs), use)
     in_avals = jaxpr.in_avals
     acc = [zeros(a) for a, lin in zip(in_avals, lin_consts, strict=False) if lin]
     operands = [
         *partition(consts, lin_consts)[0],
         *acc,
         *ct_carry,
+        *use.values(),
         *ct_ys,
         *partition(xs, lin_xs)[0],
     ]
@@ -268,12 +270,16 @@ def _transpose(
         *operands,
         jaxpr=body,
         num_consts=num_consts - sum(lin_consts),
-        num_carry=sum(lin_consts) + num_carry,
+        num_carry=sum(lin_consts) + num_carry + len(use.written),
         length=length,
         reverse=not reverse,
         **params,
     )
-    ct_consts, ct_carry_out, ct_xs = split(results, sum(lin_consts), num_carry)
+    ct_consts, ct_carry_out, values, ct_xs = split(
+        results, sum(lin_consts), num_carry, len(use.written)
+    )
+    for ref, value in zip(use.written, values, strict=True):
+        ref.put_back(value)
     given_consts, given_xs = iter(ct_consts), iter(ct_xs)
     return [
         *[next(given_consts) if lin else None for lin in lin_consts],
@@ -283,10 +289,11 @@ def _transpose(
 
 
 def _transposed_body(
-    jaxpr: ClosedJaxpr, num_carry: int, lin_consts: tuple, lin_xs: tuple
+    jaxpr: ClosedJaxpr, num_carry: int, lin_consts: tuple, lin_xs: tuple, use: RefUse
 ) -> ClosedJaxpr:
     """(residual consts, ct consts, ct carry, ct ys, residual xs) -> (ct consts, ct carry, ct
-    xs)."""
+    xs). What references hold that rules of the user write, as `use` tells, is carried behind the
+    ct carry."""
     key = ("scan_transpose", num_carry, lin_consts, lin_xs, config.jax_form())
     found = jaxpr.cache.get(key)
     if found is not None:
@@ -320,9 +327,24 @@ def _transposed_body(
         ]
 
     staged, consts = stage(
-        fun, [*res_c, *ct_c, *outs[:num_carry], *outs[num_carry:], *res_x], "scan_transpose"
+        fun,
+        [*res_c, *ct_c, *outs[:num_carry], *outs[num_carry:], *res_x],
+        "scan_transpose",
+        use=use,
     )
-    found = jaxpr.cache[key] = ClosedJaxpr(_not_weakened(staged), consts)
+    found = ClosedJaxpr(_not_weakened(staged), consts)
+    if n_refs := len(use.written):
+        first = len(res_c) + len(ct_c) + num_carry
+        last = len(found.invars) - n_refs
+        n_ct = len(ct_c) + num_carry
+        rest = len(found.outvars) - n_refs
+        return permute(
+            found,
+            [*range(first), *range(last, last + n_refs), *range(first, last)],
+            [*range(n_ct), *range(rest, rest + n_refs), *range(n_ct, rest)],
+        )
+    if not use.fixed:
+        jaxpr.cache[key] = found
     return found
 
 
@@ -466,6 +488,7 @@ def _over_references(f: Callable, init: Any, xs: Any, in_tree: Any, options: tup
     traced = Tracing(f, "scan", in_tree, by_name=False)
     refuse_twice(name_of(f), "scan", tree.tree_leaves((init, xs)), traced.names())
     if any([isinstance(x, Ref) for x in tree.tree_leaves(init)]):
+        _refuse_carried(f, init, xs, in_tree)
         raise ValueError(
             "scan: mutable array references cannot be carried. Let the body use them as they are, "
             "by closure, or scan over them."
@@ -488,6 +511,34 @@ def _over_references(f: Callable, init: Any, xs: Any, in_tree: Any, options: tup
     for ref, value in zip(refs.values(), last, strict=True):
         ref.put_back(value)
     return carry, ys
+
+
+def _refuse_carried(f: Callable, init: Any, xs: Any, in_tree: Any) -> None:
+    """Raise the ValueError that tells what a body does with a reference in its carry that it may
+    not: it hands it on, or uses it by closure, too."""
+    leaves = [x if isinstance(x, Ref) else as_array(x) for x in tree.tree_leaves((init, xs))]
+    n_carry = tree.tree_structure(init).num_leaves
+    names = Tracing(f, "scan", in_tree, by_name=False).names()
+
+    def flat(*values: Any) -> list[Any]:
+        given = {
+            i: Ref(AbstractRef(values[i].aval), values[i])
+            for i, x in enumerate(leaves)
+            if isinstance(x, Ref)
+        }
+        out = f(*tree.tree_unflatten(in_tree, [given.get(i, x) for i, x in enumerate(values)]))
+        for path, x in tree.tree_flatten_with_path(out)[0]:
+            refuse_returned(x, f"function {name_of(f)} traced for scan", tree.keystr(path))
+        for i in given:
+            if leaves[i] in (getattr(current_trace(), "refs", None) or ()):
+                raise ValueError(
+                    f"when tracing {name_of(f)} for scan, a mutable array reference of type "
+                    f"{leaves[i].aval} was both closed over and passed as the argument {names[i]}"
+                )
+        return []
+
+    avals = [x.aval.inner_aval if isinstance(x, Ref) else x.aval for x in leaves]
+    stage(flat, [a if i < n_carry else _row(a) for i, a in enumerate(avals)], use=RefUse())
 
 
 def _without_unchanged(

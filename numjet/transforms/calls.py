@@ -22,9 +22,15 @@ Bind = Callable[[ClosedJaxpr, list], list]
 
 def call_jvp(bind: Bind, closed: ClosedJaxpr, primals: tuple, tangents: tuple) -> tuple:
     """Call the jaxpr of primals and nonzero tangents."""
-    derived, nonzero_out = jvp_jaxpr(closed, [type(t) is not Zero for t in tangents])
-    outs = bind(derived, [*primals, *[t for t in tangents if type(t) is not Zero]])
-    n = len(closed.jaxpr.outvars)
+    use = RefUse()
+    derived, nonzero_out = jvp_jaxpr(closed, [type(t) is not Zero for t in tangents], use=use)
+    given = [t for t in tangents if type(t) is not Zero]
+    outs = bind(derived, [*primals, *given, *use.values()])
+    n, n_refs = len(closed.jaxpr.outvars), len(use.written)
+    if n_refs:  # by rules of the user
+        for ref, value in zip(use.written, outs[-n_refs:], strict=True):
+            ref.put_back(value)
+        outs = outs[:-n_refs]
     return outs[:n], with_zeros(outs[:n], nonzero_out, outs[n:])
 
 

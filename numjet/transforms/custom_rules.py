@@ -18,6 +18,7 @@ from numjet.core.given import array_of, note_tangent
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
+from numjet.core.refs import RefUse
 from numjet.core.shared import Shared
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
@@ -63,7 +64,8 @@ def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
             if told := getattr(call, "traced", None):
                 fun, decorator, in_tree, static = told
                 traced = Tracing(fun, f"{decorator} fun", in_tree, static=static, by_name=False)
-            jaxpr, consts = stage(call, avals, params["name"], traced, flows=along(args))
+            use = RefUse() if "bwd" in params else None
+            jaxpr, consts = stage(call, avals, params["name"], traced, use, along(args))
             if traced is not None:
                 jaxpr.debug = traced.told(None)
             params = {
@@ -72,9 +74,40 @@ def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
                 "num_consts": params["num_consts"] + len(consts),
             }
             args = [*consts, *args]
+            if use is not None and use.written:
+                return _record_writing(trace, primitive_of(), args, params, use.written)
         return trace.record(primitive_of(), args, params)
 
     return rule
+
+
+def _record_writing(
+    trace: Any, primitive: Primitive, args: Sequence[Any], params: dict, refs: list
+) -> list[Any]:
+    """Record a call of a `custom_vjp` function that writes references from outside: what they hold
+    comes behind the operands, and what they hold then behind the results."""
+    n = len(refs)
+
+    def fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
+        outside = [ref.value() for ref in refs]
+        for ref, value in zip(refs, primals[-n:], strict=True):
+            ref.put(value)
+        outs, residuals = params["fwd"](primals[:-n], perturbed[:-n])
+        last = [ref.value() for ref in refs]
+        for ref, value in zip(refs, outside, strict=True):
+            ref.put(value)
+        return [*outs, *last], residuals
+
+    def bwd(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        return [*params["bwd"](residuals, cts), *[None] * n]
+
+    fwd.writes = n  # type: ignore[attr-defined]  # of its results these are no function's of x
+    fwd.__name__, bwd.__name__ = params["fwd"].__name__, params["bwd"].__name__
+    operands = [*args, *[ref.value() for ref in refs]]
+    outs = trace.record(primitive, operands, {**params, "fwd": fwd, "bwd": bwd})
+    for ref, value in zip(refs, outs[-n:], strict=True):
+        ref.put(value)
+    return outs[:-n]
 
 
 def _run_unknown(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -258,7 +291,8 @@ def _custom_vjp_jvp(
     primals, tangents = primals[num_consts:], tangents[num_consts:]
     perturbed = [type(t) is not Zero for t in tangents]
     outs, residuals = fwd(primals, perturbed)
-    out_avals = [aval_of(x).tangent() for x in outs]
+    n = len(outs) - getattr(fwd, "writes", 0)
+    out_avals = [aval_of(x).tangent() for x in outs[:n]]
     given = [t for t in tangents if type(t) is not Zero]
     lin = custom_lin_p.bind(
         *residuals,
@@ -274,6 +308,7 @@ def _custom_vjp_jvp(
     out_tangents = [
         Zero(a) if a.dtype == dtypes.float0 else t for a, t in zip(out_avals, lin, strict=True)
     ]
+    out_tangents += [Zero(aval_of(x).tangent()) for x in outs[n:]]
     return [
         x if type(t) is Zero else array_of(x) for x, t in zip(outs, out_tangents, strict=True)
     ], out_tangents
@@ -299,6 +334,7 @@ def _batched_bwd(
         present = [type(ct) is not Zero for ct in cts]
         found: list[Any] = []
         flags = [True] * len(cts) if mapped is None or mapped.flags is None else mapped.flags
+        flags = flags[: len(cts)]
         size = trace.axis.size
         cts = [
             ct if flag or type(ct) is Zero else to_front(_part(ct, size), None, size)
@@ -374,6 +410,7 @@ def _custom_vjp_batch(
         return first, mapped_to_front([as_array(x) for x in outs[n:]], out_dims[n:])
 
     batched_bwd = _batched_bwd(bwd, trace, res_dims, inner, mapped)
+    batched_fwd.writes = getattr(fwd, "writes", 0)  # type: ignore[attr-defined]
     batched_fwd.__name__ = getattr(fwd, "__name__", "fwd")  # which jaxprs show
     batched_bwd.__name__ = getattr(bwd, "__name__", "bwd")
     outs = custom_vjp_p.bind(

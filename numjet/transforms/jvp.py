@@ -15,6 +15,7 @@ from numjet.core.avals import Placed, ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, eval_at_own_lines
 from numjet.core.names import named as named_line
 from numjet.core.primitive import Primitive, Zero
+from numjet.core.refs import RefUse
 from numjet.core.structural import instantiate, placed_like
 from numjet.core.trace import (
     Trace,
@@ -162,12 +163,13 @@ def jvp_jaxpr(
     closed: ClosedJaxpr,
     nonzero: Sequence[bool],
     instantiate_out: bool | Sequence[bool] = False,
+    use: RefUse | None = None,
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The jaxpr of primals and the nonzero tangents, to all primal outputs and the nonzero
     tangents.
 
     `instantiate_out` says which output tangents must be there even when zero. Remembered with the
-    jaxpr.
+    jaxpr, unless rules by the user write references from outside: `use` tells of these.
     """
     n_out = len(closed.jaxpr.outvars)
     force = (
@@ -198,7 +200,8 @@ def jvp_jaxpr(
         ]
 
     in_avals = avals + [a.tangent() for a, nz in zip(avals, nonzero, strict=True) if nz]
-    jaxpr, consts = stage(fun, in_avals)
+    jaxpr, consts = stage(fun, in_avals, use=use)
     result = ClosedJaxpr(jaxpr, consts), nonzero_out
-    closed.cache[key] = result
+    if use is None or not (use.written or use.fixed):
+        closed.cache[key] = result
     return result

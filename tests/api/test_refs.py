@@ -415,4 +415,90 @@ for name, way in ways.items():
     f = nj.custom_vjp(lambda x: x)
     f.defvjp(lambda x: (x, None), lambda _, ct: (r.set(ct) or ct,))
     with pytest.raises(NotImplementedError, match="outside is written"):
-        nj.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 2)[0])(1.0)
+        nj.grad(lambda x: lax.cond(x > 0, f, f, x))(1.0)
+
+
+def test_rules_write_references_that_are_arguments_or_within_loops():
+    both("""
+@jax.custom_vjp
+def noted(log, x):
+    return x * 2
+noted.defvjp(lambda log, x: (x * 2, log), lambda log, ct: (log.addupdate(ct), 2 * ct))
+def looped(log, x):
+    return jax.lax.scan(lambda c, _: (jnp.cos(noted(log, c)), c), x, None, length=3)[0]
+def nested(log, x):
+    return jax.jit(lambda a, b: noted(b, jnp.sin(a)))(x, log)
+for name, f in (('loop', looped), ('nested', nested)):
+    for way in ('grad', 'grad of jit', 'jit of grad'):
+        log = jax.new_ref(jnp.float32(0))
+        g = jax.jit(f) if way == 'grad of jit' else f
+        g = jax.grad(g, 1)
+        g = jax.jit(g) if way == 'jit of grad' else g
+        out[f'~{name} {way}'] = np.stack([g(log, 0.5), log[...], g(log, 1.5), log[...]])
+""")
+
+
+def test_functions_with_rules_of_their_own_write_references():
+    both("""
+def made(first, forward):
+    def value(r, x):
+        r[...] = r[...] + first * x
+        return x * 2
+    def fwd(r, x):
+        r[...] = r[...] + forward * x
+        return x * 2, r
+    def bwd(r, ct):
+        r[...] = r[...] * 2
+        return None, ct * 3
+    f = jax.custom_vjp(value)
+    f.defvjp(fwd, bwd)
+    return f
+f = made(1, 10)
+r = jax.new_ref(jnp.float32(0))
+steps = [lambda: jax.jit(f)(r, 1.0), lambda: jax.grad(jax.jit(f), 1)(r, 1.0),
+         lambda: jax.jit(jax.grad(f, 1))(r, 2.0), lambda: jax.grad(lambda x: jax.jit(f)(r, x))(1.0),
+         lambda: jax.lax.scan(lambda c, _: (f(r, c), None), 1.0, None, length=3)[0]]
+for i, step in enumerate(steps):
+    out[f'value {i}'] = step()
+    out[f'left {i}'] = r[...]
+""")
+
+
+def test_derivatives_take_references():
+    both("""
+def f(r, x):
+    r[0] = r[0] * x
+    return r[...].sum() * x
+r, t = jax.new_ref(jnp.array([3.0, 1.0])), jax.new_ref(jnp.array([1.0, 0.5]))
+y, dy = jax.jvp(f, (r, 2.0), (t, 5.0))
+out['jvp'] = np.array([y, dy, *r[...], *t[...]])
+y, linear = jax.linearize(lambda x, r: x * r[1], 3.0, r)
+out['linearize'] = np.array([y, linear(1.0, jax.new_ref(jnp.array([0.0, 5.0])))])
+g = jax.custom_vjp(lambda x, r: x)
+g.defvjp(lambda x, r: (x, r), lambda r, ct: (ct * r[1], None))
+y, pull = jax.vjp(g, 3.0, r)
+out['vjp'] = np.array([y, pull(2.0)[0], *pull(2.0)[1][...]])
+out['twice'] = str([err(lambda: jax.vjp(g, r, r)), err(lambda: jax.vmap(lambda a, b: None)(r, r)),
+                    err(lambda: g(r, r))])
+""")
+    r = nj.new_ref(1.0)
+    with pytest.raises(ValueError, match="reads an argument that is a mutable array reference"):
+        nj.vjp(lambda x, r: x * r[...], 3.0, r)[1](1.0)
+    with pytest.raises(TypeError, match="references in the same places"):
+        nj.jvp(lambda x: x[...], (r,), (1.0,))
+
+
+def test_messages_tell_which_function_returns_a_reference():
+    made = nj.custom_vjp(lambda x, r: x)
+    made.defvjp(lambda x, r: (x, nj.new_ref(0)), lambda r, ct: (ct, None))
+    with pytest.raises(ValueError, match="custom_vjp fwd function"):
+        nj.vjp(made, 3.0, nj.new_ref(0.0))
+    value = nj.custom_vjp(lambda r: r)
+    value.defvjp(lambda r: (r, None), lambda *_: None)
+    with pytest.raises(ValueError, match="custom_vjp primal function"):
+        value(nj.new_ref(0.0))
+    r = nj.new_ref(jnp.zeros(2))
+    with pytest.raises(ValueError, match="traced for scan returned a mutable array reference"):
+        lax.scan(lambda c, x: (c, x), r, jnp.zeros(2))
+    with pytest.raises(ValueError, match="closed over and passed as the argument c"):
+        lax.scan(lambda c, x: (c[...] + r[...], x), r, jnp.zeros(2))
