@@ -10,8 +10,35 @@ from typing import Any
 
 from numjet.core import dtypes as _dtypes
 from numjet.core.avals import ShapedArray as _ShapedArray
-from numjet.core.refs import AbstractRef as AbstractRef, Ref as Ref, new_ref as new_ref
+from numjet.core.hi import LoweredValue as _LoweredValue, ValueRef as _ValueRef, lowered as _lowered
+from numjet.core.refs import AbstractRef as AbstractRef, Ref as Ref, new_ref as _of_array
 from numjet.core.structural import zeros as _zeros
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
+    """A reference that holds `init_val`, which itself does not change.
+
+    init_val: an array, of any shape and dtype. memory_space and kind are kept in its aval: there is
+    one memory. `ref[...]` reads, `ref[i] = x` and `ref[i] += x` write, in the order of the program,
+    also in compiled functions that close over it. Raises TypeError for values that are no arrays. A
+    function that is differentiated may make and read one, but not return it (ValueError). Its
+    content carries the derivative.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> total = nj.new_ref(jnp.zeros(2))
+    >>> @nj.jit
+    ... def add(i, x):
+    ...     total[i] += x
+    >>> add(0, 1.0), add(1, 2.0), add(0, 3.0)
+    (None, None, None)
+    >>> print(nj.freeze(total))
+    [4. 2.]
+    """
+    held = _lowered(init_val)
+    if type(held) is _LoweredValue:
+        refs = [_of_array(x, memory_space=memory_space, kind=kind) for x in held.arrays]
+        return _ValueRef(held.type, refs)
+    return _of_array(init_val, memory_space=memory_space, kind=kind)
 
 
 def get(ref: Ref, idx: Any = None) -> Any:
@@ -73,8 +100,8 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     ref.addupdate(x, idx)
 
 
-def _reference(ref: Any, name: str) -> Ref:
-    if not isinstance(ref, Ref):
+def _reference(ref: Any, name: str) -> Any:
+    if not isinstance(ref, Ref | _ValueRef):
         raise TypeError(f"{name}: expected a reference (new_ref), got {ref!r}.")
     return ref
 

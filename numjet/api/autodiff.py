@@ -47,6 +47,7 @@ from numjet.core.trace import aval_of, current_trace
 from numjet.core.typed_numbers import no_tangents
 from numjet.ops.bodies import stage_once
 from numjet.ops.constraint import mesh_cast_p
+from numjet.transforms.hi_rules import linearizing
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.linearize import of_residuals, tape_to_jaxpr
 from numjet.transforms.remat import remat_p
@@ -164,7 +165,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     except RefGiven:
         return _ref_arguments().linearize(linearize, fun, primals, has_aux)
     flat = Flat("linearize", fun, in_tree, has_aux)
-    result = linearize_seen(flat, leaves, noted, dtyped=False)
+    with linearizing():
+        result = linearize_seen(flat, leaves, noted, dtyped=False)
     n = flat.n_out
     outs = [t for t in result.out_tangents[:n] if type(t) is not Zero]
     literals = None if current_trace().at_once else ()  # those that were staged as such

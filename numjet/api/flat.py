@@ -14,6 +14,7 @@ from typing import Any
 
 from numjet.base import tree
 from numjet.base.errors import InvalidInputException
+from numjet.core import hi
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.given import Noted, as_given, note
 from numjet.core.refs import Ref, hold, refuse_returned
@@ -84,6 +85,8 @@ def array_leaves(
     leaves, treedef = tree.tree_flatten(value)
     for i, x in enumerate(leaves):
         if type(x) is not ArrayImpl and not isinstance(x, Array):
+            if type(x) in hi.TYPES and not hi.changes(x):
+                return array_leaves(what, hi.lower(value), name, noted)
             try:
                 leaves[i] = made = as_array(x)
                 if noted is not None:
@@ -118,6 +121,8 @@ def checked_leaves(
     leaves, treedef = tree.tree_flatten(value)
     for x in leaves:
         if type(x) is not ArrayImpl and not is_arraylike(x):
+            if type(x) in hi.TYPES and not hi.changes(x):
+                return checked_leaves(what, hi.lower(value), name, refs)
             if isinstance(x, Ref) and name == "argument":
                 if refs is not None:
                     refs(leaves, treedef)

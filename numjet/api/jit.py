@@ -333,6 +333,8 @@ class JitCore:
     # ---------------------------------------------------------------- signatures
     def _flatten(self, args: tuple, kwargs: dict) -> tuple[Any, list, Any]:
         """Static values (as part of the key), dynamic leaves and their structure."""
+        if hi.TYPES:
+            args, kwargs = hi.lower((args, kwargs))
         if self._plain:
             if not kwargs and LEAF_TYPES.issuperset(map(type, args)):
                 return (), list(args), positional_tree(len(args))
@@ -418,7 +420,7 @@ class JitCore:
                 for i in sorted(static_args):
                     positional.insert(i, static_args[i])
                 out = self._fun(*positional, **kw, **static_kwargs)
-            outs, structure = tree.tree_flatten(out)
+            outs, structure = tree.tree_flatten(hi.lower(out))
             out_tree.append(structure)
             return [
                 x if isinstance(x, Array) else output(x, self._name, structure, i)

@@ -24,6 +24,7 @@ from numjet.api.stages import Lowered
 from numjet.base import tree
 from numjet.base.errors import IndivisibleError
 from numjet.base.tracebacks import unnamed_boundary
+from numjet.core import hi
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import Placed
 from numjet.core.cluster import Cluster
@@ -112,7 +113,7 @@ def vmap(
             given, named = tree.tree_unflatten(
                 in_tree, [inner.get(i, x) for i, x in enumerate(values)] if refs else values
             )
-            outs, out_tree = tree.tree_flatten(fun(*given, **named))
+            outs, out_tree = tree.tree_flatten(hi.lower(fun(*given, **named)))
             for x in outs:
                 refuse_returned(x, name_of(fun))
             return [*outs, *[ref.value() for ref in inner.values()]]

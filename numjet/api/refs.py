@@ -257,3 +257,4 @@ def shapes_of(fun: Callable, args: tuple, kwargs: dict, trace: Callable) -> Any:
         )
     leaves, treedef = tree.tree_flatten(trace(values)(*args, **kwargs).out_info)
     return treedef.unflatten([x if s is None else s for x, s in zip(leaves, given, strict=True)])
+

@@ -32,7 +32,7 @@ from numjet.api.stage_info import (
     over_axes,
 )
 from numjet.base import tree
-from numjet.core import dtypes
+from numjet.core import dtypes, hi
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
@@ -166,7 +166,7 @@ class Traced(Described):
         if told is not None:
             found = [x if s is None else x.update(sharding=s)
                      for x, s in zip(found, told, strict=True)]  # fmt: skip
-        return tree.tree_unflatten(self._entry.out_tree, found)
+        return hi.types_of(tree.tree_unflatten(self._entry.out_tree, found))
 
     def complete(self, leaves: list) -> None:
         """Look up the shardings that were asked for the results, in the mesh that is current, and
@@ -323,7 +323,7 @@ class Compiled(Placed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fun, entry = self._traced._fun, self._traced._entry
-        leaves, treedef = tree.tree_flatten((args, kwargs))
+        leaves, treedef = tree.tree_flatten(hi.lower((args, kwargs)))
         if treedef != self._traced.in_tree:
             raise TypeError(
                 "Function compiled with input pytree does not match the input pytree it was "

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.base.tree import register_pytree_node, tree_flatten
 from numjet.core.array import as_array
 from numjet.core.refs import AbstractRef, Ref, RefError
 from numjet.core.structural import zeros
@@ -47,7 +48,113 @@ class Held:
             return self.type.new_from_loval(self.form, *arrays)
 
 
-def _changes(value: Any) -> bool:
+class LoweredValue:
+    """A value that does not change, as a node of trees: of the arrays that it holds. What a tree
+    with it is made of again is the value of the arrays that are given."""
+
+    __slots__ = ("type", "arrays")
+
+    def __init__(self, ty: Any, arrays: Sequence[Any]) -> None:
+        self.type, self.arrays = ty, list(arrays)
+
+
+register_pytree_node(
+    LoweredValue, lambda node: (node.arrays, node.type), lambda ty, xs: _raise_value(ty, xs)
+)
+
+
+def _raise_value(ty: Any, arrays: Sequence[Any]) -> Any:
+    return ty.raise_val(*arrays)
+
+
+def lowered(x: Any) -> Any:
+    """A value of a declared class that does not change as a node of trees; other things as they
+    are."""
+    if type(x) not in TYPES or changes(x):
+        return x
+    held = Held(x)
+    return LoweredValue(held.type, held.arrays)
+
+
+def lower(value: Any) -> Any:
+    """A tree with such values as nodes."""
+    if not TYPES:
+        return value
+    leaves, treedef = tree_flatten(value)
+    nodes = [lowered(x) for x in leaves]
+    return treedef.unflatten(nodes) if LoweredValue in [*map(type, nodes)] else value
+
+
+def types_of(shapes: Any) -> Any:
+    """Shapes of results, where values that are no arrays are told by their types."""
+    if not TYPES:
+        return shapes
+    leaves, treedef = tree_flatten(shapes)
+    return treedef.unflatten([TYPES[type(x)](x) if type(x) in TYPES else x for x in leaves])
+
+
+class ValueRef:
+    """A reference to a value that is no array: references to the arrays that it holds. In trees it
+    is a node of these."""
+
+    __slots__ = ("type", "refs")
+
+    def __init__(self, ty: Any, refs: Sequence[Ref]) -> None:
+        self.type, self.refs = ty, list(refs)
+
+    def get(self, idx: Any = None) -> Any:
+        """The value."""
+        _whole(idx)
+        return _raise_value(self.type, [ref.get() for ref in self.refs])
+
+    def swap(self, value: Any, idx: Any = None) -> Any:
+        """Replace the value; gives what was there."""
+        old, held = self.get(idx), Held(value)
+        if held.type != self.type:
+            raise TypeError(
+                f"a reference to a value of type {self.type} was given one of {held.type}."
+            )
+        for ref, x in zip(self.refs, held.arrays, strict=True):
+            ref.swap(x)
+        return old
+
+    def set(self, value: Any, idx: Any = None) -> None:
+        """Replace the value."""
+        self.swap(value, idx)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self.get(idx)
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        self.swap(value, idx)
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.type}}}"
+
+
+register_pytree_node(
+    ValueRef, lambda node: (node.refs, node.type), lambda ty, refs: ValueRef(ty, list(refs))
+)
+
+
+def _whole(idx: Any) -> None:
+    parts = idx if isinstance(idx, tuple) else () if idx is None else (idx,)
+    if any([part is not Ellipsis and part != slice(None) for part in parts]):
+        raise NotImplementedError(
+            "parts of a value that is no array are not read or written through a reference. Take "
+            "the whole value, ref[...]."
+        )
+
+
+def raised_type(value: Any, cotangents: bool = False) -> Any:
+    """The type of a value's tangents (cotangents), of its type or of the value."""
+    ty = TYPES[type(value)](value) if type(value) in TYPES else value
+    of = getattr(ty, "to_ct_aval" if cotangents else "to_tangent_aval", None)
+    return ty if of is None else of()
+
+
+def changes(value: Any) -> bool:
+    """Whether the value is of a type whose values change."""
     with set_trace(EVAL):
         return TYPES[type(value)](value).has_qdd
 
@@ -206,7 +313,7 @@ def own(value: Any) -> None:
 def current_value(value: Any) -> Any:
     """What stands for `value` here: itself, or an object of what it holds in this staged
     function."""
-    if current_trace() is EVAL or not _changes(value):
+    if current_trace() is EVAL or not changes(value):
         return value
     home, holder, _ = _around(value)
     return value if holder is None else _StandIn(value, home).made
@@ -220,7 +327,7 @@ def bind(name: str, impl: Callable, args: Sequence[Any], params: dict) -> Any:
     before: list[tuple[Any, Held, list]] = []
     for x in args:
         if type(x) in TYPES and id(x) not in inside:
-            if not _changes(x):
+            if not changes(x):
                 continue  # never changed, so it is the same everywhere
             home, holder, crossed = _around(x)
             if holder is not None:

@@ -14,7 +14,10 @@ from typing import Any
 from numjet.core.jaxpr import HELD, ClosedJaxpr, Eqn, Jaxpr, Var
 
 # Equations whose body takes constants first, by the param that counts them.
-_COUNTED = {"scan": "num_consts", "custom_jvp_call": "num_consts", "custom_vjp_call": "num_consts"}
+_COUNTED = {
+    kind: "num_consts"
+    for kind in ("scan", "custom_jvp_call", "custom_vjp_call", "call_hi_primitive")
+}
 
 
 def with_held(jaxpr: Jaxpr) -> Jaxpr:

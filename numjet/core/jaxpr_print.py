@@ -388,6 +388,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     shown = {**_ALWAYS.get(kind, {}), **told}
     if kind in ("custom_jvp_call", "custom_vjp_call") and not shown["num_consts"]:
         del shown["num_consts"]
+    if kind == "call_hi_primitive":
+        shown = {"_prim": told["call"]}
     if kind == "sharding_constraint":
         kind, shown = _constraint(told["sharding"], namer)
     elif kind in ("mesh_cast", "reshard"):

@@ -345,11 +345,11 @@ class _Parts:
     def __init__(self, ref: Any) -> None:
         self.ref = ref
 
-    def __getitem__(self, idx: Any) -> _Part:
-        return _Part(self.ref, idx)
+    def __getitem__(self, idx: Any) -> RefPart:
+        return RefPart(self.ref, idx)
 
 
-class _Part:
+class RefPart:
     """A part of a reference, as a reference. In trees it is a node: of the reference, and of the
     arrays in its index."""
 
@@ -409,7 +409,7 @@ class _Part:
         self.swap(value, idx)
 
 
-def _part_parts(part: _Part) -> tuple[list, tuple]:
+def _part_parts(part: RefPart) -> tuple[list, tuple]:
     """A part's children, and what else its index holds: slices as tuples, which have a hash."""
     parts = part.idx if type(part.idx) is tuple else (part.idx,)
     plain = (int, np.integer, slice, type(None), type(Ellipsis))
@@ -421,22 +421,22 @@ def _part_parts(part: _Part) -> tuple[list, tuple]:
     return [part.ref, *[x for x, a in zip(parts, arrays, strict=True) if a]], rest
 
 
-def _part_of(rest: tuple, children: Any) -> _Part:
+def _part_of(rest: tuple, children: Any) -> RefPart:
     ref, *given = children
     arrays = iter(given)
-    return _Part(ref, tuple([
+    return RefPart(ref, tuple([
         slice(*x) if type(x) is tuple else next(arrays) if x is _ARRAY else x for x in rest
     ]))  # fmt: skip
 
 
 _ARRAY = "an array"  # in what a part's index holds beside its arrays
-register_pytree_node(_Part, _part_parts, _part_of)
+register_pytree_node(RefPart, _part_parts, _part_of)
 
 
 def refuse_parts(what: str, args: Any) -> None:
     """Raise TypeError where a part of a reference is among the arguments."""
-    for x in tree_leaves(args, is_leaf=lambda x: type(x) is _Part):
-        if type(x) is _Part:
+    for x in tree_leaves(args, is_leaf=lambda x: type(x) is RefPart):
+        if type(x) is RefPart:
             raise TypeError(
                 f"{what}: TransformedRefs are not allowed as arguments: ref.at[...] of type "
                 f"{x.ref.aval}. Pass the reference, or use its part by closure."
@@ -454,24 +454,7 @@ def _whole(idx: Any) -> bool:
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A reference that holds `init_val`, which itself does not change.
-
-    init_val: an array, of any shape and dtype. memory_space and kind are kept in its aval: there is
-    one memory. `ref[...]` reads, `ref[i] = x` and `ref[i] += x` write, in the order of the program,
-    also in compiled functions that close over it. Raises TypeError for values that are no arrays. A
-    function that is differentiated may make and read one, but not return it (ValueError). Its
-    content carries the derivative.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> total = nj.new_ref(jnp.zeros(2))
-    >>> @nj.jit
-    ... def add(i, x):
-    ...     total[i] += x
-    >>> add(0, 1.0), add(1, 2.0), add(0, 3.0)
-    (None, None, None)
-    >>> print(nj.freeze(total))
-    [4. 2.]
-    """
+    """A reference that holds the array `init_val`; see `numjet.new_ref`."""
     if isinstance(init_val, Ref):
         raise TypeError("new_ref: the value is a reference already. Pass its value, ref[...].")
     try:
@@ -567,5 +550,6 @@ def read_under(ref: Ref, trace: Any) -> Any:
 
 
 __all__ = [
-    "AbstractRef", "Array", "Cell", "Ref", "RefUse", "hold", "new_ref", "read_under", "watched",
+    "AbstractRef", "Array", "Cell", "Ref", "RefPart", "RefUse", "hold", "new_ref", "read_under",
+    "watched",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, tree
-from numjet.core import alike, dtypes
+from numjet.core import alike, dtypes, hi
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
@@ -44,7 +44,8 @@ def flatten_values(value: Any) -> tuple[list[Any], Any]:
     try:
         return [as_array(x) for x in leaves], treedef
     except TypeError:
-        held = hold(value)
+        lowered = hi.lower(value)
+        held = hold(value) if lowered is value else lowered
         if held is None:
             raise
         return flatten_values(held)
@@ -56,7 +57,7 @@ def flattened(fun: Callable, in_tree: Any, label: str) -> tuple[Callable, list]:
     out_tree = []
 
     def flat(*leaves: Any) -> list[Any]:
-        outs, treedef = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, leaves)))
+        outs, treedef = tree.tree_flatten(hi.lower(fun(*tree.tree_unflatten(in_tree, leaves))))
         out_tree.append(treedef)
         for i, x in enumerate(outs):
             try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from numjet.base import config, tree
 from numjet.base.tracebacks import boundary
-from numjet.core import dtypes
+from numjet.core import dtypes, hi
 from numjet.core.array import ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing, place_of
@@ -438,6 +438,7 @@ def cond(
 
 
 def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
+    operands = hi.lower(operands)
     leaves, in_tree = flatten_values(operands)
     given, structure = tree.tree_flatten(operands)
     if len(given) != len(leaves):  # references

@@ -12,6 +12,7 @@ from typing import Any
 
 from numjet.base import config, tree
 from numjet.base.tracebacks import boundary
+from numjet.core import hi
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
@@ -421,6 +422,7 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
+    init, xs = hi.lower(init), hi.lower(xs)
     xs_leaves, xs_tree = flatten_values(xs)
     n = _length(xs, length)
     rounds = (max(n, 1) if unroll else 1) if isinstance(unroll, bool) else count_of(unroll)

@@ -15,7 +15,7 @@ import numpy as np
 
 from numjet.base import config, errors, tree
 from numjet.base.tracebacks import boundary
-from numjet.core import dtypes
+from numjet.core import dtypes, hi
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
@@ -373,6 +373,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             return val
         except errors.TracerBoolConversionError:
             pass  # examples of a vmap that stop one by one: only the primitive can do that
+    init_val = hi.lower(init_val)
     leaves, treedef = flatten_values(init_val)
     avals = [x.aval for x in leaves]
     in_tree = tree.tree_structure((init_val,))

@@ -27,6 +27,7 @@ _CALLS = {
     "composite": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
+    "call_hi_primitive": "call_jaxpr",
 }
 _LOOPS = ("scan", "while", "cond")
 

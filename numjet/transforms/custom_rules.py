@@ -31,6 +31,7 @@ from numjet.transforms.batch import (
     mapped_to_front,
     to_front,
 )
+from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import RUN_ON_ZEROS
 from numjet.transforms.varying import along
@@ -51,11 +52,11 @@ def _evaluate(*args: Any, call_jaxpr: Any, **_: Any) -> list[Any]:
     return run_call(call_jaxpr, args)
 
 
-def _effects(*, call_jaxpr: Any, **_: Any) -> frozenset:
+def effects_of_call(*, call_jaxpr: Any, **_: Any) -> frozenset:
     return call_jaxpr.effects if type(call_jaxpr) is ClosedJaxpr else frozenset()
 
 
-def _stage(primitive_of: Callable[[], Primitive]) -> Callable:
+def stage_call(primitive_of: Callable[[], Primitive]) -> Callable:
     def rule(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         call = params["call_jaxpr"]
         if type(call) is not ClosedJaxpr:
@@ -217,7 +218,7 @@ def _match_tangent(name: str, primal: Any, tangent: Any) -> Any:
     return convert(tangent, want.dtype, have.weak_type) if want.dtype != have.dtype else tangent
 
 
-def _custom_jvp_batch(
+def batch_jvp(
     axis: Axis, args: tuple, dims: tuple, *, call_jaxpr: Any, jvp: Callable, **params: Any
 ) -> tuple:
     inner = dims[params["num_consts"] :]
@@ -267,11 +268,11 @@ custom_jvp_p = Primitive(
     abstract=_abstract,
     evaluate=_evaluate,
     jvp=_custom_jvp_jvp,
-    batch=_custom_jvp_batch,
+    batch=batch_jvp,
     partial_eval=_run_unknown,
     loops=Region("call"),
-    effects=_effects,
-    stage=_stage(lambda: custom_jvp_p),
+    effects=effects_of_call,
+    stage=stage_call(lambda: custom_jvp_p),
 )
 
 
@@ -370,7 +371,7 @@ def _batched_bwd(
     return batched
 
 
-def _custom_vjp_batch(
+def batch_vjp(
     axis: Axis,
     args: tuple,
     dims: tuple,
@@ -439,16 +440,27 @@ custom_vjp_p = Primitive(
     abstract=_abstract,
     evaluate=_evaluate,
     jvp=_custom_vjp_jvp,
-    batch=_custom_vjp_batch,
+    batch=batch_vjp,
     partial_eval=_run_unknown,
     loops=Region("call"),
-    effects=_effects,
-    stage=_stage(lambda: custom_vjp_p),
+    effects=effects_of_call,
+    stage=stage_call(lambda: custom_vjp_p),
 )
 
 
 # ------------------------------------------------------------------ the linear part of a custom_vjp
 # function
+def _lin_run(*args: Any, bwd: Callable, **params: Any) -> list[Any]:
+    forward = getattr(bwd, "forward", None)  # what runs it, of operations that know both ways
+    return _lin_refuse(**params) if forward is None else forward(*args)
+
+
+def _lin_jvp(primals: tuple, tangents: tuple, *, num_res: int, bwd: Callable, **params: Any) -> Any:
+    if getattr(bwd, "forward", None) is None:
+        return _lin_refuse(**params)
+    return jvp_call(bwd.forward, primals, tangents)[:2]  # type: ignore[attr-defined]
+
+
 def _lin_refuse(*_: Any, name: str, **__: Any) -> Any:
     raise TypeError(
         f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: {name} has a rule for "
@@ -562,10 +574,10 @@ custom_lin_p = Primitive(
     higher_order=True,
     linear=True,
     abstract=lambda *avals, out_avals, **_: list(out_avals),
-    evaluate=_lin_refuse,
-    jvp=_lin_refuse,
+    evaluate=_lin_run,
+    jvp=_lin_jvp,
     transpose=_lin_transpose,
     batch=_lin_batch,
-    loops=Expand(_lin_refuse),
+    loops=Expand(_lin_run),
 )
 RUN_ON_ZEROS.add(custom_lin_p)

@@ -301,14 +301,3 @@ def test_operations_with_derivatives_of_their_own() -> None:
         np.testing.assert_allclose(out[name], theirs[name], err_msg=name)
     mapped = nj.vmap(lambda x: names["sc"](x, np.float32(5)))(jnp.arange(3.0))
     assert mapped.tolist() == [0.0, 10.0, 20.0]
-
-
-def test_operations_with_derivatives_on_other_values_are_refused_while_tracing():
-    class First(hijax.VJPHiPrimitive):
-        def expand(self, pair):
-            return pair.x
-
-    pair = Pair(jnp.ones(2), jnp.zeros(3))
-    assert First()(pair) is pair.x and isinstance(nj.typeof(pair), hijax.HiType)
-    with pytest.raises(NotImplementedError, match="no arrays"):
-        nj.jit(lambda p: First()(p))(pair)
