@@ -87,7 +87,7 @@ def _origin(f: Callable, jaxpr: Any, var: Any, paths: list) -> str:
         found = inner.outvars[list(eqn.outvars).index(var)]
         if found in inner.invars and kind != "scan":
             return _origin(f, jaxpr, eqn.invars[inner.invars.index(found)], paths)
-        if kind == "remat" and any(found in e.outvars for e in inner.eqns):
+        if kind == "remat2" and any(found in e.outvars for e in inner.eqns):
             return _origin(f, inner, found, paths)
     label = f"named {eqn.params['name']!r}" if eqn.primitive is _name_p else f"output of {kind}"
     if kind == "jit":

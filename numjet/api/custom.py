@@ -29,6 +29,7 @@ from numjet.core.structural import convert, zeros
 from numjet.core.trace import Tracer, aval_of
 from numjet.ops.arrange import stop_gradient
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
+from numjet.transforms.remat_opt import optimized
 from numjet.transforms.stage import stage
 from numjet.transforms.varying import along
 
@@ -458,6 +459,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
     fwd: Callable | None = None
     bwd: Callable | None = None
     symbolic_zeros = False
+    optimize_remat = False
 
     def defvjp(
         self,
@@ -471,7 +473,8 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         fwd(*args) -> (output, residuals). bwd(*nondiff, residuals, cotangent) -> a tuple of
         cotangents, one for each argument that is differentiated, None where nothing flows.
         symbolic_zeros: fwd gets CustomVJPPrimals, bwd SymbolicZeros where there are zeros.
-        optimize_remat is taken for JAX's sake.
+        optimize_remat: in passes of `checkpoint` that keep no residuals the function is run
+        instead of fwd.
 
         >>> import numjet as nj
         >>> f = nj.custom_vjp(lambda x: x ** 2)
@@ -479,8 +482,8 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
         >>> print(nj.grad(f)(1.0))
         5.0
         """
-        del optimize_remat
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self.optimize_remat = optimize_remat
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -542,7 +545,15 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]
 
         flat.__name__ = _named(fwd)
-        return flat
+        if not self.optimize_remat:
+            return flat
+        value = self._caller(nondiff, in_tree, [])
+
+        def both(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
+            return optimized(lambda *xs: flat(xs, perturbed), value, primals)
+
+        both.__name__ = _named(fwd)
+        return both
 
     def _backward(
         self, nondiff: list, in_tree: Any, out_tree: _Outputs, res_tree: list

@@ -170,7 +170,7 @@ def _followed(
     else:
         inner = called(params)
         if inner is not None:
-            again = again or name == "remat"
+            again = again or name == "remat2"
             told = params.get("name") if isinstance(params.get("name"), str) else ""
             count = len(getattr(inner, "jaxpr", inner).invars)
             return _walked(inner, marks[len(marks) - count :], told or within or name, again)

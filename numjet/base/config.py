@@ -327,6 +327,10 @@ cpu = Flag(
 )
 no_tracing = Flag("no_tracing", False, bool, "raise where a compiled function is traced")
 no_execution = Flag("no_execution", False, bool, "raise where an operation or a program runs")
+disable_bwd_checks = Flag(
+    "disable_bwd_checks", False, bool, "take cotangents of any shape from custom_vjp rules",
+    traced=True,
+)
 explain_cache_misses = Flag(
     "explain_cache_misses", False, bool, "log why a compiled function is traced"
 )

@@ -58,7 +58,7 @@ class _Rewriting:
         params, kind = eqn.params, eqn.primitive.name
         if kind == "jit":
             return self.call(eqn, held)
-        if kind == "remat":
+        if kind == "remat2":
             return self.body(eqn, held, "jaxpr", len(eqn.invars), None)
         if kind in _COUNTED:
             name = "jaxpr" if kind == "scan" else "call_jaxpr"

@@ -34,7 +34,7 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     "random_seed": {"impl": "fry"},
     "gather": {"fill_value": None},
     "random_wrap": {"impl": "fry"},
-    "remat": {"differentiated": False, "policy": None},
+    "remat2": {"differentiated": False, "policy": None},
     "rng_bit_generator": {"out_sharding": None},
     "svd": {"algorithm": None, "subset_by_index": None},
     "eigh": {"algorithm": None, "subset_by_index": None},
@@ -56,7 +56,7 @@ _NEVER = {
 }
 _GENERATORS = ("RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX")
 _ROUNDINGS = {"round": 0, "round_even": 1}
-_NAMES = {"random_gamma_of_key": "random_gamma", "remat": "remat2", "round_even": "round",
+_NAMES = {"random_gamma_of_key": "random_gamma", "round_even": "round",
           "pow_by_integer": "pow",
           "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
           "scatter_max": "scatter-max"}  # fmt: skip

@@ -23,11 +23,12 @@ Free = Layout | None
 # Calls: what they compute is the jaxpr in this param.
 _CALLS = {
     "jit": "jaxpr",
-    "remat": "jaxpr",
+    "remat2": "jaxpr",
     "composite": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
     "call_hi_primitive": "call_jaxpr",
+    "remat_opt": "call_jaxpr",
 }
 _LOOPS = ("scan", "while", "cond")
 

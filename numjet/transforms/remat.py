@@ -167,7 +167,7 @@ def _made_by_kept(policy: Policy, jaxpr: Jaxpr) -> list[bool | None]:
 
 
 remat_p = Primitive(
-    "remat",
+    "remat2",
     multiple_results=True,
     higher_order=True,
     linear=True,

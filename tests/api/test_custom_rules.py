@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from both import both
 from near import close
 
 import numjet as nj
@@ -725,3 +726,39 @@ def test_checkpointed_functions_are_traced_once() -> None:
     assert len(count) == 2
     with pytest.raises(TypeError, match=r"for checkpoint / remat returned .* component \['a'\]"):
         nj.checkpoint(lambda x: {"a": "text"})(1.0)
+
+
+def test_optimize_remat_runs_the_function_where_no_residuals_are_kept() -> None:
+    both("""
+def made(optimize):
+    f = jax.custom_vjp(lambda x: jnp.sin(x))  # the rule gives another value, so that it shows
+    f.defvjp(lambda x: (100 * jnp.cos(x), (x, jnp.exp(x))), lambda kept, ct: (ct * kept[1],),
+             optimize_remat=optimize)
+    return f
+for optimize in (False, True):
+    f = made(optimize)
+    for name, way in (('eager', lambda g: g), ('jit', jax.jit)):
+        out[f'~{optimize} {name}'] = jnp.stack(way(jax.value_and_grad(f))(1.0))
+        out[f'~{optimize} {name} kept'] = jnp.stack(way(jax.value_and_grad(jax.checkpoint(f)))(1.0))
+        inside = jax.checkpoint(lambda x: jnp.sin(f(x)))
+        out[f'~{optimize} {name} inside'] = jnp.stack(way(jax.value_and_grad(inside))(1.0))
+        mapped = jax.vmap(jax.value_and_grad(jax.checkpoint(f)))
+        out[f'~{optimize} {name} mapped'] = jnp.stack(way(mapped)(jnp.arange(3.0)))
+f = made(True)
+jaxpr = jax.make_jaxpr(lambda x: jax.vjp(f, x)[0])(1.0)
+out['equations'] = str([e.primitive.name for e in jaxpr.eqns])
+out['remat'] = jax.make_jaxpr(jax.checkpoint(f))(1.0).eqns[0].primitive.name
+""")
+
+
+def test_disable_bwd_checks_takes_cotangents_of_any_shape() -> None:
+    f = nj.custom_vjp(lambda x, y: x)
+    f.defvjp(lambda x, y: (x, None), lambda _, ct: (ct, ct))
+    slope = nj.grad(lambda x, y: f(x, y).sum(), 1)
+    with pytest.raises(ValueError, match="the shapes do not match"):
+        slope(jnp.ones(3), jnp.ones(4))
+    nj.config.update("disable_bwd_checks", True)
+    try:
+        assert slope(jnp.ones(3), jnp.ones(4)).shape == (3,)
+    finally:
+        nj.config.update("disable_bwd_checks", False)

@@ -17,7 +17,7 @@ import numjet.numpy as jnp
 from numjet import lax, random
 from numjet.core.memories import MemorySpace
 from numjet.custom_batching import custom_vmap
-from numjet.experimental import checkify, io_callback
+from numjet.experimental import checkify, hijax, io_callback
 from numjet.experimental.shard_alike import shard_alike
 from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import pvary_p
@@ -446,7 +446,7 @@ add(
     normal(2),
     note="fori",
 )
-add("remat", lambda x: nj.checkpoint(lambda a: jnp.sin(jnp.sin(a)))(x), normal(3), diff=0)
+add("remat2", lambda x: nj.checkpoint(lambda a: jnp.sin(jnp.sin(a)))(x), normal(3), diff=0)
 add(
     "name",
     lambda x: jnp.sin(nj.ad_checkpoint.checkpoint_name(jnp.sin(x), "inner")),
@@ -472,6 +472,37 @@ _scaled_sin.defvjp(
     lambda x, y: (_scaled_sin(x, y), (x, y)),
     lambda res, ct: (jnp.cos(res[0]) * res[1] * ct, jnp.sin(res[0]) * ct),
 )
+@nj.custom_vjp
+def _kept_sin(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+_kept_sin.defvjp(
+    lambda x: (jnp.sin(x), jnp.cos(x)), lambda kept, ct: (ct * kept,), optimize_remat=True
+)
+
+
+class _Squared(hijax.VJPHiPrimitive):
+    def __init__(self, aval: Any) -> None:
+        self.in_avals, self.out_aval = (aval,), aval
+        super().__init__()
+
+    def expand(self, x: Any) -> Any:
+        return x * x
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        return self(*primals), 2 * primals[0] * tangents[0]
+
+    def batch(self, _: Any, args: Any, dims: Any) -> Any:
+        return _squared(*args), dims[0]
+
+
+def _squared(x: Any) -> Any:
+    return _Squared(nj.typeof(x))(x)
+
+
+add("remat_opt", lambda x: nj.vjp(_kept_sin, x)[0], normal(3), diff=0)
+add("call_hi_primitive", nj.jit(_squared), normal(3), diff=0)
 add("custom_jvp_call", _cubed, normal(4), diff=0)
 add("custom_vjp_call", _scaled_sin, normal(4), normal(4), diff=(0, 1), note="reverse-only")
 add(

@@ -121,7 +121,7 @@ def _sites_of(eqn: Eqn, categories: Categories) -> Iterator[Site]:
 def _inner(eqn: Eqn) -> list[ClosedJaxpr] | None:
     """The jaxprs of an equation whose sites can be reported, in the order of the report."""
     name, params = eqn.primitive.name, eqn.params
-    if name in ("jit", "remat", "scan"):
+    if name in ("jit", "remat2", "scan"):
         return [params["jaxpr"]]
     if name == "cond":
         return list(params["branches"])
@@ -379,7 +379,7 @@ def _run_custom(
 
 _CALLS: dict[str, Callable] = {
     "jit": _run_jit,
-    "remat": _run_remat,
+    "remat2": _run_remat,
     "cond": _run_cond,
     "scan": _run_scan,
     "while": _run_while,

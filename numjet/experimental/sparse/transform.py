@@ -266,7 +266,7 @@ _RULES: dict[str, Callable] = {
     "name": lambda x, *, name: x,
     "todense": lambda x: x.todense(),
     "jit": _jit,
-    "remat": _remat,
+    "remat2": _remat,
     "custom_jvp_call": _custom,
     "custom_vjp_call": _custom,
     "cond": _cond,

@@ -22,7 +22,7 @@ from numjet.transforms.calls import call_batch, call_jvp, call_transpose
 _OTHER = {
     "add_jaxvals_p": "add_any",
     "linear_solve_p": "custom_linear_solve",
-    "remat_p": "remat",
+    "remat_p": "remat2",
     "scatter_add_p": "scatter-add",
     "scatter_max_p": "scatter_max",
     "scatter_min_p": "scatter_min",
