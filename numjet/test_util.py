@@ -67,7 +67,8 @@ def _moved(args: Any, tangents: Any, step: float) -> Any:
 
 
 def _difference(f: Callable, args: tuple, tangents: tuple, eps: float | None) -> Any:
-    """The central difference of f's values along `tangents`, in double precision."""
+    """The central difference of f's values along `tangents`, in double precision. Equal infinities
+    do not differ."""
     step = _step(_least_size(args)) if eps is None else eps
 
     def one(above: Any, below: Any) -> Any:
@@ -75,7 +76,9 @@ def _difference(f: Callable, args: tuple, tangents: tuple, eps: float | None) ->
         if not dtypes.is_inexact(above.dtype):
             return np.zeros(above.shape)
         wide = np.complex128 if dtypes.is_complex(above.dtype) else np.float64
-        return (above.astype(wide) - below.astype(wide)) / (2 * step)
+        above, below = above.astype(wide), below.astype(wide)
+        same = np.isinf(above) & (above == below)
+        return np.subtract(above, below, where=~same, out=np.zeros_like(above)) / (2 * step)
 
     ends = (f(*_moved(args, tangents, k)) for k in (step, -step))
     return tree.tree_map(one, *ends)

@@ -85,3 +85,11 @@ def test_mistakes_are_explained() -> None:
         check_grads(jnp.sin, (X,), 1, modes=["forward"])
     with pytest.raises(TypeError, match="takes a function"):
         check_grads(3, (X,), 1)  # type: ignore[arg-type]
+
+
+def test_equal_infinities_do_not_differ() -> None:
+    x = jnp.array([1.0, -1.0])
+    check_grads(lambda x: jnp.where(x > 0, x * x, -jnp.inf), (x,), 2)
+    check_grads(lambda x: jnp.concatenate([x, jnp.full(1, jnp.inf)]), (x,), 2)
+    with pytest.raises(AssertionError):
+        check_grads(lambda x: jnp.where(x > 0, x, jnp.nan), (x,), 1)

@@ -14,7 +14,7 @@ from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert
-from numjet.core.trace import current_trace
+from numjet.core.trace import EVAL, current_trace
 from numjet.ops import arithmetic, complex_ops, logic, mulhi as high, special, transcendental
 from numjet.ops.arithmetic import add_p, div_p, mul_p, sub_p
 from numjet.ops.arrange import broadcast_shapes
@@ -106,10 +106,10 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """x · y.
 
     x, y: integer, floating or complex arrays of one dtype, and of one shape but for axes of size 1,
-    or Python numbers. out_dtype: the result's dtype; the product is computed in the wider of the
-    two. Result: the broadcast shape, the same dtype unless told. Integers wrap around. Derivative:
-    y and x. Raises TypeError for dtypes that differ and ranks that differ; `numpy` promotes and
-    adds axes.
+    or Python numbers. out_dtype: the result's dtype; x and y may then have two, and the product is
+    computed in the widest of them. Result: the broadcast shape, the same dtype unless told.
+    Integers wrap around. Derivative: y and x. Raises TypeError for dtypes that differ and ranks
+    that differ; `numpy` promotes and adds axes.
 
     >>> from numjet import lax, numpy as jnp
     >>> lax.mul(jnp.array([2.0, 3.0]), 4.0)
@@ -117,11 +117,12 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """
     if out_dtype is None and type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval:
         return mul_p.bind(x, y)
-    x, y = operands("mul", x, y)
     if out_dtype is None:
-        return mul_p.bind(x, y)
+        return mul_p.bind(*operands("mul", x, y))
     dtype = dtypes.canonical(out_dtype)
-    wide = dtypes.join_standard(dtype, x.aval.dtype)
+    x, y = as_array(x), as_array(y)
+    wide = dtypes.join_standard(dtypes.join_standard(dtype, x.aval.dtype), y.aval.dtype)
+    x, y = operands("mul", convert(x, wide), convert(y, wide))
     return convert(mul_p.bind(convert(x, wide), convert(y, wide)), dtype)
 
 
@@ -256,8 +257,9 @@ def pow(x: Any, y: Any) -> Any:
         return arithmetic.integer_pow(x, y)
     y = as_array(y)
     if dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
-        if config.jax_form():
-            return transcendental.pow(x, y)
+        alike = x.aval.shape == y.aval.shape or not (x.aval.shape and y.aval.shape)
+        if config.jax_form() or alike and current_trace() is not EVAL:
+            return transcendental.pow(x, y)  # whose derivative at a zero to the power 0 is 0
         y = convert(y, x.aval.dtype, y.aval.weak_type)
     return transcendental.pow_p.bind(*operands("pow", x, y))
 

@@ -20,7 +20,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import index_of
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Linear, Primitive, Zero
-from numjet.core.structural import add_tangents, convert, moveaxis, transpose
+from numjet.core.structural import add_tangents, convert, moveaxis, transpose, zeros
 from numjet.ops.conv_numbers import (
     ConvDimensionNumbers,
     conv_dimension_numbers,
@@ -184,6 +184,8 @@ def _to_lhs(
     **rest: Any,
 ) -> Any:
     """The convolution of the cotangent with the reversed kernel, features exchanged."""
+    if 0 in lhs.shape or 0 in ct.aval.shape:
+        return zeros(lhs)
     ls, rs, out_spec = dimension_numbers
     rhs = rev(rhs, rs[2:])
     if feature_group_count > 1:
@@ -248,6 +250,8 @@ def _to_rhs(
     **rest: Any,
 ) -> Any:
     """The convolution of the input with the cotangent, batch and features exchanged."""
+    if 0 in lhs.aval.shape or 0 in ct.aval.shape:
+        return zeros(rhs)
     ls, rs, out_spec = dimension_numbers
     pads = []
     for i in range(len(window_strides)):

@@ -12,6 +12,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert
+from numjet.core.trace import EVAL, current_trace
 from numjet.ops.accuracy import check_accuracy
 from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
 from numjet.ops.composed import composed
@@ -562,7 +563,7 @@ def pow(x: Any, y: Any) -> Any:
         return integer_pow(x, y)
     a, b = as_array(x), as_array(y)
     if dtypes.is_inexact(a.dtype) and dtypes.is_integer(b.dtype):
-        if config.jax_form():
+        if config.jax_form() or current_trace() is not EVAL:
             return pow_by_integer_p.bind(a, b)
         b = convert(b, a.dtype)
     return pow_p.bind(*pair(a, b))
@@ -599,7 +600,7 @@ def _pow_by_integer_jvp(primals: tuple, tangents: tuple) -> tuple:
     return out, mul(broadcast_tangent(t, out.aval.shape), select_n(none, slope, zero))
 
 
-# What JAX writes of floats to the power of integers, for who looks at jaxprs.
+# Floats to the power of integers: no tangent flows through these; that of x to the power 0 is 0.
 pow_by_integer_p = composed("pow_by_integer", _pow_by_integer)
 pow_by_integer_p.jvp = _pow_by_integer_jvp
 pow_by_integer_p.batch = elementwise_batch(lambda: pow_by_integer_p)

@@ -113,3 +113,12 @@ def test_accuracy_is_checked() -> None:
         lax.Tolerance()
     with pytest.raises(ValueError, match="non-negative"):
         lax.Tolerance(-1.0)
+
+
+def test_products_told_their_dtype_take_operands_of_two() -> None:
+    found = lax.mul(jnp.full(2, 3, jnp.bfloat16), jnp.full(2, 2, jnp.int8), out_dtype=jnp.float32)
+    assert found.dtype == jnp.float32 and found.tolist() == [6.0, 6.0]
+    slope = nj.grad(lambda x: lax.mul(x, jnp.bfloat16(3), out_dtype=jnp.float32))(jnp.float16(2))
+    assert slope.dtype == jnp.float16 and float(slope) == 3.0
+    with pytest.raises(TypeError, match="same dtypes"):
+        lax.mul(jnp.ones(2, jnp.bfloat16), jnp.ones(2))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
+import numjet as nj
 from numjet import jit, lax, numpy as jnp
 from numjet.api.autodiff import grad
 
@@ -123,3 +124,18 @@ def test_complex_functions_far_out():
     np.testing.assert_allclose(turned, np.log(1 + np.exp(1e10j)), rtol=1e-5)
     with pytest.raises(TypeError, match="is_finite does not accept dtype complex64"):
         lax.is_finite(z)
+
+
+def test_derivatives_of_powers_of_zero_to_integers_that_are_known_at_run_time_only() -> None:
+    power = lambda x, n: x**n  # noqa: E731
+    for n, slope in ((0, 0.0), (1, 1.0), (2, 0.0)):
+        for f in (nj.jit(power), nj.jit(lax.pow), power):
+            assert float(nj.grad(f)(0.0, jnp.int32(n))) == slope, n
+    zeros = jnp.zeros((2, 3))
+    total = lambda x: jnp.sum(x ** jnp.arange(3))  # noqa: E731
+    for f in (total, nj.jit(total)):
+        assert nj.grad(f)(zeros).tolist() == [[0.0, 1.0, 0.0]] * 2
+        assert nj.vmap(nj.grad(f))(zeros).tolist() == [[0.0, 1.0, 0.0]] * 2
+    slopes = nj.grad(lambda x: jnp.sum(x ** jnp.array([3, -1])))(jnp.array([2.0, 4.0]))
+    assert slopes.tolist() == [12.0, -0.0625]
+    assert np.isnan(nj.grad(nj.jit(power))(0.0, 0.0))

@@ -10,6 +10,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.ops.fft import fft
+from numjet.test_util import check_grads
 
 WINDOW = """
 rng = np.random.default_rng(0)
@@ -128,3 +129,10 @@ def test_derivatives_of_windows_over_nothing():
     for out in (nj.jvp(maxima, (x,), (x,))[1], nj.grad(lambda x: maxima(x).sum())(x)):
         assert out.shape == (3, 0)
     assert nj.hessian(lambda x: maxima(jnp.sin(x)).sum())(x).shape == (3, 0, 3, 0)
+
+
+def test_derivatives_of_convolutions_of_nothing() -> None:
+    x, w = jnp.ones((2, 2, 0, 7)), jnp.ones((2, 2, 1, 2))
+    f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((0, 0), (0, 0)))  # noqa: E731
+    check_grads(f, (x, w), 2)
+    assert nj.grad(lambda w: f(x, w).sum())(w).tolist() == jnp.zeros_like(w).tolist()
