@@ -28,17 +28,19 @@ from numjet.api.custom import (
 )
 from numjet.api.devices import (
     Device as Device,
-    block_until_ready as block_until_ready,
-    copy_to_host_async as copy_to_host_async,
     default_backend as default_backend,
     device_count as device_count,
-    device_get as device_get,
     device_put as device_put,
     devices as devices,
     local_device_count as local_device_count,
     local_devices as local_devices,
     process_count as process_count,
     process_index as process_index,
+)
+from numjet.api.host import (
+    block_until_ready as block_until_ready,
+    copy_to_host_async as copy_to_host_async,
+    device_get as device_get,
 )
 from numjet.api.jacobians import (
     hessian as hessian,

@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any
 
 from numjet.api.custom import custom_vjp as _custom_vjp
+from numjet.api.devices import bound as _bound
 from numjet.api.jit import jit as _jit
 from numjet.api.mesh import set_for_arrays as _set_for_arrays
 from numjet.api.pullbacks import vjp as _vjp
@@ -243,7 +244,9 @@ class Exported:
         meshes = [getattr(getattr(x, "_sharding", None), "mesh", None) for x in leaves]
         told = self.laid_out[1]
         mesh = next((m for m in meshes if hasattr(m, "devices_in_order")), None)
-        if mesh is None or not any(told):
+        if mesh is None:
+            return [*map(_bound, outs)]
+        if not any(told):
             return outs
         axes = tuple(mesh.shape.items())
         return [
@@ -287,7 +290,7 @@ class Exported:
         closed = _concrete(self.jaxpr, values) if values else self.jaxpr
         weak = [a.weak_type for a in self.out_avals]  # whatever those of the arguments are
         run: Any = _jit(lambda *xs: [
-            _convert(y, y.aval.dtype, w)
+            _bound(_convert(y, y.aval.dtype, w))
             for y, w in zip(_eval_closed(closed, *xs), weak, strict=True)
         ])
         if self.was_read:  # the program has none of the rules that the function had

@@ -1,5 +1,5 @@
-"""Devices and where arrays live: the CPU backend's virtual devices, `device_put`, `device_get`,
-shardings of whole arrays. Installs the Array's device methods."""
+"""Devices and where arrays live: the CPU backend's virtual devices, `device_put`, shardings of
+whole arrays. Installs the Array's device methods."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from numjet.api.placements import (
     PmapSharding as PmapSharding,
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,
+    WhereRun as WhereRun,
     kind_of as kind_of,
 )
 from numjet.base import config, tree
-from numjet.core import dtypes, hooks
+from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
@@ -506,10 +507,36 @@ def mark(x: Tracer, sharding: Sharding) -> Any:
         Sharded.memories = True
         if not hasattr(sharding, "layout"):
             return _to_memory(x, kind_of(sharding))
-    if not hasattr(sharding, "layout"):
+    if not hasattr(sharding, "layout") and not _binds(sharding):
         return x
     Sharded.marks, Sharded.active = Sharded.marks + 1, True
     return sharding_constraint_p.bind(x, sharding=sharding)
+
+
+def _binds(sharding: Any) -> bool:
+    """Whether a program says it of a device, or of where it runs, that its results are bound to:
+    where there are several CPU devices of one process."""
+    return (
+        _per_process() > 1 and Cluster.count == 1 and not Remote.active
+        and isinstance(sharding._device, CpuDevice | None)
+    )  # fmt: skip
+
+
+def bound(x: Any) -> Any:
+    """An array bound to the devices where it is, the default one for what nobody placed; a traced
+    one to those where the program runs. Where there is one CPU device it is what it was."""
+    if _per_process() == 1 or Remote.active or Cluster.count > 1:
+        return x
+    if isinstance(x, Tracer):
+        return x if config.jax_equations.value else mark(x, WhereRun())
+    if x._sharding is not None and x._sharding.binds or hooks.sharding_of_nowhere(x.ndim):
+        return x
+    return place(x, bound_device())
+
+
+def bound_device() -> SingleDeviceSharding:
+    """Where what is bound to run lies that nothing puts anywhere: on the default device."""
+    return SingleDeviceSharding(chosen_device() or first_device())
 
 
 def at_default(x: Any) -> Any:
@@ -696,7 +723,7 @@ def in_memories(outs: list, kinds: Sequence[str | None]) -> list:
     ]
 
 
-hooks.device_put, hooks.in_memory = put, _to_memory
+hooks.device_put, hooks.in_memory, hooks.bound = put, _to_memory, bound
 
 
 def _places(x: Any, places: Any) -> list[Any]:
@@ -735,55 +762,3 @@ def _places(x: Any, places: Any) -> list[Any]:
             place = place.sharding
         found.append(place)
     return found
-
-
-def device_get(x: Any) -> Any:
-    """The pytree `x` with NumPy arrays in the place of Arrays.
-
-    Waits until they are computed. Python numbers, PRNG keys and traced values stay what they are.
-    The NumPy arrays may share memory with the Arrays and are read-only then.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.device_get([jnp.arange(2)])
-    [array([0, 1], dtype=int32)]
-    """
-
-    def get(leaf: Any) -> Any:
-        known = isinstance(leaf, Array) and not isinstance(leaf, Tracer)
-        return np.asarray(leaf) if known and not dtypes.is_key(leaf.dtype) else leaf
-
-    return tree.tree_map(get, x)
-
-
-def block_until_ready(x: Any) -> Any:
-    """Wait until every Array in the pytree `x` is computed; returns `x`.
-
-    Operations may run in the background after the call has returned; timings need this. What a
-    computation raised arrives here. Leaves that are no Arrays pass through.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.block_until_ready({"a": jnp.ones(2)})
-    {'a': Array([1., 1.], dtype=float32)}
-    """
-    for leaf in tree.tree_leaves(x):
-        if type(leaf) is ArrayImpl:
-            leaf._value  # noqa: B018 - `block_until_ready`, written out
-        elif isinstance(leaf, ArrayImpl):
-            leaf.block_until_ready()
-    return x
-
-
-def copy_to_host_async(x: Any) -> Any:
-    """Start to copy the Arrays of the pytree `x` to the host's memory; returns `x`.
-
-    On the CPU there is nothing to copy. With a plugin's device a later `np.asarray` finds the bytes
-    there. Other leaves that have a method of this name are asked by it; the rest pass through.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.copy_to_host_async(jnp.arange(2))
-    Array([0, 1], dtype=int32)
-    """
-    for leaf in tree.tree_leaves(x):
-        if hasattr(leaf, "copy_to_host_async"):
-            leaf.copy_to_host_async()
-    return x

@@ -35,7 +35,7 @@ from numjet.core.lowering import Host, Kernel, Reduce, Region
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import kept_home, target
-from numjet.core.sharded import any_sharded, constraint_of
+from numjet.core.sharded import any_sharded, constraint_of, place_of
 from numjet.core.stretched import written_out
 from numjet.core.trace import EVAL, set_trace
 from numjet.cpu.link import link
@@ -231,7 +231,8 @@ def run(
     place = target(args, name) if Remote.active and not sharded else None
     if place is not None:
         return Remote.run(closed, args, place, name) if place else run_home(closed, args, name)
-    constrains = Sharded.marks and not is_whole and constraint_of(closed) is not None
+    constrains = Sharded.marks and not is_whole and (
+        constraint_of(closed) is not None or place_of(closed) is not None)  # fmt: skip
     if sharded or constrains or Placed.active and any_placed(closed.out_avals):
         return Sharded.run(closed, args, name)
     return _natively(closed, args, name)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api import devices
+from numjet.api import devices, host
 from numjet.base import config, tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.core import array, hooks
@@ -38,7 +38,7 @@ _logger = logging.getLogger("numjet")
 
 # Functions that exist to move values.
 EXPLICIT: frozenset[CodeType] = frozenset([
-    f.__code__ for f in (devices.device_put, devices.device_get, devices.copy_to_host_async,
+    f.__code__ for f in (devices.device_put, host.device_get, host.copy_to_host_async,
                          RemoteArray.copy_to_host_async)])
 # Where arguments are looked at for their types alone, and functions whose numbers say how much.
 _ABSTRACT = frozenset(["JitCore.trace"])

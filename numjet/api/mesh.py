@@ -681,12 +681,23 @@ def devices_apart(
     )
 
 
-def check_devices_of(x: Any, name: str, other: str, mesh: Any) -> None:
-    """Raise ValueError where an array lies over the devices of another mesh. name: whose argument
-    it is; other: what the mesh is of."""
-    own = getattr(getattr(x, "_sharding", None), "mesh", None)
-    if not isinstance(own, Mesh) or not isinstance(mesh, Mesh):
+def check_devices_of(x: Any, name: str, other: str, place: Any) -> None:
+    """Raise ValueError where an array lies over other devices than those of a mesh, or on another
+    than that of the sharding of one device. name: whose argument it is; other: what `place` is of.
+    """
+    own = getattr(x, "_sharding", None)
+    if own is None or not own.binds:
         return
-    if own.devices_in_order != mesh.devices_in_order:
+    have, want = _in_order(own), _in_order(place)
+    if have and want and have != want:
         what = f"an argument of {name} with shape {x.aval.str_short()}"
-        raise devices_apart(what, own.devices_in_order, other, mesh.devices_in_order)
+        raise devices_apart(what, have, other, want)
+
+
+def _in_order(place: Any) -> tuple[Any, ...]:
+    """The devices of a mesh, of a sharding over one, or of one of a single device; else none."""
+    mesh = getattr(place, "mesh", place)
+    if isinstance(mesh, Mesh):
+        return mesh.devices_in_order
+    device = getattr(place, "_device", None)
+    return () if device is None else (device,)

@@ -134,6 +134,7 @@ class SingleDeviceSharding(Sharding):
 
     __slots__ = ("_device", "memory_kind")
     is_fully_replicated = True
+    of_one = True  # a program that names it runs there
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -189,6 +190,23 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class WhereRun(Sharding):
+    """Wherever the program runs that names it, whose results are bound to that place: the devices
+    of its arguments, the default one where these are nowhere."""
+
+    __slots__ = ()
+    of_one, _device = True, None
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, WhereRun)
+
+    def __hash__(self) -> int:
+        return hash("where it runs")
+
+    def __repr__(self) -> str:
+        return "WhereRun()"
 
 
 class DefaultSharding(SingleDeviceSharding):

@@ -17,7 +17,7 @@ from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.core import hi
 from numjet.core.array import as_array
-from numjet.core.hooks import Remote
+from numjet.core.hooks import Remote, Sharded
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned, refuse_twice
 from numjet.core.sharded import any_sharded
 from numjet.core.trace import EVAL, current_trace
@@ -39,9 +39,8 @@ def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
         outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
     elif place := core._place_for(entry, operands):
         outs = Remote.run(entry.closed, [*entry.consts, *operands], place, entry.name, [])
-    elif any_sharded(operands):
-        run = importlib.import_module("numjet.api.jit_layouts").run
-        outs = run(core, entry, operands, None)
+    elif entry.mesh_inside or (Sharded.active and any_sharded(operands)):
+        outs = importlib.import_module("numjet.api.jit_layouts").run(core, entry, operands, None)
     else:
         outs = core._execute(entry, operands)
     n = len(outs) - len(use.written)

@@ -361,7 +361,7 @@ def _laid_out(name: str, x: Any, shardings: Any) -> Any:
                 _check_explicit("reshard", spec)
                 leaf = _without_types(leaf, spec)
             if not isinstance(leaf, Tracer):
-                check_devices_of(leaf, name, "a sharding", getattr(spec, "mesh", None))
+                check_devices_of(leaf, name, "a sharding", spec)
             if is_check and isinstance(spec, NamedSharding):
                 spec = _constraint(leaf, spec)
                 if by_axes and spec is not None and not context_mesh().empty:  # as JAX shows it

@@ -21,7 +21,9 @@ from numjet.api import dispatch
 from numjet.api.devices import (
     Sharding,
     SingleDeviceSharding,
+    WhereRun,
     at_default,
+    bound_device,
     device_put,
     first_device,
     kind_of,
@@ -48,7 +50,7 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, subjaxprs
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.sharded import ShardedArray, axes_named, constraint_of, devices_named
+from numjet.core.sharded import ShardedArray, axes_named, constraint_of, devices_named, place_of
 
 
 @functools.cache
@@ -274,8 +276,8 @@ def run(
         here = set_for_arrays.get()
         if over is not None and here is not over.mesh and here.alike(over.mesh):
             over = over.over_mesh(here)  # within functions axes may have other types
-        if over is None and single is None and Sharded.placing and name != "device_put":
-            over = hooks.sharding_of_nowhere(0)
+        if over is None and name != "device_put":
+            over, single = _bound(closed, single, name)
     elif Sharded.marks:
         # Arguments over another mesh of the same devices are moved.
         if (named := constraint_of(closed)) is None:
@@ -316,6 +318,24 @@ def run(
             for s, t, a in zip(labels, told, closed.out_avals, strict=True)
         ]
     return [place(x, s) for x, s in zip(results, labels, strict=True)]
+
+
+def _bound(closed: ClosedJaxpr, single: Any, name: str) -> tuple[Any, Any]:
+    """Where a program runs that names no mesh, as `common_sharding` says it; `single`: where its
+    arguments are. Raises ValueError where it names another device."""
+    named = place_of(closed) if Sharded.marks else None
+    if named is not None and named._device is not None:
+        if single is not None and single._device is not named._device:
+            raise devices_apart(
+                f"an argument or result of {name}", _devices(single),
+                "sharding_constraint inside jit", _devices(named),
+            )  # fmt: skip
+        return None, SingleDeviceSharding(named._device)
+    if single is not None:
+        return None, single
+    if Sharded.placing and (over := hooks.sharding_of_nowhere(0)) is not None:
+        return over, None
+    return None, None if named is None else bound_device()
 
 
 def _over_axes(over: Any, axes: Any, name: str) -> Any:
@@ -525,6 +545,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     results = out if primitive.multiple_results else [out]
     if over is None:
         asked = params.get("sharding") if primitive.lays_out else None
+        if isinstance(asked, WhereRun):
+            asked = single or bound_device()
         results = [_on(x, asked if isinstance(asked, SingleDeviceSharding) else single)
                    for x in results]  # fmt: skip
     else:

@@ -8,13 +8,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from numjet.api import dispatch
-from numjet.api.devices import SingleDeviceSharding, devices, in_memories, place
+from numjet.api.devices import (
+    SingleDeviceSharding,
+    bound_device,
+    devices,
+    in_memories,
+    place,
+)
 from numjet.api.jit_arguments import used_variables
 from numjet.api.layout import Format, Layout
 from numjet.api.mesh import AbstractMesh, Mesh
@@ -26,7 +32,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
 from numjet.core.remote import Expected
-from numjet.core.sharded import constraint_of
+from numjet.core.sharded import constraint_of, place_of
 from numjet.core.trace import current_trace
 
 # Arguments that lie otherwise than a program was compiled for: how many of them an error tells.
@@ -161,6 +167,8 @@ class Placed(Described):
 
     def _home(self) -> Any:
         """The sharding of whole arrays where the program runs."""
+        if self._traced.one is not None:
+            return self._traced.one
         place = self._traced.place or (devices()[0],)
         return SingleDeviceSharding(place[0]) if len(place) == 1 else Remote.everywhere(place)
 
@@ -199,7 +207,7 @@ class Placed(Described):
     def output_shardings(self) -> Any:
         """Where each result is."""
         count, layouts = len(self._traced._entry.out_avals), self._traced.layouts
-        over = next((s for s in layouts if s is not None), None)
+        over = next((s for s in layouts if hasattr(s, "of_layout")), None)
         wanted = self._traced.results
         over = over or next((s for s in wanted or () if hasattr(s, "mesh")), None)
         if over is None:
@@ -250,6 +258,21 @@ def expected(leaves: list) -> list[Any]:
         known = s is not None and hasattr(getattr(s, "mesh", None), "devices_in_order")
         found.append(s if known else None)
     return found
+
+
+def one_device(leaves: list, ins: Sequence[Any], outs: Any, entry: Any) -> Any:
+    """The sharding of the one of several CPU devices that a program is bound to: by its arguments,
+    by what was asked for these and its results, or by what it names. None: there is none."""
+    lie = [x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+           for x in leaves]  # fmt: skip
+    named = place_of(entry.closed) if entry.mesh_inside else None
+    told = [*ins, *(outs or ()), *lie, named]
+    if len(devices()) == 1 or any([hasattr(s, "mesh") for s in told]):
+        return None
+    found = next((s for s in told if isinstance(s, SingleDeviceSharding) and s.binds), None)
+    if found is None:
+        return None if named is None else bound_device()
+    return SingleDeviceSharding(found._device)
 
 
 def over_axes(leaves: list) -> list[tuple[int, Any]]:
@@ -364,7 +387,7 @@ def execute(traced: Any, values: list) -> list:
 
 def _executed(traced: Any, fun: Any, entry: Any, values: list) -> list:
     if traced.place is None:
-        if dispatch.any_sharded(values) or entry.mesh_inside:
+        if dispatch.any_sharded(values) or entry.mesh_inside or any(traced.results or ()):
             layouts = importlib.import_module("numjet.api.jit_layouts")
             return layouts.run(fun, entry, values, traced.results)
         return fun._execute(entry, values)

@@ -29,6 +29,7 @@ from numjet.api.stage_info import (
     check_over_axes,
     executable,
     execute,
+    one_device,
     over_axes,
 )
 from numjet.base import tree
@@ -122,6 +123,7 @@ class Traced(Described):
         # was.
         self.results: list | None = None
         self._over_axes: list = []
+        self.one: Any = None  # the sharding of the one device that it is bound to
         self._traced = self
         self.fun_name = entry.name
 
@@ -175,6 +177,9 @@ class Traced(Described):
         if self._fun.layouts[1] is not None:
             layouts = importlib.import_module("numjet.api.jit_layouts")
             self.results = layouts.of_results(self._fun, self._entry.out_tree)
+        if self.place is None:
+            self.one = one_device(leaves, self.layouts, self.results, self._entry)
+            self.layouts = [s or self.one for s in self.layouts]
 
     @property
     def out_avals(self) -> Any:

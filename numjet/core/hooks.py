@@ -176,6 +176,9 @@ sharding_of_nowhere: Callable[[int], Any] = lambda _: None
 # memory of its devices. Both by api.devices.
 device_put: Callable[[Any, Any], Any] = lambda x, _: x
 in_memory: Callable[[Any, str], Any] = lambda x, _: x
+
+# An array, bound to the devices where it is. By `api.devices`.
+bound: Callable[[Any], Any] = lambda x: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
 
 # What a function of no arguments gives, with a layout that was asked for as `out_sharding` of the

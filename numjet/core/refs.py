@@ -22,11 +22,11 @@ import numpy as np
 
 from numjet.base import errors
 from numjet.base.tree import register_pytree_node, tree_flatten, tree_leaves, tree_map
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import AbstractValue, ShapedArray
 from numjet.core.structural import convert
-from numjet.core.trace import Trace, Tracer, current_trace, set_trace, user_source
+from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace, user_source
 
 
 class AbstractRef(AbstractValue):
@@ -136,7 +136,7 @@ class Ref:
             raise TypeError(f"Ref: expected an AbstractRef, got {aval!r}. Use new_ref(array).")
         self.aval = aval
         self.home = current_trace()
-        self._value = refs
+        self._value = self._bound(refs)
         # Where it was made, or which argument it is, for messages.
         self.origin: Any = None
 
@@ -167,6 +167,10 @@ class Ref:
             trace = trace.parent
         return None, crossed
 
+    def _bound(self, value: Any) -> Any:
+        """A value to be held: outside of traces one that is bound to where it lies."""
+        return hooks.bound(value) if self.home is EVAL and type(value) is ArrayImpl else value
+
     def value(self) -> Any:
         """What is in it now."""
         holder, _ = self._holder()
@@ -185,7 +189,7 @@ class Ref:
                 f"Move the array reference to be an argument {preposition} the {how[1]} function?"
             )
         if holder is None:
-            self._value = value
+            self._value = self._bound(value)
         else:
             holder.cell(self).value = value
 
@@ -205,7 +209,7 @@ class Ref:
         if value.weak_type != weak:
             value = convert(value, value.dtype, weak)
             if type(self) is Ref and type(self._value) is ArrayImpl and self._holder()[0] is None:
-                self._value = value  # as in JAX, where it is printed so from now on
+                value = self._value = self._bound(value)  # as JAX prints it from now on
         return value if _whole(idx) else value[self._index(idx)]
 
     def set(self, value: Any, idx: Any = None) -> None:

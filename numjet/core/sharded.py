@@ -28,11 +28,24 @@ def constraint_of(closed: ClosedJaxpr) -> Any:
 
 
 def devices_named(closed: ClosedJaxpr) -> tuple:
-    """The devices of each mesh that shardings in a program name, equal ones once."""
+    """The devices of each sharding that a program names, equal ones once."""
     if "devices" not in closed.cache:
-        found = dict.fromkeys([s.mesh.devices_in_order for s in _constraints(closed.jaxpr)])
+        found = dict.fromkeys([
+            *[s.mesh.devices_in_order for s in _constraints(closed.jaxpr)],
+            *[(s._device,) for s in _places(closed.jaxpr) if s._device is not None],
+        ])  # fmt: skip
         closed.cache["devices"] = tuple(found)
     return closed.cache["devices"]
+
+
+def place_of(closed: ClosedJaxpr) -> Any:
+    """What a program names that is no mesh and that its results are bound to: the sharding of one
+    device, or, if there is none, that of wherever it runs. None: there is neither."""
+    if "place" not in closed.cache:
+        found = [*_places(closed.jaxpr)]
+        named = [s for s in found if s._device is not None]
+        closed.cache["place"] = next(iter(named or found), None)
+    return closed.cache["place"]
 
 
 def axes_named(closed: ClosedJaxpr) -> Any:
@@ -52,6 +65,16 @@ def _constraints(jaxpr: Jaxpr, of_devices: bool = True) -> Iterator[Any]:
                 yield sharding
         for inner in subjaxprs(eqn.params):
             yield from _constraints(inner, of_devices)
+
+
+def _places(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The shardings of one device that a program names."""
+    for eqn in jaxpr.eqns:
+        for sharding in eqn.params.get("devices") or (eqn.params.get("sharding"),):
+            if getattr(sharding, "of_one", False):
+                yield sharding
+        for inner in subjaxprs(eqn.params):
+            yield from _places(inner)
 
 
 class ShardedArray(ArrayImpl):

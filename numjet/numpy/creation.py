@@ -17,7 +17,14 @@ from typing import IO, Any
 import numpy as np
 
 from numjet.api import interchange
-from numjet.api.devices import Sharding, at_default, device_put, mark, over_current
+from numjet.api.devices import (
+    Sharding,
+    SingleDeviceSharding,
+    at_default,
+    device_put,
+    mark,
+    over_current,
+)
 from numjet.api.layout import Format
 from numjet.api.mapping import vmap
 from numjet.api.reshard import laid_out, over_no_mesh
@@ -73,6 +80,10 @@ def placed(
         raise error(f"{device!r} is no device and no Sharding. numjet.devices() lists devices.")
     if isinstance(device, NamedSharding) and current_trace() is not EVAL:
         return mark(x, device)
+    if isinstance(device, Device | SingleDeviceSharding) and current_trace() is not EVAL:
+        if not of_values:  # a program makes it wherever it runs
+            return x
+        device = SingleDeviceSharding(device) if isinstance(device, Device) else device
     return device_put(x, device)
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import device_put
+from numjet.api.devices import SingleDeviceSharding, device_put
 from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, is_arraylike
 from numjet.core.evaluate import another
+from numjet.core.remote import Device
 from numjet.core.sharded import ShardedArray
 from numjet.core.trace import Tracer
 from numjet.native import operators as fast_native, record as trace_native
@@ -146,6 +147,8 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
     out = converted(self, wanted)
     out = another(out) if copy and out is self else out
+    if isinstance(out, Tracer) and isinstance(device, Device):
+        device = SingleDeviceSharding(device)
     return out if device is None else device_put(out, device)
 
 

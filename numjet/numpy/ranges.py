@@ -148,7 +148,7 @@ def arange(
         if step != 1:
             iota = lax.mul(iota, scalar(step, wanted))
         out = iota if not start else lax.add(iota, scalar(start, wanted))
-        return out if is_free else placed(out, device, out_sharding)
+        return out if is_free else placed(out, device, out_sharding, of_values=True)
     if dtypes.kind(wanted) in "iu":
         value = np.arange(size, dtype=wanted) * _wrapped(step, wanted) + _wrapped(start, wanted)
     else:
@@ -242,7 +242,7 @@ def linspace(
         out = structural.moveaxis(out, 0, place)
     if dtypes.is_integer(asked) and not dtypes.is_integer(computed):
         out = lax.floor(out)
-    out = placed(cast(out, asked), device, error=ValueError)
+    out = placed(cast(out, asked), device, error=ValueError, of_values=True)
     return (out, step) if retstep else out
 
 

@@ -56,7 +56,7 @@ def _check_spmd(spmd: Any, sharding: Any) -> None:
 
 def _batch(axis: Axis, args: tuple, dims: tuple, *, sharding: Any = None) -> tuple:
     (x,), (dim,) = args, dims
-    if dim is not None and sharding is not None:
+    if dim is not None and hasattr(sharding, "batched"):
         placed = x.aval.placed
         if axis.spmd is not None and not axis.of_devices and placed is None:
             _check_spmd(axis.spmd, sharding)

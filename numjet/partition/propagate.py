@@ -193,8 +193,8 @@ def eqn_rule(eqn: Eqn) -> Rule | None:
 
 def constraint(eqn: Eqn, have: Free) -> Free:
     """The layout that a constraint asks for; axes that it leaves open stay as they are."""
-    sharding = eqn.params.get("sharding")
-    if sharding is None:
+    sharding: Any = eqn.params.get("sharding")
+    if not hasattr(sharding, "layout"):  # of one device
         return have
     ndim = eqn.outvars[0].aval.ndim
     return sharding.layout(ndim, everywhere(ndim) if have is None else have)

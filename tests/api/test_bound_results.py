@@ -1,0 +1,107 @@
+"""Which results are bound to a device, of several of one process: those of programs that name one,
+of exported functions, and what references hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet as nj
+from numjet import P, export, lax, numpy as jnp
+from numjet.sharding import AxisType, NamedSharding, SingleDeviceSharding
+
+pytestmark = pytest.mark.usefixtures("eight_devices")
+x = jnp.linspace(0.0, 1.0, 6)
+
+
+def on(i):
+    return SingleDeviceSharding(nj.devices()[i])
+
+
+def where(y):
+    """Whether an array is bound, and to which device."""
+    (device,) = y.devices()
+    return y.committed, device.id
+
+
+def mesh(kind=AxisType.Auto):
+    return nj.make_mesh((2,), ("a",), (kind,))
+
+
+def test_a_constraint_to_one_device_binds_all_results():
+    program = nj.jit(lambda x: (lax.with_sharding_constraint(x * 2, on(3)), jnp.ones(2)))
+    assert [where(y) for y in program(x)] == [(True, 3)] * 2
+    assert where(nj.jit(lambda x: nj.device_put(x, on(2)) + 1)(x)) == (True, 2)
+    assert where(nj.jit(lambda x: nj.device_put(x, nj.devices()[2]))(x)) == (False, 0)
+    assert where(nj.vmap(lambda v: lax.with_sharding_constraint(v, on(1)))(x)) == (True, 1)
+    squares = nj.jit(lambda x: (lax.with_sharding_constraint(x, on(1)) ** 2).sum())
+    assert where(nj.grad(squares)(x)) == (True, 1)
+
+
+def test_shardings_of_inner_functions_bind():
+    there = nj.jit(jnp.cos, out_shardings=on(1))
+    assert where(nj.jit(lambda x: there(x) + 1)(x)) == (True, 1)
+    given = nj.jit(jnp.cos, in_shardings=on(2))
+    assert where(nj.jit(lambda x: given(x) + 1)(x)) == (True, 2)
+
+
+def test_arrays_of_values_bind_and_those_that_are_made_do_not():
+    assert where(nj.jit(lambda x: jnp.asarray(x, device=nj.devices()[1]))(x)) == (True, 1)
+    assert where(nj.jit(lambda x: x.astype(int, device=on(1)))(x)) == (True, 1)
+    assert where(nj.jit(lambda: jnp.zeros(3, device=on(1)))()) == (False, 0)
+
+
+def test_devices_that_differ_are_refused():
+    there = nj.device_put(x, nj.devices()[1])
+    for place in (on(2), NamedSharding(mesh(), P("a"))):
+        with pytest.raises(ValueError, match="incompatible devices"):
+            nj.jit(lambda x, s=place: lax.with_sharding_constraint(x, s))(there)
+        with pytest.raises(ValueError, match="incompatible devices"):
+            lax.with_sharding_constraint(there, place)
+    with pytest.raises(ValueError, match="incompatible devices"):
+        nj.jit(lambda x: nj.device_put(nj.device_put(x, on(1)), on(2)))(x)
+    with pytest.raises(ValueError, match="incompatible devices"):
+        nj.sharding.reshard(there, NamedSharding(mesh(AxisType.Explicit), P("a")))
+
+
+def test_compiled_programs_tell_their_device_and_take_arguments_there():
+    for made, given in (
+        (nj.jit(lambda x: lax.with_sharding_constraint(x, on(1))), x),
+        (nj.jit(jnp.sin, out_shardings=on(1)), x),
+        (nj.jit(jnp.sin), nj.device_put(x, on(1))),
+    ):
+        compiled = made.lower(given).compile()
+        assert compiled.input_shardings[0] == (on(1),)
+        assert compiled.output_shardings == on(1)
+        assert where(compiled(x)) == (True, 1)
+    with pytest.raises(ValueError, match="shardings that disagree"):
+        compiled(nj.device_put(x, on(2)))
+
+
+def test_results_of_exported_functions_are_bound():
+    exported = export.export(nj.jit(jnp.tanh))(x)
+    assert where(exported.call(x)) == (True, 0)
+    assert [where(y) for y in nj.jit(lambda x: (exported.call(x), x + 1))(x)] == [(True, 0)] * 2
+    assert where(nj.grad(lambda x: exported.call(x).sum())(x)) == (True, 0)
+    assert where(exported.vjp().call(x, x)[0]) == (True, 0)
+    again = export.export(nj.jit(exported.call))(x)
+    assert where(again.call(x)) == (True, 0)
+    assert where(exported.call(nj.device_put(x, on(4)))) == (True, 4)
+    with nj.default_device(nj.devices()[5]):
+        assert where(exported.call(np.ones(6, np.float32))) == (True, 5)
+    laid = nj.device_put(x, NamedSharding(mesh(), P("a")))
+    assert nj.jit(exported.call)(laid).sharding == laid.sharding
+
+
+def test_what_references_hold_is_bound():
+    ref = nj.new_ref(x)
+    assert where(ref[...]) == where(ref[2]) == where(nj.freeze(ref)) == (True, 0)
+    ref = nj.new_ref(np.ones(3, np.float32))
+    ref[...] = jnp.zeros(3)
+    nj.jit(lambda: ref.set(ref[...] + 1))()
+    assert where(ref[...]) == (True, 0)
+    assert where(nj.jit(lambda: ref[...] * 2)()) == (True, 0)
+    read, other = nj.jit(lambda r, y: (r[...], y))(ref, x)
+    assert where(read) == where(other) == (True, 0)
+    assert where(nj.new_ref(nj.device_put(x, on(2)))[0]) == (True, 2)
+    assert where(ref[...] + x[:3]) == (True, 0)
