@@ -1,13 +1,14 @@
 """Why a jitted function is traced anew, in words, for the flag `explain_cache_misses`.
 
 For `api.jit`, when the flag is set and a function is traced. What would break it: keys of
-signatures that do not begin with the structure of the arguments, their avals, the static values and
-the values of the flags.
+signatures that do not begin with the structure of the arguments, their avals, the static values,
+the values of the flags, the named axes and the meshes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from numjet.base import config, tree
@@ -49,7 +50,7 @@ def _difference(key: tuple, other: tuple, names: Callable) -> tuple[tuple, list[
     far: list[int] = []
     told: list[str] = []
     for part, new, old in zip(_PARTS, key, other):
-        found = [] if new == old else part(new, old, names)
+        found = [] if new == old else part(new, old, names, key[1])
         far.append(len(found))
         told += found
     far.insert(1, _other_ranks(key[1], other[1]) if not far[0] else 0)
@@ -60,7 +61,7 @@ def _other_ranks(new: Sequence[ShapedArray], old: Sequence[ShapedArray]) -> int:
     return sum([len(a.shape) != len(b.shape) for a, b in zip(new, old, strict=True)])
 
 
-def _structures(new: Any, old: Any, names: Callable) -> list[str]:
+def _structures(new: Any, old: Any, names: Callable, avals: Any) -> list[str]:
     first, second = [tree.tree_unflatten(t, range(t.num_leaves)) for t in (new, old)]
     return [
         "different input pytree:",
@@ -71,7 +72,9 @@ def _structures(new: Any, old: Any, names: Callable) -> list[str]:
     ]
 
 
-def _types(new: Sequence[ShapedArray], old: Sequence[ShapedArray], names: Callable) -> list[str]:
+def _types(
+    new: Sequence[ShapedArray], old: Sequence[ShapedArray], names: Callable, avals: Any
+) -> list[str]:
     if len(new) != len(old):
         return []  # the structures tell
     told = ["different input types:"]
@@ -88,14 +91,14 @@ def _types(new: Sequence[ShapedArray], old: Sequence[ShapedArray], names: Callab
     return told
 
 
-def _statics(new: tuple, old: tuple, names: Callable) -> list[str]:
+def _statics(new: tuple, old: tuple, names: Callable, avals: Any) -> list[str]:
     now, before = [
         ", ".join([f"{name!r}: {value!r}" for name, value, *_ in statics]) for statics in (new, old)
     ]
     return ["different value of static args:", f"* now {{{now}}} and before {{{before}}}"]
 
 
-def _flags(new: tuple, old: tuple, names: Callable) -> list[str]:
+def _flags(new: tuple, old: tuple, names: Callable, avals: Any) -> list[str]:
     flags = [
         f"* jax_{flag.name} differs: now {a} and before {b}"
         for flag, a, b in zip(config.traced_flags(), new, old)
@@ -104,9 +107,27 @@ def _flags(new: tuple, old: tuple, names: Callable) -> list[str]:
     return ["Tracing context doesn't match: flags differ.", *flags]
 
 
-def _axes(new: Any, old: Any, names: Callable) -> list[str]:
+def _axes(new: Any, old: Any, names: Callable, avals: Any) -> list[str]:
     return [f"different named axes around it: now {dict(new)} and before {dict(old)}"]
 
 
+def _meshes(new: tuple, old: tuple, names: Callable, avals: Sequence[ShapedArray]) -> list[str]:
+    told = ["different input types:"]
+    for name, aval, *meshes in zip_longest(names(), avals, new, old):
+        now, before = [f"{aval.str_short(True)}({{{_by_type(m)}}})" for m in meshes]
+        if now != before:
+            told.append(f"* at {name}, now {now} and before {before}")
+    return told
+
+
+def _by_type(mesh: Any) -> str:
+    """The axes of a mesh by their types; nothing of None."""
+    if mesh is None:
+        return ""
+    kinds = dict.fromkeys(mesh.axis_types)
+    named = {k: [a for a, t in zip(mesh.axis_names, mesh.axis_types) if t is k] for k in kinds}
+    return ", ".join([f"{kind.name}: {tuple(axes)}" for kind, axes in named.items()])
+
+
 # What the parts of a key say, in their order.
-_PARTS = (_structures, _types, _statics, _flags, _axes)
+_PARTS = (_structures, _types, _statics, _flags, _axes, _meshes)

@@ -723,7 +723,8 @@ def in_memories(outs: list, kinds: Sequence[str | None]) -> list:
     ]
 
 
-hooks.device_put, hooks.in_memory, hooks.bound = put, _to_memory, bound
+hooks.device_put, hooks.in_memory = put, _to_memory
+hooks.bound, hooks.at_default = bound, at_default
 
 
 def _places(x: Any, places: Any) -> list[Any]:

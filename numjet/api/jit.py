@@ -35,7 +35,9 @@ from numjet.api.jit_arguments import (
     check_donated,
     hashable,
     incomparable,
+    meshes_of,
     no_argument,
+    note_kinds,
     output,
     positional_tree,
     positional_trees,
@@ -171,12 +173,15 @@ class JitCore:
             _layouts().lay_out(self, leaves, treedef, args, kwargs)
             avals = [x.aval for x in leaves]
         flows = along(leaves) if traced and Shared.axes.get() else {}
-        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves))
+        meshes = meshes_of(leaves) if sharded or self.layouts[0] is not None else ()
+        entry = self._entry(
+            statics, avals, treedef, args, kwargs, flows, self._platform(leaves), meshes)
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
             return self._fun(*args, **kwargs)
         if entry.use is not None:
             return _refs().call_closed_over(self, entry, leaves)
-        entry.called |= not traced
+        if not traced:
+            note_kinds(entry, given)
         if self.layouts != (None, None):
             traced |= has_tracers(entry.consts)
             outs = _layouts().call(self, entry, leaves, traced)
@@ -203,12 +208,13 @@ class JitCore:
 
     def _entry(
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
-        flows: dict[Any, Flow] | None = None, platform: str = "cpu",
+        flows: dict[Any, Flow] | None = None, platform: str = "cpu", meshes: tuple = (),
     ) -> Entry:
         """The function traced for a signature, now or before. flows: what of the arguments varies
-        along the axes of shard_maps around, a part of it. platform: where it will run."""
+        along the axes of shard_maps around, a part of it. platform: where it will run. meshes: the
+        axes that arguments lie over."""
         key: Any = (
-            treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()),
+            treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()), meshes,
             Shared.axes.get(),
             *[(name, tuple(flow.given)) for name, flow in (flows or {}).items()],
         )  # fmt: skip
@@ -478,7 +484,8 @@ class JitCore:
         if Shared.axes.get():
             flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
-        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves))
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves),
+                            meshes_of(leaves))
         place, found = self._place_for(entry, leaves), expected(leaves)
         conflict = None
         if self.layouts != (None, None):
@@ -490,7 +497,8 @@ class JitCore:
         again = None
         if not config.jax_equations.value:  # flags and axes are context variables
             args, kwargs = tree.tree_map(without_value, (args, kwargs))
-            here, rest = contextvars.copy_context().run, (flows, self._platform(leaves))
+            here, rest = contextvars.copy_context().run, (
+                flows, self._platform(leaves), meshes_of(leaves))
             again = functools.partial(
                 here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
         traced = Traced(entry, treedef, self, place or None, found, again, conflict)
@@ -577,7 +585,7 @@ class JitFunction:
 
     def _cache_size(self) -> int:
         """How many signatures were called."""
-        return sum([entry.called for entry in [*self._core._entries.values()]])
+        return sum([len(entry.called) for entry in [*self._core._entries.values()]])
 
     @property
     def _fun(self) -> Callable:

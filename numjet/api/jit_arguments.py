@@ -16,7 +16,7 @@ from operator import index
 from typing import Any
 
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
@@ -261,3 +261,32 @@ def warn_of_place(device: Any, backend: Any) -> None:
     )
     if device is not None and not isinstance(device, Device):
         raise RuntimeError(f"Unknown device {device!r}. numjet.devices() lists the devices.")
+
+
+def meshes_of(leaves: Sequence[Any]) -> tuple:
+    """The axes of the meshes that arguments lie over, or were told to, None for others; empty where
+    none does. A function is traced for each."""
+    found, some = [], False
+    for x in leaves:
+        told = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
+        mesh = getattr(told, "mesh", None)
+        some |= mesh is not None
+        found.append(mesh if mesh is None else mesh.abstract_mesh)
+    return tuple(found) if some else ()
+
+
+def note_kinds(entry: Any, leaves: Sequence[Any]) -> None:
+    """Note what a call was given, as `_cache_size` tells calls apart beside their types: where
+    arrays were put, what is no array, and the device of what was put nowhere."""
+    device = config.default_device.value if config.default_device.anywhere else None
+    kinds = device, *[getattr(x, "_sharding", None) or type(x) for x in leaves]
+    same = tuple(map(id, kinds))
+    if same not in entry.met:
+        entry.called.add(kinds)
+        if len(entry.met) == _MET:
+            entry.met.clear()
+        entry.met[same] = kinds
+
+
+# Calls whose arguments lay alike are known by identity, up to so many.
+_MET = 64

@@ -419,13 +419,20 @@ class AbstractMesh(_Axes):
         return self.update(axis_types=types)
 
     def _key(self) -> tuple:
-        return self.shape_tuple, self.axis_types, self.abstract_device
+        return self.axis_names, self.axis_sizes, self.axis_types, self.abstract_device
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, AbstractMesh) and self._key() == other._key()
+        return self is other or isinstance(other, AbstractMesh) and self._key() == other._key()
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self._key())
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_hash"}  # processes hash otherwise
 
     __repr__ = _Axes.__str__
 

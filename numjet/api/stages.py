@@ -51,7 +51,7 @@ class Entry:
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
         "calls", "use", "mesh_inside", "memories", "reads_mesh", "context", "shares", "flows",
-        "platform", "called", "without_values",
+        "platform", "called", "met", "without_values",
     )
 
     def __init__(
@@ -70,7 +70,9 @@ class Entry:
         self.asked = donate
         self.donate = usable(closed, len(consts), donate) if donate else ()
         self.executable: Any = None
-        self.called = False  # whether it was run, as a call of its own
+        # Kinds of arguments that it was run with, by itself; the last of them by their identities.
+        self.called: set[tuple] = set()
+        self.met: dict[tuple, tuple] = {}
         self.calls = 0  # that were timed
         # References that the function closes over: arguments behind the others; None: there are
         # none.

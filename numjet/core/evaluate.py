@@ -350,12 +350,14 @@ def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:
             f"{primitive.name}: reference gave shape {value.shape}, the abstract rule {aval.shape}."
         )
     # What is repeated was there before, perhaps on purpose: a constant for what has no value.
-    if numeric_checks[0] and primitive.name != "broadcast_in_dim":
+    if numeric_checks[0]:
         try:
-            check_finite(primitive.name, value)
+            if primitive.name != "broadcast_in_dim":
+                check_finite(primitive.name, value)
         except FloatingPointError:
             hooks.not_finite()
             raise
+        return hooks.at_default(ArrayImpl(value, aval))
     return ArrayImpl(value, aval)
 
 

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.devices import device_put
+from numjet.base.config import numeric_checks
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -56,7 +57,8 @@ class ScalarMeta(type):
             hooks.guards.made("__call__")
         value = x.astype(dtype) if of_numpy else _scalar(x, dtype)
         value = np.asarray(value)
-        return ArrayImpl(value, ShapedArray(value.shape, dtype))
+        made = ArrayImpl(value, ShapedArray(value.shape, dtype))
+        return hooks.at_default(made) if numeric_checks[0] else made
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.dtype.type)

@@ -232,12 +232,14 @@ def place_like(x: Any, shape: Sequence[int]) -> Any:
     if type(x) is ArrayImpl or not hasattr(x, "shape"):
         return None
     if tuple(x.shape) != tuple(shape):
-        alone = type(x) is ShardedArray and not hasattr(x.sharding, "mesh") and (
+        alone = type(x) is ShardedArray and x.committed and not hasattr(x.sharding, "mesh") and (
             x.sharding.num_devices == 1
         )
         return x.sharding if alone else None
     if isinstance(x, Array):
-        return x.sharding if type(x) is ShardedArray else x.aval.placed
+        if type(x) is ShardedArray:
+            return x.sharding if x.committed else None
+        return x.aval.placed
     told: Any = getattr(x, "sharding", None)  # of a shape alone
     mesh = getattr(told, "mesh", None)
     if mesh is None or hasattr(mesh, "devices_in_order"):

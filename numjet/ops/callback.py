@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.config import numeric_checks
 from numjet.base.errors import JaxRuntimeError
-from numjet.core import dtypes
+from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import DEBUG, IO, ORDERED_DEBUG, ORDERED_IO
@@ -41,7 +42,8 @@ def _abstract(*avals: ShapedArray, result_avals: tuple, **_: Any) -> list[Shaped
 def _evaluate(*args: Any, callback: Callable, result_avals: tuple, **_: Any) -> list[Any]:
     with set_trace(EVAL):
         outs = callback(*args)
-    return [_result(i, x, a) for i, (x, a) in enumerate(zip(outs, result_avals, strict=True))]
+    found = [_result(i, x, a) for i, (x, a) in enumerate(zip(outs, result_avals, strict=True))]
+    return [*map(hooks.at_default, found)] if numeric_checks[0] else found
 
 
 def _result(i: int, value: Any, aval: ShapedArray) -> ArrayImpl:

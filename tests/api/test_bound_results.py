@@ -3,6 +3,9 @@ of exported functions, and what references hold."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
+
 import numpy as np
 import pytest
 
@@ -105,3 +108,68 @@ def test_what_references_hold_is_bound():
     assert where(read) == where(other) == (True, 0)
     assert where(nj.new_ref(nj.device_put(x, on(2)))[0]) == (True, 2)
     assert where(ref[...] + x[:3]) == (True, 0)
+
+
+def test_results_lie_on_the_default_device_of_the_call():
+    seventh = nj.devices()[7]
+    double = nj.jit(lambda x: x * 2)
+    with nj.default_device(seventh):
+        there = [
+            double(x), jnp.sin(x), jnp.float32(2), lax.iota(int, 3), x + 1, nj.grad(jnp.tanh)(1.0),
+            lax.scan(lambda c, v: (c + v, c), 0.0, x)[1], jnp.linalg.inv(np.eye(2)),
+            nj.pure_callback(lambda v: v, nj.ShapeDtypeStruct((6,), np.float32), x),
+        ]  # fmt: skip
+    assert [where(y) for y in there] == [(False, 7)] * len(there)
+    assert where(double(there[0])) == where(jnp.zeros_like(there[0])) == (False, 0)
+    assert where(double(nj.device_put(x, on(2)))) == (True, 2)
+
+
+def test_cache_size_counts_kinds_of_arguments():
+    double, sizes = nj.jit(lambda x: x * 2), []
+    a = NamedSharding(mesh(), P("a"))
+    values = np.ones(4, np.float32)
+    for given in (values, jnp.ones(4), nj.device_put(values, on(0)), nj.device_put(values, on(3)),
+                  nj.device_put(values, a), nj.device_put(values, a), values):  # fmt: skip
+        double(given)
+        sizes.append(double._cache_size())
+    assert sizes == [1, 2, 3, 4, 5, 5, 5]
+    with nj.default_device(nj.devices()[1]):
+        double(values)
+    assert double._cache_size() == 6
+
+
+def test_functions_are_traced_for_the_axes_of_their_arguments():
+    traces = []
+
+    @nj.jit
+    def double(x):
+        traces.append(x.shape)
+        return x * 2
+
+    values, devices = np.ones(4, np.float32), nj.devices()
+    for given, count in (
+        (NamedSharding(nj.sharding.Mesh(devices[:2], "a"), P("a")), 1),
+        (NamedSharding(nj.sharding.Mesh(devices[4:6], "a"), P()), 1),
+        (NamedSharding(nj.sharding.Mesh(devices[4:6], "b"), P()), 2),
+        (on(0), 3),
+        (on(1), 3),
+    ):
+        double(nj.device_put(values, given))
+        assert len(traces) == count
+    with nj.explain_cache_misses(True), logged() as messages:
+        double(nj.device_put(values, NamedSharding(nj.sharding.Mesh(devices[:4], "c"), P("c"))))
+    (text,) = messages
+    assert "different input types" in text and "now f32[4]({Auto: ('c',)})" in text
+
+
+@contextlib.contextmanager
+def logged():
+    found = []
+    handler = logging.Handler()
+    handler.emit = lambda record: found.append(record.getMessage())
+    logger = logging.getLogger("numjet")
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
