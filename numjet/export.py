@@ -14,13 +14,29 @@ import pickle
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 from numjet.api.custom import custom_vjp as _custom_vjp
-from numjet.api.devices import bound as _bound
+from numjet.api.export_bytes import (
+    Pickler as _Pickler,
+    StoredNode as _StoredNode,
+    inlined as _inlined,
+    known as _known,
+    nothing_of as _nothing_of,
+    register as _register,
+)
+from numjet.api.export_layouts import (
+    check_calls as _check_calls,
+    devices_of as _devices_of,
+    laid_out as _laid_out,
+    over_mesh_of as _over_mesh_of,
+    portable as _portable,
+    ran as _ran,
+)
 from numjet.api.jit import jit as _jit
+from numjet.api.jit_arguments import used_variables as _used_variables
 from numjet.api.mesh import set_for_arrays as _set_for_arrays
+from numjet.api.placements import WhereRun as _WhereRun
 from numjet.api.pullbacks import vjp as _vjp
 from numjet.api.reshard import constrained as _constrained
 from numjet.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
@@ -32,28 +48,23 @@ from numjet.api.symbolic_shapes import (
     symbolic_shape as symbolic_shape,
 )
 from numjet.base import tree as _tree
-from numjet.base.class_names import home as _home
+from numjet.base.config import config as _config
 from numjet.base.tree_registry import kind_of as _kind_of
-from numjet.base.treedef import PyTreeDef as _PyTreeDef
 from numjet.core.avals import ShapedArray as _ShapedArray
 from numjet.core.dims import (
     SymbolicScope as SymbolicScope,
     any_symbolic as _any_symbolic,
     is_symbolic as _is_symbolic,
 )
+from numjet.core.dtypes import float0 as _float0
 from numjet.core.jaxpr import (
     ClosedJaxpr as _ClosedJaxpr,
-    Literal as _Literal,
     eval_closed as _eval_closed,
 )
-from numjet.core.lowering import Region as _Region
 from numjet.core.primitive import Primitive as _Primitive
-from numjet.core.sharded import constraint_of as _constraint_of
 from numjet.core.structural import convert as _convert
-from numjet.core.trace import Tracer as _Tracer, aval_of as _aval_of, set_trace as _set_trace
-from numjet.cpu.graph.nodes import LOOPS as _LOOPS, called as _called
+from numjet.core.trace import Tracer as _Tracer, aval_of as _aval_of
 from numjet.transforms.concrete_sizes import concrete as _concrete
-from numjet.transforms.stage import StageTrace as _StageTrace, with_jaxprs as _with_jaxprs
 from numjet.version import __version__ as _version
 
 minimum_supported_calling_convention_version = 9
@@ -92,14 +103,6 @@ class DisabledSafetyCheck:
         return hash(self._impl)
 
 
-def _no_hlo(told: tuple, count: int) -> tuple[None, ...]:
-    if any(told):
-        raise NotImplementedError(
-            "Exported: there are no layouts in XLA's form. Ask in_shardings_jax, out_shardings_jax."
-        )
-    return (None,) * count
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Exported:
     """A function staged for arguments of given shapes and dtypes: `call` runs it.
@@ -120,7 +123,8 @@ class Exported:
     was_read: bool = False
     pullback: Exported | None = None  # of one that was read: what `vjp` gives
     nr_devices: int = 1
-    laid_out: tuple = ((), ())  # how arguments and results are: a _Layout each, or None
+    module_kept_var_idx: tuple[int, ...] = ()  # the arguments that the program reads, or keeps
+    laid_out: tuple = ((), ())  # how arguments and results are: a Layout each, or None
     calls_such: bool = False  # whether one is called that uses_global_constants
     calling_convention_version: int = maximum_supported_calling_convention_version
     _programs: dict = field(default_factory=dict)  # by the values of dimension variables
@@ -132,19 +136,14 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
     @property
-    def module_kept_var_idx(self) -> tuple[int, ...]:
-        """All arguments are kept."""
-        return tuple(range(len(self.in_avals)))
-
-    @property
     def in_shardings_hlo(self) -> tuple:
-        """None for each argument, where no layouts were told; their own kind is not there."""
-        return _no_hlo(self.laid_out[0], len(self.in_avals))
+        """None for each argument: `in_shardings_jax` tells how they lie."""
+        return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple:
-        """None for each result, where no layouts were told; their own kind is not there."""
-        return _no_hlo(self.laid_out[1], len(self.out_avals))
+        """None for each result: `out_shardings_jax` tells how they lie."""
+        return (None,) * len(self.out_avals)
 
     @property
     def uses_global_constants(self) -> bool:
@@ -226,33 +225,25 @@ class Exported:
 
     def _check_devices(self, leaves: list) -> None:
         """Raise ValueError for arrays over another number of devices than the export is for; one
-        for a single device runs over any."""
+        for a single device runs over any. The program checks traced ones."""
         if self.nr_devices == 1 or any([isinstance(x, _Tracer) for x in leaves]):
             return
         lie = [getattr(x, "_sharding", None) for x in leaves]
         over = [s.mesh for s in lie if isinstance(s, _NamedSharding)] or [_set_for_arrays.get()]
-        count = max(1, over[0].size)
-        if count != self.nr_devices:
-            raise ValueError(
-                f"Function {self.fun_name} was exported for {self.nr_devices} devices and is "
-                f"called in a context with {count} devices, which is not allowed. Lay the "
-                "arguments out over a mesh of as many (numjet.device_put)."
-            )
+        _WhereRun(self.fun_name, self.nr_devices).check(max(1, over[0].size))
 
     def _laid(self, leaves: list, outs: list) -> list:
-        """The results as the export says, over a mesh as its own that arguments lie over."""
+        """The results as the export says."""
         meshes = [getattr(getattr(x, "_sharding", None), "mesh", None) for x in leaves]
-        told = self.laid_out[1]
         mesh = next((m for m in meshes if hasattr(m, "devices_in_order")), None)
-        if mesh is None:
-            return [*map(_bound, outs)]
-        if not any(told):
-            return outs
-        axes = tuple(mesh.shape.items())
-        return [
-            x if s is None or s.axes != axes else _constrained(x, s.on(mesh))
-            for x, s in zip(outs, told, strict=True)
-        ]
+        told = self.laid_out[1]
+        if mesh is not None and told:
+            axes = tuple(mesh.shape.items())
+            outs = [
+                x if s is None or not s.is_type or s.axes != axes else _constrained(x, s.on(mesh))
+                for x, s in zip(outs, told, strict=True)
+            ]
+        return _over_mesh_of(leaves, outs, told)
 
     def _where(self) -> list[str]:
         """What the arguments are called in messages."""
@@ -289,10 +280,18 @@ class Exported:
     def _program(self, values: dict) -> Callable:
         closed = _concrete(self.jaxpr, values) if values else self.jaxpr
         weak = [a.weak_type for a in self.out_avals]  # whatever those of the arguments are
-        run: Any = _jit(lambda *xs: [
-            _bound(_convert(y, y.aval.dtype, w))
-            for y, w in zip(_eval_closed(closed, *xs), weak, strict=True)
-        ])
+        count, (ins, results) = self.nr_devices, self.laid_out
+
+        def placed(*xs: Any) -> list:
+            xs = tuple([x if s is None else s.marked(x) for x, s in zip(xs, ins, strict=True)])
+            outs = [
+                y if y.dtype == _float0 else _convert(y, y.aval.dtype, w)
+                for y, w in zip(_eval_closed(closed, *xs), weak, strict=True)
+            ]
+            outs = [y if s is None else s.marked(y) for y, s in zip(outs, results, strict=True)]
+            return [_ran(y, self.fun_name, count) for y in outs]
+
+        run: Any = _jit(placed)
         if self.was_read:  # the program has none of the rules that the function had
             plain, run = run, _custom_vjp(run)
             run.defvjp(
@@ -338,11 +337,14 @@ class Exported:
             flat = lambda *xs: _eval_closed(self.jaxpr, *xs)  # noqa: E731
             return _vjp(flat, *args[:count])[1](list(args[count:]))
 
-        found = export(_jit(pullback))(*_shapes((*self.in_avals, *self.out_avals)))
+        cotangents = [a.to_tangent_aval() for a in self.out_avals]
+        found = export(_jit(pullback))(*_shapes((*self.in_avals, *cotangents)))
+        ins, results = self.laid_out
         return _replaced(
             found, fun_name="fun_vjp_jax", platforms=self.platforms,
             disabled_safety_checks=self.disabled_safety_checks,
             nr_devices=max(self.nr_devices, found.nr_devices),
+            laid_out=((None,) * count + tuple(results), ins),
         )  # fmt: skip
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
@@ -376,6 +378,11 @@ class Exported:
         pullback = self.vjp()._stored(vjp_order - 1) if vjp_order else None
         return _replaced(self, jaxpr=_inlined(self.jaxpr), was_read=True, pullback=pullback)
 
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The text of `mlir_module`, which is what XLA's compilers read as well, as bytes."""
+        return self.mlir_module().encode()
+
     def mlir_module(self) -> str:
         """The program as text of StableHLO: what a device of XLA would run. `jaxpr` is the program
         that runs here.
@@ -405,30 +412,13 @@ def _shapes(avals: Sequence[_ShapedArray]) -> list:
     return [_ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
 
 
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is _PyTreeDef and obj._kind is not None:
-            if obj._kind.form == "none":
-                return _tree.tree_structure, (None,)
-            return self._node(obj) if obj._kind.form not in _NODES_OF_PYTHON else NotImplemented
-        # The bytes say numjet's modules, under JAX's name too.
-        home = _home(obj) if isinstance(obj, type) else None
-        if home is not None:
-            return _class, (home, obj.__qualname__)
-        # Where in the user's files an equation stands is left behind.
-        return (_nothing, ()) if isinstance(obj, CodeType) else NotImplemented
-
-
-    def _node(self, structure: Any) -> Any:
-        cls, data = structure.node_data()
-        node = _stored_nodes.get(cls)
-        if node is None:
-            raise ValueError(
-                f"Cannot serialize PyTreeDef containing an unregistered type `{cls}`. Use "
-                "`export.register_pytree_node_serialization` or "
-                "`export.register_namedtuple_serialization`."
-            )
-        return _structure, (node.name, node.write(data), tuple(structure.children()))
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (_Primitive.__module__, "_by_name"):
+            return _registered  # modules of primitives load when they are first used
+        if _known(module, name):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
 
 
 def _registered(name: str) -> _Primitive:
@@ -436,68 +426,6 @@ def _registered(name: str) -> _Primitive:
     if found is None:
         raise pickle.UnpicklingError(f"there is no primitive {name!r} here")
     return found
-
-
-def _class(module: str, name: str) -> type:
-    found = getattr(_importlib.import_module(module), name, None) if _is_own(module) else None
-    if not isinstance(found, type):
-        raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
-    return found
-
-
-def _is_own(module: str) -> bool:
-    return module.partition(".")[0] == "numjet"
-
-
-def _nothing() -> None:
-    """What stands for a place in the user's files."""
-
-
-def _inlined(closed: _ClosedJaxpr) -> _ClosedJaxpr:
-    """`closed` with calls and functions with rules of their own written out, so that it holds no
-    function of Python."""
-    trace = _StageTrace("an exported function")
-    with _set_trace(trace):
-        args = [trace.new_arg(v.aval) for v in closed.jaxpr.invars]
-        jaxpr, consts = trace.finish(_written(trace, closed.jaxpr, closed.consts, args))
-    return _ClosedJaxpr(jaxpr, consts)
-
-
-def _written(trace: Any, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list:
-    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
-
-    def read(atom: Any) -> Any:
-        return atom.value if type(atom) is _Literal else env[atom]
-
-    for eqn in jaxpr.eqns:
-        values = [read(v) for v in eqn.invars]
-        rule = eqn.primitive.loops
-        inner = _called(eqn.params) if type(rule) is _Region and rule.name not in _LOOPS else None
-        if inner is not None:
-            body, held = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
-            outs = _written(trace, body, held, values[len(values) - len(body.invars) :])
-        else:
-            params = {name: _with_jaxprs(value, _inlined) for name, value in eqn.params.items()}
-            found = trace.record(eqn.primitive, values, params)
-            outs = found if eqn.primitive.multiple_results else [found]
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [read(v) for v in jaxpr.outvars]
-
-
-_PLAIN = {
-    "builtins": {"getattr", "slice", "set", "frozenset", "complex", "dict", "tuple", "list"},
-    "collections": {"OrderedDict", "defaultdict"},
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == (_Primitive.__module__, "_by_name"):
-            return _registered  # modules of primitives load when they are first used
-        root = module.partition(".")[0]
-        if _is_own(module) or root in ("numpy", "ml_dtypes") or name in _PLAIN.get(module, ()):
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is no class of numjet's")
 
 
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -515,34 +443,17 @@ class _Asked:
 _exporting: ContextVar[_Asked | None] = ContextVar("numjet.export", default=None)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """How an array lies on any mesh of these axes."""
-
-    axes: tuple[tuple[str, int], ...]
-    spec: Any
-
-    def on(self, mesh: Any) -> _NamedSharding:
-        if tuple(mesh.shape.items()) != self.axes:
-            raise ValueError(
-                f"NamedSharding new mesh {mesh} does not match the mesh used for export, whose "
-                f"axes are {dict(self.axes)}. Make one with make_mesh."
-            )
-        return _NamedSharding(mesh, self.spec)
-
-
-def _laid_out(shardings: Sequence[Any]) -> tuple[_Layout | None, ...]:
-    return tuple([
-        _Layout(tuple(s.mesh.shape.items()), s.spec) if isinstance(s, _NamedSharding) else None
-        for s in shardings
-    ])  # fmt: skip
-
-
-def _devices_of(leaves: Sequence[Any], layouts: Sequence[Any]) -> int:
-    """How many devices arguments lie over, for a program exported for them; or values are laid out
-    over, by what `jit` was told and by constraints within."""
-    found = [*[getattr(x, "sharding", None) for x in leaves], *layouts]
-    return max([s.mesh.size for s in found if isinstance(s, _NamedSharding)], default=1)
+def _convention() -> int:
+    """The version that JAX's flag asks for. Raises ValueError for one that is not known."""
+    asked = _config.read("jax_export_calling_convention_version")
+    first, last = (
+        minimum_supported_calling_convention_version, maximum_supported_calling_convention_version)
+    if not first <= asked <= last:
+        raise ValueError(
+            f"The requested export calling convention version {asked} is outside the range of "
+            f"supported versions [{first}..{last}]"
+        )
+    return int(asked)
 
 
 def export(
@@ -581,6 +492,7 @@ def export(
     able = [p for p in wanted if p in _PLATFORMS]  # where donated arguments give their memory
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
+        version = _convention()
         _check_scopes(fun_name, args, kwargs)
         asked = _Asked(wanted)
         token = _exporting.set(asked)
@@ -599,6 +511,14 @@ def export(
             raise NotImplementedError("export: functions of references are not exported.")
         results, out_tree = _tree.tree_flatten(traced.out_info)
         told = [getattr(x, "sharding", None) for x in results]
+        count = _devices_of(leaves, [*traced.layouts, *told], closed)
+        _check_calls(closed, count)
+        over_axes = dict(traced._over_axes)  # told by axes alone
+        ins = _laid_out([over_axes.get(i, s) for i, s in enumerate(traced.layouts)])
+        outs = _laid_out(told)
+        used = _used_variables(closed.jaxpr)
+        keeps = getattr(traced._fun, "keep_unused", False)
+        kept = [keeps or v in used for v in closed.jaxpr.invars]
         made = Exported(
             fun_name,
             in_tree,
@@ -607,10 +527,12 @@ def export(
             tuple(closed.out_avals),
             wanted,
             tuple(disabled_checks),
-            closed,
+            _portable(closed, count, [*ins, *outs]),
             calls_such=closed.cache.setdefault("calls_such", asked.calls_such),
-            nr_devices=_devices_of(leaves, [*traced.layouts, *told, _constraint_of(closed)]),
-            laid_out=(_laid_out(traced.layouts), _laid_out(told)),
+            nr_devices=count,
+            module_kept_var_idx=tuple([i for i, is_kept in enumerate(kept) if is_kept]),
+            laid_out=(ins, outs),
+            calling_convention_version=version,
         )
         if any([_any_symbolic(a.shape) for a in made.in_avals]):
             made._programs["solver"] = _solver_of(made._where(), made.in_avals)
@@ -664,51 +586,6 @@ def is_symbolic_dim(p: Any) -> bool:
     (False, True)
     """
     return _is_symbolic(p)
-
-
-@dataclass(frozen=True)
-class _StoredNode:
-    """How structures with nodes of one class are written down."""
-
-    cls: type
-    name: str
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-    build: Callable[[Any, Sequence[Any]], Any] | None
-
-
-_stored_nodes: dict[Any, _StoredNode] = {}  # by class and by name
-_NODES_OF_PYTHON = frozenset(("tuple", "list", "dict", "ordered_dict", "default_dict"))
-
-
-def _register(node: _StoredNode) -> type:
-    for key, what in ((node.cls, f"type `{node.cls}`"),
-                      (node.name, f"serialized_name `{node.name}`")):  # fmt: skip
-        if key in _stored_nodes:
-            known = _stored_nodes[key]
-            previous = f"for type `{known.cls}`" if key == node.name else (
-                f"with serialized_name `{known.name}`")
-            raise ValueError(
-                f"Duplicate serialization registration for {what}. Previous registration was "
-                f"{previous}. Register each type once, under a name of its own."
-            )
-    _stored_nodes[node.cls] = _stored_nodes[node.name] = node
-    return node.cls
-
-
-def _structure(name: str, data: Any, children: tuple) -> Any:
-    """The structure of a node that was written under `name`."""
-    node = _stored_nodes.get(name)
-    if node is None:
-        raise pickle.UnpicklingError(
-            f"nodes of {name!r} are not registered here. Call export."
-            "register_pytree_node_serialization or register_namedtuple_serialization first"
-        )
-    data = node.read(data)
-    if node.build is not None:
-        made = node.build(data, [_tree.tree_unflatten(c, [0] * c.num_leaves) for c in children])
-        return _tree.tree_structure(made)
-    return _PyTreeDef.from_node_data_and_children((node.cls, data), children)
 
 
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
@@ -775,10 +652,6 @@ def register_pytree_node_serialization(
             nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children
         )
     )
-
-
-def _nothing_of(data: Any) -> None:
-    """The static data of named tuples: there are none."""
 
 
 __all__ = [

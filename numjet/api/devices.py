@@ -516,19 +516,16 @@ def mark(x: Tracer, sharding: Sharding) -> Any:
 def _binds(sharding: Any) -> bool:
     """Whether a program says it of a device, or of where it runs, that its results are bound to:
     where there are several CPU devices of one process."""
-    return (
-        _per_process() > 1 and Cluster.count == 1 and not Remote.active
-        and isinstance(sharding._device, CpuDevice | None)
-    )  # fmt: skip
+    if Cluster.count > 1 or Remote.active or not isinstance(sharding._device, CpuDevice | None):
+        return False
+    return _per_process() > 1 or getattr(sharding, "count", 1) > 1
 
 
 def bound(x: Any) -> Any:
-    """An array bound to the devices where it is, the default one for what nobody placed; a traced
-    one to those where the program runs. Where there is one CPU device it is what it was."""
+    """An array bound to the devices where it is, the default one for what nobody placed. Where
+    there is one CPU device it is what it was."""
     if _per_process() == 1 or Remote.active or Cluster.count > 1:
         return x
-    if isinstance(x, Tracer):
-        return x if config.jax_equations.value else mark(x, WhereRun())
     if x._sharding is not None and x._sharding.binds or hooks.sharding_of_nowhere(x.ndim):
         return x
     return place(x, bound_device())

@@ -194,19 +194,39 @@ class SingleDeviceSharding(Sharding):
 
 class WhereRun(Sharding):
     """Wherever the program runs that names it, whose results are bound to that place: the devices
-    of its arguments, the default one where these are nowhere."""
+    of its arguments, the default one where these are nowhere. It comes from a program `name` that
+    was made for `count` devices; one for a single device runs anywhere."""
 
-    __slots__ = ()
+    __slots__ = ("name", "count")
     of_one, _device = True, None
 
+    def __init__(self, name: str, count: int) -> None:
+        self.name, self.count = name, count
+
+    def check(self, found: int) -> None:
+        """Raise ValueError where it was made for another number of devices."""
+        if self.count not in (1, found):
+            raise ValueError(
+                f"Function {self.name} was exported for {self.count} devices and is called in a "
+                f"context with {found} devices, which is not allowed. Lay the arguments out over a "
+                "mesh of as many (numjet.device_put)."
+            )
+
+    def for_cotangents(self) -> WhereRun:
+        """That of what flows back, which may be of nowhere."""
+        return WhereRun(self.name, 1)
+
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, WhereRun)
+        return isinstance(other, WhereRun) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash("where it runs")
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        return self.name, self.count
 
     def __repr__(self) -> str:
-        return "WhereRun()"
+        return f"WhereRun({self.name!r}, {self.count})"
 
 
 class DefaultSharding(SingleDeviceSharding):

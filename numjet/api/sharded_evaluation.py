@@ -50,7 +50,14 @@ from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, bare, subjaxprs
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
-from numjet.core.sharded import ShardedArray, axes_named, constraint_of, devices_named, place_of
+from numjet.core.sharded import (
+    ShardedArray,
+    axes_named,
+    constraint_of,
+    counts_named,
+    devices_named,
+    place_of,
+)
 
 
 @functools.cache
@@ -263,6 +270,10 @@ def run(
     over, single = common_sharding([*read, *places], name)
     if name != "device_put":
         check_devices(closed, over, name)
+    if Sharded.marks:
+        for named in counts_named(closed):
+            there = over or constraint_of(closed) or hooks.sharding_of_nowhere(0)
+            named.check(1 if there is None else there.mesh.size)
     if over is None:
         over = constraint_of(closed)
         if single is not None and over is not None and name != "device_put":
@@ -546,6 +557,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     if over is None:
         asked = params.get("sharding") if primitive.lays_out else None
         if isinstance(asked, WhereRun):
+            asked.check(1)
             asked = single or bound_device()
         results = [_on(x, asked if isinstance(asked, SingleDeviceSharding) else single)
                    for x in results]  # fmt: skip

@@ -137,13 +137,12 @@ def symbolic_args_specs(
     for x, spec in zip(leaves, specs, strict=True):
         aval = aval_of(x)
         shape = symbolic_shape(spec, scope=scope, like=aval.shape)
-        if len(shape) != aval.ndim:
-            raise ValueError(
-                f"symbolic_args_specs: the shape {spec!r} has {len(shape)} dimensions, and the "
-                f"argument is {aval.str_short()}."
-            )
         out.append(ShapeDtypeStruct(shape, aval.dtype))
     return tree.tree_unflatten(treedef, out)
+
+
+# What JAX's documentation says of the sizes that a program takes.
+_PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 
 
 class Solver:
@@ -173,7 +172,8 @@ class Solver:
                     f"Cannot solve for values of dimension variables {wanted - known}. We can only "
                     f"solve linear uni-variate constraints. {told} Unprocessed specifications: "
                     + ", ".join([f"'{s[2]}' for dimension size {s[1]}" for s in left])
-                    + "."
+                    + f". Please see {_PAGE}#dimension-variables-must-be-solvable-from-the-input-"
+                    "shapes for more details."
                 )
 
     def __call__(self, sizes: Sequence[Any]) -> dict[str, Any]:
@@ -183,7 +183,9 @@ class Solver:
 
         def wrong(why: str) -> ValueError:
             return ValueError(
-                f"{why} {self.told} Obtained dimension variables: {', '.join(found)}."
+                f"{why} {self.told} Obtained dimension variables: "
+                f"{''.join([f'{text}, ' for text in found])}. Please see {_PAGE}"
+                "#shape-assertion-errors for more details."
             )
 
         begin = "Input shapes do not match the polymorphic shapes specification."

@@ -206,7 +206,7 @@ class SilentFlag:
                 f"{self.name}: new enum value must be None or in "
                 f"{[c for c in choices if c is not None]}, got {value!r}."
             )
-        if value != DEFAULTS[self.name] and not self._said:
+        if value != DEFAULTS[self.name] and not self._said and self.name not in _READ:
             self._said = True
             import logging
 
@@ -221,6 +221,8 @@ class SilentFlag:
 
 
 _flags: dict[str, SilentFlag] = {}
+# Those that do have an effect.
+_READ = frozenset(["jax_export_calling_convention_version"])
 
 
 def find(name: str) -> SilentFlag | None:

@@ -32,7 +32,7 @@ def devices_named(closed: ClosedJaxpr) -> tuple:
     if "devices" not in closed.cache:
         found = dict.fromkeys([
             *[s.mesh.devices_in_order for s in _constraints(closed.jaxpr)],
-            *[(s._device,) for s in _places(closed.jaxpr) if s._device is not None],
+            *[(s._device,) for s in places_of(closed.jaxpr) if s._device is not None],
         ])  # fmt: skip
         closed.cache["devices"] = tuple(found)
     return closed.cache["devices"]
@@ -42,10 +42,18 @@ def place_of(closed: ClosedJaxpr) -> Any:
     """What a program names that is no mesh and that its results are bound to: the sharding of one
     device, or, if there is none, that of wherever it runs. None: there is neither."""
     if "place" not in closed.cache:
-        found = [*_places(closed.jaxpr)]
+        found = [*places_of(closed.jaxpr)]
         named = [s for s in found if s._device is not None]
         closed.cache["place"] = next(iter(named or found), None)
     return closed.cache["place"]
+
+
+def counts_named(closed: ClosedJaxpr) -> list:
+    """What a program names that has to run on so many devices."""
+    if "counts" not in closed.cache:
+        found = places_of(closed.jaxpr)
+        closed.cache["counts"] = [s for s in found if getattr(s, "count", 1) > 1]
+    return closed.cache["counts"]
 
 
 def axes_named(closed: ClosedJaxpr) -> Any:
@@ -61,20 +69,22 @@ def _constraints(jaxpr: Jaxpr, of_devices: bool = True) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         for sharding in eqn.params.get("devices") or (eqn.params.get("sharding"),):
             mesh = getattr(sharding, "mesh", None)
-            if mesh is not None and hasattr(mesh, "devices_in_order") is of_devices:
+            if mesh is None or mesh.empty and not of_devices:
+                continue
+            if hasattr(mesh, "devices_in_order") is of_devices:
                 yield sharding
         for inner in subjaxprs(eqn.params):
             yield from _constraints(inner, of_devices)
 
 
-def _places(jaxpr: Jaxpr) -> Iterator[Any]:
-    """The shardings of one device that a program names."""
+def places_of(jaxpr: Jaxpr) -> Iterator[Any]:
+    """The shardings of one device, or of wherever it runs, that a program names."""
     for eqn in jaxpr.eqns:
         for sharding in eqn.params.get("devices") or (eqn.params.get("sharding"),):
             if getattr(sharding, "of_one", False):
                 yield sharding
         for inner in subjaxprs(eqn.params):
-            yield from _places(inner)
+            yield from places_of(inner)
 
 
 class ShardedArray(ArrayImpl):

@@ -303,3 +303,38 @@ def test_checks_and_orders() -> None:
     assert check.platform().is_custom_call() is None
     with pytest.raises(ValueError, match="vjp_order is negative: -1"):
         export.export(nj.jit(jnp.cos))(1.0).serialize(vjp_order=-1)
+
+
+def test_cotangents_of_integers_have_no_values():
+    exported = export.export(nj.jit(lambda n, x: (n + 1, x * x)))(np.arange(2), np.ones(2, "f"))
+    pullback = exported.vjp()
+    assert [a.dtype for a in pullback.in_avals[2:]] == [nj.dtypes.float0, np.float32]
+    nothing = np.zeros(2, nj.dtypes.float0)
+    none, found = pullback.call(np.arange(2), np.ones(2, "f"), nothing, np.ones(2, "f"))
+    assert none.dtype == nj.dtypes.float0 and found.tolist() == [2.0, 2.0]
+    with pytest.raises(ValueError, match=r"Dtype mismatch for args\[2\]"):
+        pullback.call(np.arange(2), np.ones(2, "f"), np.arange(2), np.ones(2, "f"))
+
+
+def test_kept_arguments_and_the_serialized_module():
+    for options, kept in (({}, (1,)), ({"keep_unused": True}, (0, 1))):
+        exported = export.export(nj.jit(lambda x, y: y * 2, **options))(np.ones(2, "f"), 1.0)
+        assert exported.module_kept_var_idx == kept
+        assert exported.mlir_module_serialized.decode() == exported.mlir_module()
+
+
+def test_the_calling_convention_is_that_of_the_flag():
+    flag = "jax_export_calling_convention_version"
+    try:
+        nj.config.update(flag, 9)
+        assert export.export(nj.jit(jnp.sin))(1.0).calling_convention_version == 9
+        nj.config.update(flag, 4)
+        with pytest.raises(ValueError, match="convention version 4 is outside the range"):
+            export.export(nj.jit(jnp.sin))(1.0)
+    finally:
+        nj.config.update(flag, 10)
+
+
+def test_shapes_of_arguments_may_have_another_rank():
+    (spec,) = export.symbolic_args_specs((np.ones((2, 3), "f"),), "n")
+    assert str(spec.shape) == "(n,)"
