@@ -33,8 +33,10 @@ from numjet.api.jit_arguments import (
     aval_of_spec,
     check_apart,
     check_donated,
+    entry_over,
     hashable,
     incomparable,
+    keep_over,
     meshes_of,
     no_argument,
     note_kinds,
@@ -173,7 +175,8 @@ class JitCore:
             _layouts().lay_out(self, leaves, treedef, args, kwargs)
             avals = [x.aval for x in leaves]
         flows = along(leaves) if traced and Shared.axes.get() else {}
-        meshes = meshes_of(leaves) if sharded or self.layouts[0] is not None else ()
+        known = sharded or self.layouts[0] is not None
+        meshes = None if traced else meshes_of(leaves) if known else ()
         entry = self._entry(
             statics, avals, treedef, args, kwargs, flows, self._platform(leaves), meshes)
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
@@ -208,18 +211,18 @@ class JitCore:
 
     def _entry(
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
-        flows: dict[Any, Flow] | None = None, platform: str = "cpu", meshes: tuple = (),
+        flows: dict[Any, Flow] | None = None, platform: str = "cpu", meshes: Any = None,
     ) -> Entry:
         """The function traced for a signature, now or before. flows: what of the arguments varies
         along the axes of shard_maps around, a part of it. platform: where it will run. meshes: the
-        axes that arguments lie over."""
+        axes that arguments lie over; None: traced ones do not tell."""
         key: Any = (
-            treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()), meshes,
-            Shared.axes.get(),
+            treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()),
+            meshes or (), Shared.axes.get(),
             *[(name, tuple(flow.given)) for name, flow in (flows or {}).items()],
         )  # fmt: skip
         try:
-            entry = self._entries.get(key)
+            entry = entry_over(meshes, self._entries, key)
         except Exception as error:
             raise incomparable(self._name, statics, error) from error
         if entry is not None and entry.reads_mesh:
@@ -244,7 +247,7 @@ class JitCore:
                 traced_for.reset(before)
             entry.platform = platform if Remote.asked != asked else None
             if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
-                self._entries[key] = entry
+                keep_over(meshes, self._entries, key, entry)
         return entry
 
     def _make_quick(
@@ -585,7 +588,7 @@ class JitFunction:
 
     def _cache_size(self) -> int:
         """How many signatures were called."""
-        return sum([len(entry.called) for entry in [*self._core._entries.values()]])
+        return sum([len(entry.called) for entry in {*self._core._entries.values()}])
 
     @property
     def _fun(self) -> Callable:
@@ -623,8 +626,6 @@ def may_be_quick(entry: Entry, leaves: list) -> bool:
     if entry.reads_mesh and Sharded.contexts or _over_mesh():
         return False
     return fastcall.has_short_form(entry, leaves)
-
-
 
 
 @functools.cache

@@ -264,15 +264,45 @@ def warn_of_place(device: Any, backend: Any) -> None:
 
 
 def meshes_of(leaves: Sequence[Any]) -> tuple:
-    """The axes of the meshes that arguments lie over, or were told to, None for others; empty where
-    none does. A function is traced for each."""
-    found, some = [], False
+    """The axes of type Auto of the meshes that arguments lie over, or were told to, None for
+    others; empty where none does. A function is traced for each. Axes of type Explicit are a part
+    of avals."""
+    found: list = []
+    some = False
     for x in leaves:
         told = x.sharding if type(x) is ShapeDtypeStruct else getattr(x, "_sharding", None)
-        mesh = getattr(told, "mesh", None)
-        some |= mesh is not None
-        found.append(mesh if mesh is None else mesh.abstract_mesh)
+        mesh: Any = getattr(told, "mesh", None)
+        if mesh is None or mesh.explicit_axes:
+            found.append(None)
+            continue
+        some = True
+        found.append(mesh.abstract_mesh)
     return tuple(found) if some else ()
+
+
+# Where meshes stand in a key.
+_MESHES = 5
+
+
+def entry_over(meshes: tuple | None, entries: Any, key: tuple) -> Any:
+    """The entry of a key, for arguments over the axes of meshes (None: traced ones do not tell), or
+    None. What was traced for unknown axes is taken for the first that come."""
+    entry = entries.get(key)
+    if meshes is None:
+        return entry
+    if entry is None and meshes:
+        entry = entries.get((*key[:_MESHES], (), *key[_MESHES + 1 :]))
+    if entry is not None and entry.meshes is None:
+        keep_over(meshes, entries, key, entry)
+    return entry if entry is None or entry.meshes == meshes else None
+
+
+def keep_over(meshes: tuple | None, entries: Any, key: tuple, entry: Any) -> None:
+    """Keep an entry, for traced arguments too."""
+    entry.meshes = meshes
+    entries[key] = entry
+    if meshes:
+        entries.setdefault((*key[:_MESHES], (), *key[_MESHES + 1 :]), entry)
 
 
 def note_kinds(entry: Any, leaves: Sequence[Any]) -> None:

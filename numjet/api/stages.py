@@ -51,7 +51,7 @@ class Entry:
     __slots__ = (
         "closed", "consts", "out_tree", "out_avals", "name", "executable", "asked", "donate",
         "calls", "use", "mesh_inside", "memories", "reads_mesh", "context", "shares", "flows",
-        "platform", "called", "met", "without_values",
+        "platform", "called", "met", "meshes", "without_values",
     )
 
     def __init__(
@@ -73,6 +73,7 @@ class Entry:
         # Kinds of arguments that it was run with, by itself; the last of them by their identities.
         self.called: set[tuple] = set()
         self.met: dict[tuple, tuple] = {}
+        self.meshes: tuple | None = None  # the axes that arguments lay over; None: nobody knows
         self.calls = 0  # that were timed
         # References that the function closes over: arguments behind the others; None: there are
         # none.

@@ -173,3 +173,24 @@ def logged():
         yield found
     finally:
         logger.removeHandler(handler)
+
+
+def test_traced_calls_share_what_was_traced():
+    traces = []
+
+    @nj.jit
+    def inner(x):
+        traces.append(x.shape)
+        return x * 2
+
+    outer = nj.jit(lambda x: inner(x) + 1)
+    a = nj.device_put(np.ones(4, np.float32), NamedSharding(mesh(), P("a")))
+    inner(a), outer(a), inner(a)
+    assert len(traces) == 1
+    inner(np.ones(4, np.float32))
+    assert len(traces) == 2
+    explicit = NamedSharding(mesh(AxisType.Explicit), P("a"))
+    with nj.set_mesh(explicit.mesh):
+        outer(nj.device_put(np.ones(4, np.float32), explicit))
+        inner(nj.device_put(np.ones(4, np.float32), explicit))
+    assert len(traces) == 3
