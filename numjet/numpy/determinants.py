@@ -89,6 +89,7 @@ def det(a: Any) -> Any:
         return getitem(x, (..., i, j))
 
     if n == 0:
+        lapack_matrices("det", x)
         return lax.full(x.aval.shape[:-2], 1, x.aval.dtype)
     if n == 1:
         return at(0, 0)

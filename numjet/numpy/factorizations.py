@@ -69,10 +69,10 @@ def matrices(
     return x
 
 
-def lapack_matrices(name: str, a: Any, *how: Any, **errors: Any) -> Any:
-    """`matrices`, of a dtype that LAPACK knows."""
+def lapack_matrices(name: str, a: Any, *how: Any, empty: bool = False, **errors: Any) -> Any:
+    """`matrices`, of a dtype that LAPACK knows; of any where `empty` and they have no elements."""
     x = matrices(name, a, *how, **errors)
-    if x.aval.dtype.itemsize < 4:
+    if x.aval.dtype.itemsize < 4 and not (empty and 0 in x.aval.shape[-2:]):
         raise NotImplementedError(
             f"{name}: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
         )
@@ -119,7 +119,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     Array([[5. , 2.2],
            [0. , 0.4]], dtype=float32)
     """
-    x = lapack_matrices("qr", a, flat=TypeError)
+    x = lapack_matrices("qr", a, flat=TypeError, empty=True)
     if mode == "raw":
         factors, taus = geqrf(x)
         return QRResult(matrix_transpose(factors), taus)
@@ -151,7 +151,7 @@ def svd(
     >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float32)
     """
-    x = lapack_matrices("svd", a, flat=TypeError)
+    x = lapack_matrices("svd", a, flat=TypeError, empty=not hermitian)
     if subset_by_index is not None:
         whole_subset(subset_by_index, x.aval.shape, full_matrices)
     if hermitian:

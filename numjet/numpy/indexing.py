@@ -501,10 +501,10 @@ def take_plan(
                 least, most = dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
                 arrays[axis] = as_array(np.asarray(min(max(ints.pop(axis), least), most), dtype))
     for axis in [k for k, n in enumerate(plan.shape) if n == 0 and (k in arrays or k in ints)]:
-        sizes = plan.result_shape()
-        if 0 in sizes:
+        sizes, several = plan.result_shape(), any(a.aval.ndim for a in arrays.values())
+        if several and 0 in sizes:
             return lax.full(sizes, 0, x.aval.dtype)
-        raise (TypeError if axis in arrays and arrays[axis].aval.ndim else IndexError)(
+        raise (TypeError if several else IndexError)(
             f"index is out of bounds for axis {axis} with size 0."
         )
     narrow = dynamic and not filling and "block" not in plan.slots

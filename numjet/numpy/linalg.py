@@ -132,7 +132,7 @@ def lstsq(
     Array([1., 2.], dtype=float32)
     """
     a, b = promote_inexact(*as_arrays("lstsq", a, b))
-    a, b = lapack_matrices("lstsq", a, flat=TypeError), strong(b)
+    b = strong(b)
     for ranks, x in ("two", a), ("one or two", b):
         if x.aval.ndim != 2 and (x is a or x.aval.ndim != 1):
             raise TypeError(
@@ -143,16 +143,17 @@ def lstsq(
         raise ValueError(
             f"lstsq: b must fit the rows of a, got {a.aval} and {b.aval}."
         )
+    a = lapack_matrices("lstsq", a, flat=TypeError, empty=True)
     vector = b.aval.ndim == 1
     b = expand_dims(b, -1) if vector else b
     m, n = a.aval.shape
-    eps = float(np.finfo(a.aval.dtype).eps)
+    eps = float(dtypes.finfo(a.aval.dtype).eps)
     if rcond is None:
         rcond = eps * max(m, n)
     else:
         rcond = eps if isinstance(rcond, (int, float)) and rcond < 0 else rcond
     if not min(m, n):
-        s = lax.full((0,), 0, dtypes.real_of(a.aval.dtype))
+        s = lax.full((0,), 0, a.aval.dtype)
         rank = array(0, int_dtype())
         x = lax.full((n, b.aval.shape[1]), 0, a.aval.dtype)
     else:
@@ -184,7 +185,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     Array([[0.5, 0. ],
            [0. , 0. ]], dtype=float32)
     """
-    x = lapack_matrices("pinv", a)
+    x = lapack_matrices("pinv", a, empty=True)
     if rcond is not None:
         if rtol is not None:
             raise ValueError("pinv: only one of rtol and rcond may be specified.")
@@ -218,7 +219,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     x = one_array("matrix_rank", M)
     if x.aval.ndim < 2:
         return cast(not_equal(sum_(not_equal(x, 0)), 0), int_dtype())
-    x = lapack_matrices("matrix_rank", x)
+    x = lapack_matrices("matrix_rank", x, empty=True)
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         limit = expand_dims(one_array("matrix_rank", tol), -1)
@@ -226,7 +227,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         high = max_(s, -1)
         if rtol is None:
             high = multiply(high, max(x.aval.shape[-2:]))
-            rtol = float(np.finfo(x.aval.dtype).eps)
+            rtol = float(dtypes.finfo(x.aval.dtype).eps)
         limit = expand_dims(multiply(high, rtol), -1)
     return sum_(greater(s, limit), -1)
 
@@ -237,13 +238,13 @@ def cond(x: Any, p: Any = None) -> Any:
     x: (..., m, n) of floats or complex, square for norms by the inverse. p: the order of the norm
     as in `norm`; None and 2 give the largest by the smallest singular value, -2 the reverse.
     Infinite for singular matrices. ValueError for vectors, NotImplementedError for 16-bit floats.
-    ValueError for arrays without elements. Computed by `lax.linalg.svd`.
+    ValueError for matrices without elements. Computed by `lax.linalg.svd`.
 
     >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array(2., dtype=float32)
     """
-    x = lapack_matrices("cond", x)
-    if 0 in x.aval.shape:
+    x = lapack_matrices("cond", x, empty=True)
+    if 0 in x.aval.shape[-2:]:
         raise ValueError(
             f"jnp.linalg.cond: input array must not be empty; got arr.shape={x.aval.shape}."
         )

@@ -132,8 +132,9 @@ def take_along_axis(
     arr, indices: of one rank (ValueError), broadcast on the other axes; indices are integers,
     negative ones count from the end unless `wrap_negative_indices` is False. axis: an integer, or
     None for the flattened array. mode: what is out of bounds: 'fill' (the default) gives
-    `fill_value`, by default as in `take`; 'clip' the element at that end, 'one_hot' zero. Undoes
-    `argsort`: the sorted array is that at its positions.
+    `fill_value`, by default as in `take`; 'clip' the element at that end, 'one_hot' zero. Of an
+    axis without elements zeros are read. Undoes `argsort`: the sorted array is that at its
+    positions.
 
     >>> x = jnp.array([[3, 1, 2], [9, 8, 7]])
     >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
@@ -158,15 +159,13 @@ def take_along_axis(
     lead = join_shapes("take_along_axis", [lead_x, lead_i], ValueError)
     x = broadcast(x, lead[:axis] + (n,) + lead[axis + 1 :])
     index = broadcast(index, lead[:axis] + (index.aval.shape[axis],) + lead[axis + 1 :])
+    if not n or not index.aval.size:
+        return lax.full(index.aval.shape, 0, x.aval.dtype)
     if mode is not None and lax.GatherScatterMode.from_any(mode) is lax.GatherScatterMode.ONE_HOT:
         mode, fill_value = "fill", 0
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
     if mode == "promise_in_bounds" and wrap_negative_indices is None:
         wrap = False
-    if not n and index.aval.size:
-        raise IndexError(f"take_along_axis: axis {axis} is empty.")
-    if not index.aval.size:
-        return lax.full(index.aval.shape, 0, x.aval.dtype)
     index = normalized(index, n, wrap)
     # Each of the other axes is a batch axis that both share.
     batch = tuple([i for i in range(rank) if i != axis])

@@ -119,6 +119,22 @@ def symmetrized(x: Any) -> Any:
     return div(total, 2.0) if config.jax_form() else mul(total, 0.5)
 
 
+def halves(x: Any, symmetrize: bool) -> Any:
+    """x; where it is to be symmetrized, integers become floats, as halves of sums are."""
+    dtype = x.aval.dtype
+    if not symmetrize or not (dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
+        return x
+    weak = x.aval.weak_type or dtypes.is_bool(dtype)
+    return convert(x, dtypes.canonical(dtypes.float64), weak_type=weak)
+
+
+def narrow_and_empty(x: Any) -> bool:
+    """Whether x's matrices have no elements, of floats that LAPACK does not know: nothing is to be
+    computed."""
+    dtype = x.aval.dtype
+    return dtypes.is_floating(dtype) and dtype.itemsize < 4 and 0 in x.aval.shape[-2:]
+
+
 def permute_rows(x: Any, order: Any) -> Any:
     """Row order[..., i] of each matrix as row i."""
     if not x.aval.size:
@@ -275,10 +291,11 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     """The lower triangular L with L Lᴴ = x.
 
     x: [..., n, n], Hermitian and positive definite, floats or complex numbers of 32 or 64 bits each
-    (NotImplementedError for others). symmetrize_input: use (x + xᴴ)/2; else only the lower
-    triangle is read. Result: x's shape and dtype, zeros above the diagonal; NaN where x is not
-    positive definite. Differentiable. Raises TypeError for matrices that are not square. Source:
-    Golub and Van Loan, Matrix Computations, section 4.2; LAPACK's potrf.
+    (NotImplementedError for others). symmetrize_input: use (x + xᴴ)/2, by which integers become
+    floats; else only the lower triangle is read, of no integers (TypeError). Result: x's shape and
+    dtype, zeros above the diagonal; NaN where x is not positive definite. Differentiable. Raises
+    TypeError for matrices that are not square. Source: Golub and Van Loan, Matrix Computations,
+    section 4.2; LAPACK's potrf.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -286,7 +303,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    x = as_array(x)
+    x = halves(as_array(x), symmetrize_input)
     check_matrix("cholesky", x.aval, square=True)
     factor = cholesky_p.bind(symmetrized(x) if symmetrize_input else x)
     if not config.jax_form():

@@ -27,6 +27,8 @@ from numjet.ops.linalg_core import (
     decomposition,
     diagonal_part,
     each_matrix,
+    halves,
+    narrow_and_empty,
     solve,
     symmetrized,
 )
@@ -184,19 +186,19 @@ def eigh(
     """Eigenvectors and eigenvalues of Hermitian matrices, (vectors, values): x v = v w.
 
     x: [..., n, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
-    others). lower: which triangle is read. symmetrize_input: use (x + xᴴ)/2. sort_eigenvalues: they
-    are always ascending. subset_by_index: (first, behind the last) of the values wanted.
-    implementation: one (LAPACK's) serves all. Result: vectors [..., n, n] in columns, of x's dtype,
-    values [..., n], real. Derivative: grows without bound where eigenvalues meet. Raises TypeError
-    for matrices that are not square. `numpy.linalg.eigh` gives the values first. Source: LAPACK's
-    syevd and heevd.
+    others). lower: which triangle is read. symmetrize_input: use (x + xᴴ)/2, by which integers
+    become floats; else they are refused (TypeError). sort_eigenvalues: they are always ascending.
+    subset_by_index: (first, behind the last) of the values wanted. implementation: one (LAPACK's)
+    serves all. Result: vectors [..., n, n] in columns, of x's dtype, values [..., n], real.
+    Derivative: grows without bound where eigenvalues meet. Raises TypeError for matrices that are
+    not square. `numpy.linalg.eigh` gives the values first. Source: LAPACK's syevd and heevd.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
     >>> linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]))[1].round(4)
     Array([1., 3.], dtype=float32)
     """
-    x = as_array(x)
+    x = halves(as_array(x), symmetrize_input)
     check_matrix("eigh", x.aval, square=True)
     if symmetrize_input:
         x = symmetrized(x)
@@ -434,13 +436,13 @@ def svd(
 ) -> Any:
     """The singular value decomposition: (u, s, vᴴ) with x = u diag(s) vᴴ.
 
-    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
-    others). full_matrices: u [..., m, m] and vᴴ [..., n, n]; else [..., m, k] and [..., k, n], k =
-    min(m, n). compute_uv: False gives s alone. subset_by_index: (0, k) only, which is all
-    (NotImplementedError for others, ValueError with full_matrices). algorithm: one (divide and
-    conquer) serves all. Result: s real, [..., k], descending.
-    Derivative: of s always; of u and v with full_matrices=False, and growing without bound where
-    singular values meet. Raises TypeError for less than two axes. Source: LAPACK's gesdd.
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for others
+    that have elements). full_matrices: u [..., m, m] and vᴴ [..., n, n]; else [..., m, k] and [...,
+    k, n], k = min(m, n). compute_uv: False gives s alone. subset_by_index: (0, k) only, which is
+    all (NotImplementedError for others, ValueError with full_matrices). algorithm: one (divide and
+    conquer) serves all. Result: s real, [..., k], descending. Derivative: of s always; of u and v
+    with full_matrices=False, and growing without bound where singular values meet. Raises TypeError
+    for less than two axes. Source: LAPACK's gesdd.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.lax import linalg
@@ -450,6 +452,12 @@ def svd(
     x = as_array(x)
     if subset_by_index is not None:
         whole_subset(subset_by_index, x.aval.shape, full_matrices)
+    if narrow_and_empty(x):
+        wide = convert(x, dtypes.float32)
+        outs = svd(wide, full_matrices=full_matrices, compute_uv=compute_uv)
+        if not compute_uv:
+            return convert(outs, x.aval.dtype)
+        return tuple([convert(y, x.aval.dtype) for y in outs])
     outs = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
     if not compute_uv:
         return outs[0]

@@ -29,6 +29,7 @@ from numjet.ops.linalg_core import (
     diagonal_part,
     each_matrix,
     lower_part,
+    narrow_and_empty,
     permute_rows,
     transposed,
     triangular_solve,
@@ -252,10 +253,10 @@ def qr(
     """The QR factors of matrices: (q, r) with x = q r, q with orthonormal columns and r upper
     triangular.
 
-    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for
-    others). pivoting: exchange columns so that r's diagonal falls in size; the result is (q, r,
-    order) with x[:, order] = q r. full_matrices: q [..., m, m] and r [..., m, n]; else q [..., m,
-    k] and r [..., k, n], k = min(m, n). use_magma: one implementation (LAPACK) serves.
+    x: [..., m, n], floats or complex numbers of 32 or 64 bits each (NotImplementedError for others
+    that have elements). pivoting: exchange columns so that r's diagonal falls in size; the result
+    is (q, r, order) with x[:, order] = q r. full_matrices: q [..., m, m] and r [..., m, n]; else q
+    [..., m, k] and r [..., k, n], k = min(m, n). use_magma: one implementation (LAPACK) serves.
     Differentiable but for tall matrices with full_matrices. Raises TypeError for less than two
     axes. Source: LAPACK's geqrf and geqp3.
 
@@ -266,9 +267,15 @@ def qr(
     Array([[5. , 2.2],
            [0. , 0.4]], dtype=float32)
     """
+    x = as_array(x)
+    if narrow_and_empty(x):
+        q, r, *order = qr(
+            convert(x, dtypes.float32), pivoting=pivoting, full_matrices=full_matrices
+        )
+        return (convert(q, x.aval.dtype), convert(r, x.aval.dtype), *order)
     return tuple(
         qr_p.bind(
-            as_array(x),
+            x,
             pivoting=bool(pivoting),
             full_matrices=bool(full_matrices),
             compute_q=True,

@@ -15,6 +15,7 @@ from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import asarray, taking_lists
 from numjet.numpy.elementwise import add, multiply
 from numjet.numpy.factorizations import adjoint, along, matrices
+from numjet.numpy.functional import vectorize
 from numjet.numpy.index_tricks import diag
 from numjet.numpy.indexing import getitem
 from numjet.numpy.jax_forms_linalg import lu_solve_call
@@ -27,7 +28,15 @@ from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.complex_ops import conjugate as conjugate_of
-from numjet.scipy.matrix_functions import expm, expm_frechet, funm, rsf2csf, schur, sqrtm
+from numjet.scipy.matrix_functions import (
+    expm,
+    expm_frechet,
+    funm,
+    refuse_integers,
+    rsf2csf,
+    schur,
+    sqrtm,
+)
 from numjet.scipy.special_matrices import (
     block_diag,
     circulant,
@@ -339,8 +348,8 @@ def hessenberg(
 ) -> Any:
     """The Hessenberg form of matrices, zero below the first subdiagonal.
 
-    a: [..., n, n]; integers become floats. calc_q: (h, q) with a = q h qᴴ. overwrite_a and
-    check_finite are taken for SciPy's sake and have no effect. No derivative is known
+    a: [..., n, n], of floats (TypeError for integers). calc_q: (h, q) with a = q h qᴴ. overwrite_a
+    and check_finite are taken for SciPy's sake and have no effect. No derivative is known
     (NotImplementedError). Raises ValueError for matrices that are not square. Computed by
     `lax.linalg.hessenberg`.
 
@@ -350,7 +359,11 @@ def hessenberg(
     Array([[2., 1.],
            [1., 3.]], dtype=float32)
     """
-    x = matrices("hessenberg", a, True, TypeError)
+    given = one_array("hessenberg", a)
+    if given.aval.ndim and not given.aval.shape[-1]:
+        return (given, given) if calc_q else given
+    x = matrices("hessenberg", given, True, TypeError)
+    refuse_integers("hessenberg", given)
     n = x.aval.shape[-1]
     packed, taus = core.hessenberg(x)
     h = as_call("triu", packed, -1) if FLAG.uses and wanted() else triu(packed, -1)
@@ -496,7 +509,8 @@ def polar(
     """The polar decomposition: (u, p) with a = u p, or a = p u.
 
     a: [m, n]. side: 'right' (a = u p) or 'left'. method: 'qdwh' or 'svd', both by singular values;
-    eps and max_iterations have no effect. Result: u with orthonormal columns (or rows), p Hermitian
+    eps and max_iterations have no effect. Integers are refused (ValueError, TypeError by 'svd').
+    Result: u with orthonormal columns (or rows), p Hermitian
     and positive semidefinite. Differentiable. Raises ValueError for other words, and
     NotImplementedError by 'qdwh' of m < n on the right, of m >= n on the left.
     Computed by `lax.linalg.svd`.
@@ -522,6 +536,11 @@ def polar(
         raise NotImplementedError(
             f"polar: method 'qdwh' takes no matrix {m} by {n} with side={side!r}. Use 'svd'."
         )
+    refuse_integers("polar", x, TypeError if method == "svd" else ValueError)
+    if method == "qdwh" and x.aval.dtype.itemsize < 4:
+        raise NotImplementedError(
+            f"polar: {x.aval.dtype} is not supported. Convert with .astype(jnp.float32)."
+        )
     u, s, vh = linalg.svd(x, full_matrices=False)
     s = expand_dims(cast(s, u.aval.dtype), -2)
     if side == "right":
@@ -533,10 +552,11 @@ def polar(
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """The X with A X + X B = C, as one linear system for the elements of X.
 
-    A: [m, m], B: [n, n], C: [m, n]; integers become floats. method: 'schur' or 'eigen', which give
-    the same (ValueError for others); tol: taken for JAX's sake. Costs (m n)³ operations. Result:
-    [m, n]; NaN or infinite where A and -B share an eigenvalue. Differentiable. Raises ValueError
-    for what are no matrices of these sizes. Computed by `lax.linalg.solve`.
+    A: [..., m, m], B: [..., n, n], C: [..., m, n], whose leading axes broadcast; integers become
+    floats. method: 'schur' or 'eigen', which give the same (ValueError for others); tol: taken for
+    JAX's sake. Costs (m n)³ operations. Result: [..., m, n]; NaN or infinite where A and -B share
+    an eigenvalue. Differentiable. Raises ValueError for what are no matrices of these sizes.
+    Computed by `lax.linalg.solve`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -552,12 +572,18 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         )
     a, b, c = promote_inexact(*as_arrays("solve_sylvester", A, B, C))
     for name, x in (("A", a), ("B", b)):
-        if x.aval.ndim != 2 or x.aval.shape[0] != x.aval.shape[1]:
+        if x.aval.ndim < 2 or x.aval.shape[-1] != x.aval.shape[-2]:
             raise ValueError(f"solve_sylvester: {name} must be a square matrix, got "
                              f"{x.aval.str_short()}.")
-    m, n = a.aval.shape[0], b.aval.shape[0]
-    if c.aval.shape != (m, n):
+    m, n = a.aval.shape[-1], b.aval.shape[-1]
+    if c.aval.shape[-2:] != (m, n):
         raise ValueError(f"solve_sylvester: C must have shape {(m, n)}, got {c.aval.str_short()}.")
+    return vectorize(_sylvester, signature="(m,m),(n,n),(m,n)->(m,n)")(a, b, c)
+
+
+def _sylvester(a: Any, b: Any, c: Any) -> Any:
+    """`solve_sylvester` of matrices."""
+    m, n = c.aval.shape
     system = add(
         kron(a, eye(n, dtype=a.aval.dtype)), kron(eye(m, dtype=a.aval.dtype), matrix_transpose(b))
     )
@@ -565,6 +591,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 
 # ------------------------------------------------------------------ other forms of the factors
+@taking_lists
 def eigh_tridiagonal(
     d: Any,
     e: Any,
@@ -577,18 +604,30 @@ def eigh_tridiagonal(
 ) -> Any:
     """The eigenvalues (and vectors) of a symmetric tridiagonal matrix, by its dense form.
 
-    d: [n], the diagonal; e: [n - 1], the one beside it, real. eigvals_only: the values alone.
-    select: 'a' all, 'v' those in the interval select_range, 'i' those of the indices select_range.
-    tol and key have no effect. Result: w [n] rising, v [n, n]. Differentiable, as `eigh`. Raises
-    ValueError for sizes that do not fit. Computed by `lax.linalg.eigh`. SciPy's `lapack_driver` is
-    not taken.
+    d: [..., n], the diagonal; e: [..., n - 1], the one beside it, of one dtype of 32 or 64 bits
+    (TypeError); leading axes broadcast. eigvals_only: the values alone. select: 'a' all, 'v' those
+    in the interval select_range, 'i' those of the indices select_range. tol and key have no effect.
+    Result: w [..., n] rising, v [..., n, n]. Differentiable, as `eigh`. Raises ValueError for sizes
+    that do not fit. Computed by `lax.linalg.eigh`. SciPy's `lapack_driver` is not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
     >>> linalg.eigh_tridiagonal(jnp.ones(2), jnp.ones(1), eigvals_only=True).round(4)
     Array([0., 2.], dtype=float32)
     """
-    d, e = promote_inexact(*as_arrays("eigh_tridiagonal", d, e))
+    d, e = (strong(x) for x in as_arrays("eigh_tridiagonal", d, e))
+    if (e.aval.shape or (-1,))[-1] + 1 != (d.aval.shape or (-1,))[-1]:
+        raise TypeError(
+            "eigh_tridiagonal: e must have one element less than d in the last axis, got "
+            f"{d.aval} and {e.aval}."
+        )
+    if d.aval.dtype != e.aval.dtype:
+        raise TypeError(f"eigh_tridiagonal: d and e must have one dtype, got {d.aval}, {e.aval}.")
+    if not dtypes.is_inexact(d.aval.dtype) or d.aval.dtype.itemsize < 4:
+        raise TypeError(
+            "Only float32 and float64 inputs are supported as inputs to eigh_tridiagonal, and "
+            f"complex64 and complex128: got {d.aval.str_short()}. Convert with .astype()."
+        )
     if select not in ("a", "i", "v"):
         raise ValueError(
             f"eigh_tridiagonal: select must have a value in 'a', 'i' and 'v', got {select!r}."
@@ -598,13 +637,22 @@ def eigh_tridiagonal(
             "eigh_tridiagonal: select='v' has as many results as values tell. Use 'a' and filter "
             "the result."
         )
-    upper = conjugate_of(e)
-    whole = add(add(diag(d), diag(e, -1)), diag(upper, 1))
-    v, w = core.eigh(strong(whole), lower=True, symmetrize_input=False)
+    if select == "i" and (select_range is None or select_range[0] > select_range[1]):
+        raise ValueError(
+            "eigh_tridiagonal: select='i' needs select_range=(first, last), ascending, got "
+            f"{select_range!r}."
+        )
+    whole = vectorize(_tridiagonal, signature="(n),(m)->(n,n)")(d, e)
+    v, w = core.eigh(whole, lower=True, symmetrize_input=False)
     if select == "i":
         lo, hi = select_range
-        w, v = getitem(w, slice(lo, hi + 1)), getitem(v, (slice(None), slice(lo, hi + 1)))
+        w, v = getitem(w, (..., slice(lo, hi + 1))), getitem(v, (..., slice(lo, hi + 1)))
     return w if eigvals_only else (w, v)
+
+
+def _tridiagonal(d: Any, e: Any) -> Any:
+    """The matrix with `d` on its diagonal, `e` below it and its conjugate above it."""
+    return add(add(diag(d), diag(e, -1)), diag(conjugate_of(e), 1))
 
 
 @taking_lists

@@ -18,11 +18,12 @@ from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import taking_lists
 from numjet.numpy.elementwise import add, divide, maximum, multiply, negative, subtract
 from numjet.numpy.factorizations import adjoint, matrices
+from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.logic import where
 from numjet.numpy.products import matmul
-from numjet.numpy.promote import as_arrays, broadcast, cast, promote_inexact, strong
+from numjet.numpy.promote import as_arrays, broadcast, cast, one_array, promote_inexact, strong
 from numjet.numpy.ranges import arange, eye, triu
 from numjet.numpy.reductions import any as any_, max as max_, sum as sum_
 from numjet.numpy.shape import expand_dims, reshape
@@ -31,13 +32,23 @@ from numjet.ops.cond import cond
 from numjet.ops.while_loop import fori_loop
 
 
+def refuse_integers(name: str, x: Any, error: type[Exception] = TypeError) -> None:
+    """Raise `error` where the array x has integers, which these functions do not convert."""
+    if not dtypes.is_inexact(x.aval.dtype):
+        raise error(
+            f"{name} does not accept dtype {x.aval.dtype}: data type not inexact. Accepted dtypes "
+            "are subtypes of floating and complexfloating. Convert with .astype()."
+        )
+
+
 def schur(a: Any, output: str = "real") -> list[Any]:
     """The Schur form: [t, z] with a = z t zᴴ, z unitary.
 
-    a: [n, n]; integers become floats. output: 'real', t with 2 by 2 blocks for pairs of complex
-    eigenvalues, or 'complex', t upper triangular (ValueError for others). No derivative is known
-    (NotImplementedError). Raises ValueError for matrices that are not square. Computed by
-    `lax.linalg.schur`. SciPy's `sort`, `lwork`, `overwrite_a` and `check_finite` are not taken.
+    a: [..., n, n]; integers become complex, and are refused for 'real' (TypeError). output: 'real',
+    t with 2 by 2 blocks for pairs of complex eigenvalues, or 'complex', t upper triangular
+    (ValueError for others). No derivative is known (NotImplementedError). Raises ValueError for
+    matrices that are not square. Computed by `lax.linalg.schur`. SciPy's `sort`, `lwork`,
+    `overwrite_a` and `check_finite` are not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -47,7 +58,10 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     """
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
-    x = matrices("schur", a, True, TypeError)
+    given = one_array("schur", a)
+    x = matrices("schur", given, True, TypeError)
+    if output == "real":
+        refuse_integers("schur", given)
     if output == "complex" and not dtypes.is_complex(x.aval.dtype):
         x = cast(x, dtypes.complex_of(x.aval.dtype))
     return core.schur(x)
@@ -161,10 +175,10 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of expm at A in the direction E.
 
-    A, E: [n, n] of one shape (ValueError). method has no effect: it is the corner of expm([[A, E],
-    [0, A]]). compute_expm: False gives the derivative alone. Result: (expm(A), derivative).
-    Integers become floats. Source: that of `scipy.linalg.expm`; Mathias, A chain rule for matrix
-    functions (1996), for the corner. SciPy's `check_finite` is not taken.
+    A, E: [n, n] of one shape (ValueError) and one dtype, no integers (TypeError). method has no
+    effect: it is the corner of expm([[A, E], [0, A]]). compute_expm: False gives the derivative
+    alone. Result: (expm(A), derivative). Source: that of `scipy.linalg.expm`; Mathias, A chain rule
+    for matrix functions (1996), for the corner. SciPy's `check_finite` is not taken.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -172,10 +186,15 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    a, e = promote_inexact(*as_arrays("expm_frechet", A, E))
-    a, e = matrices("expm_frechet", a, True), strong(e)
+    given, e = as_arrays("expm_frechet", A, E)
+    a, e = matrices("expm_frechet", given, True), strong(e)
     if a.aval.shape != e.aval.shape:
         raise ValueError(f"expm_frechet: A and E must have one shape, got {a.aval} and {e.aval}.")
+    if given.aval.dtype != e.aval.dtype:
+        raise TypeError(
+            f"expm_frechet: A and E must have one dtype, got {given.aval} and {e.aval}."
+        )
+    refuse_integers("expm_frechet", e)
     n = a.aval.shape[-1]
     zero = lax.full(a.aval.shape, 0, a.aval.dtype)
     both = expm(concatenate([concatenate([a, e], -1), concatenate([zero, a], -1)], -2))
@@ -184,13 +203,14 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     return (first, corner) if compute_expm else corner
 
 
+@taking_lists
 def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     """A function of a matrix, by its eigenvalues: v func(w) v⁻¹.
 
-    A: [n, n], which must be diagonalizable. func: of an array of numbers. disp: False gives
-    (result, estimate of the error). Result: complex. Eigenvectors have no derivatives
-    (NotImplementedError); `expm` and `sqrtm` have. SciPy uses the Schur form, and gives real
-    results where their imaginary parts are small.
+    A: [n, n], of floats (TypeError for integers), which must be diagonalizable. func: of an array
+    of numbers. disp: False gives (result, estimate of the error). Result: complex. Eigenvectors
+    have no derivatives (NotImplementedError); `expm` and `sqrtm` have. SciPy uses the Schur form,
+    and gives real results where their imaginary parts are small.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -198,7 +218,9 @@ def funm(A: Any, func: Callable, disp: bool = True) -> Any:
     Array([[0., 0.],
            [0., 2.]], dtype=float32)
     """
-    x = matrices("funm", A, True)
+    given = one_array("funm", A)
+    x = matrices("funm", given, True)
+    refuse_integers("funm", given)
     w, v = linalg.eig(x)
     out = matmul(multiply(v, expand_dims(func(w), -2)), linalg.inv(v))
     if disp:
@@ -297,11 +319,12 @@ def _triangular_root(t: Any) -> Any:
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """A real Schur form made complex, so that T is triangular.
 
-    T: [n, n], quasi triangular; Z: [n, n], orthogonal. check_finite has no effect. Result: (T, Z),
-    complex, with the same Z T Zᴴ: each block of two rows is turned by a plane rotation, its
-    eigenvalue above the real axis first, as by SciPy. Derivative: that of the rotations, which jump
-    where a block becomes triangular. Source: Golub and Van Loan, Matrix Computations, section 7.4.
-    Raises ValueError for what are no matrices of these sizes.
+    T: [..., n, n], quasi triangular; Z: [..., n, n], orthogonal; leading axes broadcast.
+    check_finite has no effect. Result: (T, Z), complex, with the same Z T Zᴴ: each block of two
+    rows is turned by a plane rotation, its eigenvalue above the real axis first, as by SciPy.
+    Derivative: that of the rotations, which jump where a block becomes triangular. Source: Golub
+    and Van Loan, Matrix Computations, section 7.4. Raises ValueError for what are no matrices of
+    these sizes.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import linalg
@@ -310,14 +333,19 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     Array([1., 1.], dtype=float32)
     """
     t, z = promote_inexact(*as_arrays("rsf2csf", T, Z))
-    if t.ndim != 2 or t.shape[0] != t.shape[1] or z.shape != t.shape:
+    if t.aval.ndim < 2 or t.shape[-1] != t.shape[-2] or z.shape[-2:] != t.shape[-2:]:
         raise ValueError("rsf2csf: T and Z must be square matrices of one size, got "
                          f"{t.aval.str_short()} and {z.aval.str_short()}.")
     kind = t.aval.dtype if dtypes.is_complex(t.aval.dtype) else dtypes.complex_of(t.aval.dtype)
-    if t.shape[-1] < 2:
-        return cast(t, kind), cast(z, kind)
-    n = t.shape[0]
     t, z = cast(t, kind), cast(z, kind)
+    return vectorize(_triangular_form, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
+
+
+def _triangular_form(t: Any, z: Any) -> tuple[Any, Any]:
+    """`rsf2csf` of one pair of complex matrices."""
+    n, kind = t.shape[0], t.aval.dtype
+    if n < 2:
+        return t, z
     tiny = dtypes.finfo(kind).eps
 
     def turned(i: Any, both: tuple) -> tuple:

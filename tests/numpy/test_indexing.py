@@ -422,3 +422,32 @@ def test_indices_of_several_integer_types(first, second):
             closed = numjet.make_jaxpr(f)(i, j)
             assert np.array_equal(numjet.jit(f)(i, j), want)
             assert np.array_equal(eval_jaxpr(closed.jaxpr, closed.consts, i, j)[0], want)
+
+
+def test_an_integer_index_of_an_empty_axis_is_refused_whatever_the_result_holds() -> None:
+    x, rows = jnp.zeros((2, 0, 0)), jnp.zeros((4, 0))
+    for f in (
+        lambda: x[..., 0],
+        lambda: x[0, -1],
+        lambda: x[:, jnp.array(0)],
+        lambda: numjet.jit(lambda x, i: x[:, i])(x, 1),
+        lambda: x.at[:, 0].get(mode="fill", fill_value=1),
+        lambda: rows[:0, 0],
+        lambda: rows[None, :, np.int64(0)],
+        lambda: numjet.grad(lambda r: r[:0, 0].sum())(rows),
+    ):
+        with pytest.raises(IndexError, match="with size 0"):
+            f()
+    with pytest.raises(TypeError, match="with size 0"):
+        x[:, 0, jnp.array([0])]
+    # Arrays of indices ask for nothing where the result has no elements.
+    assert x[:, jnp.zeros((0,), int)].shape == (2, 0, 0)
+    assert x[jnp.array([[0], [1]]), :, jnp.zeros((2, 0), int)].shape == (2, 0, 0)
+
+
+@pytest.mark.parametrize("mode", [None, "fill", "clip", "wrap"])
+def test_along_an_axis_without_elements_zeros_are_read(mode: str | None) -> None:
+    for dtype in (jnp.float32, jnp.uint8, jnp.bool_):
+        x = jnp.zeros((3, 0), dtype)
+        got = jnp.take_along_axis(x, jnp.ones((3, 2), int), 1, mode=mode, fill_value=7)
+        assert got.shape == (3, 2) and got.dtype == dtype and not got.any()

@@ -138,7 +138,12 @@ def test_empty_batches() -> None:
     ("call", "error", "text"),
     [
         (lambda: linalg.cholesky(jnp.ones((2, 3))), TypeError, "square"),
-        (lambda: linalg.cholesky(jnp.ones((2, 2), np.int32)), TypeError, "float32, float64"),
+        (lambda: linalg.lu(jnp.ones((2, 2), np.int32)), TypeError, "float32, float64"),
+        (
+            lambda: linalg.eigh(jnp.ones((2, 2), np.int32), symmetrize_input=False),
+            TypeError,
+            "float32, float64",
+        ),
         (
             lambda: linalg.triangular_solve(jnp.ones((2, 2)), jnp.ones((3, 2)), left_side=True),
             ValueError,

@@ -93,3 +93,24 @@ def test_mistakes() -> None:
     ):
         with pytest.raises(ValueError):
             call()
+
+
+def test_equations_and_forms_of_stacks_of_matrices() -> None:
+    draw = np.random.default_rng(3)
+    a, b, c = (jnp.array(draw.normal(size=s), jnp.float32) for s in ((4, 3, 3), (2, 2), (4, 3, 2)))
+    x = linalg.solve_sylvester(a, b, c)
+    np.testing.assert_allclose(a @ x + x @ b, c, atol=1e-3)
+    t, z = map(jnp.stack, zip(*[linalg.schur(m) for m in a]))
+    complex_t, complex_z = linalg.rsf2csf(t, z)
+    assert not jnp.tril(complex_t, -1).any()
+    back = complex_z @ complex_t @ complex_z.conj().swapaxes(-1, -2)
+    np.testing.assert_allclose(back, a, atol=1e-4)
+    d, e = a[:, 0], b[0]
+    w, v = linalg.eigh_tridiagonal(d, e, select="i", select_range=(1, 2))
+    dense = jnp.stack([jnp.diag(row) + jnp.diag(e, 1) + jnp.diag(e, -1) for row in d])
+    np.testing.assert_allclose(dense @ v, v * w[:, None], atol=1e-5)
+    for wrong in (None, (2, 1)):
+        with pytest.raises(ValueError, match="select_range"):
+            linalg.eigh_tridiagonal(d, e, select="i", select_range=wrong)
+    with pytest.raises(TypeError, match="one element less"):
+        linalg.eigh_tridiagonal(d, d)
