@@ -376,7 +376,13 @@ class Exported:
     def _stored(self, vjp_order: int) -> Exported:
         """What is written: programs without functions of Python, the pullbacks' too."""
         pullback = self.vjp()._stored(vjp_order - 1) if vjp_order else None
-        return _replaced(self, jaxpr=_inlined(self.jaxpr), was_read=True, pullback=pullback)
+        strong = {
+            name: tuple([a.strip_weak_type() for a in avals])  # the bytes say no more
+            for name, avals in (("in_avals", self.in_avals), ("out_avals", self.out_avals))
+        }
+        return _replaced(
+            self, jaxpr=_inlined(self.jaxpr), was_read=True, pullback=pullback, **strong
+        )
 
     @property
     def mlir_module_serialized(self) -> bytes:

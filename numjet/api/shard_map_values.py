@@ -20,7 +20,7 @@ def of_members(tracer: Any, mesh: Any) -> str:
     while type(value) is BatchTracer and value.owner.axis.of_devices:
         axes.append((value.owner.axis.name, value.dim))
         value = value.value
-    if type(value) is not ArrayImpl:
+    if not isinstance(value, ArrayImpl):
         known = [n for n, _ in Shared.axes.get() if unknown(n) is None and varies(tracer, n)]
         kind = ManualAxisType(varying=frozenset(known))
         return f"JitTracer({tracer.aval.update_manual_axis_type(kind) if known else tracer.aval})"

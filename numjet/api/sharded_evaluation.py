@@ -119,8 +119,10 @@ def check_context(values: Sequence[Any], name: str) -> None:
         sharding: Any = x._sharding if isinstance(x, ArrayImpl) else None
         if not hasattr(sharding, "layout"):
             if type(x) is ShardedArray and isinstance(sharding, SingleDeviceSharding):
-                what = f"an argument of {name} with shape {x.aval.str_short()}"
                 place, devices = (sharding._device,), mesh.devices_in_order
+                if tuple(devices) == place:
+                    continue
+                what = f"an argument of {name} with shape {x.aval.str_short()}"
                 raise devices_apart(what, place, "jit's context mesh", devices)
             continue
         own = sharding.mesh

@@ -514,3 +514,10 @@ def index_tuple(x: Any) -> tuple[int, ...]:
         return (operator.index(x),)
     except TypeError:
         return tuple(map(operator.index, x))
+
+
+def is_cuda_compute_capability_at_least(capability: str) -> bool:
+    """Whether the GPUs are at least of this compute capability ("9.0"): False where none is."""
+    least = tuple(map(int, capability.split(".")))
+    found = [str(getattr(d, "compute_capability", "0")) for d in device_module.devices()]
+    return all([tuple(map(int, own.split("."))) >= least for own in found])

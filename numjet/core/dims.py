@@ -75,7 +75,7 @@ class SymbolicScope:
             )
         self.texts = tuple(constraints_str)
         self.bounds: list[Terms] = []  # each is at least 0
-        self.rules: dict[Any, tuple[int, Any]] = {}  # factor -> (k, what k of it are)
+        self.rules: dict[Monomial, tuple[int, Any]] = {}  # product -> (k, what k of it are)
         self.checks: list[tuple[str, str, Any, Any]] = []  # text, operator, both sides
         self.made = hooks.user_line()
         self._decided: dict = {}
@@ -109,23 +109,24 @@ class SymbolicScope:
                 left, right = right, left
             elif is_symbolic(left) or is_symbolic(right) or left != right:
                 raise ValueError(
-                    f"Invalid equality constraint: {text}. One of its sides must be a single "
-                    "variable or operation, which the other replaces."
+                    f"Invalid equality constraint: {text}. One of its sides must be a variable, an "
+                    "operation or a product of them, which the other replaces."
                 )
             else:
                 return
         ((monomial, k),) = left.terms.items()
-        if len(monomial) != 1 or monomial[0][1] != 1 or k < 1:
+        held = right.terms if is_symbolic(right) else {}
+        if not monomial or k < 1 or any([_quotient(m, monomial) is not None for m in held]):
             raise ValueError(
-                f"Invalid equality constraint: {text}. One of its sides must be a single variable "
-                "or operation, which the other replaces."
+                f"Invalid equality constraint: {text}. One of its sides must be a positive "
+                "multiple of a product that the other side, which replaces it, does not hold."
             )
+        self.rules[monomial] = (k, right)
         factor = monomial[0][0]
-        self.rules[factor] = (k, right)
-        if type(factor) is Operation and factor.name == "mod" and k == 1:
+        if len(monomial) == 1 and type(factor) is Operation and factor.name == "mod" and k == 1:
             of, by = factor.operands
             if type(by) is int:
-                self.rules[Operation("floordiv", (of, by))] = (by, of - right)
+                self.rules[((Operation("floordiv", (of, by)), 1),)] = (by, of - right)
         self._decided.clear()
 
     def variable(self, name: str) -> Any:
@@ -278,12 +279,9 @@ def _made(terms: Terms, scope: SymbolicScope) -> Any:
     """The expression of these terms, or the int that they are."""
     if scope.rules:
         for monomial, c in terms.items():
-            for i, (factor, power) in enumerate(monomial):
-                k, value = scope.rules.get(factor, (0, None))
-                if k and c % k == 0:
-                    left = monomial[:i] + monomial[i + 1 :]
-                    if power > 1:
-                        left = monomial[:i] + ((factor, power - 1),) + monomial[i + 1 :]
+            for product, (k, value) in scope.rules.items():
+                left = _quotient(monomial, product) if c % k == 0 else None
+                if left is not None:
                     rest = {m: v for m, v in terms.items() if m != monomial}
                     return _made(rest, scope) + _made({left: c // k}, scope) * value
     if not terms:
@@ -291,6 +289,16 @@ def _made(terms: Terms, scope: SymbolicScope) -> Any:
     if len(terms) == 1 and () in terms:
         return terms[()]
     return DimExpr(terms, scope)
+
+
+def _quotient(x: Monomial, by: Monomial) -> Monomial | None:
+    """The product that gives `x` with `by`; None where `by` is no part of `x`."""
+    powers = dict(x)
+    for factor, power in by:
+        if powers.get(factor, 0) < power:
+            return None
+        powers[factor] -= power
+    return tuple([(f, powers[f]) for f, _ in x if powers[f]])
 
 
 def _order(factor: Any) -> tuple:

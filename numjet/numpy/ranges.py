@@ -43,6 +43,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.scalar_types import dtype_and_weak
 from numjet.ops.families import NUMERIC, refusal
+from numjet.ops.fma import fma, fused
 
 
 # ------------------------------------------------------------------ ranges
@@ -211,12 +212,19 @@ def linspace(
         asked == computed == np.float32
     ):
         return as_call("_linspace", start, stop, num, endpoint, dtype=computed)
-    if not dtypes.is_integer(asked):    # which floats do not widen for
+    if asked in (np.float32, np.float64) and not dtypes.is_complex(computed):
+        computed = asked                # in whose roundings JAX counts
+    elif not dtypes.is_integer(asked):  # which floats do not widen for
         computed = inexact_dtype(dtypes.promote((computed, False), (asked, False))[0])
     start, stop = cast(start, computed), cast(stop, computed)
     shape = join_shapes("linspace", [start.aval.shape, stop.aval.shape])
     start, stop = broadcast(start, shape), broadcast(stop, shape)
     gaps = num - 1 if endpoint else num
+    once = computed in (np.float32, np.float64)
+    concrete = type(start) is type(stop) is ArrayImpl and not shape and not retstep and not axis
+    if num > 1 and once and concrete and asked == computed and current_trace().at_once:
+        line = _line(start._value[()], stop._value[()], num, gaps)
+        return placed(ArrayImpl(line, ShapedArray(line.shape, asked)), device, error=ValueError)
     real = dtypes.real_of(computed)
     step = divide(subtract(stop, start), gaps) if gaps > 0 else lax.full((), np.nan, computed)
     lanes = (num,) + (1,) * len(shape)
@@ -227,7 +235,9 @@ def linspace(
         at = cast(lax.reshape(cast(arange(num), real), lanes), computed)
         at = broadcast(at, (num, *shape))
         low, high = (broadcast(x, (num, *shape)) for x in (start, multiply(stop, part)))
-        out = add(multiply(low, subtract(1, multiply(at, part))), multiply(high, at))
+        rest = multiply(low, subtract(1, multiply(at, part)))
+        # Rounded once, as JAX's compiled loop does: both print the same digits.
+        out = fma(high, at, rest) if once else add(rest, multiply(high, at))
         if endpoint:
             last = broadcast(lax.reshape(stop, (1, *shape)), (1, *shape))
             out = lax.concatenate([lax.slice_in_dim(out, 0, num - 1, axis=0), last], 0)
@@ -244,6 +254,17 @@ def linspace(
         out = lax.floor(out)
     out = placed(cast(out, asked), device, error=ValueError, of_values=True)
     return (out, step) if retstep else out
+
+
+def _line(start: Any, stop: Any, num: int, gaps: int) -> np.ndarray:
+    """The values of `linspace` between two floats of one dtype, by the same roundings."""
+    dtype = start.dtype.type
+    at, part = np.arange(num, dtype=dtype), dtype(1) / dtype(gaps)
+    with np.errstate(all="ignore"):
+        line = fused(stop * part, at, start * (dtype(1) - at * part))
+    if gaps < num:
+        line[-1] = stop
+    return line
 
 
 def logspace(

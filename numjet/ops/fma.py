@@ -1,7 +1,7 @@
 """fma: x * y + z rounded once.
 
-numjet.random.uniform scales with it, because the bits it promises were defined by a fused
-multiply-add.
+numjet.random.uniform and numjet.numpy.linspace scale with it, because the bits they promise were
+defined by a fused multiply-add.
 Compiled code has the instruction. In NumPy float32 goes through float64, where the product is
 exact; float64 carries the rounding errors of product and sum along (Dekker 1971).
 """
@@ -20,7 +20,8 @@ from numjet.ops.families import REAL_FLOATING, elementwise
 _SPLITTER = float(2**27 + 1)
 
 
-def _reference(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """`fma` of NumPy arrays."""
     if x.dtype != np.float64:
         return np.asarray(x.astype(np.float64) * y + z).astype(x.dtype)
     with np.errstate(all="ignore"):
@@ -46,7 +47,7 @@ def _loops(e: Any, x: Any, y: Any, z: Any) -> Any:
 fma_p = elementwise(
     "fma",
     accepts=REAL_FLOATING,
-    reference=_reference,
+    reference=fused,
     jvp=(
         lambda t, out, x, y, z: mul(t, y),
         lambda t, out, x, y, z: mul(x, t),

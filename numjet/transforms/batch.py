@@ -158,6 +158,11 @@ class BatchTracer(Tracer):
         aval = _examples.get((value.aval, dim))
         self.aval: ShapedArray = _example(value.aval, dim) if aval is None else aval
 
+    @property
+    def val(self) -> Any:
+        """All examples' values, under the name that JAX's documentation looks at them by."""
+        return self.value
+
     def origin(self) -> str:
         at = f" at {self.owner.source}" if self.owner.source else ""
         return f"It is mapped by the vmap{at} over an axis of size {self.owner.axis.size}."

@@ -258,5 +258,7 @@ def test_values_are_printed_of_each_device():
         "\n".join([f"{place}[[{2 * i}]]\n" for i, place in enumerate(places)]),
         "[" + "\n".join([f"{place}{i % 2}\n" for i, place in enumerate(places)]) + "]",
     ]
+    mapped(nj.device_put(np.arange(4).reshape(2, 2), nj.NamedSharding(mesh, P("x", "y"))))
+    assert texts.pop()[0] == "\n".join([f"{place}[[{i}]]\n" for i, place in enumerate(places)])
     nj.jit(mapped)(np.arange(4).reshape(2, 2))
     assert texts.pop()[0] == "JitTracer(int32[1,1]{V:(x,y)})"

@@ -357,3 +357,11 @@ def test_vmap_is_stacked_calls(name: str) -> None:
 def test_psum_scatter_refuses_sizes_that_do_not_fit(tiled, words) -> None:
     with pytest.raises(ValueError, match=f"psum_scatter: axis 0 of float32.3. {words} the size 2"):
         nj.vmap(lambda a: lax.psum_scatter(a, "i", tiled=tiled), axis_name="i")(np.ones((2, 3)))
+
+
+def test_mapped_values_can_be_looked_at():
+    seen = []
+    nj.vmap(lambda x, y: seen.append((x.val, (x * y).val)), in_axes=(0, None))(
+        jnp.arange(4.0), 3.0)  # fmt: skip
+    np.testing.assert_array_equal(seen[0][0], [0, 1, 2, 3])
+    np.testing.assert_array_equal(seen[0][1], [0, 3, 6, 9])

@@ -104,3 +104,18 @@ def test_a_layout_is_printed_as_reshard():
         x = nj.device_put(jnp.ones((8, 4)), nj.P("x"))
         text = str(nj.make_jaxpr(lambda a: nj.reshard(a, nj.P(None, "y")))(x))
     assert text == "{ lambda ; a:f32[8@x,4]. let b:f32[8,4@y] = reshard a in (b,) }"
+
+
+def test_a_devices_own_part_is_computed_with_under_a_mesh_of_that_device():
+    devices = nj.devices()
+    over = nj.make_mesh((2,), ("x",), (AxisType.Auto,), devices=devices[:2])
+    placed = nj.device_put(jnp.arange(6.0), nj.NamedSharding(over, nj.P("x")))
+    own = placed.addressable_shards[1].data
+    for kind in AxisType.Auto, AxisType.Explicit:
+        with nj.set_mesh(nj.make_mesh((1,), ("alone",), (kind,), devices=devices[1:2])):
+            part, double = lax.slice_in_dim(own, 1, 3), nj.jit(lambda x: 2 * x)(own)
+        np.testing.assert_array_equal(part, [4, 5])
+        np.testing.assert_array_equal(double, [6, 8, 10])
+        assert part.devices() == double.devices() == {devices[1]}
+    with nj.set_mesh(over), pytest.raises(ValueError, match="incompatible devices"):
+        lax.slice_in_dim(own, 1, 3)

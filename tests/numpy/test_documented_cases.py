@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -64,6 +65,30 @@ def test_steps_of_linspace_that_are_whole() -> None:
     np.testing.assert_array_equal(jnp.linspace(0, 25, 6), [0, 5, 10, 15, 20, 25])
     counts, _ = jnp.histogram(jnp.array([1, 4, 15, 15, 19]), range=(0, 25), bins=5)
     np.testing.assert_array_equal(counts, [2, 0, 0, 3, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linspace_rounds_once_wherever_it_is_computed(dtype: type) -> None:
+    with nj.enable_x64(True):
+        for start, stop, num in [(-2.5, 3.75, 23), (0.7, 11.0, 40), (4.0, -9.0, 17)]:
+            low, high = dtype(start), dtype(stop)
+            part, at = dtype(1) / dtype(num - 1), np.arange(num, dtype=dtype)
+            rest = low * (dtype(1) - at * part)
+            exact = [Fraction(float(high * part)) * int(i) + Fraction(float(r))
+                     for i, r in zip(at, rest)]  # fmt: skip
+            expected = [dtype(float(x)) if dtype is np.float64 else _nearest(x) for x in exact]
+            expected[-1] = high
+            got = jnp.linspace(start, stop, num, dtype=dtype)
+            traced = nj.jit(lambda a, b, n=num: jnp.linspace(a, b, n))(low, high)
+            np.testing.assert_array_equal(got, expected)
+            np.testing.assert_array_equal(traced, expected)
+
+
+def _nearest(x: Fraction) -> np.float32:
+    """The float32 nearest to `x`."""
+    near = np.float32(float(x))
+    around = [np.nextafter(near, np.float32(s)) for s in (-np.inf, np.inf)]
+    return min([near, *around], key=lambda y: abs(Fraction(float(y)) - x))
 
 
 def test_files_of_bfloat16() -> None:
