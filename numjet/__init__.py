@@ -12,6 +12,7 @@ from numjet.api import (
     asked as _asked,  # noqa: F401 - installs it
     sharded_evaluation as _sharded,  # noqa: F401 - installs it
 )
+from numjet.api.abstract import eval_shape as eval_shape, make_jaxpr as make_jaxpr
 from numjet.api.autodiff import (
     checkpoint as checkpoint,
     grad as grad,
@@ -50,9 +51,7 @@ from numjet.api.jacobians import (
 )
 from numjet.api.jit import (
     clear_caches as clear_caches,
-    eval_shape as eval_shape,
     jit as jit,
-    make_jaxpr as make_jaxpr,
 )
 from numjet.api.mapping import pmap as pmap, vmap as vmap
 from numjet.api.pullbacks import linear_transpose as linear_transpose, vjp as vjp

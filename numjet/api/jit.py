@@ -7,7 +7,6 @@ transformation the call becomes one `jit` equation.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import functools
 import importlib
@@ -28,7 +27,6 @@ from numjet.api.devices import (
 from numjet.api.flat import check_callable, wraps
 from numjet.api.jit_arguments import (
     NOT_SPECIFIED,
-    ReturnedSpecError,
     as_tuple,
     aval_of_spec,
     check_apart,
@@ -71,7 +69,7 @@ from numjet.native import calls as fastcall_native
 from numjet.ops.bodies import name_of
 from numjet.ops.constraint import result_memories
 from numjet.ops.jit_call import jit_p
-from numjet.transforms.batch import Axis, axis_env as named_axes, extend_axis_env
+from numjet.transforms.batch import axis_env as named_axes
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import along
 
@@ -717,71 +715,6 @@ def jit(
         return made
 
     return make if fun is NOT_SPECIFIED else make(fun)
-
-
-def make_jaxpr(
-    fun: Callable,
-    static_argnums: int | Iterable[int] = (),
-    axis_env: Sequence[tuple[Any, int]] | None = None,
-    return_shape: bool = False,
-) -> Callable:
-    """A function that returns the jaxpr of `fun`: what tracing makes of it for arguments, in the
-    equations that JAX writes, as far as they are known.
-
-    static_argnums: arguments that are Python values. axis_env: (name, size) of each axis that
-    collectives in `fun` may name. return_shape: return the pair of the jaxpr and the output's
-    ShapeDtypeStructs. Arguments may be arrays, numbers or ShapeDtypeStructs. The result is a
-    ClosedJaxpr (`.jaxpr`, `.consts`, `.in_avals`, `.out_avals`).
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> print(nj.make_jaxpr(jnp.sin)(1.0))
-    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
-    """
-    check_callable("make_jaxpr", fun)
-    nums = as_tuple(static_argnums, int)
-
-    @wraps(fun)
-    @tracebacks.unnamed_boundary
-    def maker(*args: Any, **kwargs: Any) -> Any:
-        core = JitCore(fun, *resolve(fun, nums, ()), (), ())
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(config.jax_equations(True))
-            for axis, size in axis_env or ():
-                stack.enter_context(extend_axis_env(Axis(size, axis)))
-            traced = core.trace(*args, **kwargs)
-        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
-
-    maker.__name__ = f"make_jaxpr({name_of(fun)})"
-    maker.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
-    maker.__module__ = "jax"  # as JAX's says
-    return maker
-
-
-@tracebacks.boundary
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Structure, shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
-
-    args, kwargs: pytrees of arrays, or of objects with `shape` and `dtype` such as
-    ShapeDtypeStruct. Result: the output's pytree with ShapeDtypeStructs as leaves. `fun` is traced:
-    what it raises, TypeErrors for shapes that do not fit among it, arrives.
-
-    >>> import numjet as nj, numjet.numpy as jnp
-    >>> nj.eval_shape(jnp.sum, nj.ShapeDtypeStruct((2, 3), "float32"))
-    ShapeDtypeStruct(shape=(), dtype=float32)
-    """
-    check_callable("eval_shape", fun)
-    if type(fun) is JitFunction:
-        core = fun._core  # which knows static arguments and the layouts of results
-        if core.layouts[1] is not None or core._static_argnums or core._static_argnames:
-            return fun.eval_shape(*args, **kwargs)
-    trace = lambda fun: JitFunction(fun, (), (), (), ()).trace  # noqa: E731
-    leaves = tree.tree_leaves((args, kwargs))
-    if not any([isinstance(x, Ref) or type(x) in hi.TYPES for x in leaves]):
-        try:  # the trace that `jit` of the function takes, too
-            return trace(fun)(*args, **kwargs).out_info
-        except ReturnedSpecError:
-            pass
-    return _refs().shapes_of(fun, args, kwargs, trace)
 
 
 def clear_caches() -> None:

@@ -154,7 +154,7 @@ def _conv(
 
 def _shape_of(fun: Callable, input_shape: Sequence[int]) -> tuple[int, ...]:
     """The shape of `fun`'s result; axes of size -1 stay so where their size is passed on."""
-    from numjet.api.jit import eval_shape
+    from numjet.api.abstract import eval_shape
     from numjet.api.shape_struct import ShapeDtypeStruct
 
     known = [1 if n == -1 else n for n in input_shape]

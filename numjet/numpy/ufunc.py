@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit import eval_shape
+from numjet.api.abstract import eval_shape
 from numjet.api.jit_arguments import hashable
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
+from numjet.api.abstract import make_jaxpr
 from numjet.api.callbacks import debug_print as _print
 from numjet.api.costs import cost_analysis
-from numjet.api.jit import make_jaxpr
 from numjet.base import tree
 from numjet.core.array import Array, as_array
 from numjet.core.refs import new_ref
