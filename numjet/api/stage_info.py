@@ -267,7 +267,8 @@ def one_device(leaves: list, ins: Sequence[Any], outs: Any, entry: Any) -> Any:
            for x in leaves]  # fmt: skip
     named = place_of(entry.closed) if entry.mesh_inside else None
     told = [*ins, *(outs or ()), *lie, named]
-    if len(devices()) == 1 or any([hasattr(s, "mesh") for s in told]):
+    told = [s for s in told if s is not None]
+    if not told or len(devices()) == 1 or any([hasattr(s, "mesh") for s in told]):
         return None
     found = next((s for s in told if isinstance(s, SingleDeviceSharding) and s.binds), None)
     if found is None:

@@ -182,7 +182,8 @@ class Traced(Described):
             self.results = layouts.of_results(self._fun, self._entry.out_tree)
         if self.place is None:
             self.one = one_device(leaves, self.layouts, self.results, self._entry)
-            self.layouts = [s or self.one for s in self.layouts]
+            if self.one is not None:
+                self.layouts = [s or self.one for s in self.layouts]
 
     @property
     def out_avals(self) -> Any:
