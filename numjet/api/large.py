@@ -5,9 +5,11 @@ where such calls come often.
 more while nothing traces, it runs compiled, so that what it is made of passes memory once and runs
 on all cores; on those of `DEAR` elements or more it runs compiled for its first kinds of calls, and
 for later kinds from the `OFTEN`th call on, by native code that knows these calls (`native.calls`);
-else it is the function itself. Applied by the public namespaces to functions whose results' shapes
-do not depend on values. What would break it: a function that reads values without asking for them,
-or whose results are not unique (eigenvectors), which may then be others from one call to the next.
+on smaller ones it is the function itself until a kind of calls has taken as long as compiling does
+(`BUDGET`), and compiled from then on. Applied by the public namespaces to functions whose results'
+shapes do not depend on values. What would break it: a function that reads values without asking for
+them, or whose results are not unique (eigenvectors), which may then be others from one call to the
+next.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import warnings
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import Any
 
 from numjet.api.jit import JitFunction, jit
@@ -49,6 +53,10 @@ _MAX_MET = 512
 # change with each call and compiling takes as long as a thousand calls.
 AT_ONCE = 10
 OFTEN = 5
+# Of calls below `DEAR` every so many-th is timed, and a kind is compiled for when its calls have
+# taken so many seconds, about what compiling takes: at worst twice the time of the better way.
+TIMED = 16
+BUDGET = 0.01
 
 _ARRAYS = (ArrayImpl, DeferredArray, ShardedArray)
 _UNSHARDED = (ArrayImpl, DeferredArray)
@@ -119,7 +127,13 @@ def as_program(
                 return small.run(*args, **kwargs)
         if FLAG.uses and call is not None and wanted():
             return call(args, kwargs)
-        return function(*args, **kwargs)
+        if small.calls is not None:
+            return small.run(*args, **kwargs)
+        return tiny(args, kwargs)
+
+    def tiny(args: tuple, kwargs: dict) -> Any:
+        small.seen += 1
+        return function(*args, **kwargs) if small.seen % TIMED else small.timed(args, kwargs)
 
     def other(*args: Any, **kwargs: Any) -> Any:
         return small.run(*args, **kwargs)
@@ -129,7 +143,7 @@ def as_program(
             return call(args, kwargs)
         size = count(args, kwargs)
         if size < DEAR and not always:
-            return function(*args, **kwargs)
+            return tiny(args, kwargs)
         trace = current_trace()
         if trace is not EVAL:
             if not trace.at_once:
@@ -221,14 +235,16 @@ def as_program(
 
 
 class _Small:
-    """The programs of a function for operands of a few hundred elements. `run` takes a call: native
-    code that knows those that came often, and hands the others to `otherwise`. `large` takes one
-    with large operands, and asks `written` first, when there are calls that are written down."""
+    """The programs of a function for operands of less than `LARGE` elements. `run` takes a call:
+    native code that knows those that came often, and hands the others to `otherwise`. `large` takes
+    one with large operands, and asks `written` first, if there are calls that are written down."""
 
     calls: Any = None
     written: KnownCalls | None = None
     made = 0  # kinds of calls that were compiled for
+    seen = 0  # calls with fewer than `DEAR` elements
     met: dict[tuple, int]
+    taken: dict[tuple, float]
     programs: dict[tuple, JitFunction | None]
     tried: set[tuple]
 
@@ -241,6 +257,42 @@ class _Small:
         self.programs = {}  # by the places and names of the other arguments; None: untraced
         self.tried = set()  # which calls there was a try to prebuild, with the flags as they are
         self.met = Memo(f"calls of {name}, counted", _MAX_MET, passing=True)
+        self.taken = Memo(f"seconds of calls of {name}", _MAX_MET, passing=True)
+
+    def timed(self, args: tuple, kwargs: dict) -> Any:
+        """A call that stands for the `TIMED` before it: one of the function itself."""
+        off = CHECKS[0] or config.disable_jit.value or config.no_tracing.value
+        if current_trace() is not EVAL or off or not config.eager_compile.value:
+            return self.function(*args, **kwargs)
+        start = perf_counter()
+        out = self.function(*args, **kwargs)
+        seconds = TIMED * (perf_counter() - start)
+        if not hasattr(self, "met"):
+            self.begin()
+        try:
+            key = (*map(_kind, args), *[(name, _kind(x)) for name, x in kwargs.items()])
+            seconds += self.taken.get(key, 0.0)
+        except TypeError:  # as below
+            return out
+        self.taken[key] = seconds
+        if seconds > BUDGET and self.met.get(key) != OFTEN:
+            self.compile(key, args, kwargs)
+        return out
+
+    def compile(self, key: tuple, args: tuple, kwargs: dict) -> None:
+        """Compile for a kind of calls, and let native code take them."""
+        self.met[key] = OFTEN - 1
+        try:
+            for _ in range(2):  # by the second call it is known how long the program takes
+                self(args, kwargs)
+        except Exception as error:
+            warnings.warn(
+                f"{self.function.__name__}: calls like the last one run operation by operation, as "
+                f"compiling them raises {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        self.met[key] = OFTEN
 
     def __call__(self, args: tuple, kwargs: dict) -> Any:
         if not hasattr(self, "met"):
@@ -409,11 +461,11 @@ class _Program:
 
 def wrap_public(
     namespace: dict[str, Any], module: str, names: Iterable[str],
-    count: Callable[[tuple, dict], int] = elements, always: bool = False,
+    count: Callable[[tuple, dict], int] = elements, always: bool = False, large: bool = True,
 ) -> None:  # fmt: skip
-    """Replace functions of a public namespace by their programs."""
+    """Replace functions of a public namespace by their programs; the rest as for `as_program`."""
     for name in names:
-        made = as_program(namespace[name], count, always, shown=CALLS[module].get(name))
+        made = as_program(namespace[name], count, always, large, CALLS[module].get(name))
         made.__module__ = module  # where pickle finds it
         namespace[name] = made
 

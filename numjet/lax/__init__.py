@@ -460,7 +460,7 @@ _wrap_public(
     ("bessel_i0e bessel_i1e clamp clz cumlogsumexp cummax cummin cumprod cumsum digamma dot erf "
      "erf_inv erfc igamma igammac lgamma logistic mulhi polygamma population_count pow reciprocal "
      "rem round select shift_left shift_right_arithmetic shift_right_logical sort sort_key_val "
-     "zeta").split(),
+     "zeta igamma_grad_a random_gamma_grad").split(),
 )  # fmt: skip
 dynamic_index_in_dim = _shown(dynamic_index_in_dim, module=__name__)
 dynamic_update_index_in_dim = _shown(dynamic_update_index_in_dim, module=__name__)

@@ -510,16 +510,20 @@ _wrap_public(
      "nancumprod nancumsum nanprod pad polyadd polysub pow power rad2deg radians reciprocal "
      "resize signbit sort sort_complex take trunc vdot vecdot").split(),
 )  # fmt: skip
-for _name in (
-    "around block lexsort matvec partition poly polyfit polymul put_along_axis rollaxis vander "
-    "vecmat"
-).split():
+for _name in "polyfit put_along_axis rollaxis".split():
     globals()[_name] = _shown(globals()[_name], _CALLS[__name__][_name], module=__name__)
+_wrap_public(
+    globals(), __name__,
+    ("argpartition around block diag diagonal geomspace lexsort linspace logspace matvec partition "
+     "poly polymul rot90 trace unravel_index vander vecmat").split(),
+    large=False,
+)  # fmt: skip
 _wrap_public(
     vars(linalg), linalg.__name__,
     ("cholesky cond det eigvalsh inv lstsq matrix_norm matrix_power matrix_rank norm pinv qr "
      "slogdet solve svdvals vector_norm").split(),
 )  # fmt: skip
+_wrap_public(vars(linalg), linalg.__name__, "cross diagonal trace".split(), large=False)
 _hooks.install(ndarray, {
     name: _as_program(getattr(ndarray, name), shown=call)
     for name, call in {

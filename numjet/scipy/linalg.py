@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.api.hashed import hold
+from numjet.api.large import wrap_public
 from numjet.api.shown import CALLS, FLAG, Shown, as_call, shown, wanted
 from numjet.core import dtypes
 from numjet.core.structural import scalar
@@ -699,8 +700,17 @@ def qr_multiply(
 
 
 _solve_triangular = solve_triangular
-for _name, _call in CALLS[__name__].items():
-    globals()[_name] = shown(globals()[_name], _call, module=__name__)
+for _name in ("svd", "eigh", "hessenberg"):
+    globals()[_name] = shown(globals()[_name], CALLS[__name__][_name], module=__name__)
+# Those with one answer: eigenvectors could be others from one call to the next.
+wrap_public(
+    globals(), __name__,
+    ("block_diag cho_factor cho_solve cholesky circulant companion convolution_matrix det dft "
+     "expm expm_frechet fiedler fiedler_companion hankel helmert hilbert inv invhilbert invpascal "
+     "leslie lu lu_factor lu_solve pascal polar qr rsf2csf solve solve_triangular sqrtm "
+     "toeplitz").split(),
+    large=False,
+)  # fmt: skip
 
 __all__ = [
     "block_diag",

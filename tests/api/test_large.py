@@ -394,3 +394,88 @@ def test_what_is_not_differentiated_is_computed_as_elsewhere(monkeypatch) -> Non
     monkeypatch.setattr(ranges, "lower_mask", lambda *args: bodies.append(args))
     np.testing.assert_array_equal(program(x), np.tri(64))
     assert not bodies
+
+
+@pytest.fixture
+def weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small calls are compiled for when they come the first time."""
+    monkeypatch.setattr(large, "TIMED", 1)
+    monkeypatch.setattr(large, "BUDGET", -1.0)
+
+
+def traced_calls(function) -> list:
+    """The numbers of operands with which `function`, made a program, is traced; it counts them."""
+    seen: list = []
+
+    def counting(*args, **kwargs):
+        seen.append([x for x in args if isinstance(x, Tracer)])
+        return function(*args, **kwargs)
+
+    counting.__module__, counting.__name__ = "numjet.numpy", "counting"
+    return [large.as_program(counting), seen]
+
+
+def test_small_calls_are_compiled_for_when_they_took_as_long(weighed: None) -> None:
+    x = jnp.linspace(-2.0, 3.0, 7)
+    function, seen = traced_calls(lambda x, power=2: jnp.exp(x) ** power + 1)
+    want = function(x)
+    assert [len(tracers) for tracers in seen] == [0, 1]  # run, and traced once
+    for _ in range(3):
+        got = function(x)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    np.testing.assert_allclose(function(x, power=3), np.exp(np.asarray(x)) ** 3 + 1, rtol=1e-6)
+    np.testing.assert_allclose(function(np.asarray(x)), want, rtol=1e-6)  # not an Array: as it is
+    grad = nj.grad(lambda x: function(x).sum())(x)
+    np.testing.assert_allclose(grad, 2 * np.exp(2 * np.asarray(x)), rtol=1e-5)
+    np.testing.assert_allclose(nj.vmap(function)(x), want, rtol=1e-6)
+    np.testing.assert_allclose(nj.jit(function)(x), want, rtol=1e-6)
+
+
+def test_few_small_calls_and_those_with_checks_run_operation_by_operation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = jnp.arange(5.0)
+    function, seen = traced_calls(lambda x: x * 2 + 1)
+    for _ in range(3 * large.TIMED):
+        function(x)
+    assert not any(seen)  # it takes microseconds
+    monkeypatch.setattr(large, "TIMED", 1)
+    monkeypatch.setattr(large, "BUDGET", -1.0)
+    with nj.disable_jit(True):
+        function(x)
+    with config.eager_compile(False):
+        function(x)
+    with nj.debug_nans(True):
+        function(x)
+    assert not any(seen)
+    function(x)
+    assert any(seen)
+
+
+def test_what_cannot_be_compiled_stays_and_tells_once(weighed: None) -> None:
+    x = jnp.arange(4.0)
+
+    def only_arrays(x):
+        if isinstance(x, Tracer):
+            raise NotImplementedError("tracers are not taken")
+        return x + 1
+
+    function, seen = traced_calls(only_arrays)
+    with pytest.warns(RuntimeWarning, match="counting: .*NotImplementedError: tracers are not"):
+        np.testing.assert_array_equal(function(x), x + 1)
+    for _ in range(3):
+        np.testing.assert_array_equal(function(x), x + 1)
+    assert len([tracers for tracers in seen if tracers]) == 1
+    function, seen = traced_calls(lambda x: x[x > 1].sum())  # asks for values
+    for _ in range(3):
+        assert function(x) == 5
+
+
+@pytest.mark.parametrize("name", ["exponential", "gumbel", "cauchy", "laplace", "rayleigh"])
+def test_a_key_draws_the_same_bits_in_every_call(name: str, weighed: None) -> None:
+    draw, key = getattr(nj.random, name), nj.random.key(3)
+    given = (1.5,) if name == "rayleigh" else ()
+    first = np.asarray(draw(key, *given, shape=(6,)))
+    for _ in range(3):
+        np.testing.assert_array_equal(draw(key, *given, shape=(6,)), first)
+    np.testing.assert_array_equal(nj.jit(lambda k: draw(k, *given, shape=(6,)))(key), first)
