@@ -51,7 +51,8 @@ class Operation:
         return self._hash
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.operands))})"
+        told = [f"- {-x}" if type(x) is int and x < 0 else str(x) for x in self.operands]
+        return f"{self.name}({', '.join(told)})"
 
     def __reduce__(self) -> tuple:
         return Operation, (self.name, self.operands)
@@ -221,7 +222,7 @@ def _least(terms: Terms, scope: SymbolicScope, depth: int) -> float:
     found = _interval(terms, scope)[0]
     if not depth or not any(terms):
         return found
-    for known in [*scope.bounds, *_implied(terms)]:
+    for known in [*scope.bounds, *_implied(terms, scope)]:
         for monomial, k in known.items():
             c = terms.get(monomial, 0)
             if monomial and c * k > 0:
@@ -235,7 +236,7 @@ def _least(terms: Terms, scope: SymbolicScope, depth: int) -> float:
     return found
 
 
-def _implied(terms: Terms) -> list[Terms]:
+def _implied(terms: Terms, scope: SymbolicScope) -> list[Terms]:
     """What is at least 0 by the meaning of the operations in an expression."""
     found: list[Terms] = []
     for monomial in terms:
@@ -247,6 +248,11 @@ def _implied(terms: Terms) -> list[Terms]:
             if factor.name == "floordiv" and type(by) is int and by > 0:
                 found.append(_sum(_terms(of), itself, -by))
                 found.append(_sum(_sum({(): by - 1}, itself, by), _terms(of), -1))
+            elif factor.name == "floordiv" and is_symbolic(by):
+                if scope.at_least(_sum(_terms(by), {(): 1}, -1), 0) and (
+                    scope.at_least(_terms(of), 0)
+                ):
+                    found.append(itself)
             elif factor.name == "mod" and is_symbolic(by) and by >= 1:
                 found.append(_sum(_sum(_terms(by), itself, -1), {(): 1}, -1))
             elif factor.name in ("max", "min"):

@@ -13,6 +13,7 @@ from numjet.api.jit_arguments import hashable
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, wanted
 from numjet.core import structural
+from numjet.core.dims import any_symbolic
 from numjet.core.memo import remembered
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply
@@ -204,6 +205,12 @@ def _drop_units(
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
+                if any_symbolic((n, sizes[c])):
+                    raise AssertionError(
+                        f"Incompatible reduction dimensions: label {c!r} stands for the sizes "
+                        f"{sizes[c]} and {n}: einsum {subscripts!r} of "
+                        f"{[a.str_short() for a in avals]}."
+                    )
                 raise ValueError(
                     f"Size of label {c!r} for operand {place} ({n}) does not match previous terms "
                     f"({sizes[c]}): einsum {subscripts!r} of {[a.str_short() for a in avals]}. "
@@ -218,9 +225,15 @@ def _drop_units(
     return tuple(squeezed)
 
 
+# What an order of contractions takes a symbolic size for.
+_SYMBOLIC = 8
+
+
 def _path(inputs: list[str], output: str, arrays: list[Any], optimize: Any) -> Any:
     """Steps (left, right, labels of the product, operands to join) until two operands are left."""
-    shapes = tuple([x.aval.shape for x in arrays])
+    shapes = tuple([
+        tuple([n if type(n) is int else _SYMBOLIC for n in x.aval.shape]) for x in arrays
+    ])  # fmt: skip
     found = _known_plan if isinstance(optimize, (bool, str)) else _planned
     return found(tuple(inputs), output, shapes, optimize)
 

@@ -15,7 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet.api.shown import FLAG, wanted
-from numjet.base.errors import NonConcreteBooleanIndexError, ShardingTypeError
+from numjet.base.errors import (
+    InconclusiveDimensionOperation,
+    NonConcreteBooleanIndexError,
+    ShardingTypeError,
+)
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray, is_lenient
@@ -29,6 +33,7 @@ from numjet.numpy import dynamic_slices, lax_names as lax
 from numjet.numpy.elementwise import add
 from numjet.numpy.logic import less, where
 from numjet.numpy.promote import broadcast, join_shapes, strong
+from numjet.ops.shape import iota_p
 from numjet.ops.slicing import index_dtype, narrow_index
 from numjet.transforms.again import again, as_one
 from numjet.transforms.eager import LinearTracer
@@ -297,9 +302,10 @@ def _symbolic_slice(parts: list[Any], n: Any) -> tuple[Any, Any, int, Any]:
         return largest(low, n + x) if x < 0 else smallest(high, x)
 
     start, stop = place(start, low if step > 0 else high), place(stop, high if step > 0 else low)
-    over = largest(0, stop - start if step > 0 else start - stop)
-    count = over if abs(step) == 1 else (over + abs(step) - 1) // abs(step)
-    return start, count, step, start + over if step > 0 else None
+    over, by = (stop - start, step) if step > 0 else (start - stop, -step)
+    count = largest(0, over + by - 1)
+    count = count if by == 1 else count // by
+    return start, count, step, start + largest(0, over) if step > 0 else None
 
 
 # ------------------------------------------------------------------ reading
@@ -550,11 +556,14 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
     """Ranges and static positions (left as axes of size 1)."""
     shape = plan.shape
     starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
-    turned = []
+    turned, apart = [], []
     for slot in plan.slots:
         if not isinstance(slot, Slice):
             continue
         axis, start, count, step, limit = slot
+        if any_symbolic((start, count, step)) and not _is_box(start, count, step):
+            apart.append((axis, start, count, step))
+            continue
         if step < 0:
             start, step = start + largest(count - 1, 0) * step, -step
             if type(count) is DimExpr or count > 1:
@@ -574,7 +583,30 @@ def _slice_static(x: Any, plan: Plan, ints: dict[int, int]) -> Any:
         if x.aval.placed is not None and not isinstance(x, Tracer):
             _check_whole(x.aval, starts, limits, steps)
         x = lax.slice(x, starts, limits, None if all(s == 1 for s in steps) else steps)
-    return lax.rev(x, tuple(turned)) if turned else x
+    x = lax.rev(x, tuple(turned)) if turned else x
+    for axis, start, count, step in apart:  # whose last place no expression tells
+        places = lax.add(lax.mul(_count_up(count), _as_int(step)), _as_int(start))
+        x = _complete(x, (slice(None),) * axis + (places,))
+    return x
+
+
+def _is_box(start: Any, count: Any, step: Any) -> bool:
+    """Whether expressions tell the first place that is read of an axis."""
+    if type(step) is DimExpr or step < -1:
+        return False
+    try:
+        return step > 0 or start - largest(count - 1, 0) >= 0
+    except InconclusiveDimensionOperation:
+        return False
+
+
+def _count_up(count: Any) -> Any:
+    return iota_p.bind(dtype=INT32, shape=(count,), dimension=0)
+
+
+def _as_int(size: Any) -> Any:
+    """A size as an array."""
+    return lax.convert(as_array(size), INT32)
 
 
 def normalized(index: Any, n: int, wrap: bool = True, dtype: np.dtype | None = None) -> Any:

@@ -330,6 +330,10 @@ def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[A
         ]
         bounds = [0] + [_cut(c, n) for c in cuts] + [n]
     else:
+        if type(sections) is DimExpr:
+            raise ValueError(
+                f"jax.numpy.{name} with a symbolic number of sections is not supported: {sections}."
+            )
         parts = int(sections)
         if not parts:
             raise ZeroDivisionError(f"{name}: the number of sections must be positive, got 0.")

@@ -339,6 +339,7 @@ def _iterate(self: Any) -> Any:
         raise TypeError("iteration over a 0-d array")
     n = self.aval.shape[0]
     if isinstance(self, Tracer):
+        int(n)  # raises for a symbolic size
         return _each(self) if FLAG.uses and wanted() else iter(lax.unstack(self))
     if type(self.aval.dtype) is dtypes.KeyDType:
         return (getitem(self, i) for i in range(n))

@@ -11,7 +11,7 @@ from numjet.api.shown import FLAG, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import any_symbolic, index_of, largest
+from numjet.core.dims import DimExpr, any_symbolic, index_of, largest
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import round as round_
 from numjet.numpy.indexing import getitem
@@ -113,7 +113,8 @@ def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
             )
         return tuple(pairs)
     widths = np.asarray(value)
-    if widths.dtype.kind not in "iu":
+    symbolic = widths.dtype.kind == "O" and all([isinstance(w, int | DimExpr) for w in widths.flat])
+    if widths.dtype.kind not in "iu" and not symbolic:
         raise TypeError(f"pad: {what} must be of integral type, got {value!r}.")
     try:
         full = np.broadcast_to(widths, (rank, 2))
@@ -122,7 +123,7 @@ def _pad_pairs(value: Any, rank: int, what: str) -> tuple[tuple[int, int], ...]:
             f"jnp.pad: {what} with nd={rank} has unsupported shape {np.shape(value)}. Valid shapes "
             f"are ({rank}, 2), (1, 2), (2,), (1,), or ()."
         ) from None
-    return tuple([(int(a), int(b)) for a, b in full])
+    return tuple([(index_of(a), index_of(b)) for a, b in full])
 
 
 def _pad_constant(x: Any, widths: Any, values: Any) -> Any:

@@ -162,11 +162,21 @@ def arange(
 
 def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """A range one of whose bounds is an expression of dimension variables."""
-    start, stop, step = 0 if stop is None else start, start if stop is None else stop, step or 1
-    start, stop, step = [index_of(x) for x in (start, stop, step)]
+    start, stop = 0 if stop is None else start, start if stop is None else stop
+    step = 1 if step is None else step
+    try:
+        start, stop, step = [index_of(x) for x in (start, stop, step)]
+    except TypeError:
+        raise ValueError(
+            "In arange with non-constant arguments all of start, stop, and step must be either "
+            f"dimension expressions or integers: start={start}, stop={stop}, step={step}."
+        ) from None
+    if type(step) is int and step == 0:
+        raise ValueError("arange has step == 0")
     dtype = int_dtype() if dtype is None else dtype
     gap, by = (stop - start, step) if step > 0 else (start - stop, -step)
-    size = largest(0, (gap + by - 1) // by if by != 1 else gap)
+    size = largest(0, gap + by - 1)
+    size = size if by == 1 else size // by
     out = lax.iota(dtype, size)
     if step != 1:
         out = lax.mul(out, lax.full((size,), step, dtype))

@@ -109,6 +109,13 @@ def repeat(
             f"{axis} of {x.aval.str_short()} is cut."
         )
     n = x.aval.shape[axis]
+    if type(repeats) is DimExpr:
+        if total_repeat_length is not None:
+            raise ValueError(
+                "jnp.repeat with a non-constant `repeats` is supported only when "
+                f"`total_repeat_length` is None. ({repeats=} {total_repeat_length=})"
+            )
+        return _repeat_each(x, repeats, axis)
     known = np.asarray(repeats) if isinstance(repeats, (list, tuple)) else concrete_or_none(repeats)
     if known is not None and total_repeat_length is None:
         counts = np.ravel(known)
@@ -159,7 +166,7 @@ def _rows(x: Any, index: Any, axis: int) -> Any:
     return getitem(x, (slice(None),) * axis + (index,))
 
 
-def _repeat_each(x: Any, count: int, axis: int) -> Any:
+def _repeat_each(x: Any, count: Any, axis: int) -> Any:
     own = x.aval.shape
     wide = own[: axis + 1] + (count,) + own[axis + 1 :]
     kept = tuple([i for i in range(len(wide)) if i != axis + 1])

@@ -22,7 +22,7 @@ from numjet.base.errors import InconclusiveDimensionOperation
 from numjet.core import structural
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import DimExpr, size_of
+from numjet.core.dims import DimExpr, any_symbolic, size_of
 from numjet.core.evaluate import another
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import eager
@@ -230,6 +230,11 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     x = one_array("squeeze", a)
     own = x.aval.shape
     if axis is None:
+        if any_symbolic(own):
+            raise ValueError(
+                "jnp.squeeze with axis=None is not supported with shape polymorphism: the shape is "
+                f"{own}. Name the axes."
+            )
         axes: tuple[int, ...] = tuple([i for i, n in enumerate(own) if n == 1])
     else:
         axes = canonical_axes(axis, len(own), "squeeze")

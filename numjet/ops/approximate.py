@@ -8,6 +8,7 @@ from typing import Any
 
 from numjet.core import dtypes
 from numjet.core.array import as_array
+from numjet.core.dims import any_symbolic, index_of
 from numjet.ops.complex_ops import neg
 from numjet.ops.composed import composed
 from numjet.ops.shape import canonical_axis
@@ -26,6 +27,11 @@ def _approximate(name: str, operand: Any, k: int, axis: int, recall: float, over
                  aggregate: bool, largest: bool) -> list[Any]:
     x = as_array(operand)
     axis = canonical_axis(axis, x.aval.ndim, IndexError)
+    if not aggregate and any_symbolic((k, x.aval.shape[axis])):
+        raise NotImplementedError(
+            f"{name} with aggregate_to_topk=False where k ({k}) or the size of the reduced axis "
+            f"({x.aval.shape[axis]}) is symbolic."
+        )
     if k <= 0:
         raise ValueError(f"{name}: k must be positive, got {k}")
     if k > x.aval.shape[axis]:
@@ -36,7 +42,7 @@ def _approximate(name: str, operand: Any, k: int, axis: int, recall: float, over
     if not 0 < recall <= 1:
         raise ValueError(f"{name}: recall_target must lie in (0, 1], got {recall}")
     values, places = approx_top_k_p.bind(
-        x, k=int(k), reduction_dimension=axis, recall_target=float(recall), is_max_k=largest,
+        x, k=index_of(k), reduction_dimension=axis, recall_target=float(recall), is_max_k=largest,
         reduction_input_size_override=int(override), aggregate_to_topk=bool(aggregate))
     return [values, places]
 

@@ -13,14 +13,15 @@ import numpy as np
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
-from numjet.core.dims import count_of, index_of
+from numjet.core.dims import any_symbolic, count_of, index_of
 from numjet.core.structural import broadcast_in_dim, full, reduce_sum
 from numjet.core.trace import concrete_or_none
+from numjet.ops.arithmetic import div
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.indexing import GatherScatterMode, ScatterDimensionNumbers
 from numjet.ops.reduce import reduce_max, reduce_min, reduce_prod
 from numjet.ops.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
-from numjet.ops.shape import concatenate, expand_dims
+from numjet.ops.shape import broadcasted_iota, concatenate, expand_dims
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None,
@@ -170,8 +171,13 @@ def _segments(name: str, scatter: Callable, reduction: Callable, neutral: Callab
             raise ValueError(f"{name}: bucket_size takes segment_ids of one axis, got "
                              f"{ids.aval.str_short()}.")
         length = ids.aval.shape[0]
-        rows_before = np.arange(length).reshape(length, 1)
-        bucket = as_array((rows_before // index_of(bucket_size)).astype(ids.dtype))
+        bucket_size = index_of(bucket_size)
+        if any_symbolic((length, bucket_size)):
+            rows_before = broadcasted_iota(ids.dtype, (length, 1), 0)
+            bucket = div(rows_before, full((length, 1), bucket_size, ids.dtype))
+        else:
+            rows_before = np.arange(length).reshape(length, 1)
+            bucket = as_array((rows_before // bucket_size).astype(ids.dtype))
         start = concatenate([bucket, start], 1)
         cells = (-(-length // bucket_size), count)
         out = full((*cells, *rest), neutral(data.dtype), data.dtype)

@@ -17,7 +17,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import index_of, largest
+from numjet.core.dims import any_symbolic, index_of, largest
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert, full, linear_jvp, moveaxis, zeros
@@ -385,7 +385,7 @@ def select_and_scatter_add(
 def _options(
     x: Any, window: Sequence[int], strides: Any, padding: Any, base: Any, gaps: Any
 ) -> dict:
-    window = tuple([int(w) for w in window])
+    window = tuple([index_of(w) for w in window])
     ones = (1,) * x.ndim
     strides, base, gaps = (
         ones if v is None else tuple([int(i) for i in v]) for v in (strides, base, gaps)
@@ -472,6 +472,13 @@ def reduce_window(
             and known._value == _neutral(name, xs[0].dtype)
         ):
             return _PRIMITIVES[name].bind(xs[0], **params)
+        if name in _PRIMITIVES and any_symbolic(params["window_dimensions"]):
+            return computation(inits[0], _PRIMITIVES[name].bind(xs[0], **params))
+    if any_symbolic(params["window_dimensions"]):
+        raise NotImplementedError(
+            "reduce_window: a window of symbolic size takes add, max and min of one array alone, "
+            f"got the window {params['window_dimensions']}."
+        )
     parts = [_parts(x, v, **params) for x, v in zip(xs, inits, strict=True)]
     shape = parts[0][0].aval.shape
     totals = [broadcast_in_dim(v, shape, ()) for v in inits]
