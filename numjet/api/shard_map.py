@@ -27,6 +27,7 @@ from numjet.api.mesh import (
     use_abstract_mesh,
 )
 from numjet.api.reshard import constrained, over_types, typed_mesh
+from numjet.api.shard_map_arguments import of_values, values_of, without_objects
 from numjet.api.shard_map_equation import equation, executed, shown
 from numjet.api.shard_map_values import of_members
 from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
@@ -37,6 +38,7 @@ from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import Jaxpr, eval_jaxpr
+from numjet.core.refs import Ref
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
 from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
@@ -134,6 +136,21 @@ def _mapper(
     @unnamed_boundary
     def mapped(*args: Any) -> Any:
         where, names = _mapped_axes(mesh, axis_names)
+        if in_specs is not Infer and (found := without_objects(f, in_specs, args)) is not None:
+            inner, own, arrays = found
+            return _mapper(inner, mesh, own, out_specs, axis_names, check_vma, checked)(*arrays)
+        if Ref in [*map(type, tree.tree_leaves(args))]:
+            values = values_of(args)
+            own = (_own_specs(where, names, values) if in_specs is Infer
+                   else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
+            inner, refs = of_values(f, args)
+            last = [own[i] for i in refs]
+            out, new = _mapper(
+                inner, mesh, tuple(own), (out_specs, last), axis_names, check_vma, checked
+            )(*values)
+            for ref, value in zip(refs.values(), new, strict=True):
+                ref.put_back(value)
+            return out
         leaves, in_tree = array_leaves("shard_map", args)
         if checked:
             _check_context(mesh, leaves)
@@ -148,7 +165,7 @@ def _mapper(
         if checked:
             _check_sums(where, names, specs)
         if current_trace() is not EVAL:
-            _check_mapped_over(specs)
+            _check_mapped_over(specs, "in_specs")
         if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
                 if not _says(x.aval, spec):
@@ -196,6 +213,7 @@ def _mapper(
             outs, varying = _run(local, inner, names, blocks, uses)
             treedef, wanted = out_tree[0]
             _check_names(wanted, names, "out_specs")
+            _check_mapped_over(wanted, "out_specs")
             for i, (spec, x) in enumerate(zip(wanted, outs, strict=True)):
                 along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
                 if check_vma:
@@ -332,9 +350,11 @@ def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
     around, taken = _around.get()
     where = mesh if mesh is not None else around if around is not None else context_mesh()
     if isinstance(where, Mesh) and where.empty:
+        if mesh is not None:
+            raise ValueError(f"shard_map requires a non-empty mesh. Got {where}.")
         raise ValueError(
-            "shard_map: the context mesh cannot be empty. Pass mesh=..., or call it inside "
-            "`with numjet.set_mesh(mesh):`."
+            "The context mesh cannot be empty. Pass mesh=... to shard_map, or use "
+            "`numjet.set_mesh(mesh)` to enter into a mesh context."
         )
     unknown = set(axis_names) - set(where.axis_names)
     if unknown:
@@ -435,14 +455,14 @@ def _check_sums(mesh: Any, names: Sequence[Any], specs: Sequence[PartitionSpec])
         )
 
 
-def _check_mapped_over(specs: Sequence[PartitionSpec]) -> None:
-    """Raise ValueError where in_specs name the axes that a `vmap` around lays its examples over."""
+def _check_mapped_over(specs: Sequence[PartitionSpec], what: str) -> None:
+    """Raise ValueError where specs name the axes that a `vmap` around lays its examples over."""
     trace: Any = current_trace()
     while trace is not None:
         axis = getattr(trace, "axis", None)
         if axis is not None and axis.spmd is not None and not axis.of_devices:
             if any(not _named(s).isdisjoint(axes_of(axis.spmd)) for s in specs):
-                raise ValueError("vmap spmd_axis_name cannot appear in shard_map in_specs")
+                raise ValueError(f"vmap spmd_axis_name cannot appear in shard_map {what}")
         trace = getattr(trace, "parent", None)
 
 
@@ -634,9 +654,11 @@ def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, functi
         sharding.check_compatible_aval(shape)
         return sharding.shard_shape(shape)
     except ValueError as error:
+        uneven = (", whose axis sizes are not evenly divisible by those of the mesh"
+                  if "evenly divide" in str(error) else "")  # fmt: skip
         raise ValueError(
-            f"shard_map applied to the function {function!r} was given {what} of shape {shape}: "
-            f"{error}"
+            f"shard_map applied to the function {function!r} was given {what} of shape {shape}"
+            f"{uneven}: {error}"
         ) from None
 
 

@@ -41,6 +41,10 @@ class ManualAxisType:
                         f"{one}={getattr(self, one)} and {other}={getattr(self, other)}"
                     )
 
+    def invarying(self, mesh: Any) -> frozenset:
+        """The manual axes of a mesh that it does not name."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
     @property
     def empty(self) -> bool:
         """Whether it names no axis."""

@@ -184,17 +184,27 @@ def by_user(fun: Callable) -> bool:
 def check_varying(what: str, fun: Callable, flows: dict[Any, Flow], carry: Any) -> None:
     """Raise TypeError where a carry, of the structure `carry`, varies over an axis of `shard_map`
     once `fun`, by the user, has run, and does not in the beginning."""
+    lacks: dict[int, list] = {}
     for axis, flow in flows.items() if by_user(fun) else ():
         for i, (before, after) in enumerate(zip(flow.given, flow.results, strict=False)):
             if i < carry.num_leaves and after and not before:
-                raise TypeError(
-                    f"{what} body function carry input and carry output must have equal types, but "
-                    f"they differ: the input carry component carry"
-                    f"{tree.keystr(tree.leaf_path(carry, i))} does not vary over the axis {axis!r} "
-                    "of shard_map, and the corresponding output does, so the manual axis types do "
-                    f"not match. Apply numjet.lax.pcast(..., ({axis!r},), to='varying') to the "
-                    "initial carry value."
-                )
+                lacks.setdefault(i, []).append(axis)
+    if not lacks:
+        return
+    told, remedies = [], []
+    for i, axes in sorted(lacks.items()):
+        path = f"carry{tree.keystr(tree.leaf_path(carry, i))}"
+        told.append(f"the input carry component {path} does not vary over {axes} of shard_map, and "
+                    "the corresponding output does")  # fmt: skip
+        remedies.append(f"applying `jax.lax.pcast(..., {tuple(axes)}, to='varying')` to the "
+                        f"initial carry value of {path}")  # fmt: skip
+    several = ":\n  * " if len(remedies) > 1 else " "
+    joined = "\n  * ".join(remedies)
+    raise TypeError(
+        f"{what} body function carry input and carry output must have equal types, but they "
+        f"differ: {'; '.join(told)}, so the manual axis types do not match. This might be fixed by"
+        f"{several}{joined}."
+    )
 
 
 def _does_alike(jaxpr: Jaxpr) -> bool:

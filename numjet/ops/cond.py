@@ -497,18 +497,26 @@ def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple
 
 def _check_varying(what: str, out_tree: Any, flows: Sequence[dict]) -> None:
     """Raise TypeError where an output of one branch varies over an axis of `shard_map` and that of
-    another one does not."""
+    another one does not. flows: of the branches, of two the true one first."""
+    two = ("true_fun", "false_fun")
+    names = two if what == "cond" else [f"branches[{k}]" for k in range(len(flows))]
+    told, remedies = [], []
     for axis in flows[0]:
         results = [flow[axis].results for flow in flows]
         for i, flags in enumerate(zip(*results, strict=False)):
             if i < out_tree.num_leaves and any(flags) and not all(flags):
-                raise TypeError(
-                    f"{what} branches must have equal output types but they differ: output"
-                    f"{tree.keystr(tree.leaf_path(out_tree, i))} varies over the axis {axis!r} of "
-                    "shard_map in one branch and does not in another, so the manual axis types do "
-                    f"not match. Apply numjet.lax.pcast(..., ({axis!r},), to='varying') to the "
-                    "output that does not."
-                )
+                path = f"output{tree.keystr(tree.leaf_path(out_tree, i))}"
+                told.append(f"{path} varies over the axis {axis!r} of shard_map in one branch and "
+                            "does not in another")  # fmt: skip
+                for name, flag in zip(names, flags, strict=True):
+                    if not flag:
+                        remedies.append(f"applying `jax.lax.pcast(..., ({axis!r},), to='varying')` "
+                                        f"to the output of {name}: {path}")  # fmt: skip
+    if told:
+        raise TypeError(
+            f"{what} branches must have equal output types but they differ: {'; '.join(told)}, so "
+            f"the manual axis types do not match. This might be fixed by {'; '.join(remedies)}."
+        )
 
 
 def _unify_refs(staged: list, uses: Sequence[RefUse]) -> list:

@@ -157,7 +157,7 @@ def as_typed(aval: Any, layout: Free) -> Free:
 def _results(eqn: Eqn, plan: Plan, wanted: dict[Any, Layout]) -> Sequence[Free]:
     name = eqn.primitive.name
     if name == "sharding_constraint":
-        return [constraint(eqn, plan.of(eqn.invars[0]))]
+        return [constraint(eqn, plan.of(eqn.invars[0]), plan.sizes)]
     if name in _LOOPS:
         return _LOOP_RESULTS[name](eqn, plan)
     ins = [plan.of(v) for v in eqn.invars]
@@ -191,13 +191,21 @@ def eqn_rule(eqn: Eqn) -> Rule | None:
     return rule_of(eqn.primitive, avals, [v.aval for v in eqn.outvars], eqn.params)
 
 
-def constraint(eqn: Eqn, have: Free) -> Free:
-    """The layout that a constraint asks for; axes that it leaves open stay as they are."""
+def constraint(eqn: Eqn, have: Free, sizes: Sizes) -> Free:
+    """The layout that a constraint asks for; axes that it leaves open stay as they are. Axes of
+    another mesh of the same devices are those in their places, where these have the same sizes."""
     sharding: Any = eqn.params.get("sharding")
     if not hasattr(sharding, "layout"):  # of one device
         return have
     ndim = eqn.outvars[0].aval.ndim
-    return sharding.layout(ndim, everywhere(ndim) if have is None else have)
+    found = sharding.layout(ndim, everywhere(ndim) if have is None else have)
+    if all([name in sizes for axes in found for name in axes]):
+        return found
+    own = sharding.mesh.shape
+    if [*own.values()] != [*sizes.values()]:
+        return have
+    names = dict(zip(own, sizes))
+    return tuple([tuple([names.get(name, name) for name in axes]) for axes in found])
 
 
 def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:
@@ -207,7 +215,7 @@ def _backward(jaxpr: Jaxpr, plan: Plan, wanted: dict[Any, Layout]) -> None:
             _want(eqn.invars, _loop_operands(eqn, plan), plan, wanted)
             continue
         if eqn.primitive.name == "sharding_constraint":
-            _want(eqn.invars, [constraint(eqn, plan.of(eqn.invars[0]))], plan, wanted)
+            _want(eqn.invars, [constraint(eqn, plan.of(eqn.invars[0]), plan.sizes)], plan, wanted)
             continue
         if not any(type(v) is Var and (plan.of(v) is None or v in plan.open) for v in eqn.invars):
             continue
