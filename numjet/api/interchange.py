@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import CpuDevice, device_put, devices
-from numjet.core.array import Array, as_array
+from numjet.api.devices import CpuDevice, bound, device_put, devices
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.hooks import Remote
 from numjet.core.remote import Device
+from numjet.core.sharded import ShardedArray
 
 _CPU = 1
 # Kinds of devices in DLPack's numbers, and their platform here.
@@ -82,8 +83,10 @@ def _on_host(external: Any, copy: bool | None) -> Array:
 
 
 def _moved(x: Any, device: Any, copy: bool | None) -> Array:
+    if device is None and type(x) is ShardedArray and isinstance(x.device, CpuDevice):
+        x = ArrayImpl(x._value, x.aval.bare())  # DLPack knows one CPU
     if device is None or x.devices() == {device}:
-        return x
+        return bound(x)  # type: ignore[no-any-return]
     if copy is False:
         raise BufferError(
             f"from_dlpack: the array lies on {x.devices()}, not on {device}: it would have to be "

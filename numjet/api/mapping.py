@@ -21,7 +21,7 @@ from numjet.api.mesh import Mesh
 from numjet.api.reshard import constrained
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.api.stages import Lowered
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.base.errors import IndivisibleError
 from numjet.base.tracebacks import unnamed_boundary
 from numjet.core import hi
@@ -445,9 +445,15 @@ def pmap(
         out = jitted(*args, **kwargs)
         leaves, treedef = tree.tree_flatten(out)
         places = tree.flatten_axes("pmap out_axes", treedef, out_axes)
+        mesh = Mesh(np.array(members[:n]), (label,))
         if not any(isinstance(x, Tracer) for x in leaves):
-            mesh = Mesh(np.array(members[:n]), (label,))
             leaves = [_on_mesh(mesh, x, p) for x, p in zip(leaves, places, strict=True)]
+        elif not config.jax_equations.value:
+            leaves = [
+                constrained(x, _cut(mesh, p if p is None else p % x.ndim))
+                if isinstance(x, Tracer) else _on_mesh(mesh, x, p)
+                for x, p in zip(leaves, places, strict=True)
+            ]  # fmt: skip
         return tree.tree_unflatten(treedef, leaves)
 
     def lower(*args: Any, **kwargs: Any) -> Lowered:

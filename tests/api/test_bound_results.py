@@ -194,3 +194,22 @@ def test_traced_calls_share_what_was_traced():
         outer(nj.device_put(np.ones(4, np.float32), explicit))
         inner(nj.device_put(np.ones(4, np.float32), explicit))
     assert len(traces) == 3
+
+
+def test_results_of_pmap_lie_over_its_devices_within_other_functions():
+    values = np.arange(8.0, dtype=np.float32).reshape(2, 4)
+    halves = nj.pmap(jnp.sin)
+    over = halves(values).sharding
+    assert over.num_devices == 2 and over.spec[0] is not None
+    assert nj.jit(halves)(values).sharding == over
+    assert nj.grad(lambda x: halves(x).sum())(values).sharding == over
+    assert nj.jit(lambda x: halves(x) + 1)(values).sharding.is_equivalent_to(over, 2)
+    columns = nj.vmap(nj.pmap(jnp.cos))(values)  # 4 devices: an element each
+    assert columns.sharding.num_devices == 4 and columns.sharding.spec[0] is None
+    assert "sharding_constraint" not in str(nj.make_jaxpr(halves)(values))
+
+
+def test_what_dlpack_gives_is_bound_to_the_first_device():
+    for given in (x, nj.device_put(x, on(1)), np.arange(3)):
+        assert where(nj.dlpack.from_dlpack(given)) == (True, 0)
+    assert where(nj.dlpack.from_dlpack(x, device=nj.devices()[2])) == (True, 2)
