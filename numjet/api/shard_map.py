@@ -30,7 +30,7 @@ from numjet.api.reshard import constrained, over_types, typed_mesh
 from numjet.api.shard_map_arguments import of_values, values_of, without_objects
 from numjet.api.shard_map_equation import equation, executed, shown
 from numjet.api.shard_map_values import of_members
-from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of
+from numjet.api.sharding import NamedSharding, PartitionSpec, axes_of, without_ones
 from numjet.base import config, tree
 from numjet.base.record import record
 from numjet.base.tracebacks import unnamed_boundary
@@ -168,7 +168,7 @@ def _mapper(
             _check_mapped_over(specs, "in_specs")
         if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
-                if not _says(x.aval, spec):
+                if not _says(x.aval, spec, where):
                     # What does not fit the shape says that first.
                     _block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
                     raise ValueError(
@@ -242,6 +242,8 @@ def _inside(where: Any, names: Sequence[Any], check_vma: bool) -> Iterator[None]
     mapped = Shared.mapped.set(before | set(names))
     others = tuple([pair for pair in Shared.axes.get() if pair[0] not in names])
     mine = tuple([(n, where.shape[n]) for n in names]) if check_vma else ()
+    if without_ones.value:
+        mine = tuple([(n, size) for n, size in mine if size > 1])
     tested = Shared.axes.set(others + mine)
     try:
         yield
@@ -466,9 +468,13 @@ def _check_mapped_over(specs: Sequence[PartitionSpec], what: str) -> None:
         trace = getattr(trace, "parent", None)
 
 
-def _says(aval: ShapedArray, spec: PartitionSpec) -> bool:
-    """Whether a type says that the array lies as a spec does."""
+def _says(aval: ShapedArray, spec: PartitionSpec, mesh: Any) -> bool:
+    """Whether a type says that the array lies over a mesh as a spec does."""
     placed = aval.placed
+    if without_ones.value:
+        spec = spec.update(partitions=[
+            tuple([a for a in axes_of(entry) if mesh.shape[a] > 1]) or None for entry in spec
+        ])  # fmt: skip
     if placed is None:
         return not any(spec) and not spec.unreduced and not spec.reduced
     wanted = [*spec, *[None] * (aval.ndim - len(spec))]

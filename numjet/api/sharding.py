@@ -30,6 +30,7 @@ from numjet.api.mesh import (
     get_abstract_mesh,
     set_for_arrays,
 )
+from numjet.base.config import flag
 from numjet.base.errors import DuplicateSpecError, IndivisibleError
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Remote
@@ -37,6 +38,10 @@ from numjet.core.memo import remembered
 from numjet.core.memories import MemorySpace, checked_memory
 
 memory = types.SimpleNamespace(Space=MemorySpace)
+
+
+# Whether the types of arrays leave axes of one device out.
+without_ones = flag("jax_remove_size_one_mesh_axis_from_type")
 
 
 class _Unconstrained:
@@ -474,9 +479,11 @@ class NamedSharding(Sharding):
     def placed(self, shape: Sequence[int]) -> NamedSharding | None:
         """The part of it that the types of arrays show: an entry for each dimension, of the axes of
         type Explicit, and sums over these. None where there is nothing to show."""
-        ndim = len(shape)
-        if ndim not in self._of_types:
+        ndim, key = len(shape), (len(shape), without_ones.value)
+        if key not in self._of_types:
             shown = self.mesh.explicit_axes
+            if without_ones.value:
+                shown = [a for a in shown if self.mesh.shape[a] > 1]
             entries = [
                 tuple([a for a in axes_of(self.spec[i]) if a in shown])
                 if i < len(self.spec) else ()
@@ -484,8 +491,8 @@ class NamedSharding(Sharding):
             ]  # fmt: skip
             sums = [names & set(shown) for names in self.sums]
             told = any(entries) or any(sums)
-            self._of_types[ndim] = self.of_entries(entries, *sums) if told else None
-        return self._of_types[ndim]
+            self._of_types[key] = self.of_entries(entries, *sums) if told else None
+        return self._of_types[key]
 
     def of_entries(
         self, entries: Sequence[Any], unreduced: frozenset = frozenset(),

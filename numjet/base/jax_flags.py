@@ -222,7 +222,9 @@ class SilentFlag:
 
 _flags: dict[str, SilentFlag] = {}
 # Those that do have an effect.
-_READ = frozenset(["jax_export_calling_convention_version"])
+_READ = frozenset(
+    ["jax_export_calling_convention_version", "jax_remove_size_one_mesh_axis_from_type"]
+)
 
 
 def find(name: str) -> SilentFlag | None:

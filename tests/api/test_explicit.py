@@ -503,3 +503,29 @@ def test_none_entries_past_an_arrays_dimensions_mean_nothing() -> None:
                 nj.reshard(row, past)
     with pytest.raises(ValueError, match="rank at least"):
         nj.device_put(row, tall)
+
+
+def test_types_without_axes_of_one_device() -> None:
+    mesh = nj.make_mesh((2, 1), ("a", "b"), (AxisType.Explicit,) * 2)
+    flag, seen = "jax_remove_size_one_mesh_axis_from_type", []
+
+    def double(x):
+        seen.append(nj.typeof(x).sharding.spec)
+        return lax.with_sharding_constraint(x * 2, nj.P("a", "b"))  # which tests it
+
+    def varies(x):
+        seen.append(nj.typeof(x).manual_axis_type.varying)
+        return lax.psum(x, "a")
+
+    values = np.ones((4, 3), np.float32)
+    with nj.set_mesh(mesh):
+        nj.config.update(flag, True)
+        try:
+            out = nj.jit(double)(nj.device_put(values, nj.P("a", "b")))
+            given = nj.device_put(values, nj.P("a", "b"))
+            total = nj.shard_map(varies, in_specs=nj.P("a", "b"), out_specs=nj.P())(given)
+        finally:
+            nj.config.update(flag, False)
+        assert seen == [nj.P("a", None), {"a"}] and out.sharding.spec == nj.P("a", None)
+        assert total.shape == (2, 3)
+        assert nj.typeof(nj.device_put(values, nj.P("a", "b"))).sharding.spec == nj.P("a", "b")
