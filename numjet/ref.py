@@ -51,7 +51,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
     >>> ref.get(nj.new_ref(jnp.arange(3)), 1)
     Array(1, dtype=int32)
     """
-    return ref.get(idx)
+    return _held(ref, "get").get(idx)
 
 
 def set(ref: Ref, idx: Any, value: Any) -> None:
@@ -67,7 +67,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
     >>> r[...]
     Array([0, 9, 2], dtype=int32)
     """
-    ref.swap(value, idx)
+    _held(ref, "set").swap(value, idx)
 
 
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
@@ -82,7 +82,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> An
     >>> ref.swap(r, 1, 9)
     Array(1, dtype=int32)
     """
-    return ref.swap(value, idx)
+    return _held(ref, "swap").swap(value, idx)
 
 
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
@@ -97,7 +97,13 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     >>> r[...]
     Array([ 0, 11,  2], dtype=int32)
     """
-    ref.addupdate(x, idx)
+    _held(ref, "addupdate").addupdate(x, idx)
+
+
+def _held(ref: Any, name: str) -> Any:
+    if not hasattr(ref, "swap"):
+        raise ValueError(f"{name}: only a reference (new_ref) is read and written, got {ref!r}.")
+    return ref
 
 
 def _reference(ref: Any, name: str) -> Any:

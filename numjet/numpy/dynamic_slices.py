@@ -143,20 +143,39 @@ def positions(index: Any, shape: tuple[int, ...]) -> tuple:
     """
     items, axes = _axes(index, len(shape))
     plain = (int, slice, type(None), type(Ellipsis))
-    if sum(type(v) not in plain for v in items) > 1:
+    slices = [k for k, item in enumerate(items) if type(item) is Slice]
+    if any([type(v) not in plain and type(v) is not Slice for v in items]):
         raise NotImplementedError(
-            "x.at[...]: ds(...) beside arrays of positions, or another one, is not supported in "
-            "updates. Update a part with lax.dynamic_update_slice."
+            "x.at[...]: ds(...) beside arrays of positions is not supported in updates. Update a "
+            "part with lax.dynamic_update_slice."
         )
-    for k, (item, axis) in enumerate(zip(items, axes, strict=True)):
-        if type(item) is Slice:
-            size, stride = _checked(item)
-            start = as_array(item.start)
-            n = constant_like(start, shape[axis])
-            zero = constant_like(start, 0)
-            start = select_n(lt(start, zero), start, ar.add(start, n))
-            last = constant_like(start, shape[axis] - ((size - 1) * stride + 1))
-            start = ar.max(zero, ar.min(start, last))
-            steps = ar.mul(iota(np.dtype(np.int32), size), np.int32(stride))
-            items[k] = ar.add(steps, convert(start, np.dtype(np.int32)))
+    # Of several the positions are paired; so are those of slices between them, which keep their
+    # place in the result.
+    paired = range(slices[0], slices[-1] + 1)
+    if any([items[k] is None or items[k] is Ellipsis for k in paired]):
+        raise NotImplementedError(
+            "x.at[...]: an Ellipsis or a new axis between two ds(...) is not supported in updates. "
+            "Write a slice for each axis."
+        )
+    found = {k: _positions(items[k], shape[axes[k]]) for k in paired}
+    after = sum([x.ndim for x in found.values()])
+    for k, x in found.items():
+        after -= x.ndim
+        items[k] = x.reshape(*x.shape, *[1] * after) if x.ndim and after else x
     return tuple(items)
+
+
+def _positions(item: Any, n: int) -> Any:
+    """The positions that an item of an index names on an axis of size n."""
+    if type(item) is slice:
+        return as_array(np.arange(n, dtype=np.int32)[item])
+    if type(item) is not Slice:
+        return as_array(item)
+    size, stride = _checked(item)
+    start = as_array(item.start)
+    zero = constant_like(start, 0)
+    start = select_n(lt(start, zero), start, ar.add(start, constant_like(start, n)))
+    last = constant_like(start, n - ((size - 1) * stride + 1))
+    start = ar.max(zero, ar.min(start, last))
+    steps = ar.mul(iota(np.dtype(np.int32), size), np.int32(stride))
+    return ar.add(steps, convert(start, np.dtype(np.int32)))

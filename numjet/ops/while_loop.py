@@ -401,13 +401,18 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             cond_fun, in_tree, avals, "while_cond", seen,
             flows={name: Flow(flow.given) for name, flow in flows.items()},
         )  # fmt: skip
-    if use.written and (seen.refs or seen.written):
+    both = [ref for ref in seen.refs if ref in use.written]
+    if both:
         raise ValueError(
             "while_loop: cond_fun uses a reference while body_fun writes one: only one of the "
             "functions may hold a mutable array reference of type "
-            f"{seen.refs[0].aval}. Keep what cond_fun asks in the carry."
+            f"{both[0].aval}. Keep what cond_fun asks in the carry."
         )
-    if use.written:
+    if constant := seen.refs[len(seen.written) :]:  # which nobody writes
+        rest = len(cond.invars) - len(constant)
+        cond = permute(cond, [*range(rest, len(cond.invars)), *range(rest)])
+        cond_consts = [*[ref.value() for ref in constant], *cond_consts]
+    if use.written and not seen.written:
         cond = add_inputs(cond, len(cond.invars), [r.aval.inner_aval for r in use.written])
     pred = cond.out_avals[: len(cond.out_avals) - len(seen.written)]
     if (
@@ -420,14 +425,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         got = f"output type(s) {pred[:1]}" if leaf else f"pytree {cond_tree}"
         raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
     given = convert_all(leaves, avals)
-    if seen.written:  # the body asks the condition, whose answer is carried
-        start = tree.tree_unflatten(treedef, given)
-
-        def both(carry: tuple) -> tuple:
-            val = body_fun(carry[1])
-            return cond_fun(val), val
-
-        return while_loop(lambda carry: carry[0], both, (cond_fun(start), start))[1]
+    if seen.written:
+        staged = cond, cond_consts, seen.written
+        outs = _asking(cond_fun, body_fun, staged, given, in_tree)
+        return tree.tree_unflatten(treedef, outs)
     # What the body hands on as it came, and the condition does not read, is what was given.
     carries = zip(leaves, body.jaxpr.invars[len(body_consts) :], body.jaxpr.outvars)
     kept = [i for i, (_, v, w) in enumerate(carries) if v is w]
@@ -456,6 +457,34 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             if i in kept and leaves[i].aval.dtype == avals[i].dtype:
                 outs[i] = x
     return tree.tree_unflatten(treedef, outs)
+
+
+def _asking(
+    cond_fun: Callable, body_fun: Callable, staged: tuple, given: list, in_tree: Any
+) -> list:
+    """The results of the loop of a condition that writes references, which it does in every round:
+    the body asks it first. What it writes when it says no is lost, as in JAX."""
+    cond, cond_consts, written = staged
+
+    def body(val: Any) -> Any:
+        cond_fun(val)
+        return body_fun(val)
+
+    use, avals = RefUse(), [x.aval for x in given]
+    closed, consts, _ = stage_tree(body, in_tree, avals, "while_body", use, along(given))
+    n = len(cond.invars) - len(written)
+    place = {ref: n + i for i, ref in enumerate(written)}
+    others = [ref for ref in use.written if ref not in place]
+    cond = add_inputs(cond, len(cond.invars), [ref.aval.inner_aval for ref in others])
+    place |= {ref: n + len(written) + i for i, ref in enumerate(others)}
+    cond = permute(cond, [*range(n), *[place[ref] for ref in use.written]], [0])
+    outs = while_p.bind(
+        *cond_consts, *consts, *given, *use.values(), cond_jaxpr=cond, body_jaxpr=closed,
+        cond_nconsts=len(cond_consts), body_nconsts=len(consts),
+    )  # fmt: skip
+    for ref, value in zip(use.written, outs[len(given) :], strict=True):
+        ref.put_back(value)
+    return outs[: len(given)]
 
 
 def _with_constants(

@@ -380,7 +380,58 @@ def test_conditions_of_loops_write_references(jit):
 
     loop = lambda: lax.while_loop(more, lambda i: i + 1, 0)  # noqa: E731
     assert int((nj.jit(loop) if jit else loop)()) == 1
-    np.testing.assert_array_equal(seen[...], [1.5, 1.5, 0, 0])
+    np.testing.assert_array_equal(seen[...], [1.5, 0, 0, 0])  # the last answer leaves nothing
+
+
+def test_what_conditions_and_bodies_write_is_as_in_jax():
+    both("""
+def loop(n):
+    r, s, t = jax.new_ref(jnp.int32(0)), jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.int32(2))
+    def more(i):
+        r[...] += i + t[...]
+        return i < n
+    def step(i):
+        s[i] = 2.0
+        return i + 1
+    last = jax.lax.while_loop(more, step, 0)
+    return last, r[...], s[...]
+def reading(n):
+    s, t = jax.new_ref(jnp.zeros(4)), jax.new_ref(2)
+    def step(i):
+        s[i] = 3.0
+        return i + 1
+    return jax.lax.while_loop(lambda i: i < n + t[...], step, 0), s[...]
+for n in (0, 1, 3):
+    last, left, written = jax.jit(loop)(n)
+    out[str(n)] = np.array([last, left, *written])
+for n in (0, 2):
+    last, written = jax.jit(reading)(n)
+    out[f'read {n}'] = np.array([last, *written])
+""")
+
+
+def test_functions_of_references_refuse_arrays():
+    for f in (nj.ref.get, lambda x, i: nj.ref.set(x, i, 1.0), lambda x, i: nj.ref.swap(x, i, 1.0),
+              lambda x, i: nj.ref.addupdate(x, i, 1.0)):  # fmt: skip
+        with pytest.raises(ValueError, match="only a reference"):
+            f(jnp.zeros(3), 0)
+
+
+def test_shard_map_takes_references_that_every_device_has():
+    both("""
+mesh = jax.make_mesh((1,), ('x',), axis_types=(jax.sharding.AxisType.Explicit,))
+over = lambda f, out: jax.jit(jax.shard_map(f, mesh=mesh, in_specs=jax.P(), out_specs=out))
+def add(r, x):
+    r[...] = r[...] + x
+r = jax.new_ref(jnp.arange(3.0))
+over(add, None)(r, 2.0)
+out['written'] = r[...]
+def parts():
+    r = jax.new_ref(jnp.arange(7.0))
+    over(add, None)(r.at[1:4], 10.0)
+    return r[...], over(lambda v: v[...] * 2, jax.P())(r.at[2:5])
+out['part'], out['read'] = jax.jit(parts)()
+""")
 
 
 def test_backward_rules_read_and_write_references():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import numjet
+import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.base import config
@@ -451,3 +452,20 @@ def test_along_an_axis_without_elements_zeros_are_read(mode: str | None) -> None
         x = jnp.zeros((3, 0), dtype)
         got = jnp.take_along_axis(x, jnp.ones((3, 2), int), 1, mode=mode, fill_value=7)
         assert got.shape == (3, 2) and got.dtype == dtype and not got.any()
+
+
+def test_updates_at_several_slices_of_known_sizes():
+    x, i = jnp.arange(120.0).reshape(4, 5, 6), jnp.int32(1)
+    for index, plain in (
+        ((nj.ds(i, 2), nj.ds(2, 3)), (slice(1, 3), slice(2, 5))),
+        ((nj.ds(0, 2, 2), slice(1, 4), nj.ds(i, 2)), (slice(0, 4, 2), slice(1, 4), slice(1, 3))),
+        ((nj.ds(i, 2), 3, nj.ds(2, 2)), (slice(1, 3), 3, slice(2, 4))),
+        ((slice(None), nj.ds(i, 1), nj.ds(0, 2)), (slice(None), slice(1, 2), slice(0, 2))),
+    ):
+        new = 1000 + jnp.arange(float(x[plain].size)).reshape(x[plain].shape)
+        np.testing.assert_array_equal(x.at[index].set(new), x.at[plain].set(new))
+        added = nj.jit(lambda x, new, index=index: x.at[index].add(new))(x, new)
+        np.testing.assert_array_equal(added, x.at[plain].add(new))
+    for index in ((nj.ds(i, 2), jnp.array([0, 1])), (nj.ds(i, 2), None, nj.ds(0, 1))):
+        with pytest.raises(NotImplementedError, match="not supported in updates"):
+            x.at[index].set(0.0)

@@ -19,6 +19,8 @@ from numjet.api.costs import cost_analysis
 from numjet.base import tree
 from numjet.core.array import Array, as_array
 from numjet.core.refs import new_ref
+from numjet.core.structural import convert
+from numjet.core.trace import EVAL, current_trace
 from numjet.experimental.pallas.blocks import CostEstimate
 from numjet.experimental.pallas.call import undefined
 
@@ -144,9 +146,19 @@ def run_state(f: Callable) -> Callable:
 
     @functools.wraps(f)
     def run(x: Any) -> Any:
-        refs = tree.tree_map(new_ref, x)
-        f(refs)
-        return tree.tree_map(lambda ref: ref[...], refs)
+        leaves, treedef = tree.tree_flatten(x)
+        refs = [new_ref(value) for value in leaves]
+        before = [ref.value() for ref in refs]
+        f(tree.tree_unflatten(treedef, refs))
+        at_once = current_trace() is EVAL
+        left = []
+        for given, old, ref in zip(leaves, before, refs, strict=True):
+            value = ref.value()
+            if at_once and value is old:
+                left.append(given)
+            else:  # what is written has the weak type of what was there, as JAX has it
+                left.append(convert(value, ref.dtype, not at_once and ref.aval.weak_type))
+        return tree.tree_unflatten(treedef, left)
 
     return run
 
