@@ -13,6 +13,7 @@ value without `bind`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from numjet.base.tree import register_pytree_node, tree_flatten
@@ -23,6 +24,11 @@ from numjet.core.trace import EVAL, Tracer, aval_of, current_trace, set_trace
 
 # The declared classes -> functions that give the type of a value.
 TYPES: dict[type, Callable[[Any], Any]] = {}
+
+
+# Whether operations with rules of both modes are differentiated by that for forward mode: so it is
+# within `checkpoint`, whose passes are derived from the forward derivative.
+forward_rules: ContextVar[bool] = ContextVar("forward_rules", default=False)
 
 
 class Held:

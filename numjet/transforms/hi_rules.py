@@ -20,7 +20,7 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.hi import LoweredValue, lowered, raised_type
+from numjet.core.hi import LoweredValue, forward_rules, lowered, raised_type
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis
@@ -304,7 +304,7 @@ def _jvp(
     known = all([_known(t) for t in given])
     if call.has("lin") and (_linearizing.get() or not (forward or reverse)):
         return _lin(call, primals, tangents)
-    if reverse and not (known and forward):
+    if reverse and not (forward and (known or forward_rules.get())):
         if known:
             raise _lacks(call, "forward-mode autodiff", "jvp")
         if _linearizing.get() and not forward:

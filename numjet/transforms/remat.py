@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from numjet.base import config, log
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_io
+from numjet.core.hi import forward_rules
 from numjet.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, eval_at_own_lines, eval_closed
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
@@ -166,6 +167,14 @@ def _made_by_kept(policy: Policy, jaxpr: Jaxpr) -> list[bool | None]:
     return kept
 
 
+def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **params: Any) -> tuple:
+    before = forward_rules.set(True)
+    try:
+        return call_jvp(_bind(params), jaxpr, primals, tangents)
+    finally:
+        forward_rules.reset(before)
+
+
 remat_p = Primitive(
     "remat2",
     multiple_results=True,
@@ -173,7 +182,7 @@ remat_p = Primitive(
     linear=True,
     abstract=lambda *avals, jaxpr, **_: jaxpr.out_avals,
     evaluate=_evaluate,
-    jvp=lambda primals, tangents, *, jaxpr, **p: call_jvp(_bind(p), jaxpr, primals, tangents),
+    jvp=_jvp,
     batch=lambda axis, args, dims, *, jaxpr, **p: call_batch(_bind(p), jaxpr, axis, args, dims),
     transpose=lambda cts, *args, jaxpr, **p: call_transpose(_bind(p), jaxpr, cts, args),
     partial_eval=_partial_eval,

@@ -47,6 +47,26 @@ out['name'] = jax.make_jaxpr(f)(x).eqns[0].primitive.name
 """)
 
 
+def test_checkpoint_asks_the_rule_for_forward_mode():
+    both(ROOT + """
+asked = []
+class Square(Op):
+    def expand(self, x): return x * x
+    def jvp(self, primals, tangents):
+        asked.append('jvp')
+        return self(*primals), 20 * tangents[0] * primals[0]
+    def vjp_fwd(self, nonzeros, x):
+        asked.append('vjp')
+        return self(x), x
+    def vjp_bwd_retval(self, kept, ct): return (200 * ct * kept,)
+f = applied(Square)
+out['run'] = jax.jit(jax.checkpoint(f))(x)
+out['grad'] = jax.jit(jax.grad(jax.checkpoint(f)))(x)
+out['without'] = jax.jit(jax.grad(f))(x)
+out['asked'] = str(asked)
+""")
+
+
 def test_rules_that_say_where_results_are_mapped():
     both(ROOT + """
 class Scaled(Op):
