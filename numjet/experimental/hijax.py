@@ -164,7 +164,7 @@ class HiPrimitive:
 
     def to_lojax(self, *args: Any, **params: Any) -> Any:
         """What the operation computes, given by the subclass."""
-        raise self._lacks("to_lojax")
+        raise self._lacks("impl` or `to_lojax")
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         """The result and its tangent, given by the subclass."""
