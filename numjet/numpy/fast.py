@@ -6,10 +6,8 @@ avals runs that primitive's NumPy function directly on concrete operands, and bi
 directly where operands are traced. The checks of results (debug_nans, debug_infs) always take the
 complete way. Any condition added to `slow` that depends on values must not use this.
 
-NumPy warns of overflows and invalid values where IEEE's result is what is wanted. The complete way
-turns that off around each call, which costs as much as a small addition; here the warnings that
-NumPy attributes to this module are filtered instead, and where a user turns them into errors, the
-complete way is taken.
+NumPy warns of overflows and invalid values where IEEE's result is what is wanted: that is turned
+off around each call, whatever a program does to the filters of warnings.
 
 Where `fast_native` is usable, it takes the concrete operands that were seen before, and the Python
 functions here the others.
@@ -18,7 +16,6 @@ functions here the others.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -82,11 +79,8 @@ def fix(value: Any, aval: ShapedArray) -> np.ndarray:
     return np.asarray(value, dtypes.physical(aval.dtype))
 
 
-# References warn where they compute: in NumPy's functions called here, or in our own in ops/.
-warnings.filterwarnings(
-    "ignore", category=RuntimeWarning, module=r"numjet\.(numpy\.fast|ops\.\w+)$"
-)
-# How a user's settings (warnings as errors, np.errstate) or a scalar that does not fit show.
+# How a scalar that does not fit shows, which is converted with the user's settings (warnings as
+# errors, np.errstate) where it becomes a constant.
 _REFUSED = (OverflowError, RuntimeWarning, FloatingPointError)
 
 
@@ -108,10 +102,11 @@ def fast_unary(primitive: str, slow: Callable[[Any], Any]) -> Callable[[Any], An
             found = recall(x.aval)
             if found is not None and current_trace().at_once and not CHECKS[0]:
                 aval, function, whole = found
+                token = quiet_enter(QUIET)
                 try:
                     value = function(x._value)
-                except _REFUSED:
-                    return slow(x)
+                finally:
+                    quiet_leave(token)
                 out = new(ArrayImpl)
                 out._value = value if whole else fix(value, aval)
                 out._aval = aval
@@ -267,6 +262,7 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             return slow(x, y)
         if found is not None and current_trace().at_once and not CHECKS[0]:
             aval, function, whole = found
+            token = quiet_enter(QUIET)
             try:
                 if type(y) is not ArrayImpl:
                     if type(y) is int and not -_INT_LIMIT <= y < _INT_LIMIT:
@@ -280,6 +276,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                     value = function(x._value, y._value)
             except _REFUSED:
                 return slow(x, y)
+            finally:
+                quiet_leave(token)
             out = new(ArrayImpl)
             out._value = value if whole else fix(value, aval)
             out._aval = aval

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from python_process import printed
 
 import numjet as nj
 import numjet.numpy as jnp
@@ -129,6 +130,22 @@ def test_warnings_as_errors_change_nothing():
             np.testing.assert_array_equal(np.asarray(x / 0.0), [np.inf, np.nan])
             with np.errstate(all="raise"):
                 np.testing.assert_array_equal(np.asarray(jnp.log(x)), [0.0, -np.inf])
+
+
+def test_overflows_and_invalid_values_warn_under_no_filter():
+    told = printed('''
+import warnings
+import numjet.numpy as jnp
+from numjet.numpy.fast import fast_binary, fast_unary
+root, quotient = fast_unary("sqrt", jnp.sqrt), fast_binary("div", jnp.divide)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    x, y = jnp.array([-1.0, 0.0]), jnp.zeros(2)
+    for _ in range(3):
+        jnp.sqrt(x), x / y, 1 / y, jnp.exp(x * -1e9), root(x), quotient(x, y), quotient(1, y)
+print(len(told))
+''', NUMJET_DISK_CACHE="0")
+    assert told.strip() == "0"
 
 
 def test_results_are_checked_when_asked():
