@@ -13,6 +13,8 @@ from typing import Any
 from numjet.api.jit import jit
 from numjet.base import config
 from numjet.core import dtypes
+from numjet.core.structural import scalar
+from numjet.numpy import lax_names as lax
 from numjet.numpy.promote import one_array, strong
 
 
@@ -25,6 +27,12 @@ def float_array(name: str, x: Any) -> Any:
             "x.astype(float)."
         )
     return strong(x)
+
+
+def strong_throughout(x: Any) -> Any:
+    """`x` without weak type, which its derivative does not get back: as where JAX multiplies by
+    constants of x's dtype."""
+    return lax.mul(x, scalar(1, x.aval.dtype)) if x.aval.weak_type else x
 
 
 def refuse_complex(name: str, *arrays: Any) -> None:

@@ -19,16 +19,18 @@ from numjet.numpy.creation import taking_lists
 from numjet.numpy.promote import promote_inexact, unmixed
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev, polynomial
-from numjet.scipy.precision import float_array
+from numjet.scipy.precision import float_array, strong_throughout
 from numjet.scipy.special_normal import ndtr
 
 
-def wide(name: str, *args: Any) -> tuple[list[Any], Any]:
+def wide(name: str, *args: Any, strongly: bool = False) -> tuple[list[Any], Any]:
     """The arguments as floats of at least 32 bits and one dtype, strong, and the dtype to return.
 
-    ValueError for complex numbers.
+    strongly: so are derivatives with respect to weak arguments. ValueError for complex numbers.
     """
     xs = promote_inexact(*unmixed(name, *args))
+    if strongly:
+        xs = [strong_throughout(x) for x in xs]
     dtype = xs[0].dtype
     if dtypes.is_complex(dtype):
         raise ValueError(f"{name} does not support complex-valued inputs, got {dtype}.")
@@ -311,7 +313,7 @@ def expn(n: Any, x: Any) -> Any:
     >>> special.expn(2, jnp.array([0.5])).round(4)
     Array([0.3266], dtype=float32)
     """
-    (n, x), dtype = wide("expn", n, x)
+    (n, x), dtype = wide("expn", n, x, strongly=True)
     return _expn(*jnp.broadcast_arrays(n, x)).astype(dtype)
 
 
@@ -327,7 +329,7 @@ def exp1(x: Any) -> Any:
     >>> special.exp1(jnp.array([0.5, 1.0])).round(4)
     Array([0.5598, 0.2194], dtype=float32)
     """
-    (x,), dtype = wide("exp1", x)
+    (x,), dtype = wide("exp1", x, strongly=True)
     return _expn(jnp.ones_like(x), x).astype(dtype)
 
 
@@ -343,7 +345,7 @@ def expi(x: Any) -> Any:
     >>> special.expi(jnp.array([0.5, 1.0])).round(4)
     Array([0.4542, 1.8951], dtype=float32)
     """
-    (x,), dtype = wide("expi", x)
+    (x,), dtype = wide("expi", x, strongly=True)
     return _expi(x).astype(dtype)
 
 

@@ -20,12 +20,12 @@ from numjet.numpy.elementwise import (
     subtract,
 )
 from numjet.numpy.logic import greater, less, where
-from numjet.numpy.promote import cast, one_inexact
+from numjet.numpy.promote import cast, one_array, one_inexact
 from numjet.numpy.unary import exp, log, log1p, sqrt
 from numjet.ops import special_tables as tables
 from numjet.ops.special_series import chebyshev
 from numjet.scipy.jax_forms import log_ndtr_in_jax, ndtr_in_jax
-from numjet.scipy.precision import float_array
+from numjet.scipy.precision import float_array, strong_throughout
 
 
 def _wide(name: str, x: Any) -> tuple[Any, Any]:
@@ -147,8 +147,11 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
         raise ValueError(
             f"log_ndtr: series_order must be an integer in [0, 30], got {series_order!r}."
         )
-    x = float_array("log_ndtr", x)
-    return log_ndtr_in_jax(x) if FLAG.uses and wanted() else _log_ndtr(x)
+    given = one_array("log_ndtr", x)
+    x = float_array("log_ndtr", given)
+    if FLAG.uses and wanted():
+        return log_ndtr_in_jax(x)
+    return _log_ndtr(strong_throughout(given))
 
 
 @jvp_of_arrays

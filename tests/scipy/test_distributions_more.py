@@ -9,7 +9,7 @@ from oracle import run_in_oracle
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.scipy import stats
+from numjet.scipy import special, stats
 
 LINE = np.array([-30.0, -2.5, -0.5, 0.0, 0.2, 0.7, 1.0, 2.5, 40.0])
 CASES = {
@@ -202,3 +202,40 @@ def test_cauchy_keeps_its_digits_at_both_ends() -> None:
         np.testing.assert_allclose(got, want.astype(np.float32), rtol=1e-5, err_msg=name)
         slope = nj.vmap(nj.grad(getattr(cauchy, name)))(jnp.array(at), 0.5 + 0 * at, 2.0 + 0 * at)
         assert not jnp.isnan(slope).any(), name
+
+
+def test_slopes_at_ends_and_kinks_are_those_from_within() -> None:
+    slope = lambda f, *rest: nj.vmap(nj.grad(lambda x: f(x, *rest)))
+    np.testing.assert_allclose(slope(stats.laplace.cdf)(jnp.array([-0.0, 0.0])), [0.5, 0.5])
+    np.testing.assert_array_equal(slope(stats.uniform.cdf)(jnp.array([0.0, 1.0, 2.0])), [1, 1, 0])
+    ends = slope(stats.truncnorm.logpdf, -1.5, 2.0)(jnp.array([-1.5, 2.0]))
+    np.testing.assert_allclose(ends, [1.5, -2.0], rtol=1e-6)
+
+
+def test_places_at_infinity_and_scales_that_are_not_positive() -> None:
+    assert stats.cauchy.sf(1.0, loc=-jnp.inf) == 0 and stats.cauchy.cdf(1.0, loc=-jnp.inf) == 1
+    assert stats.cauchy.logcdf(-1e30, -1e30) == np.float32(np.log(0.5))
+    for name in ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"):
+        for d in (stats.gumbel_l, stats.gumbel_r):
+            assert jnp.isnan(getattr(d, name)(0.5, 0.0, jnp.array([0.0, -1.0]))).all()
+
+
+def test_distributions_that_compare_take_no_complex_numbers() -> None:
+    z = jnp.array([1.0 + 0j])
+    for f in (
+        stats.expon.pdf, stats.expon.logcdf, stats.expon.sf, stats.gumbel_l.cdf, stats.gumbel_l.ppf,
+        stats.gumbel_r.logpdf, stats.gumbel_r.ppf, stats.laplace.pdf, stats.laplace.cdf,
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="complex64"):
+            f(z)
+
+
+def test_derivatives_by_numbers_that_are_strong() -> None:
+    for f in (
+        special.log_ndtr, special.expi, special.exp1, lambda x: special.expn(3, x),
+        stats.norm.logcdf, lambda x: stats.norm.logsf(x, 0.5, 2.0),
+    ):  # fmt: skip
+        y, pull = nj.vjp(f, 0.75)
+        for t in (y, pull(jnp.float32(1))[0], nj.jvp(f, (0.75,), (1.0,))[1], nj.grad(f)(0.75)):
+            assert t.dtype == jnp.float32 and not t.weak_type
+    assert nj.grad(special.ndtr)(0.75).weak_type

@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.api.shown import FLAG, wanted
+from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact, weak_alone
 
 
@@ -36,9 +37,21 @@ def logarithm(p: Any) -> Any:
 
 
 def standard(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any]:
-    """Where `x` is in the distribution at 0 of scale 1; the scale."""
-    x, loc, scale = weakly(name, x, loc, scale)
+    """Where `x` is in the distribution at 0 of scale 1; the scale. NaN unless it is positive."""
+    x, loc, scale = ordered(name, x, loc, scale)
+    scale = jnp.where(scale > 0, scale, jnp.nan)
     return (x - loc) / scale, scale
+
+
+def ordered(name: str, *args: Any) -> list[Any]:
+    """`weakly` of functions that compare: TypeError for complex numbers."""
+    values = weakly(name, *args)
+    if dtypes.is_complex(values[0].aval.dtype):
+        raise TypeError(
+            f"{name} does not accept dtype {values[0].aval.dtype}: complex numbers have no order. "
+            "Give the real part."
+        )
+    return values
 
 
 def probability(q: Any) -> Any:

@@ -39,17 +39,17 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def _cdf(x: Any, loc: Any, scale: Any) -> Any:
-    """`cdf` of arrays of one dtype."""
+def _cdf(z: Any) -> Any:
+    """`cdf` of the distribution at 0 of scale 1."""
     # Exact in the lower tail, too: the angle of a point right of the axis.
-    return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / jnp.pi
+    return jnp.arctan2(jnp.ones_like(z), -z) / jnp.pi
 
 
-def _log_cdf(x: Any, loc: Any, scale: Any) -> Any:
+def _log_cdf(z: Any) -> Any:
     """log of `_cdf`; right of the axis by what is missing to 1."""
-    right = x > loc
-    missing = jnp.where(right, _cdf(2 * loc - x, loc, scale), 0)
-    return jnp.where(right, jnp.log1p(-missing), logarithm(_cdf(x, loc, scale)))
+    right = z > 0
+    missing = jnp.where(right, _cdf(-z), 0)
+    return jnp.where(right, jnp.log1p(-missing), logarithm(_cdf(z)))
 
 
 def _below(x: Any, loc: Any, scale: Any) -> Any:
@@ -70,7 +70,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> cauchy.cdf(jnp.array([1.0])).round(4)
     Array([0.75], dtype=float32)
     """
-    return _cdf(*floats("cauchy.cdf", x, loc, scale))
+    x, loc, scale = floats("cauchy.cdf", x, loc, scale)
+    return _cdf((x - loc) / scale)
 
 
 @in_jax(lambda *args: jnp.log(_below(*args)))
@@ -86,7 +87,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-0.2877], dtype=float32)
     """
     x, loc, scale = floats("cauchy.logcdf", x, loc, scale)
-    return _log_cdf(x, loc, scale)
+    return _log_cdf((x - loc) / scale)
 
 
 @in_jax(lambda x, loc, scale: _below(-x, -loc, scale))
@@ -102,7 +103,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.25], dtype=float32)
     """
     x, loc, scale = floats("cauchy.sf", x, loc, scale)
-    return _cdf(2 * loc - x, loc, scale)
+    return _cdf((loc - x) / scale)
 
 
 @in_jax(lambda x, loc, scale: jnp.log(_below(-x, -loc, scale)))
@@ -118,7 +119,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([-1.3863], dtype=float32)
     """
     x, loc, scale = floats("cauchy.logsf", x, loc, scale)
-    return _log_cdf(2 * loc - x, loc, scale)
+    return _log_cdf((loc - x) / scale)
 
 
 def _quantile_above(q: Any) -> Any:

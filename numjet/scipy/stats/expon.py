@@ -8,6 +8,7 @@ from numjet import numpy as jnp
 from numjet.scipy.stats.arguments import (
     in_jax,
     inside,
+    ordered,
     probability,
     unless,
     unlikely,
@@ -36,15 +37,15 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the exponential distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. -∞ outside of its support.
-    Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    -∞ outside of its support. Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import expon
     >>> expon.logpdf(jnp.array([1.0])).round(4)
     Array([-1.], dtype=float32)
     """
-    x, loc, scale = weakly("expon.logpdf", x, loc, scale)
+    x, loc, scale = ordered("expon.logpdf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z < 0, -jnp.inf, -z - jnp.log(scale))
 
@@ -53,8 +54,8 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density of the exponential distribution: e^-x from 0 on.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. 0 outside of its support.
-    Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    0 outside of its support. Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import expon
@@ -69,7 +70,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: exponential distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import expon
@@ -84,14 +86,15 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: exponential distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import expon
     >>> expon.logcdf(jnp.array([1.0])).round(4)
     Array([-0.4587], dtype=float32)
     """
-    x, loc, scale = weakly("expon.logcdf", x, loc, scale)
+    x, loc, scale = ordered("expon.logcdf", x, loc, scale)
     z = (x - loc) / scale
     below = z <= 0
     z = inside(~below, z, 1.0)
@@ -104,7 +107,8 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: exponential distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import expon
@@ -119,14 +123,15 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: exponential distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import expon
     >>> expon.logsf(jnp.array([1.0])).round(4)
     Array([-1.], dtype=float32)
     """
-    x, loc, scale = weakly("expon.logsf", x, loc, scale)
+    x, loc, scale = ordered("expon.logsf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z < 0, 0, -z)
 

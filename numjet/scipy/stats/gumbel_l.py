@@ -8,11 +8,11 @@ from typing import Any
 from numjet import numpy as jnp
 from numjet.scipy import special
 from numjet.scipy.stats import gumbel_r
-from numjet.scipy.stats.arguments import in_jax, weakly
+from numjet.scipy.stats.arguments import in_jax, ordered
 
 
 def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
-    x, loc, scale = weakly(f"gumbel_l.{name}", x, loc, scale)
+    x, loc, scale = ordered(f"gumbel_l.{name}", x, loc, scale)
     return -x, -loc, scale
 
 
@@ -27,7 +27,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the left Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
@@ -42,7 +43,8 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density of the left Gumbel distribution: exp(x - e^x).
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
@@ -61,7 +63,8 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: left Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
@@ -76,7 +79,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: left Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
@@ -91,7 +95,8 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: left Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
@@ -106,7 +111,8 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: left Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
@@ -125,15 +131,15 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part p lies below, the inverse of cdf: left Gumbel distribution.
 
     p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
-    floats.
+    X. Arrays that broadcast; integers become floats, complex numbers raise TypeError. Result: the
+    broadcast shape. Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
     >>> gumbel_l.ppf(jnp.array([0.25, 0.875])).round(4)
     Array([-1.2459,  0.7321], dtype=float32)
     """
-    p, loc, scale = weakly("gumbel_l.ppf", p, loc, scale)
+    p, loc, scale = ordered("gumbel_l.ppf", p, loc, scale)
     return -gumbel_r.isf(p, -loc, scale)
 
 
@@ -141,15 +147,15 @@ def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part p lies above, the inverse of sf: left Gumbel distribution.
 
     p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
-    floats.
+    X. Arrays that broadcast; integers become floats, complex numbers raise TypeError. Result: the
+    broadcast shape. Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_l
     >>> gumbel_l.isf(jnp.array([0.25, 0.875])).round(4)
     Array([ 0.3266, -2.0134], dtype=float32)
     """
-    p, loc, scale = weakly("gumbel_l.isf", p, loc, scale)
+    p, loc, scale = ordered("gumbel_l.isf", p, loc, scale)
     return -gumbel_r.ppf(p, -loc, scale)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from numjet import nn, numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, in_jax, inside, standard, weakly
+from numjet.scipy.stats.arguments import floats, in_jax, inside, ordered, standard
 
 # From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
 _TAIL = 15
@@ -26,7 +26,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the density of the right Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
@@ -43,7 +44,8 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The density of the right Gumbel distribution: exp(-x - e^-x).
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
@@ -58,7 +60,8 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values up to x: right Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
@@ -73,7 +76,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values up to x: right Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
@@ -90,7 +94,8 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: right Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
@@ -107,7 +112,8 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The logarithm of the probability of values above x: right Gumbel distribution.
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
-    broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats.
+    broadcast; integers become floats, complex numbers raise TypeError. Result: the broadcast shape.
+    Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
@@ -137,15 +143,15 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part p lies below, the inverse of cdf: right Gumbel distribution.
 
     p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
-    floats.
+    X. Arrays that broadcast; integers become floats, complex numbers raise TypeError. Result: the
+    broadcast shape. Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
     >>> gumbel_r.ppf(jnp.array([0.25, 0.875])).round(4)
     Array([-0.3266,  2.0134], dtype=float32)
     """
-    p, loc, scale = weakly("gumbel_r.ppf", p, loc, scale)
+    p, loc, scale = ordered("gumbel_r.ppf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log(p))
 
 
@@ -153,15 +159,15 @@ def isf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The value that a part p lies above, the inverse of sf: right Gumbel distribution.
 
     p: in [0, 1], NaN outside; loc, scale: shift it and stretch it: the distribution of loc + scale
-    X. Arrays that broadcast; integers become floats. Result: the broadcast shape. Differentiable in
-    floats.
+    X. Arrays that broadcast; integers become floats, complex numbers raise TypeError. Result: the
+    broadcast shape. Differentiable in floats.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import gumbel_r
     >>> gumbel_r.isf(jnp.array([0.25, 0.875])).round(4)
     Array([ 1.2459, -0.7321], dtype=float32)
     """
-    p, loc, scale = weakly("gumbel_r.isf", p, loc, scale)
+    p, loc, scale = ordered("gumbel_r.isf", p, loc, scale)
     return loc - scale * jnp.log(-jnp.log1p(-p))
 
 

@@ -62,7 +62,8 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.25], dtype=float32)
     """
     x, loc, scale = weakly("uniform.cdf", x, loc, scale)
-    return strong(jnp.clip((x - loc) / scale, 0, 1))
+    z = (x - loc) / scale
+    return strong(jnp.where(x < loc, 0, jnp.where(x > loc + scale, 1, z)))
 
 
 @in_jax(lambda q, loc, scale: jnp.where(unlikely(q), jnp.nan, loc + scale * q))
