@@ -1,6 +1,8 @@
 """COO, CSR, CSC, BCSR in batches, sparse linear algebra and primitives, against dense arrays."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -172,3 +174,60 @@ def test_axes_of_size_one_stand_for_any_in_mapped_functions():
     np.testing.assert_allclose(f(x, y), np.einsum("abi,abi->ab", x + 0 * y, y + 0 * x), rtol=1e-5)
     plain = util.nfold_vmap(jnp.dot, 1, broadcasted=False, in_axes=(0, None))
     np.testing.assert_allclose(plain(x[:, 0], y[0, 0]), x[:, 0] @ y[0, 0], rtol=1e-5)
+
+
+CONVOLVE = {"window_strides": (1,)}
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "SAME_LOWER", [(2, 3)], [(-1, 0)]])
+@pytest.mark.parametrize("kinds", ["sparse sparse", "sparse dense", "dense sparse", "dense dense"])
+def test_convolutions(padding: Any, kinds: str) -> None:
+    draw = np.random.default_rng(8)
+    dense = [
+        jnp.array(draw.normal(size=(1, 1, n)) * (draw.random((1, 1, n)) < 0.5), jnp.float32)
+        for n in (9, 4)
+    ]
+    mixed = [
+        sparse.BCOO.fromdense(x, n_batch=2, nse=7) if kind == "sparse" else x
+        for x, kind in zip(dense, kinds.split(), strict=True)
+    ]
+    want = nj.lax.conv_general_dilated(*dense, padding=padding, **CONVOLVE)
+    convolve = lambda x, y: sparse.bcoo_conv_general_dilated(x, y, padding=padding, **CONVOLVE)
+    for f in (convolve, nj.jit(convolve)):
+        got = f(*mixed)
+        assert got.n_batch == 2 and got.shape == want.shape
+        np.testing.assert_allclose(got.todense(), want, atol=1e-5)
+    if "sparse" in kinds:
+        whole = sparse.sparsify(lambda x, y: nj.lax.conv_general_dilated(x, y, (1,), padding))
+        np.testing.assert_allclose(whole(*mixed).todense(), want, atol=1e-5)
+
+
+def test_convolutions_in_other_layouts_and_their_derivatives() -> None:
+    x = jnp.array([0.0, 2.0, 0.0, 3.0, -1.0]).reshape(1, 5, 1)
+    kernel = sparse.BCOO.fromdense(jnp.array([[[1.0]], [[0.0]], [[-4.0]]]))
+    layout = {"dimension_numbers": ("NWC", "WIO", "NWC"), "padding": "SAME", **CONVOLVE}
+    dense = lambda x, k: nj.lax.conv_general_dilated(x, k, **layout)
+
+    def of(values: Any) -> Any:
+        y = sparse.BCOO((values, kernel.indices), shape=kernel.shape)
+        return sparse.bcoo_conv_general_dilated(x, y, **layout).todense()
+
+    np.testing.assert_allclose(of(kernel.data), dense(x, kernel.todense()), atol=1e-6)
+    full = nj.grad(lambda k: (dense(x, k) ** 2).sum())(kernel.todense())
+    got = nj.grad(lambda v: (of(v) ** 2).sum())(kernel.data)
+    np.testing.assert_allclose(got, full[tuple(kernel.indices.T)], rtol=1e-5)
+
+
+def test_convolutions_that_are_refused() -> None:
+    x, y = jnp.ones((1, 1, 6)), sparse.BCOO.fromdense(jnp.ones((1, 1, 2)), n_batch=2)
+    for error, text, lhs, change in (
+        (NotImplementedError, "window_strides", x, {"window_strides": (2,)}),
+        (NotImplementedError, "rhs_dilation", x, {"rhs_dilation": (2,)}),
+        (NotImplementedError, "leading dimensions", jnp.ones((3, 1, 6)), {}),
+        (TypeError, "one dtype", jnp.ones((1, 1, 6), int), {}),
+        (ValueError, "feature", jnp.ones((1, 2, 6)), {}),
+    ):
+        with pytest.raises(error, match=text):
+            sparse.bcoo_conv_general_dilated(
+                lhs, y, **{"padding": "VALID", "window_strides": (1,), **change}
+            )

@@ -1,9 +1,10 @@
 """numjet.experimental.sparse: arrays given by the elements that are not zero.
 
 `bcoo.py` has `BCOO`, by coordinates, `operations.py` what is done with it, `bcsr.py` `BCSR`,
-matrices by rows, `transform.py` functions of dense arrays run on sparse ones, `ad.py`
-derivatives with respect to their values. `coo.py` and `csr.py` have the older formats `COO`, `CSR`
-and `CSC`, `linalg.py` solves and eigenvalues, `primitives.py` operations as primitives.
+matrices by rows, `transform.py` functions of dense arrays run on sparse ones, `ad.py` derivatives
+with respect to their values, `convolution.py` convolutions. `coo.py` and `csr.py` have the older
+formats `COO`, `CSR` and `CSC`, `linalg.py` solves and eigenvalues, `primitives.py` operations as
+primitives.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from numjet.experimental.sparse.bcsr import (
     bcsr_fromdense as bcsr_fromdense,
     bcsr_sum_duplicates as bcsr_sum_duplicates,
     bcsr_todense as bcsr_todense,
+)
+from numjet.experimental.sparse.convolution import (
+    bcoo_conv_general_dilated as bcoo_conv_general_dilated,
 )
 from numjet.experimental.sparse.coo import (
     COO as COO,

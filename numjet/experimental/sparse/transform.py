@@ -21,6 +21,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.sparse import layouts, operations as ops
 from numjet.experimental.sparse.bcoo import BCOO, DIVIDED, JAXSparse, unknown_rule
+from numjet.experimental.sparse.convolution import bcoo_conv_general_dilated
 from numjet.ops.bodies import flatten_values
 from numjet.ops.composed import composed
 from numjet.transforms.custom_rules import run_call
@@ -172,6 +173,10 @@ def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, **_: Any) -> Any:
     return ops.bcoo_dot_general(x, y, dimension_numbers=dimension_numbers)
 
 
+def _conv(x: Any, y: Any, *, out_sharding: Any = None, **params: Any) -> Any:
+    return bcoo_conv_general_dilated(x, y, **params)
+
+
 def _reshape(x: Any, *, new_sizes: tuple, dimensions: Any = None) -> Any:
     return layouts.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
 
@@ -252,6 +257,7 @@ _RULES: dict[str, Callable] = {
     "copy": lambda x: x,
     "concatenate": _concatenate,
     "dot_general": _dot_general,
+    "conv_general_dilated": _conv,
     "reshape": _reshape,
     "squeeze": lambda x, *, dimensions: layouts.bcoo_squeeze(x, dimensions=dimensions),
     "transpose": lambda x, *, permutation: layouts.bcoo_transpose(x, permutation=permutation),
