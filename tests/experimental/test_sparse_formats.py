@@ -231,3 +231,31 @@ def test_convolutions_that_are_refused() -> None:
             sparse.bcoo_conv_general_dilated(
                 lhs, y, **{"padding": "VALID", "window_strides": (1,), **change}
             )
+
+
+def test_matrices_without_elements_and_maps_over_what_is_no_batch() -> None:
+    nothing = sparse.BCOO.fromdense(jnp.zeros(4))
+    assert nothing.nse == 0 and nothing[None].n_batch == 1
+    assert nothing[:, None].shape == (4, 1) and nothing.sum_duplicates().nse == 0
+    wide = sparse.bcoo_broadcast_in_dim(nothing, shape=(3, 4), broadcast_dimensions=(1,))
+    np.testing.assert_array_equal(wide.todense(), np.zeros((3, 4)))
+    rows = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]]), n_dense=1)
+    for m in (nothing, rows, sparse.eye(3)):
+        with pytest.raises(ValueError, match="n_batch=0"):
+            nj.vmap(lambda row: row.todense())(m)
+    np.testing.assert_array_equal(
+        nj.vmap(lambda row: row.todense())(sparse.eye(3, n_batch=1)), np.eye(3)
+    )
+    assert nj.tree.map(jnp.sum, sparse.eye(3)).data == 3  # no map over axes
+
+
+def test_sums_of_small_integers_and_plus() -> None:
+    dense = jnp.array([[100, 0], [100, -3]], jnp.int8)
+    m = sparse.BCOO.fromdense(dense)
+    assert m.sum() == 197 and m.sum().dtype == jnp.int32
+    for axes in ((0,), (1,), (0, 1)):
+        got = sparse.bcoo_reduce_sum(m, axes=axes)
+        assert got.dtype == jnp.int32
+        np.testing.assert_array_equal(got.todense(), dense.sum(axes))
+    assert m.sum(0, dtype=jnp.float32).dtype == jnp.float32
+    assert (+m).dtype == jnp.int8 and ((+m).todense() == dense).all()

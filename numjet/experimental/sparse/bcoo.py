@@ -19,6 +19,7 @@ from numjet.api.mapping import vmap
 from numjet.base import tree
 from numjet.core.array import Array, is_arraylike
 from numjet.numpy.at import accumulated
+from numjet.transforms.batch import BatchTracer
 
 
 class JAXSparse:
@@ -55,7 +56,7 @@ class JAXSparse:
     def _missing(self, name: str) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.{name}: use BCOO, or todense().")
 
-    def sum(self, axis: Any = None) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None) -> Any:
         """The sum over `axis`, of formats that have it."""
         return self._missing("sum")
 
@@ -63,7 +64,7 @@ class JAXSparse:
         """The axes in another order, of formats that have it."""
         return self._missing("transpose")
 
-    __abs__ = __neg__ = lambda self: self._missing("__neg__")
+    __abs__ = __pos__ = __neg__ = lambda self: self._missing("__neg__")
     __add__ = __radd__ = lambda self, other: self._missing("__add__")
     __sub__ = __rsub__ = lambda self, other: self._missing("__sub__")
     __mul__ = __rmul__ = lambda self, other: self._missing("__mul__")
@@ -159,9 +160,10 @@ class BCOO(JAXSparse):
         kept = jnp.issubdtype(jnp.empty(0, self.dtype).astype(*args, **kwargs).dtype, jnp.inexact)
         return _op("zero_map")(self, lambda data: data.astype(*args, **kwargs), linear=kept)
 
-    def sum(self, axis: Any = None) -> Any:
-        """The sum over `axis`: sparse, and an Array where all axes are summed over."""
-        return _op("reduce_sum")(self, axis)
+    def sum(self, axis: Any = None, dtype: Any = None) -> Any:
+        """The sum over `axis`: sparse, and an Array where all axes are summed over. dtype: what is
+        added up in."""
+        return _op("reduce_sum")(self, axis, dtype)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """The axes in another order; reversed without `axes`."""
@@ -219,6 +221,7 @@ class BCOO(JAXSparse):
     __eq__ = lambda self, other: _refused("eq", other)
     __ne__ = lambda self, other: _refused("ne", other)
     __hash__ = None  # type: ignore[assignment]
+    __pos__ = lambda self: _op("zero_map")(self, jnp.positive, linear=True)
     __neg__ = lambda self: _op("zero_map")(self, jnp.negative, linear=True)
     __abs__ = lambda self: _op("zero_map")(self, jnp.abs)
     __pow__ = lambda self, n: _op("power")(self, _operand("pow", n))
@@ -295,6 +298,11 @@ def mapped_shape(shape: tuple, batch: int, indices: Any, own: int) -> tuple:
     not of the batch."""
     extra = getattr(indices, "ndim", batch + own) - own - batch
     if extra < 0:
+        if -extra > batch and isinstance(indices, BatchTracer):
+            raise ValueError(
+                f"Cannot map in_axis=0 for BCOO array with n_batch={batch}: vmap takes batch axes "
+                "of sparse arrays alone. Make one by update_layout."
+            )
         return shape[-extra:]
     return (*indices.shape[:extra], *shape) if extra else shape
 

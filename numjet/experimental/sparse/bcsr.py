@@ -128,9 +128,9 @@ class BCSR(JAXSparse):
         """The axes in another order; reversed without `axes`."""
         return BCSR.from_bcoo(self.to_bcoo().transpose(axes))
 
-    def sum(self, axis: Any = None) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None) -> Any:
         """The sum over `axis`: sparse (by coordinates), and an Array over all axes."""
-        return reduce_sum(self.to_bcoo(), axis)
+        return reduce_sum(self.to_bcoo(), axis, dtype)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """The same, each element named once; `nse` of them, padded."""

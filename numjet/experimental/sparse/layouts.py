@@ -349,7 +349,8 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     at = {a: mat.shape[k] for k, a in enumerate(dims)}
     leading = [at.get(a, 1) for a in range(lead)]
     trailing = [at.get(a, 1) for a in range(dense, len(shape))]
-    data, indices = data.reshape(*leading, rows, *trailing), indices.reshape(*leading, rows, -1)
+    data = data.reshape(*leading, rows, *trailing)
+    indices = indices.reshape(*leading, rows, mat.n_sparse)
     data = jnp.broadcast_to(data, (*shape[:lead], rows, *shape[dense:]))
     indices = jnp.broadcast_to(indices, (*shape[:lead], rows, mat.n_sparse))
     # Sparse axes: those that grow take each row as often as they have places.
@@ -639,6 +640,8 @@ def sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = True)
 
     def number(data: Any, indices: Any) -> tuple:
         """Which of the distinct rows each is (rows that do not count come last), and how many."""
+        if not len(indices):
+            return jnp.zeros(0, int), 0
         inside = jnp.all(indices < sizes, -1)
         if remove_zeros:
             inside = inside & (jnp.any(data != 0, axes) if axes else data != 0)
@@ -646,7 +649,7 @@ def sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = True)
         before = jnp.concatenate([jnp.full(1, -1), lax.cummax(last)[:-1]])
         same = jnp.all(indices == indices[before], -1) & (before >= 0)
         seen = jnp.cumsum(inside & ~same)
-        return jnp.where(inside, seen - 1, len(indices)), seen[-1] if len(indices) else 0
+        return jnp.where(inside, seen - 1, len(indices)), seen[-1]
 
     numbers, counts = over_batch(number, mat.n_batch)(ordered.data, ordered.indices)
     if nse is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
+from numjet.api.jit import eval_shape
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.trace import Tracer
@@ -50,8 +51,10 @@ from numjet.numpy.at import accumulated
 
 
 # ------------------------------------------------------------------ sums and products
-def reduce_sum(mat: BCOO, axis: Any = None) -> Any:
-    """`mat.sum(axis)`."""
+def reduce_sum(mat: BCOO, axis: Any = None, dtype: Any = None) -> Any:
+    """`mat.sum(axis, dtype)`."""
+    if dtype is not None:
+        mat = mat.astype(dtype)
     axes = range(mat.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
     found = bcoo_reduce_sum(mat, axes=tuple(axes))
     return found.todense() if not found.ndim else found
@@ -59,7 +62,7 @@ def reduce_sum(mat: BCOO, axis: Any = None) -> Any:
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """The sum over `axes`: coordinates of sparse ones go, elements of batch ones come together,
-    dense ones are added up.
+    dense ones are added up. Small integers become those of `jnp.sum`.
 
     mat: a BCOO.
 
@@ -73,7 +76,8 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = kept(*broadcast_batch(mat), inside(mat), sparse_sizes(mat))
     dense = tuple([a - last + batch + 1 for a in gone if a >= last])
-    data = data.sum(dense, dtype=data.dtype) if dense else data
+    data = data.astype(eval_shape(jnp.sum, data).dtype)
+    data = data.sum(dense) if dense else data
     lead, summed = [[a for a in range(batch) if (a in gone) == g] for g in (False, True)]
     if summed:
         rows = math.prod([mat.shape[a] for a in summed]) * mat.nse
