@@ -1,12 +1,13 @@
 """Operations drawn at random on arrays of about a million elements, beside JAX's.
 
     python benchmarks/generated.py SEED COUNT [--peer PYTHON] [--level v3] [--show N]
-                                   [--record FILE.jsonl] [--repeat N] [--rounds N]
+                                   [--family NAME] [--record FILE.jsonl] [--repeat N] [--rounds N]
 
 Draws COUNT jitted expressions of one or two arrays: reductions, elementwise chains, transposes,
 slices, updates, gathers and scatters, normalizations, products, on shapes of one to four axes, of
-which many are short, in all element types, and what programs.py has of programs. Draw k of a SEED
-is always the same. A process for each package (PYTHON has JAX, by default that of tests/oracle.py),
+which many are short, in all element types, and what programs.py has of programs; with --family
+calls of one family of families.py, of fewer elements and more operands. Draw k of a SEED is always
+the same. A process for each package (PYTHON has JAX, by default that of tests/oracle.py),
 both on one core, times each expression by the processor time of the least of N calls; where numjet
 took longer, both are asked again, in turn, until each was asked --rounds times, and the least times
 count. With --level v3 both are limited to AVX2. Each answer is written to FILE.jsonl at once, and
@@ -27,9 +28,11 @@ import random
 import sys
 from typing import Any
 
+import families
 import numpy as np
 import peers
 import survey
+from families import FAMILIES
 from programs import PROGRAMS, places
 
 ELEMENTS = 10**6
@@ -59,10 +62,10 @@ REDUCTIONS = (
     "argsort ptp nanmax nansum nanmean linalg.norm"
 ).split()
 OF_AXES = {"sum", "max", "min", "mean", "prod", "any", "all", "var"}
-# By family and weight. {i}: an axis, {k}: its extent, {p}: the indices before it, {at}: constant
+# By kind and weight. {i}: an axis, {k}: its extent, {p}: the indices before it, {at}: constant
 # places along it, {order}: a permutation of the axes, {some}: some of them, {spec}: x's axes, these
 # in that order and some that stay, {a}: the operand or something of it.
-FAMILIES: tuple[tuple[float, str], ...] = (
+KINDS: tuple[tuple[float, str], ...] = (
     (12, "{chain}"),
     (10, "jnp.transpose(x,{order}); jnp.transpose(x,{order})*2+1"),
     (8, "jnp.flip(x,{i}); jnp.roll(x,{shift},{i}); jnp.concatenate([x,y],{i}); "
@@ -171,9 +174,9 @@ def draw(seed: int, number: int) -> dict[str, Any]:
         operand = rng.choice(["x", "x", chained])
         text = reduction(rng, len(axes), i, operand)
     else:
-        families = [*FAMILIES, *[(8.0, OF_RANK[n]) for n in OF_RANK if n == len(axes)]]
-        (family,) = rng.choices([f for _, f in families], [w for w, _ in families])
-        text = rng.choice(family.split("; ")).format(
+        kinds = [*KINDS, *[(8.0, OF_RANK[n]) for n in OF_RANK if n == len(axes)]]
+        (kind,) = rng.choices([k for _, k in kinds], [w for w, _ in kinds])
+        text = rng.choice(kind.split("; ")).format(
             i=i, k=k, p=":," * i, order=tuple(order), some=some, spec=spec,
             step=rng.choice([2, 2, 3, 5]), shift=rng.choice([1, -1, 3, k // 2]),
             at=f"(jnp.arange({min(2 * k, ELEMENTS)})*7919%{k})",
@@ -184,9 +187,16 @@ def draw(seed: int, number: int) -> dict[str, Any]:
     return {"text": text, "shape": axes, "dtype": rng.choice(DTYPES)}
 
 
-def operand(package: Any, axes: tuple[int, ...], dtype: str, seed: int) -> Any:
-    """The same numbers for each package."""
+def operand(
+    package: Any, axes: tuple[int, ...], dtype: str, seed: int, bound: int | None = None
+) -> Any:
+    """The same numbers for each package. bound: of integers from 0 on, of operands of a family."""
     rng = np.random.default_rng(seed)
+    if bound is not None:
+        values = rng.integers(0, bound, axes) if "int" in dtype else rng.normal(size=axes)
+        if len(axes) > 1 and axes[-1] == axes[-2]:
+            values = values * (1 if "int" in dtype else 0.3)  # a matrix whose powers stay small
+        return package.numpy.asarray(values).astype(dtype)
     if dtype == "bool":
         values = rng.integers(0, 2, axes).astype(bool)
     elif "int" in dtype:
@@ -201,17 +211,27 @@ def operand(package: Any, axes: tuple[int, ...], dtype: str, seed: int) -> Any:
 def worker(name: str) -> None:
     """Answer the questions that come, a line each."""
     package = importlib.import_module(name)
-    spaces = {s: importlib.import_module(f"{name}.{s}") for s in ("lax", "nn", "scipy.special")}
-    names = {"jax": package, "jnp": package.numpy, "lax": spaces["lax"], "nn": spaces["nn"]}
+    parts = "lax", "nn", "scipy.special", "scipy.linalg", "random", "ops"
+    spaces = {s: importlib.import_module(f"{name}.{s}") for s in parts}
+    names = {
+        "jax": package, "jnp": package.numpy, "lax": spaces["lax"], "nn": spaces["nn"],
+        "grad": package.grad, "vmap": package.vmap, "random": package.random, "ops": package.ops,
+        "linalg": package.numpy.linalg,
+    }  # fmt: skip
     answers, sys.stdout = sys.stdout, sys.stderr
     last: tuple[Any, Any, list] = (None, len, [])  # as it is asked again in the next round
     for line in sys.stdin:
         task = json.loads(line)
         try:
             if last[0] != task:
-                axes, dtype = tuple(task["shape"]), task["dtype"]
-                args = [operand(package, axes, dtype, seed) for seed in (0, 1)]
-                last = task, package.jit(eval("lambda x, y: " + task["text"], names)), args
+                axes, dtype, text = tuple(task["shape"]), task["dtype"], task["text"]
+                if dtype in FAMILIES:
+                    args = [operand(package, tuple(s), d, seed, bound)
+                            for seed, (d, s, bound) in enumerate(axes)]  # fmt: skip
+                else:
+                    args = [operand(package, axes, dtype, seed) for seed in (0, 1)]
+                    text = "lambda x, y: " + text
+                last = task, package.jit(eval(text, names)), args
             answer: Any = survey.least(package, *last[1:], task["repeat"], True)
         except Exception as error:  # nothing that this package does: said in the record
             answer = f"{type(error).__name__}: {error}"[:200]
@@ -228,7 +248,11 @@ def compare(given: argparse.Namespace) -> list[dict[str, Any]]:
                "jax": survey.Worker(given.peer, "jax", True, __file__)}  # fmt: skip
     try:
         for number in range(len(found), given.count):
-            task = draw(given.seed, number) | {"repeat": given.repeat}
+            if given.family:
+                task = families.draw(given.family, given.seed, number)
+            else:
+                task = draw(given.seed, number)
+            task["repeat"] = given.repeat
             told: dict[str, list[Any]] = {package: [] for package in workers}
             for _ in range(given.rounds):
                 for package, process in workers.items():
@@ -253,6 +277,7 @@ def main() -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("--peer", default=peers.python_of("jax") or sys.executable)
     parser.add_argument("--level", choices=["v3"])
+    parser.add_argument("--family", choices=[*FAMILIES])
     parser.add_argument("--show", type=int, default=20)
     parser.add_argument("--record", type=pathlib.Path)
     parser.add_argument("--repeat", type=int, default=10)
@@ -261,6 +286,8 @@ def main() -> None:
     if given.level:
         os.environ["NUMJET_CPU"] = "x86-64-v3"
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa=AVX2"
+    if given.family:
+        os.environ["JAX_ENABLE_X64"] = os.environ["NUMJET_ENABLE_X64"] = "1"
     found = compare(given)
     named = {f"{d['dtype']} {d['shape']} `{d['text']}`": d["answers"] for d in found}
     *lines, _, summary = survey.table({(0, call): answers for call, answers in named.items()}, 0)
