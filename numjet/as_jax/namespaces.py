@@ -46,9 +46,9 @@ ROWS: dict[str, dict[str, str]] = {
         "get_tensorstore_spec": "numjet.as_jax.stand_ins:get_tensorstore_spec",
     },
     "jax.experimental.colocated_python": {
-        "colocated_cpu_devices": "numjet.as_jax.stand_ins:colocated_cpu_devices",
-        "colocated_python": "numjet.as_jax.stand_ins:colocated_python",
-        "colocated_python_class": "numjet.as_jax.stand_ins:colocated_python_class",
+        "colocated_cpu_devices": "numjet.as_jax.colocated:colocated_cpu_devices",
+        "colocated_python": "numjet.as_jax.colocated:colocated_python",
+        "colocated_python_class": "numjet.as_jax.colocated:colocated_python_class",
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},

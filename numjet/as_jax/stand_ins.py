@@ -292,31 +292,6 @@ def get_tensorstore_spec(ckpt_path: Any, **_: Any) -> Any:
     )
 
 
-def colocated_cpu_devices(devices: Any) -> Any:
-    """The CPU devices beside `devices`: all devices are the CPU's, so these themselves."""
-    return devices
-
-
-def colocated_python(fun: Callable) -> Callable:
-    """Raises NotImplementedError: there are no other hosts that could run `fun`."""
-    raise NotImplementedError(
-        f"colocated_python: {fun!r} would run on other hosts; numjet runs in one process."
-    )
-
-
-def colocated_python_class(cls: type) -> type:
-    """A class in the place of `cls`, whose objects cannot be made: they would be on other hosts."""
-
-    class Refused(cls):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            raise NotImplementedError(
-                f"colocated_python_class: objects of {cls!r} would be on other hosts; numjet runs "
-                "in one process."
-            )
-
-    return Refused
-
-
 def splash_attention(*_: Any, **__: Any) -> Any:
     """Raises NotImplementedError: these kernels, their masks and sizes of blocks are for TPUs."""
     raise NotImplementedError(

@@ -234,7 +234,6 @@ import opt_einsum
 from jax._src.ad_checkpoint import saved_residuals
 from jax._src.numpy.einsum import _default_poly_einsum_handler, _einsum
 from jax._src.numpy.util import promote_dtypes_complex
-from jax.experimental import colocated_python
 from jax.experimental.array_serialization import serialization
 from jax.experimental.pallas.ops.tpu.megablox import gmm
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask
@@ -264,7 +263,6 @@ assert issubclass(serialization.GlobalAsyncCheckpointManager,
                   serialization.GlobalAsyncCheckpointManagerBase)
 assert refused(serialization.GlobalAsyncCheckpointManager, error=NotImplementedError)
 assert refused(serialization.get_tensorstore_spec, "a", error=NotImplementedError)
-assert refused(colocated_python.colocated_python_class(dict), error=NotImplementedError)
 (kept, told), = saved_residuals(lambda x: jnp.sin(x), jnp.ones(2))
 assert kept.shape == (2,) and told.startswith("output of cos from")
 print("done")
