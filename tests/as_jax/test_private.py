@@ -34,9 +34,9 @@ assert len(stand_ins.registry) == len(KINDS) == len(list(stand_ins.registry))
 assert issubclass(stand_ins.TypedNdArray, np.ndarray)
 assert stand_ins.trace_state_clean() and jax.jit(stand_ins.trace_state_clean)() == False
 assert dict(stand_ins.backends) == {}
-assert not stand_ins.is_cuda_compute_capability_at_least("7.5")
 import os; os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
 assert jax.device_count() == 3 and list(stand_ins.backends) == ["cpu"]
+assert not stand_ins.is_cuda_compute_capability_at_least("7.5")
 print("all", len(rows))
 """.replace("import inspect", "import inspect, jax")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.jit import eval_shape
+from numjet.api.abstract import eval_shape
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.experimental.sparse.bcoo import BCOO, JAXSparse
 from numjet.experimental.sparse.layouts import flat, inside
