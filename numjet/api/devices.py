@@ -550,6 +550,12 @@ def at_default(x: Any) -> Any:
     return Remote.put(as_array(x), SingleDeviceSharding(device), False)
 
 
+def _computed_here(x: Any) -> Any:
+    """What the CPU computed, on the default device where that is another of its own: results of
+    what was put on the CPU stay there where the default device is elsewhere."""
+    return at_default(x) if isinstance(chosen_device(), CpuDevice) else x
+
+
 def over_current(x: Any, of_values: bool = False) -> Any:
     """A new array over the mesh of `set_mesh`, whole on each device. of_values: it was made of
     values that were there, whose sharding names no axes of the array."""
@@ -721,7 +727,7 @@ def in_memories(outs: list, kinds: Sequence[str | None]) -> list:
 
 
 hooks.device_put, hooks.in_memory = put, _to_memory
-hooks.bound, hooks.at_default = bound, at_default
+hooks.bound, hooks.computed_here = bound, _computed_here
 
 
 def _places(x: Any, places: Any) -> list[Any]:

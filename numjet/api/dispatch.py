@@ -126,7 +126,7 @@ def wrap(
                 raise FloatingPointError(not_finite.unexplained(name)) from None
             raise
         made = zip(values, closed.out_avals, strict=True)
-        return [hooks.at_default(ArrayImpl(value, aval)) for value, aval in made]
+        return [hooks.computed_here(ArrayImpl(value, aval)) for value, aval in made]
     return [ArrayImpl(value, aval) for value, aval in zip(values, closed.out_avals, strict=True)]
 
 

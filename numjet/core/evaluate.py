@@ -357,7 +357,7 @@ def _wrap(primitive: Primitive, value: Any, aval: ShapedArray) -> ArrayImpl:
         except FloatingPointError:
             hooks.not_finite()
             raise
-        return hooks.at_default(ArrayImpl(value, aval))
+        return hooks.computed_here(ArrayImpl(value, aval))
     return ArrayImpl(value, aval)
 
 

@@ -180,8 +180,8 @@ in_memory: Callable[[Any, str], Any] = lambda x, _: x
 # An array, bound to the devices where it is. By `api.devices`.
 bound: Callable[[Any], Any] = lambda x: x
 
-# An array that nobody placed, on the default device. By `api.devices`.
-at_default: Callable[[Any], Any] = lambda x: x
+# A result of the CPU's, on that of its devices which is the default one. By `api.devices`.
+computed_here: Callable[[Any], Any] = lambda x: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
 
 # What a function of no arguments gives, with a layout that was asked for as `out_sharding` of the

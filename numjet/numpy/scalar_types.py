@@ -58,7 +58,7 @@ class ScalarMeta(type):
         value = x.astype(dtype) if of_numpy else _scalar(x, dtype)
         value = np.asarray(value)
         made = ArrayImpl(value, ShapedArray(value.shape, dtype))
-        return hooks.at_default(made) if numeric_checks[0] else made
+        return hooks.computed_here(made) if numeric_checks[0] else made
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, cls.dtype.type)

@@ -43,7 +43,7 @@ def _evaluate(*args: Any, callback: Callable, result_avals: tuple, **_: Any) -> 
     with set_trace(EVAL):
         outs = callback(*args)
     found = [_result(i, x, a) for i, (x, a) in enumerate(zip(outs, result_avals, strict=True))]
-    return [*map(hooks.at_default, found)] if numeric_checks[0] else found
+    return [*map(hooks.computed_here, found)] if numeric_checks[0] else found
 
 
 def _result(i: int, value: Any, aval: ShapedArray) -> ArrayImpl:
