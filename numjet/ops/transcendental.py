@@ -221,6 +221,9 @@ def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         # such exponents, and squares as often as unsigned ones say.
         unsigned = np.dtype(f"u{x.dtype.itemsize}")
         return np.power(x.view(unsigned), y.view(unsigned), dtype=unsigned).view(x.dtype)
+    if y.size and y.item(0) == 0.5 and dtypes.is_floating(x.dtype):
+        # NumPy takes the square root where all exponents are 0.5: NaN of -inf, -0 of -0.
+        x = np.where((x == 0) | np.isinf(x), np.abs(x), x)
     return quiet(np.power)(x, y)
 
 

@@ -40,9 +40,12 @@ def test_remainder_keeps_its_derivative_where_it_is_zero():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_sign_of_zero_is_positive(compiled):
+def test_zeros_are_their_own_sign(compiled):
     fun = numjet.jit(jnp.sign) if compiled else jnp.sign
-    same(fun(jnp.asarray(ENDS)), np.sign(ENDS))
+    same(fun(jnp.asarray(ENDS)), np.copysign(np.sign(ENDS), ENDS))
+    for dtype in (jnp.float16, jnp.bfloat16):
+        got = fun(jnp.array([-0.0, 0.0, -3.0], dtype))
+        assert jnp.signbit(got).tolist() == [True, False, True] and got.tolist() == [0, 0, -1]
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -98,3 +101,12 @@ def test_inspection():
 )
 def test_finfo_takes_whatever_names_a_dtype(dtype) -> None:
     assert jnp.finfo(dtype).bits == 32 and jnp.finfo(dtype).eps == np.finfo(np.float32).eps
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_powers_of_one_half_are_no_square_roots(compiled, dtype):
+    x = jnp.array([-np.inf, -0.0, 0.0, -4.0, np.inf, 16.0], dtype)
+    for f in (lambda x: x**0.5, lambda x: jnp.power(x, jnp.full(6, 0.5, dtype))):
+        got = (numjet.jit(f) if compiled else f)(x)
+        same(got.astype(jnp.float32), np.float32([np.inf, 0, 0, np.nan, np.inf, 4]))
