@@ -381,6 +381,8 @@ def _equal_neighbours(x: Any, y: Any, places: bool, size: int | None, fill_value
     values = _chosen("intersect1d", getitem(both, first), keep, size, fill_value)
     if not places:
         return values
+    if size is None:
+        order = cast(order, dtypes.int32)  # whatever `enable_x64` says, as in JAX
     n, m = x.aval.size, y.aval.size
     index = _chosen("intersect1d", getitem(order, first), keep, size, n)
     return values, index, _chosen(

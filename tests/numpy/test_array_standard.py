@@ -110,3 +110,13 @@ def test_powers_of_one_half_are_no_square_roots(compiled, dtype):
     for f in (lambda x: x**0.5, lambda x: jnp.power(x, jnp.full(6, 0.5, dtype))):
         got = (numjet.jit(f) if compiled else f)(x)
         same(got.astype(jnp.float32), np.float32([np.inf, 0, 0, np.nan, np.inf, 4]))
+
+
+def test_positions_in_sets_of_distinct_elements_are_int32():
+    with numjet.enable_x64(True):
+        a, b = jnp.array([4, 2, 7]), jnp.array([7, 1, 4])
+        _, *places = jnp.intersect1d(a, b, assume_unique=True, return_indices=True)
+        assert [p.tolist() for p in places] == [[0, 2], [2, 0]]
+        assert all(p.dtype == jnp.int32 for p in places)
+        _, *places = jnp.intersect1d(a, b, assume_unique=True, return_indices=True, size=2)
+        assert all(p.dtype == jnp.int64 for p in places)
