@@ -227,8 +227,8 @@ sign = unary("sign", """-1, 0 or 1, as x is negative, zero or positive; of compl
     or 0.
 
     x: numbers of any dtype but bool (TypeError), which the result has, with x's shape. NaN stays
-    NaN, -0 stays -0. The derivative is zero; that of complex numbers is of x / |x|. NumPy 1 gave
-    the sign of the real part for these.
+    NaN. The derivative is zero; that of complex numbers is of x / |x|. NumPy 1 gave the sign of the
+    real part for these.
 
     >>> jnp.sign(jnp.array([-2.0, 0.0, 5.0])), jnp.sign(jnp.array([3 + 4j]))
     (Array([-1.,  0.,  1.], dtype=float32), Array([0.6+0.8j], dtype=complex64))

@@ -157,17 +157,17 @@ rem_p = elementwise(
 
 
 # ------------------------------------------------------------------ sign and magnitude
-def _sign_reference(x: np.ndarray) -> np.ndarray:
-    # A zero is its own sign, as in JAX.
-    return np.copysign(np.sign(x), x) if dtypes.is_floating(x.dtype) else np.sign(x)
+def _sign_loops(e: Any, x: Any) -> Any:
+    # Of a zero of either sign it is +0, as the array standard has it.
+    return e.add(e.sign(x), e.const(0, x.dtype)) if dtypes.is_floating(x.dtype) else e.sign(x)
 
 
 sign_p = elementwise(
     "sign",
     accepts=NUMERIC,
-    reference=_sign_reference,
+    reference=np.sign,
     jvp=None,
-    loops=lambda e, x: e.sign(x),
+    loops=_sign_loops,
 )
 
 

@@ -223,7 +223,7 @@ def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.power(x.view(unsigned), y.view(unsigned), dtype=unsigned).view(x.dtype)
     if y.size and y.item(0) == 0.5 and dtypes.is_floating(x.dtype):
         # NumPy takes the square root where all exponents are 0.5: NaN of -inf, -0 of -0.
-        x = np.where((x == 0) | np.isinf(x), np.abs(x), x)
+        x = np.where(((x == 0) | np.isinf(x)) & (y == 0.5), np.abs(x), x)
     return quiet(np.power)(x, y)
 
 

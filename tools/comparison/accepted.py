@@ -297,6 +297,7 @@ ACCEPTED: tuple[tuple[Test, str], ...] = (
     (named("numpy.intersect1d numpy.setxor1d",
            "raises ConcretizationTypeError, not NonConcreteBooleanIndexError"),
      "both say that the size is not known while tracing"),
+    (named("lax.sign numpy.sign", "sign of zero"), "+0 as the Array API standard has it"),
     (named("numpy.modf", "sign of zero"), "signs of zeros as NumPy has them"),
     (named("numpy.setxor1d", "shape", "value", "does not raise"),
      "assume_unique with repeated elements, or no place for the result"),
