@@ -271,11 +271,12 @@ class _Small:
             self.begin()
         try:
             key = (*map(_kind, args), *[(name, _kind(x)) for name, x in kwargs.items()])
-            seconds += self.taken.get(key, 0.0)
+            before = self.taken.get(key)
         except TypeError:  # as below
             return out
-        self.taken[key] = seconds
-        if seconds > BUDGET and self.met.get(key) != OFTEN:
+        self.taken[key] = seconds + (before or 0.0)
+        # Not by one alone: it may have waited for something else.
+        if before is not None and before + seconds > BUDGET and self.met.get(key) != OFTEN:
             self.compile(key, args, kwargs)
         return out
 
