@@ -9,6 +9,7 @@ from typing import Any
 
 from numjet import lax, numpy as jnp
 from numjet.api.hashed import hold
+from numjet.api.large import as_program
 from numjet.core import dtypes
 
 
@@ -77,6 +78,10 @@ def map_coordinates(
         raise NotImplementedError(
             f"jax.scipy.ndimage.map_coordinates currently requires order<=1, got order={order!r}."
         )
+    return _interpolated(x, fill, order, mode, *places)
+
+
+def _interpolate(x: Any, fill: Any, order: int, mode: str, *places: Any) -> Any:
     exact = not dtypes.is_inexact(x.dtype)
     weights_in = dtypes.canonical(float) if exact else dtypes.real_of(x.dtype)
     along = []
@@ -99,6 +104,8 @@ def map_coordinates(
         total = lax.round(total)
     return total.astype(x.dtype)
 
+
+_interpolated = as_program(_interpolate, large=False)
 
 __all__ = ["map_coordinates"]
 
