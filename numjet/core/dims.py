@@ -29,15 +29,18 @@ Terms = dict[Monomial, int]
 _INF = math.inf
 # Of a variable: what indices of 32 bits count. Calls are held to it.
 MOST = 2**31 - 1
+# Of a division: its terms are told by length, so that what is left need not become less.
+_STEPS = 1000
 
 
 class Operation:
     """floordiv, mod, max or min of two sizes, one of which is an expression."""
 
-    __slots__ = ("name", "operands", "_hash")
+    __slots__ = ("name", "operands", "_hash", "_key")
 
     def __init__(self, name: str, operands: tuple) -> None:
         self.name, self.operands = name, operands
+        self._key: tuple | None = None
         self._hash = hash((name, operands))
 
     def __eq__(self, other: object) -> bool:
@@ -49,6 +52,13 @@ class Operation:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def key(self) -> tuple:
+        """By which it is told among factors: how long it is, its name, its operands."""
+        if self._key is None:
+            told = [_expression_key(x) for x in self.operands]
+            self._key = 1 + sum([length for length, _ in told]), self.name, *told
+        return self._key
 
     def __str__(self) -> str:
         told = [f"- {-x}" if type(x) is int and x < 0 else str(x) for x in self.operands]
@@ -307,34 +317,37 @@ def _quotient(x: Monomial, by: Monomial) -> Monomial | None:
     return tuple([(f, powers[f]) for f, _ in x if powers[f]])
 
 
-def _order(factor: Any) -> tuple:
-    return type(factor) is Operation, str(factor)
+def _factor_key(factor: Any) -> tuple:
+    """By which the factors of a product are told, least first: variables before operations."""
+    return (1, factor) if type(factor) is str else factor.key()
 
 
-def _rank(monomial: Monomial) -> tuple:
-    """By which monomials are told, greatest first."""
-    return sum([p for _, p in monomial]), [_order(f) for f, p in monomial for _ in range(p)]
+def _key(monomial: Monomial) -> tuple:
+    """By which the monomials of a sum are told, greatest first."""
+    if not monomial:
+        return _CONSTANT
+    pairs = [(_factor_key(f), p) for f, p in reversed(monomial)]
+    return sum([key[0] * p + 1 for key, p in pairs]), pairs
+
+
+_CONSTANT: tuple = (0, [])
+
+
+def _expression_key(x: Any) -> tuple:
+    """How long an operand is, and its terms as they are told."""
+    if not is_symbolic(x):
+        return 1, [(_CONSTANT, x)]
+    told = sorted([(_key(m), k) for m, k in x.terms.items()], reverse=True)
+    return sum([key[0] * abs(k) + 1 for key, k in told]), told
 
 
 def _joined(x: Monomial, y: Monomial) -> Monomial:
+    if not x or not y:
+        return x or y
     powers = dict(x)
     for factor, power in y:
         powers[factor] = powers.get(factor, 0) + power
-    return tuple(sorted(powers.items(), key=lambda item: _order(item[0])))
-
-
-def _over(x: Monomial, y: Monomial) -> Monomial | None:
-    """x / y, None where y has what x has not."""
-    powers = dict(x)
-    for factor, power in y:
-        left = powers.get(factor, 0) - power
-        if left < 0:
-            return None
-        if left:
-            powers[factor] = left
-        else:
-            del powers[factor]
-    return tuple(sorted(powers.items(), key=lambda item: _order(item[0])))
+    return tuple(sorted(powers.items(), key=lambda item: _factor_key(item[0])))
 
 
 def _number(x: Any) -> Any:
@@ -354,17 +367,18 @@ def _divided(x: Any, y: Any, scope: SymbolicScope) -> tuple[Any, Any]:
         raise ZeroDivisionError("integer division or modulo by zero")
     rest = dict(_terms(x))
     quotient: Terms = {}
-    lead = max(_terms(y), key=_rank)
-    by = _terms(y)[lead]
-    for monomial in sorted(rest, key=_rank, reverse=True):
-        while monomial in rest and rest[monomial] % by == 0:
-            left = _over(monomial, lead)
-            if left is None:
-                break
-            step = {left: rest[monomial] // by}
-            quotient = _sum(quotient, step)
-            taken = {_joined(left, m): c * step[left] for m, c in _terms(y).items()}
-            rest = _sum(rest, taken, -1)
+    divisor = _terms(y)
+    lead = max(divisor, key=_key) if len(divisor) > 1 else next(iter(divisor))
+    by = divisor[lead]
+    for _ in range(_STEPS):
+        steps = [(m, left) for m, c in rest.items() if c % by == 0
+                 if (left := _quotient(m, lead)) is not None]  # fmt: skip
+        if not steps:
+            break
+        monomial, left = max(steps, key=lambda step: _key(step[0])) if len(steps) > 1 else steps[0]
+        k = rest[monomial] // by
+        quotient = _sum(quotient, {left: k})
+        rest = _sum(rest, {_joined(left, m): c * k for m, c in divisor.items()}, -1)
     if not any(rest):
         left_over = rest.get((), 0)
         if not is_symbolic(y):
@@ -529,7 +543,7 @@ class DimExpr:
 
     def __repr__(self) -> str:
         parts: list[str] = []
-        for monomial in sorted(self.terms, key=_rank, reverse=True):
+        for monomial in sorted(self.terms, key=_key, reverse=True):
             k = self.terms[monomial]
             names = [f"{f}^{p}" if p > 1 else str(f) for f, p in monomial]
             if abs(k) != 1 or not names:

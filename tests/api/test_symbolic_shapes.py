@@ -6,6 +6,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import export, lax, random
+from numjet.core.dims import largest, smallest
 from numjet.errors import InconclusiveDimensionOperation as Inconclusive
 
 a, b = export.symbolic_shape("a, b")
@@ -27,6 +28,39 @@ a, b = export.symbolic_shape("a, b")
 ])
 def test_expressions_have_a_normal_form(found, text):
     assert str(found) == text
+
+
+k, m, n = export.symbolic_shape("k, m, n")
+
+
+# As JAX 0.10 has it: a longer term, factor or operand counts as greater, then names and operands.
+@pytest.mark.parametrize("found, text", [
+    ((k + m + n) ** 2, "2*m*n + 2*k*n + 2*k*m + n^2 + m^2 + k^2"),
+    ((m - n) ** 3, "3*m*n^2 - 3*m^2*n - n^3 + m^3"),
+    (k * n - m * n + m * m + k * k * k, "- m*n + k*n + k^3 + m^2"),
+    (k * m * n + k**5, "k*m*n + k^5"), (m % n + k // 5, "mod(m, n) + floordiv(k, 5)"),
+    (k % 3 + largest(k, 3), "mod(k, 3) + max(k, 3)"),
+    ((m + 2) // 3 - (m - 2) // 3, "floordiv(m + 2, 3) - floordiv(m - 2, 3)"),
+    ((m // 2) ** 2 + 7 * n * (k % 2), "floordiv(m, 2)^2 + 7*n*mod(k, 2)"),
+    ((m % 3) * (m // 3) * m, "m*floordiv(m, 3)*mod(m, 3)"),
+    ((k // (m + 1)) * (n % 2), "mod(n, 2)*floordiv(k, m + 1)"),
+    (3 * m // 7 + (m + 5) // 7 + (n * n) // 7,
+     "floordiv(3*m, 7) + floordiv(n^2, 7) + floordiv(m + 5, 7)"),
+    ((m // 2) // 3 + smallest(m // 2, n) + 2 * m // 5,
+     "min(floordiv(m, 2), n) + floordiv(floordiv(m, 2), 3) + floordiv(2*m, 5)"),
+    ((2 * k * m - n + 4) % 2 - (k * n * n) % m, "mod(2*k*m - n + 4, 2) - mod(k*n^2, m)"),
+])
+def test_the_order_in_which_terms_and_factors_are_written(found, text):
+    assert str(found) == text
+
+
+def test_quotients_of_polynomials_are_found_where_terms_arise_in_between():
+    assert (m * m - n * n) // (m + n) == m - n and (m * m - n * n) % (m - n) == 0
+    assert (k**4 - 1) // (k - 1) == k**3 + k**2 + k + 1
+    whole = (k // 2 + n) * (n - 3 * k)
+    assert whole // (n - 3 * k) == k // 2 + n and divmod(whole, k // 2 + n) == (n - 3 * k, 0)
+    # what is left comes round again and again
+    assert str(m**3 * n // (m * m + m * n + n * n)) == "floordiv(m^3*n, m*n + n^2 + m^2)"
 
 
 def test_comparisons_hold_for_all_values_or_are_refused():
