@@ -45,7 +45,7 @@ from numjet.numpy.promote import (
     refuse,
     strong,
 )
-from numjet.numpy.ranges import arange, linspace
+from numjet.numpy.ranges import arange, linspace, tri
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import moveaxis, ravel, reshape
 from numjet.numpy.sorting import nonzero
@@ -193,7 +193,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     n, ndim = index_of(n), index_of(ndim)
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}.")
-    return (_of(np.arange(n)),) * ndim
+    return (arange(n) if is_symbolic(n) else _of(np.arange(n)),) * ndim
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -223,6 +223,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
+    if any_symbolic((n, m)):
+        m = n if m is None else m
+        return nonzero(tri(n, m, k), size=_below(n, k, m))
     rows, columns = np.tril_indices(n, k, m)
     return _of(rows), _of(columns)
 
@@ -236,8 +239,20 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
+    if any_symbolic((n, m)):
+        m = n if m is None else m
+        return nonzero(lax.bitwise_not(tri(n, m, k - 1, np.bool_)), size=_below(m, -k, n))
     rows, columns = np.triu_indices(n, k, m)
     return _of(rows), _of(columns)
+
+
+def _below(n: Any, k: int, m: Any) -> Any:
+    """How many elements of an n x m array are on the diagonal k or below it."""
+    if k > 0:
+        return n * m - _below(m, -1 - k, n)  # those above it are such of the transposed array
+    rows = largest(n + k, 0)
+    short = smallest(rows, m)  # of 1 to `short` elements; the other rows are full
+    return short * (short + 1) // 2 + (rows - short) * m
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
@@ -310,6 +325,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     ):
         return _unraveled(index, shape)
     sizes = canonical_shape(shape, "unravel_index")
+    if any_symbolic(sizes):
+        return tuple([cast(x, index.aval.dtype, weak) for x in _unraveled(index, sizes)])
     if FLAG.uses and wanted() and not weak and all(sizes):
         return in_place("of unravel_index", index, sizes)
     total = int(np.prod(sizes)) if sizes else 1

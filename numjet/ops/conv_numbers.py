@@ -37,7 +37,7 @@ def out_spatial(
 ) -> int:
     size = dilated(n, n_dilation) + pads[0] + pads[1] - dilated(k, k_dilation)
     if type(size) is DimExpr:
-        return largest(0, size // stride + 1)
+        return largest(size // stride + 1, 0)
     return max(0, size // stride + 1) if size >= 0 else 0
 
 

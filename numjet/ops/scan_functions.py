@@ -12,6 +12,7 @@ from numjet.base import config, tree
 from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
 from numjet.core.array import as_array
+from numjet.core.dims import is_symbolic
 from numjet.core.hooks import Remote
 from numjet.core.remote import platform_of
 from numjet.core.structural import convert, scalar
@@ -120,6 +121,11 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
             f"axis {axis}. (saw: {[x.shape for x in xs]})"
         )
     place = places[0]
+    if is_symbolic(sizes[0]):
+        raise NotImplementedError(
+            f"associative_scan: its steps depend on the size of axis {axis}, which is of dimension "
+            f"variables: {sizes[0]}. lax.scan and the cumulative operations take such axes."
+        )
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         out = fn(tree.tree_unflatten(treedef, a), tree.tree_unflatten(treedef, b))

@@ -150,6 +150,12 @@ CASES = {
     "rolls": (lambda x: (jnp.roll(x, 1), jnp.roll(x, -2, axis=0), jnp.flip(x), jnp.rot90(x)), AB),
     "bits": (lambda x: (jnp.packbits(x > 0), jnp.packbits(x > 0, 0), jnp.trace(x, -1)), AB),
     "matrices": (lambda x: (jnp.eye(x.shape[0]), jnp.tril(x), jnp.diag(x), jnp.trace(x)), ["a, a"]),
+    "triangles": (lambda x: (jnp.tril_indices(x.shape[0]), jnp.triu_indices_from(x),
+                             jnp.triu_indices(x.shape[0] + 1, 1), jnp.tril_indices(x.shape[0], -2),
+                             jnp.tril_indices(x.shape[0], 1, 3),
+                             jnp.triu_indices(4, 0, x.shape[0] + 3)), ["a, a"]),
+    "unraveled": (lambda x: (jnp.unravel_index(x.shape[0], x.shape), jnp.unravel_index(
+        np.arange(-3, 6), (2, x.shape[1])), jnp.diag_indices(x.shape[0])), AB),
     "ranges": (lambda x: (jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0] + 4, 3),
                           jnp.arange(x.shape[0] - 1, -1, -1),
                           jnp.linspace(0, 1, x.shape[0] + 1)), A),
@@ -249,6 +255,11 @@ def exported(function, *specs, constraints=()):
      "a,2,- floordiv(- b, 2),- floordiv(- c, 2)"),
     (lambda x: lax.conv(x, jnp.ones((2, 3, 3, 3)), (2, 2), "VALID"), "a, 3, b, c",
      "a,2,floordiv(b - 3, 2) + 1,floordiv(c - 3, 2) + 1"),
+    (lambda x: lax.conv_general_dilated(x, jnp.ones((2, 3, 6)), (3,), "VALID"), "1, 3, a",
+     "1,2,max(floordiv(a - 6, 3) + 1, 0)"),
+    (lambda x: jnp.tril_indices(x.shape[0])[0], "a", "floordiv(a^2 + a, 2)"),
+    (lambda x: jnp.tril_indices(x.shape[0] + 3, 2)[0], "a",
+     "- floordiv(a^2 + a, 2) + a^2 + 6*a + 9"),
 ])
 def test_shapes_of_results_are_expressions(function, spec, text):
     assert exported(function, spec).out_avals[0].str_short(True).partition("[")[2] == text + "]"
@@ -281,6 +292,9 @@ def test_shapes_of_a_call_are_checked(specs, constraints, shapes, text):
     (lambda x: jnp.split(x, 2), ["a"], ValueError, "equal division"),
     (lambda x: lax.top_k(x, 3), ["a"], Inconclusive, "inconclusive"),
     (lambda x: random.permutation(random.key(0), x), ["a"], NotImplementedError, "symbolic size"),
+    (lambda x: lax.associative_scan(lax.mul, x, axis=1), ["3, a"], NotImplementedError, "lax.scan"),
+    (lambda x: lax.associative_scan(lax.mul, x, reverse=True), ["2*a+1"], NotImplementedError,
+     "its steps depend on the size of axis 0, which is of dimension variables: 2.a . 1"),
 ])
 def test_what_cannot_be_traced_is_refused(function, specs, error, text):
     with pytest.raises(error, match=text):
