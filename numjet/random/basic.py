@@ -484,15 +484,19 @@ def rademacher(
 
 
 # ------------------------------------------------------------------ permutation and choice
+def _refuse_symbolic(size: Any) -> None:
+    if type(size) is DimExpr:
+        raise NotImplementedError(
+            f"random.permutation of arrays of symbolic size ({size}): the number of rounds "
+            "depends on it. Sort by random words: jnp.argsort(random.bits(key, shape))."
+        )
+
+
 def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """`x` sorted by random words along `axis`, so often that equal words hardly matter."""
     # Each round leaves a chance of about n**2 / 2**32 that two words are equal; rounds make it
     # below 1/n.
-    if type(x.size) is DimExpr:
-        raise NotImplementedError(
-            f"random.permutation of arrays of symbolic size ({x.size}): the number of rounds "
-            "depends on it. Sort by random words: jnp.argsort(random.bits(key, shape))."
-        )
+    _refuse_symbolic(x.size)
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, now = split_two(key)
@@ -547,6 +551,7 @@ def permutation(
     >>> random.permutation(random.key(0), 5)
     Array([0, 1, 4, 3, 2], dtype=int32)
     """
+    _refuse_symbolic(x)
     key, x = single_key(key, "permutation"), as_array(x)
     if not x.ndim:
         if not dtypes.is_integer(x.dtype):
@@ -583,13 +588,14 @@ def choice(
     """
     if not isinstance(shape, Iterable):
         raise TypeError(f"random.choice: shape must be a sequence of sizes, got {shape!r}.")
+    size = a if type(a) is DimExpr else None
     key, a, shape = single_key(key, "choice"), as_array(a), shape_of(shape, broadcasts=True)
     count = math.prod(shape)
     if a.ndim:
         axis = _axis("choice", axis, a.ndim)
         n = a.shape[axis]
     else:
-        n = int(a)
+        n = int(a) if size is None else size
     index_dtype = a.dtype if dtypes.is_integer(a.dtype) else dtypes.canonical(int)
     if n <= 0 and count:
         raise ValueError("random.choice: a must be greater than 0 unless no samples are taken.")
@@ -636,7 +642,7 @@ def _positions(rising: Any, values: Any) -> Any:
     low = broadcast_to(scalar(0, dtypes.int32), shape)
     high = broadcast_to(scalar(n, dtypes.int32), shape)
     two = scalar(2, dtypes.int32)
-    for _ in range(max(1, math.ceil(math.log2(n + 1)))):
+    for _ in range(31 if type(n) is DimExpr else max(1, math.ceil(math.log2(n + 1)))):
         middle = ar.add(low, ar.div(ar.sub(high, low), two))
         below = lt(take_rows(rising, middle, 0), values)
         open_ = lt(low, high)

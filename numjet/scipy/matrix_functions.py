@@ -153,7 +153,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     def squared(k: Any, out: Any) -> Any:
         return where(lax.gt(wide, broadcast(k, wide.aval.shape)), matmul(out, out), out)
 
-    if n <= _UNROLLED:
+    if type(n) is int and n <= _UNROLLED:
         for k in range(max_squarings):
             out = squared(lax.full((), k, wide.aval.dtype), out)
     else:

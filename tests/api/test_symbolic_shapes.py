@@ -5,7 +5,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import export, lax, random
+from numjet import export, lax, random, scipy
 from numjet.core.dims import largest, smallest
 from numjet.errors import InconclusiveDimensionOperation as Inconclusive
 
@@ -202,6 +202,10 @@ CASES = {
     "transforms": (lambda x: (abs(jnp.fft.fft(x)), jnp.fft.fftfreq(x.shape[0])), A),
     "random": (lambda x: (random.normal(random.key(0), x.shape), random.randint(
         random.key(0), x.shape, 0, 9), random.categorical(random.key(0), x)), AB),
+    "choices": (lambda x: (random.choice(random.key(1), x.shape[0], (5,)), random.choice(
+        random.key(2), x.shape[0], (2, 3), p=abs(x) / abs(x).sum()), random.choice(
+        random.key(3), x.shape[0], (2,), replace=False, p=abs(x) / abs(x).sum())), ["a + 1"]),
+    "exponentials of matrices": (lambda x: scipy.linalg.expm(x[:, None] * x / 9), A),
     "images": (lambda x: (nj.image.resize(x, (4, 4), "linear"), nj.image.resize(
         x, (2 * x.shape[0], 2 * x.shape[1]), "nearest")), ["a+3, b+3"]),
     "values": (lambda x: (x * x.shape[0] + x.shape[1] / 2 - x.size, jnp.array(x.shape),
@@ -292,6 +296,8 @@ def test_shapes_of_a_call_are_checked(specs, constraints, shapes, text):
     (lambda x: jnp.split(x, 2), ["a"], ValueError, "equal division"),
     (lambda x: lax.top_k(x, 3), ["a"], Inconclusive, "inconclusive"),
     (lambda x: random.permutation(random.key(0), x), ["a"], NotImplementedError, "symbolic size"),
+    (lambda x: random.permutation(random.key(0), 2 * x.shape[0]), ["a"], NotImplementedError,
+     "of symbolic size .2.a."),
     (lambda x: lax.associative_scan(lax.mul, x, axis=1), ["3, a"], NotImplementedError, "lax.scan"),
     (lambda x: lax.associative_scan(lax.mul, x, reverse=True), ["2*a+1"], NotImplementedError,
      "its steps depend on the size of axis 0, which is of dimension variables: 2.a . 1"),
