@@ -202,9 +202,9 @@ def linspace(
 
     start, stop: numbers or arrays that broadcast; integers count as floats. num: a Python integer,
     not negative (ValueError). endpoint: whether stop is the last value, exactly; else the first
-    that is left out. retstep: give (values, step). dtype: of the result; integers are rounded down.
-    axis: where the new axis stands. device: where it is placed. Differentiable in start and stop.
-    IndexError for an axis out of range.
+    that is left out. retstep: give (values, step). dtype: of the result; integers are rounded down,
+    of complex values the real parts. axis: where the new axis stands. device: where it is placed.
+    Differentiable in start and stop. IndexError for an axis out of range.
 
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -261,7 +261,7 @@ def linspace(
         place = canonical_axis(axis, out.aval.ndim, "linspace", IndexError)
         out = structural.moveaxis(out, 0, place)
     if dtypes.is_integer(asked) and not dtypes.is_integer(computed):
-        out = lax.floor(out)
+        out = lax.floor(lax.real(out) if dtypes.is_complex(computed) else out)
     out = placed(cast(out, asked), device, error=ValueError, of_values=True)
     return (out, step) if retstep else out
 
@@ -305,8 +305,11 @@ def logspace_of(
 ) -> Any:
     """`logspace`, without a call around it."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
-    out = power(cast(one_array("logspace", base), exponents.aval.dtype), exponents)
-    return out if dtype is None else cast(out, canonical_dtype(dtype, "logspace"))
+    computed = exponents.aval.dtype
+    base = one_array("logspace", base)
+    wide = dtypes.complex_of(computed) if dtypes.is_complex(base.aval.dtype) else computed
+    out = power(cast(base, wide), cast(exponents, wide))
+    return cast(out, computed if dtype is None else canonical_dtype(dtype, "logspace"))
 
 
 def geomspace(

@@ -157,6 +157,12 @@ rem_p = elementwise(
 
 
 # ------------------------------------------------------------------ sign and magnitude
+def _sign_reference(x: np.ndarray) -> np.ndarray:
+    sign = np.sign(x)
+    # Of the dtypes that are not NumPy's own it keeps the sign of a zero.
+    return sign + x.dtype.type(0) if x.dtype.kind == "V" else sign
+
+
 def _sign_loops(e: Any, x: Any) -> Any:
     # Of a zero of either sign it is +0, as the array standard has it.
     return e.add(e.sign(x), e.const(0, x.dtype)) if dtypes.is_floating(x.dtype) else e.sign(x)
@@ -165,7 +171,7 @@ def _sign_loops(e: Any, x: Any) -> Any:
 sign_p = elementwise(
     "sign",
     accepts=NUMERIC,
-    reference=np.sign,
+    reference=_sign_reference,
     jvp=None,
     loops=_sign_loops,
 )

@@ -43,6 +43,9 @@ def test_remainder_keeps_its_derivative_where_it_is_zero():
 def test_sign_of_zero_is_positive(compiled):
     fun = numjet.jit(jnp.sign) if compiled else jnp.sign
     same(fun(jnp.asarray(ENDS)), np.sign(ENDS))
+    # bfloat16 too, whose NumPy dtype keeps the zero's sign
+    for dtype in (jnp.bfloat16, jnp.float16, jnp.float8_e5m2):
+        assert not jnp.signbit(fun(jnp.asarray([-0.0, 0.0], dtype))).any()
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -61,6 +61,25 @@ def test_partition_descends_behind_the_pivot() -> None:
     np.testing.assert_array_equal(jnp.partition(x.reshape(3, 2), -2, axis=0)[1], [6, 4])
 
 
+def test_linspace_of_complex_ends_rounds_the_real_parts_down() -> None:
+    # as JAX does; floor takes no complex numbers
+    out, step = jnp.linspace(-1.5 + 3j, 2.5 - 1j, 3, dtype="int32", retstep=True)
+    assert out.dtype == jnp.int32 and step == 2 - 2j  # the step is NumPy's
+    np.testing.assert_array_equal(out, [-2, 0, 2])
+    assert jnp.linspace(2j, 1.0, 0, dtype="int8").dtype == jnp.int8
+
+
+def test_logspace_keeps_a_complex_base() -> None:
+    # The imaginary part was dropped before the power was taken.
+    got = jnp.logspace(0, 2, 3, base=3j, dtype="complex64")
+    np.testing.assert_allclose(got, [1, 3j, -9], atol=1e-5)
+    with pytest.warns(np.exceptions.ComplexWarning):
+        real = jnp.logspace(0, 2, 3, base=3j)  # exponents decide the dtype
+    assert real.dtype == jnp.float32
+    np.testing.assert_allclose(real, [1, 0, -9], atol=1e-5)
+    np.testing.assert_allclose(jnp.logspace(0, 2j, 2, base=1j), [1, np.exp(-np.pi)], atol=1e-6)
+
+
 def test_steps_of_linspace_that_are_whole() -> None:
     np.testing.assert_array_equal(jnp.linspace(0, 25, 6), [0, 5, 10, 15, 20, 25])
     counts, _ = jnp.histogram(jnp.array([1, 4, 15, 15, 19]), range=(0, 25), bins=5)
