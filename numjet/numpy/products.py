@@ -61,15 +61,15 @@ def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any
     if preferred is not None:
         wanted = canonical_dtype(hashable(preferred, "'preferred_element_type'", "dot"), "dot")
     differ = x.aval.dtype is not y.aval.dtype
-    weak = (differ or x.aval.weak_type or y.aval.weak_type) and promoted(x, y)[1]
-    if differ and (isinstance(x, Tracer) or isinstance(y, Tracer)):
-        wanted = wanted or promoted(x, y)[0]  # one equation, which converts
-    elif differ:
+    weak = wanted is None and (differ or x.aval.weak_type or y.aval.weak_type) and promoted(x, y)[1]
+    if differ and wanted is None and (isinstance(x, Tracer) or isinstance(y, Tracer)):
+        wanted = promoted(x, y)[0]  # one equation, which converts
+    elif differ and wanted is None:
         x, y = promote_dtypes(x, y)
     if wanted is None and (FLAG.uses or precision is not None) and config.jax_form():
         wanted = promoted(x, y)[0]  # which JAX writes for products of jax.numpy
     out = lax.dot_general(x, y, numbers, precision=precision, preferred_element_type=wanted)
-    return cast(out, out.aval.dtype, weak and preferred is None)
+    return cast(out, out.aval.dtype, weak)
 
 
 def _mismatch(name: str, x: Any, y: Any, i: int, j: int) -> TypeError:

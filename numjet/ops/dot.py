@@ -181,8 +181,9 @@ def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -
 
 def _check_preferred(lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> None:
     """TypeError for results narrower than integers and complex numbers are."""
-    if dtypes.is_floating(lhs.dtype) and dtypes.is_floating(rhs.dtype):
-        return
+    both = lhs.dtype, rhs.dtype
+    if any([dtypes.is_floating(x) for x in both]) and not any([dtypes.is_complex(x) for x in both]):
+        return  # floats, or what joins with none, such as int4 with float8_e5m2
     own = dtypes.join((lhs.dtype, False), (rhs.dtype, False))[0]
     if dtypes.is_integer(own) or dtypes.is_complex(own):
         narrower = dtypes.bits(preferred) < dtypes.bits(dtypes.real_of(own))

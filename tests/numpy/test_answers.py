@@ -310,6 +310,20 @@ def test_integers_beyond_32_bits_choose_a_branch():
             call()
 
 
+@pytest.mark.parametrize("other", ["uint4", "float8_e5m2", "float8_e4m3fn"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_products_to_an_asked_dtype_need_no_common_one(other, compiled):
+    # int4 joins with none of these; where the result's dtype is given it need not.
+    x, y = jnp.array([[1, 2], [-3, 4]], "int4"), jnp.array([[2, 0], [1, 3]], other)
+    for product in (jnp.dot, jnp.matmul):
+        def fun(x, y, product=product):
+            return product(x, y, preferred_element_type="float32")
+
+        got = (nj.jit(fun) if compiled else fun)(x, y)
+        assert got.dtype == jnp.float32
+        np.testing.assert_array_equal(got, [[4, 6], [-2, 12]])
+
+
 def test_fractional_parts_have_no_sign_where_there_is_none():
     rest, whole = jnp.modf(jnp.array([-2.5, -2.0, INF]))
     assert rest.tolist() == [-0.5, 0, 0] and not jnp.signbit(rest[1:]).any() and whole[2] == INF
