@@ -2,6 +2,7 @@
 
     python benchmarks/survey.py [--jit] [--sizes 3000000,1000] [--only NAMES] [--record FILE.jsonl]
                                 [--output FILE.md] [--peer PYTHON] [--repeat N] [--rounds N]
+                                [--warm SECONDS] [--processor]
 
 Finds the functions of numpy, numpy.fft, lax, nn, scipy.special and random that take one to three
 arrays of one size as they are, by calling them on small ones; `extra` has calls of other kinds.
@@ -14,7 +15,9 @@ The table has the slowest beside JAX first, then what only one package did; its 
 geometric means. With --jit calls are jitted; NUMJET_CPU=x86-64-v3 and
 XLA_FLAGS=--xla_cpu_max_isa=AVX2 in the environment limit the two packages to AVX2. With --processor
 both run on one processor and what is measured is the time that their processes had it, of several
-calls in a row where they are short: so on a machine that others use too.
+calls in a row where they are short: so on a machine that others use too. With --warm each call is
+repeated for so long before it is timed: small calls without --jit are compiled for once they have
+taken 10 ms together, so that `--sizes 12 --warm 0.1 --processor` shows what a loop of them takes.
 """
 
 from __future__ import annotations
@@ -233,9 +236,14 @@ def jitted(package: Any, function: Callable, args: list) -> tuple[Callable, list
     return package.jit(call), [a for i, a in enumerate(args) if i not in constant]
 
 
-def least(package: Any, function: Callable, args: list, repeat: int, processor: bool) -> float:
-    """The least time of a call after the first."""
+def least(
+    package: Any, function: Callable, args: list, repeat: int, processor: bool, warm: float
+) -> float:
+    """The least time of a call after the first, and after those of `warm` seconds."""
     clock = time.process_time if processor else time.perf_counter
+    end = time.perf_counter() + warm
+    while time.perf_counter() < end:
+        package.block_until_ready(function(*args))
     best, end, calls = math.inf, time.perf_counter() + BUDGET, 1
     for k in range(repeat + 1):
         start = clock()
@@ -276,7 +284,8 @@ def worker(name: str) -> None:
                     if task["jit"]:
                         function, args = jitted(package, function, args)
                     last = task, function, args
-                answer = least(package, *last[1:], task["repeat"], task["processor"])
+                answer = least(
+                    package, *last[1:], task["repeat"], task["processor"], task["warm"])
         except Exception as error:  # nothing that this package does: said in the record
             answer = f"{type(error).__name__}: {error}"[:200]
         print(json.dumps(answer), file=answers, flush=True)
@@ -353,7 +362,7 @@ def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
                     continue
                 task = {"what": "time", "call": call, "way": way, "n": n,
                         "repeat": given.repeat, "jit": given.jit,
-                        "processor": given.processor}  # fmt: skip
+                        "processor": given.processor, "warm": given.warm}  # fmt: skip
                 told: dict[str, list[Any]] = {package: [] for package in workers}
                 for _ in range(given.rounds):
                     for package, process in workers.items():
@@ -407,6 +416,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--processor", action="store_true")
+    parser.add_argument("--warm", type=float, default=0.0)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
