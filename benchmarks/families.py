@@ -218,9 +218,109 @@ def matrices(rng: random.Random) -> Drawn:
     return f"lambda A, b: {text}", [(dtype, (batch, n, n), 0), (dtype, (batch, n, columns), 0)]
 
 
+def layers(rng: random.Random) -> Drawn:
+    """Parts of neural networks, run or differentiated with respect to input and weights."""
+    batch = rng.choice((1, 2, 4, 8, 16, 32))
+    length = rng.choice((10, 16, 32, 50, 77, 100, 128, 196))
+    heads, width = rng.choice((1, 2, 3, 4, 6, 8, 12)), rng.choice((8, 16, 24, 32, 40, 64))
+    d = heads * width
+    while batch > 1 and batch * length * d > 3e5:
+        batch //= 2
+    out = rng.choice((d, 4 * d, 10, 100, 3 * d)) if d < 300 else rng.choice((d, 10))
+    split = f"({batch}, {length}, {heads}, {width})"
+    norm = "((x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5))"
+    batch_norm = "((x - x.mean((0, 1))) / jnp.sqrt(x.var((0, 1)) + 1e-5))"
+    attention = (
+        "(lambda q: (lambda s: jnp.einsum('bhqk,bkhd->bqhd', nn.softmax(MASKED, -1), q))"
+        f"(jnp.einsum('bqhd,bkhd->bhqk', q, q) / {width**0.5}))(x.reshape{split})"
+    )
+    causal = f"jnp.where(jnp.tril(jnp.ones(({length}, {length}), bool)), s, -1e30)"
+    angles = (
+        f"(jnp.arange({length})[:, None] * jnp.exp(-jnp.arange({d // 2}) / {d // 2} * 9.))"
+        ".astype(x.dtype)"
+    )
+    turned = (
+        "(lambda t: jnp.concatenate([x[..., ::2] * jnp.cos(t) - x[..., 1::2] * jnp.sin(t), "
+        f"x[..., ::2] * jnp.sin(t) + x[..., 1::2] * jnp.cos(t)], -1))({angles})"
+    )
+    target = f"(jnp.arange({batch * length}).reshape({batch}, {length}) % {out})"
+    text = rng.choice([
+        "x @ w + b", "nn.gelu(x @ w + b)", "nn.relu(x @ w + b)", "nn.softmax(x @ w + b)",
+        f"{norm} * x[0, 0] + x[0, 1]", f"{norm} @ w", f"{norm}.reshape{split}.swapaxes(1, 2)",
+        "x * lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6) * x[0, 0]", f"{batch_norm} @ w",
+        attention.replace("MASKED", "s"), attention.replace("MASKED", causal), turned,
+        f"nn.dot_product_attention(*[x.reshape{split}] * 3)",
+        "nn.silu(x @ w) * (x @ w[:, ::-1])", "x.mean(1) @ w + b", "x.max(1) @ w",
+        f"-jnp.take_along_axis(nn.log_softmax(x @ w + b), {target}[..., None], -1)",
+        f"nn.logsumexp(x @ w, -1) - (x @ w * nn.one_hot({target}, {out}, dtype=x.dtype)).sum(-1)",
+        f"x[:, {target}[0] % {length}] + jnp.arange({d}).astype(x.dtype)",
+        "jnp.where(random.bernoulli(random.key(1), .9, x.shape), x / .9, 0) @ w",
+        "jnp.tanh(x[:, 1:] - x[:, :-1]) @ w", "jnp.abs(x @ w - b).mean(-1)",
+        "lax.scan(lambda h, u: (jnp.tanh(u + .5 * h),) * 2, x[:, 0], x.swapaxes(0, 1))[1]",
+        "jnp.pad(x, ((0, 0), (1, 1), (0, 0)))[:, 2:] + x @ (w @ w.T)",
+        "x * nn.sigmoid(x.mean(1, keepdims=True)) + nn.softplus(x)",
+        "jnp.where(jnp.abs(x) < 1, .5 * x * x, jnp.abs(x) - .5)", "jnp.cumsum(nn.softmax(x, 1), 1)",
+        "(lambda y: y / jnp.linalg.norm(y, axis=-1, keepdims=True))(x.mean(1) @ w)",
+    ])  # fmt: skip
+    text = f"lambda x, w, b: {text}"
+    if rng.random() < 0.5:
+        of = rng.choice(("0", "1", "(0, 1)", "(0, 1, 2)"))
+        text = f"lambda x, w, b: grad(lambda *a: (({text})(*a)**2).mean(), {of})(x, w + 0, b)"
+    dtype = rng.choice(("float32",) * 5 + ("bfloat16", "float64"))
+    return text, [(dtype, (batch, length, d), 0), (dtype, (d, out), 0), (dtype, (out,), 0)]
+
+
+def science(rng: random.Random) -> Drawn:
+    """Parts of simulations: stencils, particles, kernels between points, spectra, chains."""
+    n, m = rng.choice((50, 64, 100, 128, 200, 300)), rng.choice((40, 100, 256))
+    dims, dtype = rng.choice((2, 3)), rng.choice(("float32",) * 3 + ("float64",))
+    around = " + ".join(f"jnp.roll(u, {s}, {a})" for s in (1, -1) for a in (0, 1))
+    step = f"u + .1 * ({around} - 4 * u)"
+    inner = "(u[1:-1, 1:-1] + .1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]))"
+    pairs, unit = "(p[:, None] - p[None])", f"jnp.eye({n}, dtype=p.dtype)"
+    kernel, near = f"jnp.exp(-({pairs}**2).sum(-1) / 2)", "((p[:, None] - p[None, :10])**2).sum(-1)"
+    force = f"(lambda r: (r / ((r * r).sum(-1, keepdims=True) + .1)**1.5).sum(1))({pairs})"
+    accepted = (
+        f"jnp.log(random.uniform(k, ({n}, 1))) < (q * q).sum(-1, keepdims=True) - (t * t).sum(-1, "
+        "keepdims=True)"
+    )
+    text = rng.choice([
+        step, f"lax.fori_loop(0, 20, lambda i, u: {step}, u)", f"u.at[1:-1, 1:-1].set({inner})",
+        f"jnp.pad({inner}, 1, mode='edge')", f"({pairs}**2).sum(-1)", f"{kernel} @ p", force,
+        f"lax.scan(lambda u, _: (u.at[1:-1, 1:-1].set({inner}) * .7, u.mean()), u, None, 20)",
+        f"grad(lambda p: (1 / jnp.sqrt(({pairs}**2).sum(-1) + .1)).sum())(p)",
+        f"jnp.argmin({near}, 1)", f"ops.segment_sum(p, jnp.argmin({near}, 1), 10)",
+        "jnp.fft.irfft2(jnp.fft.rfft2(u) * .9, u.shape)", "jnp.abs(jnp.fft.fft2(u))**2",
+        "jnp.gradient(u)[0] + jnp.gradient(u)[1]", "jnp.hypot(*jnp.gradient(u))",
+        "jnp.where(u > 0, u * (u - jnp.roll(u, 1, 0)), u * (jnp.roll(u, -1, 0) - u))",
+        "jnp.histogram(u, 30)[0]", "jnp.cov(u[:, :20].T)", "jnp.corrcoef(u[:, :20].T)",
+        f"linalg.solve({kernel} + {unit}, p)", f"linalg.cholesky({kernel} + .1 * {unit})",
+        "vmap(lambda k, a: a + .1 * random.normal(k, a.shape, a.dtype))"
+        f"(random.split(random.key(0), {n}), p)",
+        f"lax.scan(lambda q, k: ((lambda t: jnp.where({accepted}, t, q))"
+        "(q + .3 * random.normal(k, q.shape, q.dtype)), 0), p, random.split(random.key(0), 20))[0]",
+        f"lax.scan(lambda c, _: ((c[0] + .01 * c[1], c[1] - .01 * (lambda p: {force})(c[0])), 0), "
+        "(p, p * 0), None, 5)[0]",
+        "lax.scan(lambda a, e: (nn.logsumexp(a[:, None] + u[:8, :8], 0) + e[:8],) * 2, u[0, :8], "
+        "u)[1]",
+        f"jnp.interp(u.ravel(), jnp.linspace(-3, 3, {m}), jnp.sin(jnp.linspace(-3, 3, {m})))",
+        "jax.scipy.ndimage.map_coordinates(u, [u * 5 + 20, u * 5 + 20], 1)",
+        "jnp.cross(p, p[::-1])" if dims == 3 else "jnp.arctan2(p[:, 0], p[:, 1])",
+        "linalg.eigvalsh(jnp.einsum('ni,nj->ij', p, p))", "jnp.polyval(u[0, :8], u * .3)",
+        "vmap(jax.hessian(lambda a: jnp.exp(-(a * a).sum()) * jnp.sin(a).prod()))(p)",
+        "vmap(jax.jacfwd(lambda a: jnp.sin(a) * a[::-1].sum()))(p)",
+        "vmap(lambda a: jnp.convolve(a, u[0, :9], mode='same'))(u)",
+    ])  # fmt: skip
+    if rng.random() < 0.3 and not any(word in text for word in ("fft", "histogram", "argmin")):
+        total = f"sum([(a.astype('float32')**2).sum() for a in jax.tree.leaves({text})])"
+        text = f"grad(lambda u, p: {total}, (0, 1))(u, p)"
+    return f"lambda u, p: {text}", [(dtype, (n, m), 0), (dtype, (n, dims), 0)]
+
+
 FAMILIES: dict[str, Callable[[random.Random], Drawn]] = {
     "indexing": indexing, "elementwise": elementwise, "ordering": ordering, "windows": windows,
     "recurrent": recurrent, "gradients": gradients, "matrices": matrices,
+    "layers": layers, "science": science,
 }  # fmt: skip
 
 

@@ -237,7 +237,7 @@ def jitted(package: Any, function: Callable, args: list) -> tuple[Callable, list
 
 
 def least(
-    package: Any, function: Callable, args: list, repeat: int, processor: bool, warm: float
+    package: Any, function: Callable, args: list, repeat: int, processor: bool, warm: float = 0.0
 ) -> float:
     """The least time of a call after the first, and after those of `warm` seconds."""
     clock = time.process_time if processor else time.perf_counter
