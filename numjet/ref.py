@@ -11,8 +11,20 @@ from typing import Any
 from numjet.core import dtypes as _dtypes
 from numjet.core.avals import ShapedArray as _ShapedArray
 from numjet.core.hi import LoweredValue as _LoweredValue, ValueRef as _ValueRef, lowered as _lowered
-from numjet.core.refs import AbstractRef as AbstractRef, Ref as Ref, new_ref as _of_array
+from numjet.core.ref_equations import (
+    does as _does,
+    empty_ref_p as _empty_ref_p,
+    free_ref_p as _free_ref_p,
+)
+from numjet.core.refs import (
+    AbstractRef as AbstractRef,
+    Ref as Ref,
+    frozen as _frozen,
+    made as _made,
+    new_ref as _of_array,
+)
 from numjet.core.structural import zeros as _zeros
+from numjet.ops import over_refs as _over_refs  # noqa: F401 - equations over references
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
@@ -122,7 +134,8 @@ def freeze(ref: Ref) -> Any:
     >>> print(nj.freeze(nj.new_ref(jnp.ones(2))))
     [1. 1.]
     """
-    return _reference(ref, "freeze").get()
+    ref = _reference(ref, "freeze")
+    return _frozen(ref) if type(ref) is Ref else ref.get()
 
 
 def free_ref(ref: Ref) -> None:
@@ -131,7 +144,11 @@ def free_ref(ref: Ref) -> None:
     >>> import numjet as nj, numjet.numpy as jnp
     >>> nj.free_ref(nj.new_ref(jnp.zeros(2)))
     """
-    _reference(ref, "free_ref").get()
+    ref = _reference(ref, "free_ref")
+    if type(ref) is Ref:
+        _frozen(ref, _free_ref_p)
+    else:
+        ref.get()
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
@@ -148,7 +165,12 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
         raise TypeError(f"empty_ref: expected something with shape and dtype, got {ty!r:.80}.")
     aval = _ShapedArray(tuple(ty.shape), _dtypes.canonical(ty.dtype))
-    return new_ref(_zeros(aval), memory_space=memory_space)
+    params = {"ty": aval, "memory_space": memory_space}
+    found = _made(_empty_ref_p, AbstractRef(aval, memory_space), [], params)
+    return new_ref(_zeros(aval), memory_space=memory_space) if found is None else found
+
+
+_does(_empty_ref_p)(empty_ref)
 
 
 __all__ = [

@@ -180,7 +180,7 @@ class JitCore:
         if entry.shares and traced and Shared.axes.get():  # which only their traces tell
             return self._fun(*args, **kwargs)
         if entry.use is not None:
-            return _refs().call_closed_over(self, entry, leaves)
+            return _refs().call_closed_over(self, entry, leaves, args, kwargs)
         if not traced:
             note_kinds(entry, given)
         if self.layouts != (None, None):
@@ -445,7 +445,7 @@ class JitCore:
             )
         start = perf_counter()
         with undisturbed:  # garbage collections among the equations are half of tracing
-            use, marks = RefUse(reads=True, reshapes=True), Sharded.marks
+            use, marks = RefUse(reads=True, reshapes=True, behind=True), Sharded.marks
             reads, context, shares = Sharded.reads, Sharded.context(), Shared.here.unknown
             with spans.span("trace", self._name):
                 traced = Tracing(self._fun, "jit", treedef, static=self._static_argnums)

@@ -8,17 +8,30 @@ it: a reference that stands in two places, which is refused.
 
 from __future__ import annotations
 
+import contextvars
+import copy
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
 from numjet.api.flat import wraps
 from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.base import tree
+from numjet.api.stages import Entry, Traced
+from numjet.base import config, tree
 from numjet.core import hi
 from numjet.core.array import as_array
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned, refuse_twice
+from numjet.core.jaxpr import ClosedJaxpr
+from numjet.core.refs import (
+    AbstractRef,
+    Ref,
+    RefUse,
+    note_argument,
+    refuse_returned,
+    refuse_twice,
+    variable_of,
+)
 from numjet.core.sharded import any_sharded
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.jit_call import jit_p
@@ -30,10 +43,13 @@ def lasting(use: RefUse | None) -> bool:
     return use is None or all([ref.home is EVAL for ref in use.refs])
 
 
-def call_closed_over(core: Any, entry: Any, leaves: list) -> Any:
+def call_closed_over(core: Any, entry: Any, leaves: list, args: tuple, kwargs: dict) -> Any:
     """A call of a function that closes over references: their values are arguments, and the last
     results are their new ones."""
     use: Any = entry.use
+    if use.shown and current_trace() is EVAL:  # it runs, and nobody reads it
+        with config.jax_equations(False):
+            return core.call(*args, **kwargs)
     operands = [*leaves, *use.values()]
     if current_trace() is not EVAL or has_tracers([*entry.consts, *operands]):
         outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
@@ -54,6 +70,10 @@ def call_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any
     the new ones too. Donated arguments are kept. Within a transformation it is one of a function
     that closes over them: rules of the user that are run later write to these very references."""
     if current_trace() is not EVAL or has_tracers(leaves):
+        if (found := _shown(core, statics, leaves, treedef)) is not None:
+            entry, operands = found
+            outs = jit_p.bind(*entry.consts, *operands, jaxpr=entry.closed, name=entry.name)
+            return tree.tree_unflatten(entry.out_tree, outs)
         inner, rest = _closing_over(core, statics, leaves, treedef)
         return inner.call(*rest)
     refs, inner = _of_values(core, statics, leaves, treedef)
@@ -71,6 +91,9 @@ def _closing_over(core: Any, statics: tuple, leaves: list, treedef: Any) -> tupl
     refuse_twice(core._name, "jit", [held[i] for i in given], [names[i] for i in given])
 
     def of_others(*rest: Any) -> Any:
+        for ref in held:  # those that are shown are inputs in their order, read or not
+            if ref is not None:
+                note_argument(ref)
         others = iter(rest)
         whole = [next(others) if ref is None else ref for ref in held]
         positional, named = _positional(statics, *tree.tree_unflatten(treedef, whole))
@@ -84,11 +107,60 @@ def _closing_over(core: Any, statics: tuple, leaves: list, treedef: Any) -> tupl
     return inner, [x for x, ref in zip(leaves, held, strict=True) if ref is None]
 
 
+def _shown(core: Any, statics: tuple, leaves: list, treedef: Any) -> tuple[Entry, list] | None:
+    """What tracing makes of a call with references where jaxprs are to be read: an entry whose
+    jaxpr takes the references in their places, those that the function closes over last; and its
+    operands. None where the references are not shown."""
+    refs = [x for x in leaves if type(x) is Ref]
+    trace = current_trace()
+    if trace is EVAL and not config.jax_equations.value:
+        return None
+    if any([variable_of(ref) is None for ref in refs]):
+        return None
+    inner, rest = _closing_over(core, statics, leaves, treedef)
+    found = inner.trace(*rest)._entry
+    if found.use is None or {*found.use.refs} != {*found.use.shown}:
+        return None
+    jaxpr, n = found.closed.jaxpr, len(found.consts)
+    first = n + len(rest)
+    others = iter(jaxpr.invars[n:first])
+    variables = dict(zip(found.use.refs, jaxpr.invars[first:], strict=True))
+    ins = [variables.pop(x) if type(x) is Ref else next(others) for x in leaves]
+    use = RefUse(behind=True)
+    use.refs = use.shown = [*variables]
+    jaxpr = jaxpr.replace(invars=[*jaxpr.invars[:n], *ins, *variables.values()])
+    closed = ClosedJaxpr(jaxpr, found.closed.consts)
+    entry = Entry(closed, found.consts, found.out_tree, core._name, (), use)
+    given = [variable_of(x) if type(x) is Ref else as_array(x) for x in leaves] \
+        if trace is not EVAL else []
+    return entry, [*given, *use.values()]
+
+
 def trace_with_refs(core: Any, statics: tuple, leaves: list, treedef: Any) -> Any:
     """What tracing makes of a call with references: a jaxpr of their values, which gives the new
-    ones last."""
+    ones last; where it is to be read, one of the references."""
+    if (found := _shown(core, statics, leaves, treedef)) is not None:
+        traced = Traced(found[0], treedef, core, layouts=[None] * len(leaves))
+        return traced
     refs, inner = _of_values(core, statics, leaves, treedef)
-    return inner.trace(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
+    traced = inner.trace(*[x.value() if i in refs else x for i, x in enumerate(leaves)])
+    # It tells of the function of references.
+    entry = traced._entry = copy.copy(traced._entry)
+    entry.out_tree = entry.out_tree.children()[0]
+    traced.in_tree, traced._fun, traced.refs, traced.fun_name = treedef, core, refs, core._name
+    here = contextvars.copy_context().run
+    traced._again = functools.partial(here, _to_be_read, core, statics, leaves, treedef)
+    return traced
+
+
+def _to_be_read(core: Any, statics: tuple, leaves: list, treedef: Any) -> Entry:
+    with config.jax_equations(True):
+        found = _shown(core, statics, leaves, treedef)
+        if found is None:  # references of a trace that is none to be read
+            refs, inner = _of_values(core, statics, leaves, treedef)
+            values = [x.value() if i in refs else x for i, x in enumerate(leaves)]
+            return inner.trace(*values)._entry
+    return found[0]
 
 
 def _of_values(core: Any, statics: tuple, leaves: list, treedef: Any) -> tuple[dict, Any]:

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -126,11 +127,16 @@ class Described:
     arguments as a tuple, the others as a dictionary."""
 
     _traced: Any
+    refs: Any  # of a traced function
     _no_kwargs = False  # that arguments have names; programs written for JAX read it
 
     def _arguments(self, of: Callable[[int, ShapedArray], Any]) -> Any:
         entry = self._traced._entry
-        avals = entry.closed.in_avals[len(entry.consts) :]
+        n, count = len(entry.consts), self._traced.in_tree.num_leaves
+        avals = entry.closed.in_avals[n : n + count]  # without references that are closed over
+        traced: Any = self._traced
+        for i, ref in traced.refs.items() if self is traced else ():
+            avals[i] = ref.aval
         return tree.tree_unflatten(self._traced.in_tree, [of(i, a) for i, a in enumerate(avals)])
 
     @property
@@ -201,7 +207,8 @@ class Placed(Described):
         """Which arguments the program reads, or is told to keep."""
         entry, kept = self._traced._entry, getattr(self._traced._fun, "keep_unused", False)
         found = used_variables(entry.closed.jaxpr)
-        return [kept or v in found for v in entry.closed.jaxpr.invars[len(entry.consts) :]]
+        n, count = len(entry.consts), self._traced.in_tree.num_leaves
+        return [kept or v in found for v in entry.closed.jaxpr.invars[n : n + count]]
 
     @property
     def output_shardings(self) -> Any:
@@ -336,7 +343,7 @@ def _as_compiled(traced: Any, values: list) -> list:
     """Arguments as the program was compiled for them. Raises ValueError for those that lie
     otherwise."""
     out, apart = [], []
-    for i, (x, sharding) in enumerate(zip(values, traced.layouts, strict=True)):
+    for i, (x, sharding) in enumerate(zip_longest(values, traced.layouts)):
         have: Any = x._sharding if isinstance(x, ArrayImpl) else None
         moves = isinstance(sharding, SingleDeviceSharding) and have is not None
         if sharding is not None and (have is None or moves and traced._fun.device_of_jit):
@@ -371,7 +378,7 @@ def executable(traced: Any) -> Any:
     if traced.place is None:
         donate = tuple([i + n for i in entry.donate])
         return dispatch.compiled(entry.closed, entry.name, donate)
-    specs = zip(entry.closed.in_avals[n:], traced.layouts, strict=True)
+    specs = zip_longest(entry.closed.in_avals[n:], traced.layouts)
     args = [*entry.consts, *[Expected(a, s) for a, s in specs]]
     return Remote.loaded(entry.closed, args, traced.place, entry.name, (), traced.results)
 

@@ -38,7 +38,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, bare
-from numjet.core.refs import RefUse
+from numjet.core.refs import Ref, RefUse
 from numjet.core.shared import Shared
 from numjet.core.trace import Tracer
 from numjet.core.typed_numbers import no_tangents
@@ -127,6 +127,9 @@ class Traced(Described):
         self.results: list | None = None
         self._over_axes: list = []
         self.one: Any = None  # the sharding of the one device that it is bound to
+        # References among the arguments, by their places: what they hold is the program's argument,
+        # and what they hold at the end are results behind the others.
+        self.refs: dict[int, Ref] = {}
         self._traced = self
         self.fun_name = entry.name
 
@@ -143,10 +146,12 @@ class Traced(Described):
 
     def _closed(self, entry: Entry) -> ClosedJaxpr:
         closed, n = entry.closed, len(entry.consts)
-        if n:
+        refs = [] if entry.use is None else entry.use.shown
+        if n or refs:
             ins = closed.jaxpr.invars
-            jaxpr = closed.jaxpr.replace(constvars=ins[:n], invars=ins[n:])
-            closed = ClosedJaxpr(jaxpr, entry.consts)
+            last = len(ins) - len(refs)
+            jaxpr = closed.jaxpr.replace(constvars=[*ins[:n], *ins[last:]], invars=ins[n:last])
+            closed = ClosedJaxpr(jaxpr, [*entry.consts, *refs])
         if Sharded.contexts:
             closed.jaxpr.cache["context"] = entry.context
         if type(closed.jaxpr.debug) in (str, type(None)):
@@ -339,6 +344,9 @@ class Compiled(Placed):
                 f"called with: {entry.name} was compiled for {self._traced.in_tree}, got "
                 f"{treedef}. Lower and compile again for another structure."
             )
+        refs: list[Any] = [leaves[i] for i in self._traced.refs]
+        for i in self._traced.refs:
+            leaves[i] = leaves[i].value() if isinstance(leaves[i], Ref) else leaves[i]
         values = [x if isinstance(x, Array) else as_array(x) for x in leaves]
         want = entry.closed.in_avals[len(entry.consts) :]
         for x in values:
@@ -351,16 +359,24 @@ class Compiled(Placed):
         other = [
             f"Argument '{name}' compiled with {a.str_short()} and called with "
             f"{x.aval.str_short()}"
-            for name, x, a in zip(fun._arg_names(treedef), values, want, strict=True)
+            for name, x, a in zip(fun._arg_names(treedef), values, want)
             if x.aval.shape != a.shape or x.aval.dtype != a.dtype
-        ] if [x.aval for x in values] != want else []  # fmt: skip
+        ] if [x.aval for x in values] != want[: len(values)] else []  # fmt: skip
         if other:
             raise TypeError(
                 "Argument types differ from the types for which this computation was compiled "
                 f"({entry.name}). Lower and compile again. The mismatches are:\n"
                 + "\n".join(other)
             )
-        return entry.unflatten(execute(self._traced, values))
+        if entry.use is not None:
+            values, refs = [*values, *entry.use.values()], [*refs, *entry.use.written]
+        outs = execute(self._traced, values)
+        if refs:
+            n = len(outs) - len(refs)
+            for ref, value in zip(refs, outs[n:], strict=True):
+                ref.put_back(value)
+            outs = outs[:n]
+        return entry.unflatten(outs)
 
     def as_text(self, kind: str = "llvm") -> str:
         """The program as LLVM IR, or as assembly.

@@ -194,6 +194,8 @@ over_current_mesh: Callable[[Any, Callable[[Any], bool]], Any] = lambda places, 
 
 # Called when a trace has become long, or an operation was evaluated that will be met again, until
 # native code is there for such. By `native.operators`.
+# A jaxpr without the references that are made in it (`transforms.stage`).
+without_refs: Callable = _without("transforms.stage")
 long_trace: Callable[[], None] | None = None
 
 # The walk over a program's equations (`cpu.graph.forms`): (operands, equations, results, words, and

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base.tree import tree_unflatten
 from numjet.core import dtypes, hooks
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_held import with_held
 from numjet.core.memo import remembered
 from numjet.core.primitive import REGISTRY
+from numjet.core.ref_equations import NDIndexer, Slice, addupdate_p, get_p, swap_p
 from numjet.core.structural import MappedAxes
 
 # What JAX writes of equations beside what ours hold, where it is always the same.
@@ -40,6 +42,8 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     "eigh": {"algorithm": None, "subset_by_index": None},
     "qr": {"use_magma": None},
     "eig": {"implementation": None},
+    "new_ref": {"kind": None, "memory_space": None},
+    "empty_ref": {"memory_space": None},
     "conv_general_dilated": {
         "batch_group_count": 1,
         "out_sharding": None,
@@ -383,6 +387,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     if inner is not None and _open(inner) not in namer.lets:
         namer.share(eqn, _open(inner))
     outs = _wrapped([f" {namer.bind(v)}" for v in eqn.outvars], indent - 1, indent + 2)[1:]
+    if eqn.primitive in (get_p, swap_p, addupdate_p):
+        return _on_reference(eqn, namer, outs)
     kind, hidden = eqn.primitive.name, _NEVER.get(eqn.primitive.name, ())
     told = {k: v for k, v in eqn.params.items() if v is not None and k not in hidden}
     shown = {**_ALWAYS.get(kind, {}), **told}
@@ -446,6 +452,40 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
     line = f"{outs} = {head}" if outs else head
     column = len(line) - line.rfind("\n") - 1 if "\n" in line else indent + len(line)
     return line + (_wrapped([f" {arg}" for arg in args.split(" ")], column, indent + 2) or " ")
+
+
+def _on_reference(eqn: Eqn, namer: _Namer, outs: str) -> str:
+    """Reading, writing, or adding to a reference, as Python writes it."""
+    ref, *operands = eqn.invars
+    value, leaves = ([], operands) if eqn.primitive is get_p else (operands[:1], operands[1:])
+    name = f"{namer(ref)}"
+    places = [_place(index, namer) for index in tree_unflatten(eqn.params["tree"], leaves)]
+    place = name + ("".join(places) or "[...]")
+    if eqn.primitive is get_p:
+        return f"{outs} <- {place}"
+    (given,) = [namer(v) for v in value]
+    if eqn.primitive is addupdate_p:
+        return f"{place} += {given}"
+    if namer(eqn.outvars[0]) == "_":
+        return f"{place} <- {given}"
+    return f"{outs}, {place} <- {place}, {given}"
+
+
+def _place(index: NDIndexer, namer: _Namer) -> str:
+    """An index in brackets."""
+    texts = []
+    for entry, n in zip(index.indices, index.shape, strict=True):
+        if type(entry) is not Slice:
+            texts.append(str(entry.value) if type(entry) is Literal else namer(entry))
+            continue
+        start, size = entry.start, entry.size
+        if entry.is_dynamic_start:
+            first = namer(start)
+            texts.append(f"{first}:{first}+{size}")
+        else:
+            end = start + size
+            texts.append(f"{start or ''}:{'' if end == n else end}")
+    return f"[{','.join(texts)}]"
 
 
 def _wrapped(words: list[str], column: int, indent: int) -> str:

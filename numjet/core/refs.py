@@ -4,8 +4,11 @@ A `Ref` has a value under the trace it was made in, its home, and changes it in 
 function is staged that was given the reference from outside, the staging trace keeps a value of its
 own (`Cell`), an input of the jaxpr; what is there at the end is an output, and whoever staged the
 function (jit, loops, branches) puts it into the reference. So every jaxpr stays a function of its
-arguments, and nothing below knows of references. Values may not escape: what another transformation
-between here and the holder's trace has made of a value (a tangent, an axis) cannot be written.
+arguments, and nothing below knows of references, but where jaxprs are made to be read
+(`make_jaxpr`): there a staging trace has a variable for each reference that it can name, and what
+is done with it is written down as an equation (`core.ref_equations`). Values may not escape: what
+another transformation between here and the holder's trace has made of a value (a tangent, an axis)
+cannot be written.
 
 Public names are in `numjet.ref`. What would break it: a cache of staged functions that are closed
 over references, and that does not treat them as arguments.
@@ -20,73 +23,25 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import errors
+from numjet.base import config, errors
 from numjet.base.tree import register_pytree_node, tree_flatten, tree_leaves, tree_map
-from numjet.core import dtypes, hooks
+from numjet.core import dtypes, hooks, ref_equations as equations
 from numjet.core.array import Array, ArrayImpl, as_array
-from numjet.core.avals import AbstractValue, ShapedArray
+from numjet.core.ref_equations import AbstractRef
 from numjet.core.structural import convert
 from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace, user_source
 
 
-class AbstractRef(AbstractValue):
-    """The aval of a reference: that of its value."""
-
-    __slots__ = ("inner_aval", "memory_space", "kind")
-
-    def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None) -> None:
-        self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the axes."""
-        return self.inner_aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of an element."""
-        return self.inner_aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """How many axes there are."""
-        return self.inner_aval.ndim
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return self.inner_aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype gives way in promotion."""
-        return self.inner_aval.weak_type
-
-    @property
-    def sharding(self) -> Any:
-        """Where the value lies, as its type says."""
-        return self.inner_aval.sharding
-
-    def str_short(self, short_dtypes: bool = False, *_: Any, **__: Any) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractRef) and self.inner_aval is other.inner_aval
-
-    def __hash__(self) -> int:
-        return hash(("Ref", self.inner_aval))
-
-    def __repr__(self) -> str:
-        return self.str_short()
-
-
 class Cell:
-    """A reference's value inside a staged function: the variable it starts as, and what it is."""
+    """A reference's value inside a staged function: the variable it starts as, and what it is. A
+    `shown` one is the variable that stands for the reference itself, an `argument` of the function
+    or closed over."""
 
-    __slots__ = ("start", "value")
+    __slots__ = ("start", "value", "shown", "argument")
 
-    def __init__(self, start: Any) -> None:
+    def __init__(self, start: Any, shown: bool = False) -> None:
         self.start = self.value = start
+        self.shown, self.argument = shown, False
 
 
 class RefUse:
@@ -95,22 +50,30 @@ class RefUse:
     The jaxpr has an input for each of `refs` behind its others, those `written` first, and an
     output for each of `written` behind its others. Where `reads` is False, references that are only
     read are constants instead (`fixed`: there are such). `reshapes`: what is handed on may have
-    another form than what came (`core.hi`).
+    another form than what came (`core.hi`). References that are variables of the jaxpr (`shown`)
+    are never outputs: arguments and those that no function around made are inputs behind the others
+    where these are `behind`; else they are constants.
     """
 
-    __slots__ = ("reads", "refs", "written", "fixed", "reshapes")
+    __slots__ = ("reads", "refs", "written", "fixed", "reshapes", "behind", "shown")
 
-    def __init__(self, reads: bool = False, reshapes: bool = False) -> None:
-        self.reads, self.fixed, self.reshapes = reads, False, reshapes
+    def __init__(self, reads: bool = False, reshapes: bool = False, behind: bool = False) -> None:
+        self.reads, self.fixed, self.reshapes, self.behind = reads, False, reshapes, behind
         self.refs: list[Ref] = []
         self.written: list[Ref] = []
+        self.shown: list[Ref] = []
 
     def values(self) -> list[Any]:
-        """The references' values now."""
-        return [ref.value() for ref in self.refs]
+        """The references' values now, those that are shown as they are here."""
+        return [variable_of(ref) if ref in self.shown else ref.value() for ref in self.refs]
 
     def current(self) -> bool:
         """Whether the references still have the forms that they were staged with."""
+        if self.refs and config.jax_form():
+            trace = current_trace()
+            apart = [trace is not EVAL and variable_of(ref) is None for ref in self.refs]
+            if any([(ref in self.shown) is a for ref, a in zip(self.refs, apart, strict=True)]):
+                return False
         return all([ref.current() for ref in self.refs])
 
 
@@ -171,14 +134,36 @@ class Ref:
         """A value to be held: outside of traces one that is bound to where it lies."""
         return hooks.bound(value) if self.home is EVAL and type(value) is ArrayImpl else value
 
+    def _shown(self) -> tuple[Any, Any, list[Trace]] | None:
+        """The staging trace that writes equations of it down, the variable that it is there, and
+        the traces between here and that; None where there are no such equations."""
+        if not (equations.Made.any or config.jax_form()):
+            return None
+        holder, crossed = self._holder()
+        trace = self.home if holder is None else holder
+        variable = None if trace is EVAL else variable_of(self, trace)
+        return None if variable is None else (trace, variable, crossed)
+
     def value(self) -> Any:
         """What is in it now."""
+        if current_trace() is not EVAL and (shown := self._shown()) is not None:
+            return equations.recorded(shown[0], equations.get_p, shown[1])
         holder, _ = self._holder()
         return self._value if holder is None else holder.cell(self).value
 
     def put(self, value: Any, what: str = "a set/swap") -> None:
         """Make `value`, an array of the reference's shape and dtype, its value."""
         holder, crossed = self._holder()
+        self._check_written(value, what, crossed)
+        if current_trace() is not EVAL and (shown := self._shown()) is not None:
+            equations.recorded(shown[0], equations.swap_p, shown[1], [value])
+        elif holder is None:
+            self._value = self._bound(value)
+        else:
+            holder.cell(self).value = value
+
+    def _check_written(self, value: Any, what: str, crossed: Sequence[Trace]) -> None:
+        """Raise RefError where `value` is of a trace between here and the holder's."""
         if isinstance(value, Tracer) and value.owner in crossed:
             mapped = value.owner.name == "vmap"
             how = ("vmapped value on an unbatched", "vmapped") if mapped else (
@@ -188,10 +173,6 @@ class Ref:
                 f"performing {what} operation with {how[0]} array reference of type {self.aval}. "
                 f"Move the array reference to be an argument {preposition} the {how[1]} function?"
             )
-        if holder is None:
-            self._value = self._bound(value)
-        else:
-            holder.cell(self).value = value
 
     def put_back(self, value: Any) -> None:
         """`put` of what a program left in it: no weak type is kept there."""
@@ -204,6 +185,8 @@ class Ref:
         """The value, or a part of it."""
         if _watched:
             _note_read(self)
+        if current_trace() is not EVAL and (shown := self._shown()) is not None:
+            return self._written_down(shown, equations.get_p, idx)
         value = self.value()
         weak = self.aval.weak_type and not isinstance(value, Tracer)
         if value.weak_type != weak:
@@ -218,6 +201,9 @@ class Ref:
 
     def swap(self, value: Any, idx: Any = None) -> Any:
         """Replace the value, or a part of it; gives what was there."""
+        if current_trace() is not EVAL and (shown := self._shown()) is not None:
+            value = self._fitting("swap", value, self._part(idx))
+            return self._written_down(shown, equations.swap_p, idx, value)
         old = self.get(idx)
         value = self._fitting("swap", value, old)
         if _whole(idx):
@@ -228,6 +214,10 @@ class Ref:
 
     def addupdate(self, x: Any, idx: Any = None) -> None:
         """Add `x` to the value, or to a part of it."""
+        if current_trace() is not EVAL and (shown := self._shown()) is not None:
+            x = self._fitting("addupdate", x, self._part(idx))
+            self._written_down(shown, equations.addupdate_p, idx, x)
+            return
         old = self.get(idx)
         x = self._fitting("addupdate", x, old)
         if _whole(idx):
@@ -235,6 +225,32 @@ class Ref:
         else:
             at = self.value().at[self._index(idx)]
             self.put(at.max(x) if dtypes.is_bool(old.dtype) else at.add(x), "an addupdate")
+
+    def _part(self, idx: Any) -> Any:
+        """The aval of the value, or of a part of it."""
+        if _whole(idx):
+            return self.aval.inner_aval
+        index = equations.indexer(self._index(idx), self.shape)
+        shape = RefPart(self, idx).shape if index is None else index.get_indexer_shape()
+        return self.aval.inner_aval.update(shape=shape)
+
+    def _written_down(self, shown: tuple, primitive: Any, idx: Any, *operands: Any) -> Any:
+        """What an equation on the reference gives, or on what it holds where the index is none of
+        those that equations have."""
+        trace, variable, crossed = shown
+        what = "an addupdate" if primitive is equations.addupdate_p else "a set/swap"
+        for x in operands:
+            self._check_written(x, what, crossed)
+        index = None if _whole(idx) else equations.indexer(self._index(idx), self.shape)
+        if _whole(idx) or index is not None and not equations.owned_by(index, crossed):
+            indices = () if index is None else (index,)
+            return equations.recorded(trace, primitive, variable, operands, indices)
+        old = equations.recorded(trace, equations.get_p, variable)
+        if not operands:
+            return old[idx]
+        at = old.at[idx]
+        self.put(at.add(*operands) if what == "an addupdate" else at.set(*operands), what)
+        return old[idx]
 
     def _fitting(self, what: str, value: Any, old: Any) -> Any:
         value = as_array(value)
@@ -389,11 +405,37 @@ class RefPart:
     def at(self) -> _Parts:
         return _Parts(self)
 
+    def _shown(self, primitive: Any, idx: Any, *operands: Any) -> Any:
+        """The results of an equation on a part of a part, in a list; None where there is none."""
+        ref, path = self, [idx]
+        while type(ref) is RefPart:
+            ref, path = ref.ref, [ref.idx, *path]
+        shown = ref._shown() if isinstance(ref, Ref) else None
+        if shown is None or shown[2]:
+            return None
+        shape, indices = ref.shape, []
+        for part in path:
+            if not _whole(part):
+                index = equations.indexer(part, shape)
+                if index is None:
+                    return None
+                indices.append(index)
+                shape = index.get_indexer_shape()
+        given = [
+            ref._fitting(primitive.name, x, ref.aval.inner_aval.update(shape=shape))
+            for x in operands
+        ]
+        return [equations.recorded(shown[0], primitive, shown[1], given, indices)]
+
     def get(self, idx: Any = None) -> Any:
+        if (found := self._shown(equations.get_p, idx)) is not None:
+            return found[0]
         part = self.ref.get(self.idx)
         return part if _whole(idx) else part[idx]
 
     def swap(self, value: Any, idx: Any = None) -> Any:
+        if (found := self._shown(equations.swap_p, idx, value)) is not None:
+            return found[0]
         part = self.ref.get(self.idx)
         if _whole(idx):
             return self.ref.swap(value, self.idx)
@@ -404,7 +446,8 @@ class RefPart:
         self.swap(value, idx)
 
     def addupdate(self, x: Any, idx: Any = None) -> None:
-        self.swap(self.get(idx) + x, idx)
+        if self._shown(equations.addupdate_p, idx, x) is None:
+            self.swap(self.get(idx) + x, idx)
 
     def __getitem__(self, idx: Any) -> Any:
         return self.get(idx)
@@ -447,6 +490,41 @@ def refuse_parts(what: str, args: Any) -> None:
             )
 
 
+def variable_of(ref: Ref, trace: Any = None) -> Any:
+    """The variable that stands for `ref` in a staging trace, the current one unless given: where
+    jaxprs are to be read, and there are staging traces alone between it and the reference's home.
+    None where there is none; the reference itself outside of traces."""
+    trace = current_trace() if trace is None else trace
+    if trace is ref.home:
+        if trace is EVAL:
+            return ref
+        return ref._value if isinstance(ref._value.aval, AbstractRef) else None
+    if trace is None or trace.staging is not trace or type(ref) is not Ref:
+        return None
+    cell = (trace.refs or {}).get(ref)
+    if cell is not None:
+        return cell.start if cell.shown else None
+    if not config.jax_form() or trace.parent is EVAL and not trace.outermost:
+        return None
+    outside = variable_of(ref, trace.parent)
+    return None if outside is None else trace.cell(ref, shown=True).start
+
+
+def note_argument(ref: Ref) -> None:
+    """Note that a reference is an argument of the function that is staged, read or not."""
+    if variable_of(ref) is not None and current_trace() is not EVAL:
+        current_trace().refs[ref].argument = True  # type: ignore[attr-defined]
+
+
+def made_around(ref: Ref, trace: Any) -> bool:
+    """Whether a reference that is shown in a staging trace is an argument of a function around, or
+    was made in one."""
+    while (trace := trace.parent) is not EVAL:
+        if trace is ref.home or trace.refs[ref].argument:
+            return True
+    return False
+
+
 class RefError(Exception):
     """A reference was written under a transformation that it does not take part in."""
 
@@ -457,6 +535,7 @@ def _whole(idx: Any) -> bool:
     return idx is None or idx is Ellipsis
 
 
+@equations.does(equations.new_ref_p)
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A reference that holds the array `init_val`; see `numjet.new_ref`."""
     if isinstance(init_val, Ref):
@@ -469,9 +548,37 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
             f"type {type(init_val)} and was passed to new_ref at position 0. Make a reference for "
             "each array (tree_map)."
         ) from None
-    ref = Ref(AbstractRef(value.aval, memory_space, kind), value)
+    aval = AbstractRef(value.aval, memory_space, kind)
+    params = {"memory_space": memory_space, "kind": kind}
+    return made(equations.new_ref_p, aval, [value], params)
+
+
+def made(primitive: Any, aval: AbstractRef, operands: list, params: dict) -> Any:
+    """A reference of the one operand, by an equation where jaxprs are to be read; None where that
+    has no operand, and there are no equations."""
+    trace = current_trace()
+    value = operands[0] if operands else None
+    if config.jax_form() and trace.staging is trace:
+        value = trace.record_effect(primitive, operands, params, aval)
+    elif value is None:
+        return None
+    ref = Ref(aval, value)
     ref.origin = user_source()
     return ref
+
+
+def frozen(ref: Ref, primitive: Any = equations.freeze_p) -> Any:
+    """The value of a reference that is not used any more."""
+    shown = ref._shown()
+    if shown is None or shown[0] is not ref.home or shown[2]:
+        return ref.get()
+    return equations.recorded(shown[0], primitive, shown[1])
+
+
+@equations.does(equations.freeze_p)
+@equations.does(equations.free_ref_p)
+def _ended(ref: Ref) -> Any:
+    return frozen(ref)
 
 
 # ------------------------------------------------------------------ references among arguments

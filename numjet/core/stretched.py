@@ -12,8 +12,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from numjet.core import hooks
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, subjaxprs
 from numjet.core.primitive import REGISTRY, Met
+from numjet.core.ref_equations import Made, RefPrimitive
 from numjet.core.structural import broadcast_in_dim
 
 
@@ -24,7 +26,7 @@ def stretched(args: tuple, shape: tuple[int, ...]) -> list[Any]:
 
 
 def written_out(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """`closed` with operands of one shape (or none) everywhere."""
+    """`closed` with operands of one shape (or none) everywhere, and without references."""
     if not Met.stretched:
         return closed
     jaxpr = _plain(closed.jaxpr)
@@ -34,11 +36,15 @@ def written_out(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _plain(jaxpr: Jaxpr) -> Jaxpr:
     found = jaxpr.cache.get("written out")
     if found is None:
-        eqns: list[Eqn] = []
-        for eqn in jaxpr.eqns:
-            eqns.extend(_equation(eqn))
-        same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
-        found = jaxpr.cache["written out"] = jaxpr if same else jaxpr.replace(eqns=eqns)
+        if Made.any and any([type(eqn.primitive) is RefPrimitive for eqn in jaxpr.eqns]):
+            found = hooks.without_refs(jaxpr)
+        else:
+            eqns: list[Eqn] = []
+            for eqn in jaxpr.eqns:
+                eqns.extend(_equation(eqn))
+            same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
+            found = jaxpr if same else jaxpr.replace(eqns=eqns)
+        jaxpr.cache["written out"] = found
         found.cache["written out"] = found
     return found
 

@@ -6,71 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base.tree_registry import register_pytree_node
 from numjet.core.array import Array, as_array
 from numjet.core.dims import index_of
+from numjet.core.ref_equations import Slice as Slice
 from numjet.core.structural import convert
 from numjet.ops import arithmetic as ar
 from numjet.ops.families import constant_like
 from numjet.ops.logic import lt
 from numjet.ops.shape import iota, select_n
 from numjet.ops.slicing import dynamic_slice_in_dim
-
-
-class Slice:
-    """`size` elements from `start` on, every `stride`-th. The start may be an array; it is moved so
-    that the slice lies inside, as `lax.dynamic_slice` does. A pytree of what is traced."""
-
-    __slots__ = ("start", "size", "stride")
-
-    def __init__(self, start: Any, size: Any, stride: int = 1) -> None:
-        self.start, self.size, self.stride = start, size, stride
-
-    @property
-    def is_dynamic_start(self) -> bool:
-        return not isinstance(self.start, (int, np.integer))
-
-    @property
-    def is_dynamic_size(self) -> bool:
-        return not isinstance(self.size, (int, np.integer))
-
-    @classmethod
-    def from_slice(cls, slc: slice, size: int) -> Slice:
-        """The same elements of an axis of `size`, as a Slice."""
-        start, stop, step = slc.indices(size)
-        if step < 1:
-            raise ValueError(f"Slice.from_slice: the step must be positive, got {slc}.")
-        return cls(start, max(-(-(stop - start) // step), 0), step)
-
-    def __repr__(self) -> str:
-        return f"Slice(start={self.start!r}, size={self.size!r}, stride={self.stride!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Slice) and _fields(self) == _fields(other)
-
-    def __hash__(self) -> int:
-        return hash(_fields(self))
-
-
-def _fields(s: Slice) -> tuple:
-    return s.start, s.size, s.stride
-
-
-def _flatten(s: Slice) -> tuple[tuple, tuple]:
-    traced = (s.is_dynamic_start, s.is_dynamic_size)
-    children = tuple([v for v, t in zip((s.start, s.size), traced, strict=True) if t])
-    known = tuple([None if t else v for v, t in zip((s.start, s.size), traced, strict=True)])
-    return children, (traced, known, s.stride)
-
-
-def _unflatten(aux: tuple, children: Any) -> Slice:
-    traced, known, stride = aux
-    given = iter(children)
-    start, size = [next(given) if t else v for v, t in zip(known, traced, strict=True)]
-    return Slice(start, size, stride)
-
-
-register_pytree_node(Slice, _flatten, _unflatten)
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:

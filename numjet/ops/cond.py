@@ -23,6 +23,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.memories import MemorySpace
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
+from numjet.core.ref_equations import OverRefs
 from numjet.core.refs import RefUse, refuse_twice
 from numjet.core.remote import traced_with
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
@@ -303,7 +304,7 @@ def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[
     return {**params, "branches": found[0]}, found[1], outs
 
 
-cond_p = Primitive(
+cond_p = OverRefs(
     "cond",
     multiple_results=True,
     higher_order=True,
@@ -376,7 +377,7 @@ def switch(
     if config.disable_jit.value and not isinstance(index, Tracer):
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     index = clamp(0, index, len(branches) - 1)
-    return _choose("switch", index, branches, operands)
+    return choose("switch", index, branches, operands)
 
 
 @boundary
@@ -434,10 +435,10 @@ def cond(
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
     flag = pred if pred.dtype == dtypes.bool_ else ne(pred, convert(as_array(0), pred.dtype))
-    return _choose("cond", _as_int32(flag), (false_fun, true_fun), operands)
+    return choose("cond", _as_int32(flag), (false_fun, true_fun), operands)
 
 
-def _choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
+def choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple) -> Any:
     operands = hi.lower(operands)
     leaves, in_tree = flatten_values(operands)
     given, structure = tree.tree_flatten(operands)

@@ -10,7 +10,7 @@ from numjet.base import config
 from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import HELD, ClosedJaxpr, Var
 from numjet.core.lowering import Region
-from numjet.core.primitive import Primitive
+from numjet.core.ref_equations import OverRefs
 from numjet.core.trace import set_trace
 from numjet.transforms.batch import Axis, batch_jaxpr_in_place
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose, merge, partition
@@ -87,7 +87,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, jaxpr: ClosedJaxpr, name: st
     return call_batch(_bind(name, held), jaxpr, axis, args, dims)
 
 
-jit_p = Primitive(
+jit_p = OverRefs(
     "jit",
     multiple_results=True,
     higher_order=True,

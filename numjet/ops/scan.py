@@ -21,6 +21,7 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
+from numjet.core.ref_equations import OverRefs
 from numjet.core.refs import AbstractRef, Ref, RefUse, refuse_returned, refuse_twice
 from numjet.core.remote import traced_with
 from numjet.core.structural import (
@@ -377,7 +378,7 @@ def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[
     return {**params, "jaxpr": body, "num_consts": consts, "num_carry": carry}, ins, outs
 
 
-scan_p = Primitive(
+scan_p = OverRefs(
     "scan",
     multiple_results=True,
     higher_order=True,

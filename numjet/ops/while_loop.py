@@ -24,7 +24,8 @@ from numjet.core.evaluate import run_compiled
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, eval_closed
 from numjet.core.lowering import Region
 from numjet.core.memo import FunctionMemo
-from numjet.core.primitive import REGISTRY, Met, Primitive, Zero
+from numjet.core.primitive import REGISTRY, Met, Zero
+from numjet.core.ref_equations import OverRefs
 from numjet.core.refs import RefUse
 from numjet.core.remote import traced_with
 from numjet.core.shared import Flow
@@ -332,7 +333,7 @@ def _prune(params: dict, used: tuple[bool, ...]) -> tuple[dict, list[int], list[
     return {**params, **kept, "body_nconsts": consts}, [*range(nc), *[nc + i for i in ins]], outs
 
 
-while_p = Primitive(
+while_p = OverRefs(
     "while",
     multiple_results=True,
     higher_order=True,

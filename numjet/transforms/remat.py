@@ -18,6 +18,7 @@ from numjet.core.hi import forward_rules
 from numjet.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, eval_at_own_lines, eval_closed
 from numjet.core.lowering import Region, elementwise_loops
 from numjet.core.primitive import Primitive
+from numjet.core.ref_equations import OverRefs
 from numjet.core.structural import linear_jvp
 from numjet.core.trace import set_trace
 from numjet.transforms.calls import Bind, call_batch, call_jvp, call_transpose, merge, partition
@@ -175,7 +176,7 @@ def _jvp(primals: tuple, tangents: tuple, *, jaxpr: ClosedJaxpr, **params: Any) 
         forward_rules.reset(before)
 
 
-remat_p = Primitive(
+remat_p = OverRefs(
     "remat2",
     multiple_results=True,
     higher_order=True,

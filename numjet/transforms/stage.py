@@ -20,12 +20,20 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
-from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
 from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.lowering import Expand
 from numjet.core.names import current_names, name_equations, names_set
 from numjet.core.primitive import Met, Primitive
-from numjet.core.refs import Cell, Ref, RefUse, read_under
+from numjet.core.ref_equations import (
+    INTERNAL,
+    Made,
+    RefPrimitive,
+    made,
+    of_inputs,
+    on_operands,
+)
+from numjet.core.refs import Cell, Ref, RefUse, made_around, read_under, variable_of
 from numjet.core.shared import Flow
 from numjet.core.stretched import written_out_param
 from numjet.core.structural import convert
@@ -69,6 +77,7 @@ class StageTrace(Trace):
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
         "_const_of", "effects", "source", "done", "refs", "forms", "own", "flows", "marks",
+        "outermost",
     )  # fmt: skip
     name = "staging"
 
@@ -89,6 +98,8 @@ class StageTrace(Trace):
         self.done = False
         # References from outside that were used here, with what they hold; None: none was.
         self.refs: dict[Ref, Cell] | None = None
+        # Whether a jaxpr of these references may be made: its inputs may be references.
+        self.outermost = False
         # Of values from outside that got another form in here (`core.hi`): one of its references.
         self.forms: dict[int, Ref] | None = None
         # Those that were made in here, by their ids.
@@ -163,6 +174,8 @@ class StageTrace(Trace):
         effects = primitive.effects
         if effects is not NO_EFFECTS:
             effects = primitive.effects_of(params, tuple([var.aval for var in invars]))
+            if primitive.higher_order and effects:
+                effects = on_operands(effects, params, invars)
             self.effects = self.effects | effects
         source = self.source or user_source(3)
         if primitive.multiple_results:
@@ -180,21 +193,44 @@ class StageTrace(Trace):
         tracer.owner, tracer.jaxpr_var, tracer.aval, tracer.source = self, var, out, source
         return tracer
 
-    def cell(self, ref: Ref) -> Cell:
-        """What a reference from outside holds in here."""
+    def record_effect(
+        self, primitive: RefPrimitive, args: Sequence[Any], params: dict, aval: Any = None
+    ) -> Any:
+        """Append an equation on the reference that is the first of the operands; `aval`: that of a
+        new one."""
+        if not Made.any:
+            made()
+        invars = [self.atom(x) for x in args]
+        if aval is None:
+            aval = primitive.out_avals(tuple([var.aval for var in invars]), params)
+        effect = primitive.effect
+        effects = frozenset((INTERNAL if effect is None else effect(invars[0]),))
+        self.effects = self.effects | effects
+        source = self.source or user_source(3)
+        outvars = [] if primitive.multiple_results else [Var(aval)]
+        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, source))
+        outs = [StageTracer(self, v, source) for v in outvars]
+        return outs if primitive.multiple_results else outs[0]
+
+    def cell(self, ref: Ref, shown: bool = False) -> Cell:
+        """What a reference from outside holds in here. shown: the variable that it is, if it is
+        used for the first time."""
         if self.refs is None:
             self.refs = {}
         found = self.refs.get(ref)
         if found is None:
-            start = StageTracer(self, Var(ref.aval.inner_aval))
-            found = self.refs[ref] = Cell(start)
+            aval: Any = ref.aval if shown else ref.aval.inner_aval
+            start = StageTracer(self, Var(aval))
+            found = self.refs[ref] = Cell(start, shown)
         return found
 
     def _close_refs(self, outs: Sequence[Any], use: RefUse | None) -> Sequence[Any]:
         """Make references that were used inputs or constants, what was written outputs."""
         cells, self.refs = self.refs or {}, None
+        shown = [ref for ref, cell in cells.items() if cell.shown]
+        variables = [cells[ref].start.jaxpr_var for ref in shown]
         written = [ref for ref, cell in cells.items() if cell.value is not cell.start]
-        read = [ref for ref in cells if ref not in written]
+        read = [ref for ref in cells if ref not in written and ref not in shown]
         if written and use is None:
             raise NotImplementedError(
                 f"While tracing {self.fun_name or 'a function'}: a reference of type "
@@ -219,6 +255,18 @@ class StageTrace(Trace):
         self.invars.extend([cells[ref].start.jaxpr_var for ref in (*written, *read)])
         if use is not None:
             use.refs, use.written = [*written, *read], written
+        for ref, variable in zip(shown, variables, strict=True):
+            if use is not None and use.behind and (
+                cells[ref].argument or not made_around(ref, self)
+            ):
+                self.invars.append(variable)
+                use.refs.append(ref)
+                use.shown.append(ref)
+                continue
+            self.constvars.append(variable)
+            self.consts.append(variable_of(ref, self.parent))
+            if use is not None:
+                use.fixed = True
         return [
             *outs,
             *[
@@ -234,6 +282,8 @@ class StageTrace(Trace):
         if self.refs is not None:
             outs = self._close_refs(outs, use)
         outvars = [self.atom(x) for x in outs]
+        if self.effects:
+            self.effects = of_inputs(self.effects, (*self.constvars, *self.invars))
         if self.marks:
             name_equations(self.eqns, self.marks)
         count, last, name = len(self.consts), len(self.eqns), self.fun_name or None
@@ -332,6 +382,8 @@ def stage(
         with names_set(NameStack()):
             return stage(fun, in_avals, fun_name, names, use, flows)
     trace = StageTrace(fun_name, names, flows)
+    if use is not None and use.behind:
+        trace.outermost = True
     with set_trace(trace):
         outs = fun(*[trace.new_arg(aval) for aval in in_avals])
         jaxpr, consts = trace.finish(outs, use)
@@ -358,6 +410,24 @@ def stage_expansion(
         return list(out) if isinstance(out, tuple | list) else [out]
 
     return stage_closed(run, avals)
+
+
+def _without_refs(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr`, which makes references, as the function of arrays that it is."""
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    n = len(jaxpr.constvars)
+    with config.jax_equations(False):
+        found, consts = stage(
+            lambda *xs: eval_jaxpr(jaxpr, xs[:n], *xs[n:]), [v.aval for v in variables],
+            use=RefUse(reads=True),
+        )  # fmt: skip
+        found = hoist_consts(found).jaxpr
+    if consts:  # arrays that the equations made
+        raise errors.InternalError(f"a jaxpr of references has constants: {jaxpr}")
+    return found.replace(constvars=found.invars[:n], invars=found.invars[n:], debug=jaxpr.debug)
+
+
+hooks.without_refs = _without_refs
 
 
 def hoist_consts(jaxpr: Jaxpr) -> ClosedJaxpr:

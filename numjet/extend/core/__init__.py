@@ -33,6 +33,7 @@ from numjet.core.jaxpr import (
     Var as Var,
 )
 from numjet.core.primitive import NO_EFFECTS
+from numjet.core.refs import Ref
 from numjet.core.trace import Tracer, concrete_or_none
 from numjet.extend.core import primitives as primitives
 from numjet.extend.core.primitives import CallPrimitive as CallPrimitive, call_impl as call_impl
@@ -112,8 +113,8 @@ def eval_jaxpr(
     """Run `jaxpr` on arrays, by binding each of its equations; gives the list of results.
 
     jaxpr: a Jaxpr, or a closed one, whose constants are given all the same. consts: arrays for its
-    constvars; args: for its inputs. propagate_source_info: equations that are written down name the
-    line of this call either way.
+    constvars; args: for its inputs; references for those that are references, which are changed.
+    propagate_source_info: equations that are written down name the line of this call either way.
 
     >>> from numjet.extend import core
     >>> closed = nj.make_jaxpr(lambda x: x * 3)(1)
@@ -124,8 +125,12 @@ def eval_jaxpr(
     if isinstance(jaxpr, ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
     return core_jaxpr.eval_jaxpr(
-        jaxpr, [as_array(x) for x in consts], *[as_array(x) for x in args]
+        jaxpr, [_operand(x) for x in consts], *[_operand(x) for x in args]
     )
+
+
+def _operand(x: Any) -> Any:
+    return x if isinstance(x, Ref) else as_array(x)
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:

@@ -1,0 +1,182 @@
+"""Jaxprs of references, as `make_jaxpr` shows them, and what evaluates these."""
+
+import pytest
+
+import numjet as nj
+import numjet.numpy as jnp
+from numjet import lax
+from numjet.core.ref_equations import addupdate_p, get_p, swap_p
+from numjet.experimental import pallas
+from numjet.extend import core
+from numjet.ref import AbstractRef, addupdate, empty_ref, swap
+
+
+def ref(*shape):
+    return nj.new_ref(jnp.zeros(shape))
+
+
+def counted(effects):
+    return sorted([type(effect).__name__ for effect in effects])
+
+
+def test_reading_and_writing_are_equations():
+    def f(r, i, x):
+        r[0, i] = x
+        old = swap(r, (1, 2), x)
+        addupdate(r, (slice(1, 3), -1), jnp.ones(2))
+        r[jnp.array([0, 2])] = r[1:]
+        return old + r[...].sum()
+
+    closed = nj.make_jaxpr(f)(ref(3, 4), 1, 2.0)
+    assert str(closed) == """\
+{ lambda a:i32[2]; b:Ref{f32[3,4]} c:i32[] d:f32[]. let
+    e:f32[] = convert_element_type[new_dtype=float32 weak_type=False] d
+    b[0,c] <- e
+    f:f32[] = convert_element_type[new_dtype=float32 weak_type=False] d
+    g:f32[], b[1,2] <- b[1,2], f
+    h:f32[2] = broadcast_in_dim 1.0:f32[]
+    b[1:,-1] += h
+    i:f32[2,4] <- b[1:,:]
+    b[a,:] <- i
+    j:f32[3,4] <- b[...]
+    k:f32[] = reduce_sum[axes=(0, 1) out_sharding=None] j
+    l:f32[] = add g k
+  in (l,) }"""
+    assert counted(closed.effects) == ["AccumEffect", "ReadEffect", "WriteEffect"]
+    (read,) = [e for e in closed.effects if str(e).startswith("Read<")]
+    assert read.input is closed.jaxpr.invars[0] and type(read.input.aval) is AbstractRef
+    kinds = [e.primitive for e in closed.eqns]
+    assert [kinds.count(p) for p in (get_p, swap_p, addupdate_p)] == [2, 3, 1]
+
+
+def test_traced_places_and_parts_of_parts():
+    def f(r, i):
+        part = r.at[2:4]
+        part[0, jnp.array(1)] = 3.0
+        return part[1], r[pallas.ds(i, 2)]
+
+    text = str(nj.make_jaxpr(f)(ref(4, 3), 1))
+    assert "a[2:,:][0," in text and "<- a[2:,:][1,:]" in text and "<- a[b:b+2,:]" in text
+
+
+def test_references_made_inside():
+    def f(x):
+        r, e = nj.new_ref(x), empty_ref(nj.ShapeDtypeStruct((2,), "float32"))
+        e[...] = r[:2]
+        nj.free_ref(e)
+        return nj.freeze(r)
+
+    closed = nj.make_jaxpr(f)(jnp.ones(3))
+    assert str(closed) == """\
+{ lambda ; a:f32[3]. let
+    b:Ref{f32[3]} = new_ref[kind=None memory_space=None] a
+    c:Ref{f32[2]} = empty_ref[memory_space=None ty=float32[2]] 
+    d:f32[2] <- b[:2]
+    c[...] <- d
+    free_ref c
+    e:f32[3] = freeze b
+  in (e,) }"""  # noqa: W291
+    assert counted(closed.effects) == ["InternalMutableArrayEffect"]
+
+
+def loops(r, n):
+    def add(i, total):
+        r[0] += i
+        return total + r[1]
+
+    total = lax.fori_loop(0, n, add, 0.0)
+    _, ys = lax.scan(lambda c, x: (c, swap(r, 1, r[1] + x)), None, jnp.arange(3.0))
+    lax.cond(n > 2, lambda: swap(r, 2, 5.0), lambda: 0.0)
+    return total, ys, nj.jit(lambda q: q[0] * 2)(r), nj.checkpoint(lambda x: r[1] * x)(3.0)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit, lambda f: nj.jit(nj.jit(f))])
+def test_evaluating_a_jaxpr_changes_the_reference(wrap):
+    closed = nj.make_jaxpr(loops)(ref(3), 4)
+    text = str(closed)
+    assert text.count("Ref{f32[3]}") > 5 and "body_nconsts=1" in text and "num_consts=1" in text
+    assert counted(closed.effects) == ["ReadEffect", "WriteEffect"]
+    r, s = ref(3), ref(3)
+    found = wrap(lambda r, n: core.eval_jaxpr(closed.jaxpr, closed.consts, r, n))(r, 4)
+    want = nj.tree.leaves(loops(s, 4))
+    for a, b in zip(found, want, strict=True):
+        assert (a == b).all()
+    assert r[...].tolist() == s[...].tolist() == [6.0, 3.0, 5.0]
+    again = nj.make_jaxpr(core.jaxpr_as_fun(closed))(ref(3), 4)
+    assert str(again) == text
+
+
+def test_closed_over_references_are_constants():
+    r, s = ref(2), nj.new_ref(1.0)
+
+    @nj.jit
+    def f(x):
+        r[0] += x
+        return s[...]
+
+    closed = nj.make_jaxpr(lambda x: f(x) + lax.scan(lambda c, y: (c + r[1], None), x, None, 3)[0])(
+        1.0
+    )
+    assert closed.consts == [r, s] and str(closed).startswith(
+        "{ lambda a:Ref{f32[2]} b:Ref{f32[]}; c:f32[]. let"
+    )
+    assert counted(closed.effects) == ["ReadEffect", "ReadEffect", "WriteEffect"]
+    assert counted(closed.eqns[0].effects) == ["ReadEffect", "ReadEffect", "WriteEffect"]
+    core.eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
+    assert r[0] == 2.0
+
+
+def test_loops_that_make_references_are_compiled_differentiated_and_mapped():
+    def f(x):
+        def body(c, y):
+            q = nj.new_ref(y)
+            q[...] += c * y
+            return c + 1, q[...]
+
+        return lax.scan(body, 0.0, x)[1]
+
+    closed = nj.make_jaxpr(f)(jnp.arange(3.0))
+    assert "new_ref" in str(closed)
+
+    def g(x):
+        return core.jaxpr_as_fun(closed)(x)[0]
+
+    x = jnp.arange(3.0)
+    for h in (lambda f: f, nj.jit):
+        assert h(g)(x).tolist() == [0.0, 2.0, 6.0]
+        assert h(nj.grad(lambda x: g(x).sum()))(x).tolist() == [1.0, 2.0, 3.0]
+        assert h(nj.vmap(g))(x[None])[0].tolist() == [0.0, 2.0, 6.0]
+
+
+def test_transformations_between_read_the_whole():
+    r = nj.new_ref(jnp.arange(4.0))
+
+    def f(x):
+        r[0] = 2.0
+        return x * r[0]
+
+    closed = nj.make_jaxpr(nj.grad(f))(1.0)
+    assert "a[0] <- 2.0:f32[]" in str(closed)
+    assert core.eval_jaxpr(closed.jaxpr, closed.consts, 1.0) == [2.0] and r[0] == 2.0
+    closed = nj.make_jaxpr(nj.vmap(lambda i: r[i] + 1))(jnp.arange(2))
+    assert core.eval_jaxpr(closed.jaxpr, closed.consts, jnp.array([3, 1]))[0].tolist() == [4.0, 2.0]
+
+
+def test_stages_with_references():
+    s = nj.new_ref(0.0)
+
+    @nj.jit
+    def f(r, x):
+        r[0] += x
+        s[...] += 1
+        return {"y": r[1] * x}
+
+    traced = f.trace(ref(2), 2.0)
+    assert "b:Ref{f32[2]} c:f32[]. let" in str(traced.jaxpr)
+    assert type(traced.in_avals[0][0]) is AbstractRef
+    assert traced.out_info["y"].shape == ()
+    compiled, r = traced.lower().compile(), ref(2)
+    for _ in range(2):
+        assert compiled(r, 3.0)["y"] == 0.0
+    assert r[...].tolist() == [6.0, 0.0] and s[...] == 2.0
+    assert f.lower(r, 1.0).compile()(r, 1.0)["y"] == 0.0 and r[0] == 7.0
