@@ -242,8 +242,9 @@ def correlate2d(
     """`correlate` of two matrices; outside of them are zeros.
 
     in1, in2: matrices (ValueError for others); integers as floats. mode: as of `convolve`, but
-    "same" differs for even sizes of in2: position i has in2's element n // 2 on in1's element i, as
-    in SciPy. boundary must be "fill", fillvalue 0 (NotImplementedError). precision: of the
+    "same" differs for even sizes of in2: position i has in2's element n // 2 on in1's element i,
+    and "valid" of a smaller in1 conjugates in1 instead of in2, both as in SciPy. boundary must be
+    "fill", fillvalue 0 (NotImplementedError). precision: of the
     products.
 
     >>> from numjet import numpy as jnp
@@ -255,7 +256,8 @@ def correlate2d(
     _check_boundary("correlate2d", in1, in2, boundary, fillvalue)
     x, y = _operands("correlate2d", in1, in2, mode)
     if mode != "same":
-        return correlate(x, y, mode, precision=precision)
+        found = correlate(x, y, mode, precision=precision)
+        return found.conj() if mode == "valid" and x.size < y.size else found
     whole = correlate(x, y, "full", precision=precision)
     starts = [m // 2 for m in y.shape]
     return whole[tuple(slice(s, s + n) for s, n in zip(starts, x.shape, strict=True))]

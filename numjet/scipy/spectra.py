@@ -203,6 +203,7 @@ def _spectra(
             out = out.at[..., 1:stop].multiply(2)
     n = parts[0].shape[-1]
     half = cut.length / 2
+    real = dtypes.real_of(kind)  # float32 of half precision, whose transforms are complex64
     times = jnp.asarray(np.arange(half, n - half + 1, step).astype(real)) / fs
     if boundary is not None:
         times = times - half / fs

@@ -89,7 +89,8 @@ def test_operations_on_every_layout_are_those_of_the_dense_array(n_batch, n_dens
     for found, dense in [
         (m, CUBE), (m.transpose((2, 0, 1)), CUBE.transpose(2, 0, 1)), (m.T, CUBE.T),
         (m.sum(1), CUBE.sum(1)), (m.sum(), CUBE.sum()), (m.sum((0, 2)), CUBE.sum((0, 2))),
-        (m.reshape(5, 12), CUBE.reshape(5, 12)), (m.reshape(-1), CUBE.ravel()),
+        (m.update_layout(n_batch=0, n_dense=0).reshape(5, 12), CUBE.reshape(5, 12)),
+        (m.update_layout(n_batch=0, n_dense=0).reshape(-1), CUBE.ravel()),
         (m[1], CUBE[1]), (m[:, 2:, ::2], CUBE[:, 2:, ::2]), (m[..., -1], CUBE[..., -1]),
         (m[::-1, None, 1], CUBE[::-1, None, 1]), (m * 3, CUBE * 3), (m * CUBE[0], CUBE * CUBE[0]),
         (m * m, CUBE**2), (m + m.T.T, 2 * CUBE), (m - 2 * m, -CUBE), (m / 2, CUBE / 2),
@@ -416,3 +417,58 @@ def test_eye_in_batches_and_of_dense_rows() -> None:
         sparse.eye(3, n_batch=2, n_dense=1)
     with pytest.raises(NotImplementedError, match="unknown"):
         sparse.eye(3, n_batch=1, sparse_format="coo")
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense", "kinds"), [
+    (1, 0, "batch and sparse"), (2, 1, "batch and sparse"), (0, 1, "sparse and dense"),
+    (1, 1, "sparse and dense"),
+])  # fmt: skip
+def test_reshapes_keep_the_kinds_of_axes_apart(n_batch: int, n_dense: int, kinds: str) -> None:
+    m = BCOO.fromdense(CUBE, n_batch=n_batch, n_dense=n_dense)
+    with pytest.raises(ValueError, match=f"cannot mix {kinds} dimensions"):
+        m.reshape(-1) if kinds.startswith("batch") else m.reshape(3, 10, 2)
+    for sizes in ((3, 4, 5), (3, 1, 4, 5), (1, 3, 4, 5)):
+        made = m.reshape(sizes)
+        assert made.shape == sizes
+        np.testing.assert_array_equal(made.todense(), CUBE.reshape(sizes))
+    assert BCOO.fromdense(np.ones((2, 0, 3)), n_batch=1).reshape(2, 3, 0).n_batch == 1
+
+
+def test_integers_out_of_bounds_are_the_nearest_places() -> None:
+    m = BCOO.fromdense(CUBE, n_batch=1)
+    for item, near in (((7,), (2,)), ((-9,), (0,)), ((slice(None), 4), (slice(None), 3)),
+                       ((1, 2, -6), (1, 2, 0))):  # fmt: skip
+        np.testing.assert_array_equal(m[item].todense(), CUBE[near])
+    with pytest.raises(IndexError, match="no places"):
+        BCOO.fromdense(jnp.zeros((0, 2)))[0]
+
+
+def test_booleans_become_integers() -> None:
+    mask = np.array([[True, False, False], [True, True, False]])
+    for layout in ({}, {"n_batch": 1}, {"n_dense": 1}, {"nse": 5}):
+        m = BCOO.fromdense(mask, **layout)
+        assert m.dtype == np.int32
+        np.testing.assert_array_equal(m.todense(), mask)
+    assert sparse.BCSR.fromdense(mask).dtype == np.int32
+    assert sparse.eye(2, dtype=bool, n_batch=1).dtype == sparse.COO.fromdense(mask).dtype == bool
+
+
+def test_trees_say_what_a_matrix_is() -> None:
+    made = {type(m): m for m in (M, sparse.BCSR.fromdense(DENSE), sparse.CSR.fromdense(DENSE),
+                                 sparse.COO.fromdense(DENSE), sparse.CSC.fromdense(DENSE))}
+    for kind, m in made.items():
+        leaves, rest = m.tree_flatten()
+        again = kind.tree_unflatten(rest, leaves)
+        assert type(again) is kind and again.shape == (5, 7)
+        np.testing.assert_array_equal(again.todense(), DENSE)
+    assert "{'shape': (5, 7), 'indices_sorted': True, 'unique_indices': True}" in str(
+        nj.tree.structure(M)
+    )
+    assert hash(nj.tree.structure(M)) == hash(nj.tree.structure(-M))
+
+
+def test_without_sparse_axes_duplicates_sum_up_to_one_row() -> None:
+    for layout in ({"n_batch": 1}, {"n_dense": 1}):
+        nothing = BCOO.fromdense(jnp.zeros(3), **layout)
+        assert nothing.nse == 0 and nothing.sum_duplicates().nse == 1
+    assert (M[0] @ M[0]).nse == 1

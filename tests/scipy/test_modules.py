@@ -60,8 +60,9 @@ def test_convolutions(mode: str) -> None:
                     close(got, getattr(scipy.signal, name)(a, b, mode, method=method))
         if x.ndim == 2:
             for name in ("convolve2d", "correlate2d"):
-                got = getattr(nsp.signal, name)(x, y, mode)
-                close(got, getattr(scipy.signal, name)(x, y, mode))
+                for a, b in ((x, y), (x + 1j * x[::-1], y * (1 - 2j)), (y * 1j, x), (x[:2, :3], y)):
+                    got = getattr(nsp.signal, name)(a, b, mode)
+                    close(got, getattr(scipy.signal, name)(a, b, mode))
     x, y = (RNG.standard_normal(s) for s in ((4, 6), (4, 3)))
     close(nsp.signal.fftconvolve(x, y, mode, axes=1), scipy.signal.fftconvolve(x, y, mode, axes=1))
 
@@ -102,6 +103,14 @@ def test_spectra(args: dict) -> None:
                 got = nsp.signal.csd(series, y, **args, **more)
                 for a, b in zip(got, scipy.signal.csd(series, y, **args, **more), strict=True):
                     close(a, b)
+
+
+def test_frequencies_of_half_precision_are_those_of_the_transforms() -> None:
+    x = jnp.linspace(0, 5, 40, dtype=jnp.bfloat16)
+    for name in ("stft", "welch"):
+        found = getattr(nsp.signal, name)(x, 0.3, nperseg=16)
+        assert {str(v.dtype) for v in found} <= {"float32", "complex64"}
+        close(found[0], np.fft.rfftfreq(16, 1 / 0.3).astype(np.float32))
 
 
 def test_inverse_of_stft() -> None:

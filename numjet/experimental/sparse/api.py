@@ -78,7 +78,8 @@ def eye(
     count = max(0, min(N - max(0, -k), M - max(0, k)))
     if batch or dense:
         ones = jnp.eye(N, M, k, dtype)
-        return bcoo_fromdense(ones, n_batch=batch, n_dense=dense, index_dtype=index_dtype)
+        made = bcoo_fromdense(ones, n_batch=batch, n_dense=dense, index_dtype=index_dtype)
+        return made if ones.dtype == made.dtype else made.astype(ones.dtype)
     places = jnp.arange(count, dtype=index_dtype)
     indices = jnp.stack([places + max(0, -k), places + max(0, k)], -1)
     return _format(BCOO((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True,

@@ -53,6 +53,11 @@ class JAXSparse:
                 *([f"n_dense={dense}"] if dense else [])]
         return f"{type(self).__name__}({dtype}{list(self.shape)}, {', '.join(more)})"
 
+    @classmethod
+    def tree_unflatten(cls, aux_data: dict, children: Sequence[Any]) -> Any:
+        """The matrix whose `tree_flatten` gave these leaves, and what else there is."""
+        return cls(tuple(children), **aux_data)
+
     def _missing(self, name: str) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.{name}: use BCOO, or todense().")
 
@@ -278,9 +283,18 @@ def _refused(name: str, other: Any) -> Any:
     raise NotImplementedError(DIVIDED if name == "div" else unknown_rule(name))
 
 
-def _flatten(m: BCOO) -> tuple[tuple, tuple]:
+class Static(tuple):
+    """What a matrix is in a tree besides its leaves: (shape, n_batch, indices_sorted,
+    unique_indices). Printed as what `tree_flatten` says of it."""
+
+    def __repr__(self) -> str:
+        shape, _, ordered, unique = self
+        return str({"shape": shape, "indices_sorted": ordered, "unique_indices": unique})
+
+
+def _flatten(m: BCOO) -> tuple[tuple, Static]:
     batch = getattr(m.indices, "ndim", 2) - 2
-    return (m.data, m.indices), (m.shape, batch, m.indices_sorted, m.unique_indices)
+    return (m.data, m.indices), Static((m.shape, batch, m.indices_sorted, m.unique_indices))
 
 
 def _of_children(static: tuple, children: Any) -> BCOO:
@@ -327,7 +341,7 @@ def bcoo_fromdense(
     the sparse axes is then a whole array. nse: how many are kept for each batch element; the most
     there are, without it, which has to be known.
 
-    index_dtype: of the indices.
+    index_dtype: of the indices. Booleans become integers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -336,6 +350,8 @@ def bcoo_fromdense(
     Array([2.], dtype=float32)
     """
     mat = jnp.asarray(mat)
+    if mat.dtype == bool:
+        mat = mat.astype(int)
     n_sparse = mat.ndim - n_batch - n_dense
     if n_batch < 0 or n_dense < 0 or n_sparse < 0:
         raise ValueError(

@@ -13,6 +13,7 @@ from numjet.core.array import Array
 from numjet.experimental.sparse.bcoo import (
     BCOO,
     JAXSparse,
+    Static,
     bcoo_fromdense,
     broadcast_batch,
     mapped_shape,
@@ -176,9 +177,10 @@ def _of_children(static: tuple, children: Any) -> BCSR:
     return made
 
 
-def _flatten(m: BCSR) -> tuple[tuple, tuple]:
-    batch = getattr(m.indices, "ndim", 1) - 1
-    return (m.data, m.indices, m.indptr), (m.shape, batch, m.indices_sorted, m.unique_indices)
+def _flatten(m: BCSR) -> tuple[tuple, Static]:
+    static = Static((m.shape, getattr(m.indices, "ndim", 1) - 1, m.indices_sorted,
+                     m.unique_indices))  # fmt: skip
+    return (m.data, m.indices, m.indptr), static
 
 
 tree.register_pytree_node(BCSR, _flatten, _of_children)

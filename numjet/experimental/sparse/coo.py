@@ -130,7 +130,7 @@ def product(data: Any, row: Any, col: Any, x: Any, shape: tuple[int, int], trans
 
 def _fromdense(mat: Any, *, nse: int, index_dtype: Any) -> list[Any]:
     found = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
-    return [found.data, found.indices[:, 0], found.indices[:, 1]]
+    return [found.data.astype(mat.dtype), found.indices[:, 0], found.indices[:, 1]]
 
 
 def _by_vector(data: Any, row: Any, col: Any, x: Any, *, spinfo: COOInfo, transpose: bool) -> Any:

@@ -240,7 +240,9 @@ def _split(groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[list[i
     for k, group in enumerate(groups):
         mine: list[int] = []
         target, product = math.prod(group), 1
-        while (group or not k) and rest and (product < target or rest[0] == 1):
+        while (group or not k) and rest and (
+            product < target or rest[0] == 1 or product and not target
+        ):  # fmt: skip
             product *= rest[0]
             mine.append(rest.pop(0))
         if product != target:
@@ -253,7 +255,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
                  sharding: Any = None) -> BCOO:  # fmt: skip
     """The elements in another shape, in the order of their indices.
 
-    Batch, sparse and dense axes stay so where the new sizes come of them one after the other.
+    Batch, sparse and dense axes stay so: the new sizes come of them one after the other. Raises
+    ValueError where they do not.
 
     mat: a BCOO. new_sizes: the shape. dimensions: an order of the axes to read them in. sharding:
     None alone.
@@ -274,8 +277,14 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
         )
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
     groups = _split([mat.shape[:batch], mat.shape[batch:last], mat.shape[last:]], new_sizes)
-    if groups is None or 0 in mat.shape:
-        mat, groups = flat(mat), [[], list(new_sizes), []]
+    if groups is None:
+        behind = _split([mat.shape[:batch], mat.shape[batch:]], new_sizes)
+        kinds = "sparse and dense" if behind else "batch and sparse"
+        raise ValueError(
+            f"bcoo_reshape: new shape cannot mix {kinds} dimensions; got shape={mat.shape} and "
+            f"new_sizes={new_sizes} with n_batch={batch} and n_dense={mat.n_dense}. Change the "
+            "layout before (update_layout)."
+        )
     data, indices = broadcast_batch(mat)
     old, (lead, sparse, dense) = sparse_sizes(mat), groups
     keep = inside(mat)
@@ -575,9 +584,11 @@ def part(mat: BCOO, item: Any) -> Any:
                 raise NotImplementedError(
                     f"BCOO: an index must be an integer, a slice, None or Ellipsis, got {i!r}."
                 ) from None
-            if not -n <= low < n:
-                raise IndexError(f"BCOO: index {low} is out of bounds for axis {axis} of size {n}.")
-            low, high, step = low % n, low % n + 1, 1
+            if not n:
+                raise IndexError(f"BCOO: index {low} of axis {axis}, which has no places.")
+            # The nearest place, as of arrays.
+            low = min(max(low + n if low < 0 else low, 0), n - 1)
+            high, step = low + 1, 1
             gone.append(axis)
         starts.append(low)
         limits.append(high)
@@ -652,6 +663,8 @@ def sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = True)
         return jnp.where(inside, seen - 1, len(indices)), seen[-1]
 
     numbers, counts = over_batch(number, mat.n_batch)(ordered.data, ordered.indices)
+    if nse is None and not mat.n_sparse:
+        nse = 1  # The sum of all rows, whether or not it is zero.
     if nse is None:
         most = min(mat.nse, math.prod(sizes.tolist()))
         known = counts if isinstance(counts, int) else counts.max() if counts.size else 0
