@@ -18,13 +18,17 @@ class Effect:
 
 class HostEffect(Effect):
     """A call of the host. `io` marks calls that a program's meaning depends on (they may neither
-    be repeated nor run for a branch not taken), `ordered` those whose order is kept. `refused` says
-    why a program with the effect cannot be lowered, where it cannot."""
+    be repeated nor run for a branch not taken), `once` those that may not be repeated, `ordered`
+    those whose order is kept. `refused` says why a program with the effect cannot be lowered, where
+    it cannot."""
 
-    __slots__ = ("name", "io", "ordered", "refused")
+    __slots__ = ("name", "io", "once", "ordered", "refused")
 
-    def __init__(self, name: str, io: bool, ordered: bool, refused: str = "") -> None:
+    def __init__(
+        self, name: str, io: bool, ordered: bool, refused: str = "", once: bool | None = None
+    ) -> None:
         self.name, self.io, self.ordered, self.refused = name, io, ordered, refused
+        self.once = io if once is None else once
 
     def __repr__(self) -> str:
         return self.name
@@ -34,11 +38,17 @@ DEBUG = HostEffect("Debug", io=False, ordered=False)
 ORDERED_DEBUG = HostEffect("OrderedDebug", io=False, ordered=True)
 IO = HostEffect("IO", io=True, ordered=False)
 ORDERED_IO = HostEffect("OrderedIO", io=True, ordered=True)
+# Of a call of a compiled function that has side effects.
+FOREIGN = HostEffect("FfiEffect()", io=False, ordered=False, once=True)
 
 
-def refuse_io(
-    effects: Iterable[Any], where: str, remedy: str, what: str = "IO effect"
-) -> None:
+def refuse_io(effects: Iterable[Any], where: str, remedy: str) -> None:
     """Raise NotImplementedError when `effects` hold one of input or output."""
     if any(isinstance(e, HostEffect) and e.io for e in effects):
-        raise NotImplementedError(f"{what} not supported in {where}. {remedy}")
+        raise NotImplementedError(f"IO effect not supported in {where}. {remedy}")
+
+
+def refuse_again(effects: Iterable[Any], where: str, remedy: str) -> None:
+    """Raise NotImplementedError when `effects` hold one of calls that may not be repeated."""
+    if any(isinstance(e, HostEffect) and e.once for e in effects):
+        raise NotImplementedError(f"Effects not supported in {where}. {remedy}")

@@ -36,6 +36,7 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     "random_seed": {"impl": "fry"},
     "gather": {"fill_value": None},
     "random_wrap": {"impl": "fry"},
+    "ffi_call": {"legacy_backend_config": None, "vmap_method": None},
     "remat2": {"differentiated": False, "policy": None},
     "rng_bit_generator": {"out_sharding": None},
     "svd": {"algorithm": None, "subset_by_index": None},
@@ -57,6 +58,7 @@ _NEVER = {
     "eigh": ("compute_v",),
     "qr": ("compute_q",),
     "broadcast_in_dim": ("shape",),  # the result's type says it
+    "ffi_call": ("instance",),
 }
 _GENERATORS = ("RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX")
 _ROUNDINGS = {"round": 0, "round_even": 1}

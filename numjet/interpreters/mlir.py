@@ -13,6 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from numjet.api.jit import clear_caches
 from numjet.api.mesh import Mesh as Mesh
 from numjet.core.lowering import Expand
@@ -134,9 +136,6 @@ _FUNCTIONS = {
     "has_side_effect, returns_token=True, partitioned=False, sharding=None",
     "flatten_ir_types": "xs",
     "flatten_ir_values": "xs",
-    "i32_attr": "i",
-    "i64_attr": "i",
-    "ir_attribute": "val",
     "ir_constant": "val, *, const_lowering=None, aval=None",
     "ir_constants": "val, *, const_lowering=None, aval=None",
     "jaxpr_subcomp": "ctx, jaxpr, name_stack, tokens, consts_for_constvars, *args, "
@@ -160,6 +159,21 @@ _FUNCTIONS = {
     "token_type": "*args, **kwargs",
     "unflatten_ir_values_like_types": "xs, ys",
 }
+
+
+def ir_attribute(val: Any) -> Any:
+    """An attribute of an operation: the value itself, as `ffi.ffi_lowering` takes it."""
+    return val
+
+
+def i32_attr(i: int) -> np.int32:
+    """A number of 32 bits as an attribute."""
+    return np.int32(i)
+
+
+def i64_attr(i: int) -> np.int64:
+    """A number of 64 bits as an attribute."""
+    return np.int64(i)
 
 
 class _Dialect:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from numjet.base import config, log
 from numjet.core.avals import ShapedArray
-from numjet.core.effects import refuse_io
+from numjet.core.effects import refuse_again
 from numjet.core.hi import forward_rules
 from numjet.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, eval_at_own_lines, eval_closed
 from numjet.core.lowering import Region, elementwise_loops
@@ -38,11 +38,10 @@ def _bind(params: dict) -> Bind:
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     closed: ClosedJaxpr = params["jaxpr"]
-    refuse_io(
+    refuse_again(
         closed.effects,
         "partial-eval of `checkpoint`/`remat`",
         "An IO callback would run again when values are recomputed; call it outside.",
-        "Effects",
     )
     unknown = [trace.is_unknown(x) for x in args]
     known_jaxpr, later, unknown_out, kept, told = _split(closed, tuple(unknown), params["policy"])

@@ -6,7 +6,7 @@ handler runs in a thread of the plugin, the function in the thread that called t
 waits: `running` executes the program in a thread of its own and answers meanwhile. On CUDA the
 handler copies operands to the host and results back, on the stream of the program. For `xla.hlo`
 and `xla.backend`. What would break it: operands that do not lie row by row, which `xla.hlo` rules
-out. Sources: the public headers pjrt_c_api_ffi_extension.h and ffi/api/c_api.h.
+out. Source: the public header pjrt_c_api_ffi_extension.h; that of `base.ffi_structs`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.base import config
+from numjet.base import config, ffi_structs as structs
 from numjet.base.errors import XlaError
 from numjet.core.array import ArrayImpl
 from numjet.core.dtypes import physical
@@ -32,8 +32,6 @@ from numjet.xla import cuda
 
 TARGET = "numjet_host_call"
 _FFI = 5  # the extension's number
-_METADATA = 1  # of an extension of a call frame: the handler is asked what it is
-_INTERNAL = 13  # an error code
 # Elements that have less than a byte: XLA packs them, so they are carried as something wider.
 _WIDER = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8,
           "float4_e2m1fn": np.float32}
@@ -45,71 +43,6 @@ class _Registration(ctypes.Structure):
                 ("traits", c_int)]
 
 
-class _List(ctypes.Structure):
-    """Operands or results of a call."""
-
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("size", c_int64),
-                ("types", c_void_p), ("items", c_void_p)]
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = [*_List._fields_[:4], ("names", c_void_p), ("items", c_void_p)]
-
-
-class _Frame(ctypes.Structure):
-    """What a handler is called with."""
-
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("api", c_void_p),
-                ("context", c_void_p), ("stage", c_int), ("operands", _List), ("results", _List),
-                ("attributes", _Attributes)]
-
-
-class _Buffer(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("dtype", c_int),
-                ("data", c_void_p), ("rank", c_int64), ("dims", c_void_p)]
-
-
-class _Scalar(ctypes.Structure):
-    _fields_ = [("dtype", c_int), ("value", c_void_p)]
-
-
-class _Extension(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("type", c_int), ("next", c_void_p),
-                ("metadata", c_void_p)]
-
-
-class _Version(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("major", c_int),
-                ("minor", c_int)]
-
-
-class _Api(ctypes.Structure):
-    """The first functions of XLA's FFI; later versions append others."""
-
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("version", _Version),
-                ("internal", c_void_p), ("error_create", c_void_p), ("error_message", c_void_p),
-                ("error_destroy", c_void_p), ("handler_register", c_void_p),
-                ("stream_get", c_void_p)]
-
-
-class _NewError(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("message", c_char_p),
-                ("code", c_int)]
-
-
-class _Error(ctypes.Structure):
-    """For the function that tells an error's message, and without that for the one that frees."""
-
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("error", c_void_p),
-                ("message", c_char_p)]
-
-
-class _Stream(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("context", c_void_p),
-                ("stream", c_void_p)]
-
-
-_HANDLER = ctypes.CFUNCTYPE(c_void_p, c_void_p)
 _numbers = itertools.count(1)
 _known: weakref.WeakValueDictionary[int, HostCall] = weakref.WeakValueDictionary()
 
@@ -157,28 +90,28 @@ def _memory(address: int, aval: Any) -> np.ndarray:
     return np.frombuffer(memoryview(data), dtype).reshape(aval.shape)
 
 
-def _addresses(found: _List) -> list[int]:
+def _addresses(found: structs.List) -> list[int]:
     pointers = (c_void_p * found.size).from_address(found.items) if found.size else ()
-    return [_Buffer.from_address(p).data or 0 for p in pointers]
+    return [structs.Buffer.from_address(p).data or 0 for p in pointers]
 
 
-def _refused(api: _Api, message: str) -> int | None:
+def _refused(api: structs.Api, message: str) -> int | None:
     create = ctypes.CFUNCTYPE(c_void_p, c_void_p)(api.error_create)
     words = message.encode()
-    made = _NewError(ctypes.sizeof(_NewError), None, words, _INTERNAL)
+    made = structs.NewError(ctypes.sizeof(structs.NewError), None, words, structs.INTERNAL)
     return create(ctypes.addressof(made))  # type: ignore[no-any-return]
 
 
-def _stream(frame: _Frame) -> int:
+def _stream(frame: structs.Frame) -> int:
     """The stream of the device that the program runs on."""
-    api = _Api.from_address(frame.api)
-    asked = _Stream(ctypes.sizeof(_Stream), None, frame.context, None)
-    error = _HANDLER(api.stream_get)(ctypes.addressof(asked))
+    api = structs.Api.from_address(frame.api)
+    asked = structs.StreamArgs(ctypes.sizeof(structs.StreamArgs), None, frame.context, None)
+    error = structs.HANDLER(api.stream_get)(ctypes.addressof(asked))
     if error:
-        told = _Error(ctypes.sizeof(_Error), None, error, None)
-        done = _Error(_Error.message.offset, None, error, None)
+        told = structs.ErrorMessage(ctypes.sizeof(structs.ErrorMessage), None, error, None)
+        done = structs.OldError(ctypes.sizeof(structs.OldError), None, error)
         ctypes.CFUNCTYPE(None, c_void_p)(api.error_message)(ctypes.addressof(told))
-        words = (told.message or b"").decode()
+        words = ctypes.string_at(told.message).decode() if told.message else ""
         ctypes.CFUNCTYPE(None, c_void_p)(api.error_destroy)(ctypes.addressof(done))
         raise XlaError(words)
     return asked.stream or 0
@@ -187,7 +120,7 @@ def _stream(frame: _Frame) -> int:
 # An order of calls is kept by an operand and a result more, which come last and have no aval.
 
 
-def _in_place(frame: _Frame, call: HostCall) -> bool:
+def _in_place(frame: structs.Frame, call: HostCall) -> bool:
     """Have a call computed whose operands and results lie on the host."""
     operands, results = _addresses(frame.operands), _addresses(frame.results)
     ins = [_memory(p, a).copy() for p, a in zip(operands, call.in_avals, strict=False)]
@@ -195,7 +128,7 @@ def _in_place(frame: _Frame, call: HostCall) -> bool:
     return call.runs[-1].ask(call, ins, outs)
 
 
-def _copied(frame: _Frame, call: HostCall) -> bool:
+def _copied(frame: structs.Frame, call: HostCall) -> bool:
     """Have a call computed whose operands and results lie on a CUDA device."""
     stream = _stream(frame)
     ins = [np.empty(a.shape, carried(a)) for a in call.in_avals]
@@ -212,19 +145,19 @@ def _copied(frame: _Frame, call: HostCall) -> bool:
     return True
 
 
-def _answered(address: int, compute: Callable[[_Frame, HostCall], bool]) -> int | None:
+def _answered(address: int, compute: Callable[[structs.Frame, HostCall], bool]) -> int | None:
     """What a handler does: of the execution alone, for other stages none is registered."""
-    frame = _Frame.from_address(address)
-    api = _Api.from_address(frame.api)
+    frame = structs.Frame.from_address(address)
+    api = structs.Api.from_address(frame.api)
     try:
         if frame.extension:
-            extension = _Extension.from_address(frame.extension)
-            if extension.type == _METADATA:  # which version it was written for: the plugin's
-                found = _Version.from_address(extension.metadata + ctypes.sizeof(c_size_t))
+            extension = structs.Extension.from_address(frame.extension)
+            if extension.type == structs.METADATA:  # which version it was written for: the plugin's
+                found = structs.Version.from_address(extension.metadata + ctypes.sizeof(c_size_t))
                 found.major, found.minor = api.version.major, api.version.minor
                 return None
         (item,) = (c_size_t * 1).from_address(frame.attributes.items)
-        number = c_int64.from_address(_Scalar.from_address(item).value).value
+        number = c_int64.from_address(structs.Scalar.from_address(item).value).value
         if compute(frame, _known[number]):
             return None
         return _refused(api, "a function that the program calls raised an exception.")
@@ -232,12 +165,12 @@ def _answered(address: int, compute: Callable[[_Frame, HostCall], bool]) -> int 
         return _refused(api, f"{type(error).__name__}: {error}")
 
 
-@_HANDLER
+@structs.HANDLER
 def _on_host(address: int) -> int | None:
     return _answered(address, _in_place)
 
 
-@_HANDLER
+@structs.HANDLER
 def _on_cuda(address: int) -> int | None:
     return _answered(address, _copied)
 
@@ -260,7 +193,7 @@ def register(client: Any) -> bool:
     name, code = TARGET.encode(), ctypes.cast(handler, c_void_p).value
     made = _Registration(_Registration.traits.offset + ctypes.sizeof(c_int), name, len(name),
                          code, platform, len(platform), 0)
-    client.plugin.check(_HANDLER(function)(ctypes.addressof(made)))
+    client.plugin.check(structs.HANDLER(function)(ctypes.addressof(made)))
     return True
 
 

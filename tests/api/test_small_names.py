@@ -83,9 +83,6 @@ def test_specs_are_written_short():
 
 
 @pytest.mark.parametrize("call", [
-    lambda: nj.ffi.ffi_call("target", nj.ShapeDtypeStruct((), "f4")),
-    lambda: nj.ffi.register_ffi_target("target", None),
-    lambda: nj.ffi.include_dir(),
     lambda: nj.extend.pallas.register_lowering_rule("x"),
 ])  # fmt: skip
 def test_what_is_not_there_says_so(call):

@@ -6,6 +6,7 @@ with.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import lax, random
+from numjet import ffi, lax, random
 from numjet.core.memories import MemorySpace
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, hijax, io_callback
@@ -718,6 +719,25 @@ for _method in ("sequential", "expand_dims", "broadcast_all"):
         normal(4),
         note=_method,
     )
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+def _negated(out: int, ins: Any) -> None:
+    pair = ctypes.c_double * 2
+    pair.from_address(out)[:] = [-x for x in pair.from_address(ins[0])]
+
+
+ffi.register_ffi_target("laws_negated", ffi.pycapsule(_negated), api_version=0)
+add(
+    "ffi_call",
+    lambda x: ffi.ffi_call(
+        "laws_negated",
+        nj.ShapeDtypeStruct((2,), np.float64),
+        vmap_method="sequential",
+        custom_call_api_version=1,
+    )(x),
+    normal(2),
+)
 add(
     "io_callback",
     lambda x: io_callback(lambda a: np.asarray(a) * 2, nj.ShapeDtypeStruct((3,), np.float64), x),

@@ -23,7 +23,7 @@ with config.enable_x64(True):
 
 SIZES = {"x": 2, "y": 3}
 # Calls of Python, which may be made once a device; other numbers each time.
-NOT_CUT = {"pure_callback", "io_callback", "debug_callback", "rng_uniform"}
+NOT_CUT = {"pure_callback", "io_callback", "debug_callback", "rng_uniform", "ffi_call"}
 CUT = [
     s for s in SAMPLES
     if s.primitive not in NOT_CUT and not REGISTRY[s.primitive].collective
