@@ -380,6 +380,7 @@ def _compiled_operation(primitive: Primitive, avals: tuple, params: dict, out: A
 
 
 hooks.run_compiled, hooks.operation, hooks.cache = run, operation, link
+hooks.new_array = memory.empty
 
 
 def _following() -> Any:

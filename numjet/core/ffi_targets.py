@@ -16,15 +16,16 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.base import ffi_structs as structs
-from numjet.core import dtypes, ffi_api
+from numjet.core import dtypes, ffi_api, hooks
 from numjet.core.ffi_api import Context, FfiError
 
 _ALIGNMENT = 64  # that XLA promises its handlers
+_BYTE = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -190,20 +191,28 @@ def _held(kind: Any, value: np.ndarray, keep: list) -> Any:
     held = np.array(value, order="C", copy=True)
     made = kind(structs.DTYPES[value.dtype.name])
     if kind is structs.Scalar:
-        made.value = held.ctypes.data
+        made.value = _address(held)
     else:
-        made.size, made.data = held.size, held.ctypes.data
+        made.size, made.data = held.size, _address(held)
     keep += [held, made]
     return made
 
 
 # ------------------------------------------------------------------ operands and results
-class Shape(NamedTuple):
-    """Of an operand or a result: its shape, dtype, and axes from the slowest to the fastest."""
+class Shape:
+    """Of an operand or a result: shape, dtype, and order, the axes from the slowest to the fastest;
+    and what handlers are told of it."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    order: tuple[int, ...]
+    __slots__ = ("shape", "dtype", "order", "in_rows", "width", "nbytes", "number", "dims")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, order: tuple[int, ...]) -> None:
+        self.shape, self.dtype, self.order = shape, dtype, order
+        self.in_rows = order == tuple(range(len(shape)))
+        # The bits of an element in a handler's memory.
+        self.width = dtypes.bits(dtype) if dtype in dtypes.NARROW else dtype.itemsize * 8
+        self.nbytes = (math.prod(shape) * self.width + 7) // 8
+        self.number = structs.DTYPES[dtype.name]
+        self.dims = (ctypes.c_int64 * len(shape))(*shape)
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -211,20 +220,15 @@ class Shape(NamedTuple):
         return tuple([self.shape[axis] for axis in self.order])
 
 
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
 def _empty(nbytes: int) -> np.ndarray:
     """Aligned memory of so many bytes, of at least one."""
-    whole = np.empty(max(nbytes, 1) + _ALIGNMENT, np.uint8)
-    start = -whole.ctypes.data % _ALIGNMENT
+    whole = hooks.new_array((max(nbytes, 1) + _ALIGNMENT,), _BYTE)
+    start = -_address(whole) % _ALIGNMENT
     return whole[start : start + max(nbytes, 1)]
-
-
-def _nbytes(of: Shape) -> int:
-    return (math.prod(of.shape) * _width(of.dtype) + 7) // 8
-
-
-def _width(dtype: np.dtype) -> int:
-    """How many bits an element has in a handler's memory."""
-    return dtypes.bits(dtype) if dtype in dtypes.NARROW else dtype.itemsize * 8
 
 
 def _packed(value: np.ndarray, width: int) -> np.ndarray:
@@ -237,7 +241,8 @@ def _packed(value: np.ndarray, width: int) -> np.ndarray:
     return np.bitwise_or.reduce(rows << shifts, axis=1)
 
 
-def _unpacked(memory: np.ndarray, of: Shape, width: int) -> np.ndarray:
+def _unpacked(memory: np.ndarray, of: Shape) -> np.ndarray:
+    width = of.width
     count, size = 8 // width, math.prod(of.shape)
     shifts = np.arange(count, dtype=np.uint8) * np.uint8(width)
     mask = np.uint8((1 << width) - 1)
@@ -252,14 +257,13 @@ def _unpacked(memory: np.ndarray, of: Shape, width: int) -> np.ndarray:
 
 def _bytes_of(value: np.ndarray, of: Shape) -> np.ndarray:
     """An operand's bytes, laid out as it was asked for."""
-    turned = np.ascontiguousarray(value.transpose(of.order))
-    width = _width(of.dtype)
-    return _packed(turned, width) if width < 8 else turned.reshape(-1).view(np.uint8)
+    turned = np.ascontiguousarray(value if of.in_rows else value.transpose(of.order))
+    return _packed(turned, of.width) if of.width < 8 else turned.reshape(-1).view(_BYTE)
 
 
 def _operand(value: np.ndarray, of: Shape) -> np.ndarray:
     found = _bytes_of(value, of)
-    if found.size and not found.ctypes.data % _ALIGNMENT:
+    if found.size and not _address(found) % _ALIGNMENT:
         return found
     memory = _empty(found.size)
     memory[: found.size] = found
@@ -267,26 +271,21 @@ def _operand(value: np.ndarray, of: Shape) -> np.ndarray:
 
 
 def _result(memory: np.ndarray, of: Shape) -> np.ndarray:
-    width = _width(of.dtype)
-    memory = memory[: _nbytes(of)]
-    flat = _unpacked(memory, of, width) if width < 8 else memory.view(of.dtype)
-    rows = flat.reshape(of.stored)
-    if of.order == tuple(range(len(of.order))):
-        return rows
-    return np.ascontiguousarray(rows.transpose(np.argsort(of.order)))
+    memory = memory[: of.nbytes]
+    flat = _unpacked(memory, of) if of.width < 8 else memory.view(of.dtype)
+    if of.in_rows:
+        return flat.reshape(of.shape)
+    return np.ascontiguousarray(flat.reshape(of.stored).transpose(np.argsort(of.order)))
 
 
 def _buffers(given: Sequence[np.ndarray], shapes: Sequence[Shape], keep: list) -> structs.List:
-    made = []
-    for memory, of in zip(given, shapes, strict=True):
-        dims = (ctypes.c_int64 * len(of.shape))(*of.shape)
-        keep.append(dims)
-        made.append(
-            structs.Buffer(
-                ctypes.sizeof(structs.Buffer), None, structs.DTYPES[of.dtype.name],
-                memory.ctypes.data, len(of.shape), ctypes.addressof(dims),
-            )  # fmt: skip
-        )
+    made = [
+        structs.Buffer(
+            ctypes.sizeof(structs.Buffer), None, of.number, _address(memory), len(of.shape),
+            ctypes.addressof(of.dims),
+        )  # fmt: skip
+        for memory, of in zip(given, shapes, strict=True)
+    ]
     keep += made
     found = structs.List(ctypes.sizeof(structs.List), None, len(made))
     found.types = _array(ctypes.c_int, [structs.BUFFER] * len(made), keep)
@@ -327,7 +326,7 @@ class Site:
         """The target's results. aliases: (operand, result) that have one memory. Raises FfiError
         for what a handler tells, and where there is no such target."""
         target = self._target()
-        outs = [_empty(_nbytes(of)) for of in results]
+        outs = [_empty(of.nbytes) for of in results]
         shared = dict(aliases)
         ins = []
         for i, (value, of) in enumerate(zip(operands, shapes, strict=True)):
@@ -404,11 +403,11 @@ class Site:
                 "(API_VERSION_UNSPECIFIED).",
             )
         keep: list[Any] = []
-        given = _array(ctypes.c_void_p, [x.ctypes.data for x in ins], keep)
+        given = _array(ctypes.c_void_p, [_address(x) for x in ins], keep)
         if len(outs) == 1:
-            result = outs[0].ctypes.data
+            result = _address(outs[0])
         else:
-            result = _array(ctypes.c_void_p, [x.ctypes.data for x in outs], keep)
+            result = _array(ctypes.c_void_p, [_address(x) for x in outs], keep)
         # A status is a C++ object, which is all zeros as long as nothing failed.
         status = ctypes.create_string_buffer(64)
         values: list[Any] = [result, given]

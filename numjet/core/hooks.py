@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 
 def _without(module: str) -> Callable:
     def missing(*_: Any, **__: Any) -> Any:
@@ -183,6 +185,10 @@ bound: Callable[[Any], Any] = lambda x: x
 # A result of the CPU's, on that of its devices which is the default one. By `api.devices`.
 computed_here: Callable[[Any], Any] = lambda x: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
+
+# Memory for an array of a shape and a dtype, whose contents are undefined. By `api.dispatch`, from
+# the pool that programs' results are from.
+new_array: Callable[[tuple[int, ...], Any], Any] = np.empty
 
 # What a function of no arguments gives, with a layout that was asked for as `out_sharding` of the
 # function that is named, where that is not the one given: by `api.sharding`.

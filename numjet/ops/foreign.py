@@ -23,7 +23,7 @@ from numjet.core.dtypes import physical
 from numjet.core.effects import FOREIGN
 from numjet.core.ffi_targets import Shape, Site
 from numjet.core.lowering import Host
-from numjet.core.memo import Memo
+from numjet.core.memo import Memo, remembered
 from numjet.core.primitive import NO_EFFECTS, Primitive
 from numjet.core.structural import broadcast_in_dim
 from numjet.ops.scan import scan
@@ -145,6 +145,7 @@ def _site(avals: tuple, params: dict) -> Site:
     return instance.site
 
 
+@remembered("shapes of ffi_call")
 def _shape(aval: ShapedArray, layout: tuple[int, ...]) -> Shape:
     return Shape(aval.shape, physical(aval.dtype), layout[::-1])
 

@@ -133,7 +133,7 @@ class HostCall:
                 return 0
             args = tuple(
                 [
-                    ArrayImpl(_view(pointers[k], shape, dtype).copy(), aval)
+                    ArrayImpl(_copied(_view(pointers[k], shape, dtype)), aval)
                     for k, (shape, dtype, aval) in enumerate(self.ins)
                 ]
             )
@@ -190,6 +190,13 @@ def _view(address: int | None, shape: tuple, dtype: np.dtype) -> np.ndarray:
     if not nbytes:
         return np.empty(shape, dtype)
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), dtype).reshape(shape)
+
+
+def _copied(view: np.ndarray) -> np.ndarray:
+    """A copy of a program's value, which may be kept."""
+    copy = runtime.empty(view.shape, view.dtype)
+    copy[...] = view
+    return copy
 
 
 # Loaded where bounds are checked, and where a recording shows the steps.
@@ -528,6 +535,4 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     """`array`, or a copy of it at an address that is a multiple of its element's size."""
     if _address(array) % max(array.dtype.itemsize, 1) == 0:
         return array
-    copy = runtime.empty(array.shape, array.dtype)
-    copy[...] = array
-    return copy
+    return _copied(array)
