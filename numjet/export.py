@@ -48,6 +48,7 @@ from numjet.api.symbolic_shapes import (
     symbolic_shape as symbolic_shape,
 )
 from numjet.base import tree as _tree
+from numjet.base.class_names import home as _home
 from numjet.base.config import config as _config
 from numjet.base.tree_registry import kind_of as _kind_of
 from numjet.core.avals import ShapedArray as _ShapedArray
@@ -483,7 +484,8 @@ def export(
     Array([0, 2, 4], dtype=int32)
     """
     plain = not hasattr(fun_jit, "trace")
-    if plain and str(getattr(fun_jit, "__module__", "")).startswith("numjet.numpy"):
+    module = _home(fun_jit) or str(getattr(fun_jit, "__module__", ""))
+    if plain and module.startswith("numjet.numpy"):
         fun_jit = _jit(fun_jit)  # many of JAX's are jitted
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise ValueError(

@@ -16,11 +16,11 @@ import logging
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from numjet.as_jax import environment, namespaces, private
-from numjet.base.class_names import move
+from numjet.base.class_names import home, move
 from numjet.core.array import Array
 from numjet.core.trace import Tracer
 
@@ -48,6 +48,7 @@ class AliasModule(ModuleType):
         found = self._numjet_find(name)
         if name != "__all__":
             _dictionary(self)[name] = found
+            _show_function(found, self.__name__, name)
         return found
 
     @property
@@ -246,6 +247,16 @@ def _show_classes() -> None:
             _UNSHOWN.remove(ours)
             for kind, module in found:
                 move(kind, module)
+
+
+def _show_function(found: Any, module: str, name: str) -> None:
+    """Give a function of ours the module of JAX that it was first asked of, by its own name there:
+    `help` says it, and libraries (treescope) know a library's functions by it."""
+    if type(found) is not FunctionType or found.__qualname__ != name:
+        return
+    public = not module.startswith(private.ROOTS)
+    if public and found.__module__.startswith("numjet.") and home(found) is None:
+        move(found, module)
 
 
 def _name_classes() -> None:

@@ -1,13 +1,15 @@
-"""What classes are called where programs ask: by the names that JAX's classes have.
+"""What classes and functions are called where programs ask: by the names that JAX's have.
 
-For classes of values that users meet inside of traced functions and in jaxprs, and for those that
-say JAX's module under its name. What would break it: a class that is pickled and not found by the
-name it has here, and code that asks a class's `__module__` whether numjet wrote it, not `is_own`.
+For classes of values that users meet inside of traced functions and in jaxprs, and for classes and
+functions that say JAX's module under its name. What would break it: a class that is pickled and not
+found by the name it has here, and code that asks `__module__` whether numjet wrote something, not
+`is_own` or `home`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 
 def shown_as(name: str) -> Callable[[type], type]:
@@ -20,21 +22,21 @@ def shown_as(name: str) -> Callable[[type], type]:
     return named
 
 
-# By address: a class, and the module that it said at first.
-_moved: dict[int, tuple[type, str]] = {}
+# By address: a class or function, and the module that it said at first.
+_moved: dict[int, tuple[Any, str]] = {}
 
 
-def move(made: type, module: str) -> None:
-    """Let a class of numjet say that it is of another module."""
+def move(made: Any, module: str) -> None:
+    """Let a class or function of numjet say that it is of another module."""
     _moved.setdefault(id(made), (made, made.__module__))
     made.__module__ = module
 
 
-def home(kind: type) -> str | None:
-    """The module of numjet that has a class which was moved."""
-    return _moved.get(id(kind), (None, None))[1]
+def home(made: Any) -> str | None:
+    """The module of numjet that has a class or function which was moved."""
+    return _moved.get(id(made), (None, None))[1]
 
 
-def is_own(kind: type) -> bool:
-    """Whether numjet wrote a class, whatever module it says."""
-    return id(kind) in _moved or str(kind.__module__).partition(".")[0] == "numjet"
+def is_own(made: Any) -> bool:
+    """Whether numjet wrote a class or function, whatever module it says."""
+    return id(made) in _moved or str(made.__module__).partition(".")[0] == "numjet"

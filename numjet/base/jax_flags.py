@@ -2,8 +2,9 @@
 
 A flag that numjet has as well (config.py) is that flag; a few go by another name here (`SAME`). The
 rest change nothing in numjet: their values are kept and given back, and the first change of one
-says so, as a warning of the logger `numjet`. Names and defaults are those of JAX 0.10.2's public
-`jax.config.values`. Loaded when a flag is asked for that config.py does not have.
+that could change results says so, as a warning of the logger `numjet`. Names and defaults are those
+of JAX 0.10.2's public `jax.config.values`. Loaded when a flag is asked for that config.py does not
+have.
 """
 
 from __future__ import annotations
@@ -165,8 +166,30 @@ DEFAULTS: dict[str, Any] = {
 CHOICES: dict[str, tuple] = {
     "jax_array_garbage_collection_guard": (None, "allow", "log", "fatal"),
 }
+# Flags that ask for no other results: which compiled programs JAX writes to its disk cache (ours
+# takes all), and how long XLA tries. Programs that set them run as they would with JAX, and there
+# is nothing to say.
+UNSEEN = frozenset(
+    [
+        "jax_compilation_cache_include_metadata_in_key",
+        "jax_exec_time_optimization_effort",
+        "jax_memory_fitting_effort",
+        "jax_memory_fitting_level",
+        "jax_optimization_level",
+        "jax_persistent_cache_enable_xla_caches",
+        "jax_persistent_cache_min_compile_time_secs",
+        "jax_persistent_cache_min_entry_size_bytes",
+        "jax_raise_persistent_cache_errors",
+        "jax_use_shardy_partitioner",
+    ]
+)
+
+
 class SilentFlag:
-    """A flag of JAX without effect here: it keeps its value, and says once that it does nothing."""
+    """A flag of JAX without effect here: it keeps its value, and says once that it does nothing.
+
+    Nothing is said of those in `UNSEEN`.
+    """
 
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value, self._said = name, value, False
@@ -206,7 +229,8 @@ class SilentFlag:
                 f"{self.name}: new enum value must be None or in "
                 f"{[c for c in choices if c is not None]}, got {value!r}."
             )
-        if value != DEFAULTS[self.name] and not self._said and self.name not in _READ:
+        quiet = self._said or self.name in _READ or self.name in UNSEEN
+        if value != DEFAULTS[self.name] and not quiet:
             self._said = True
             import logging
 

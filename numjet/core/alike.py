@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.base.class_names import is_own
+from numjet.base.class_names import home, is_own
 from numjet.base.treedef import LEAF, PyTreeDef
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -293,12 +293,15 @@ def _is_module(x: Any) -> bool:
 
 def _is_ours(function: types.FunctionType) -> bool:
     """Whether this package wrote a function, and did not make it of a user's."""
-    return _belongs(function.__module__) and _belongs(function.__globals__.get("__name__"))
+    return _belongs(home(function) or function.__module__) and _belongs(
+        function.__globals__.get("__name__")
+    )
 
 
 def _is_public(function: types.FunctionType) -> bool:
     """Whether a module of this package shows a function of this package under its name."""
-    known = sys.modules.get(function.__module__) if _is_ours(function) else None
+    module = home(function) or function.__module__
+    known = sys.modules.get(module) if _is_ours(function) else None
     return getattr(known, function.__name__, None) is function
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.base import config, tree
+from numjet.base.class_names import home
 from numjet.core import alike, dtypes, hi
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
@@ -170,10 +171,11 @@ def _tell(flows: dict[Any, Flow] | None, made: tuple) -> None:
 
 
 def module_of(fun: Callable) -> str:
-    """The module of a function, of one that wraps another that of the inner one."""
+    """The module of a function, of one that wraps another that of the inner one; of numjet's own
+    that of numjet, also under JAX's name."""
     while (inner := getattr(fun, "__wrapped__", getattr(fun, "func", None))) is not None:
         fun = inner
-    return str(getattr(fun, "__module__", ""))
+    return home(fun) or str(getattr(fun, "__module__", ""))
 
 
 def by_user(fun: Callable) -> bool:

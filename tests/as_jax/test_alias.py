@@ -179,6 +179,34 @@ def test_exported_programs_are_read_under_either_name():
     assert [np.asarray(y).tolist() for y in found] == ours["read"]
 
 
+def test_functions_say_the_module_that_they_were_asked_of():
+    """What `help` prints; and libraries that print values know a library's functions by it."""
+    out = report("""
+        import numjet.as_jax
+        import functools, pickle, pydoc
+        import jax, jax.numpy as jnp
+        import jax.experimental.sparse, jax.export
+        from jax import lax, random, scipy
+        some = [jax.nn.selu, jnp.hypot, jnp.trace, jnp.fft.rfft, lax.fori_loop, random.cauchy,
+                jax.jvp, scipy.special.ndtr, jax.tree_util.tree_reduce]
+        out["modules"] = [f.__module__ for f in some]
+        out["found"] = [pickle.loads(pickle.dumps(f)) is f for f in some]
+        out["help"] = pydoc.render_doc(jnp.trace).splitlines()[0]
+        out["sparse"] = "bcoo_reshape" in dir(jax.experimental.sparse)
+        # A function of numjet's stays one of numjet's: a loop's body is not refused for it.
+        total = lax.scan(lambda c, x: (jnp.hypot(c, x), c), 0.0, jnp.arange(3.0))[0]
+        out["loop"] = [float(total), float(lax.cond(True, jnp.cosh, jnp.sinh, 0.0))]
+        out["exported"] = len(jax.export.export(jnp.hypot)(1.0, 2.0).in_avals)
+    """)
+    assert out["modules"] == [
+        "jax.nn", "jax.numpy", "jax.numpy", "jax.numpy.fft", "jax.lax", "jax.random", "jax",
+        "jax.scipy.special", "jax.tree_util",
+    ]  # fmt: skip
+    assert all(out["found"]) and out["sparse"] and out["exported"] == 2
+    assert out["help"].endswith("function trace in module jax.numpy")
+    assert out["loop"] == [pytest.approx(5**0.5), 1.0]
+
+
 def test_the_names_of_sparse_are_shown_with_jaxs_modules():
     out = report("""
         import numjet.as_jax, jax.experimental.sparse
@@ -237,6 +265,10 @@ def test_flags_of_jax():
         c.update("jax_pgle_profiling_runs", 4)
         c.update("jax_pgle_profiling_runs", 5)
         c.update("jax_platforms", "cpu")
+        c.update("jax_persistent_cache_min_compile_time_secs", 0.25)
+        c.update("jax_persistent_cache_min_entry_size_bytes", 9)
+        out["thresholds"] = [c.jax_persistent_cache_min_compile_time_secs,
+                             c.jax_persistent_cache_min_entry_size_bytes]
         out["kept"] = [c.jax_traceback_filtering, c.jax_platforms]
         c.update("jax_cpu_enable_async_dispatch", False)
         out["same"] = c.async_dispatch
@@ -253,6 +285,8 @@ def test_flags_of_jax():
     assert seen["kept"] == ["tracebackhide", "cpu"] and seen["same"] is False
     assert seen["block"] == [False, "float32"]
     assert "Unrecognized config option: jax_zork" in seen["unknown"]
+    # What JAX's disk cache takes changes no result: nothing is said of it.
+    assert seen["thresholds"] == [0.25, 9]
     assert seen["stderr"].count("has no effect in numjet") == 1
     assert "config flag 'jax_pgle_profiling_runs' = 4 has no effect" in seen["stderr"]
 

@@ -116,4 +116,4 @@ def __dir__() -> list[str]:
 
 def _is_ours(x: object) -> bool:
     kind = x if isinstance(x, type) else type(x)
-    return _is_own(kind) or str(getattr(x, "__module__", "")).startswith("numjet")
+    return _is_own(kind) or hasattr(x, "__module__") and _is_own(x)
