@@ -523,7 +523,8 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             if symbolic:
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
             args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
-            result = run_rule(lambda: fwd(*args), name)  # type: ignore[misc]
+            told, ruled = Shared.told.get(), Shared.ruled.get()
+            result = run_rule(lambda: fwd(*args), name, told, ruled)  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair "
@@ -540,7 +541,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                 if isinstance(x, Ref) and not any([x is y for y in tree.tree_leaves(args)]):
                     refuse_returned(x, f"custom_vjp fwd function {name}")
             others = [x if isinstance(x, Ref) else with_dtype(x) for x in others]
-            shared = rule_sharing(leaves, outs) if Shared.axes.get() else None
+            shared = rule_sharing(leaves, outs, told, ruled) if told or Shared.axes.get() else None
             res_tree.append((structure, arrays, others, shared))
             return outs, [x for x, a in zip(residuals, arrays, strict=True) if a]
 
@@ -565,14 +566,15 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             given, rest = iter(residuals), iter(others)
             res = tree.tree_unflatten(structure, [next(given) if a else next(rest) for a in arrays])
             if shared is not None:
-                return shared.run(back, res, cts)
+                return shared.run(lambda res, cts: back(res, cts, shared.told), res, cts)
             return back(res, cts)
 
-        def back(res: Any, cts: Sequence[Any]) -> list[Any]:
+        def back(res: Any, cts: Sequence[Any], told: Any = None) -> list[Any]:
             if symbolic:
                 cts = [SymbolicZero(ct.aval) if type(ct) is Zero else ct for ct in cts]
             given_cts = tree.tree_unflatten(out_tree[-1][0], seen(cts))
-            result = run_rule(lambda: bwd(*nondiff, res, given_cts), name)  # type: ignore[misc]
+            rule = lambda: bwd(*nondiff, res, given_cts)  # type: ignore[misc]  # noqa: E731
+            result = run_rule(rule, name, told, Shared.ruled.get())
             return _cotangents(name, in_tree, result)
 
         flat.__name__ = _named(bwd)

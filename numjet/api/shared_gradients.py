@@ -18,14 +18,14 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.primitive import Zero
-from numjet.core.shared import Shared
+from numjet.core.shared import Shared, Told, rule_error
 from numjet.core.structural import convert
 from numjet.core.trace import current_trace
 from numjet.ops.arithmetic import div, mul
 from numjet.ops.collective import psum, pvary_p
 from numjet.transforms.batch import AxisEffect
 from numjet.transforms.stage import StageTrace
-from numjet.transforms.varying import along, results, unknown, varies
+from numjet.transforms.varying import along, is_mapped, results, unknown, varies
 
 
 @record(frozen=True)
@@ -125,22 +125,23 @@ def sharing_of(closed: ClosedJaxpr, leaves: Sequence[Any]) -> Sharing | None:
 
 @record(frozen=True)
 class RuleSharing:
-    """What of a custom_vjp function's arguments and results does not vary: for each axis of
-    `shard_map` its name and size, and a flag for each argument and each result.
+    """What of a custom_vjp function's arguments and results does not vary.
 
     A rule by the user gets cotangents, and gives them, as JAX has them: of what does not vary the
     whole, which is one value for all members, where transposition has each member's share."""
 
-    around: tuple
-    axes: list[tuple[Any, int, list[bool], list[bool]]]
+    told: Told
 
     def run(self, back: Callable, residuals: Any, cts: Sequence[Any]) -> list[Any]:
         """The rule's shares, from each member's cotangents. It may run when shard_map has ended,
-        where the gradient is taken outside of it: `around` are the axes that were tested."""
-        before = Shared.axes.set(self.around)
+        where the gradient is taken outside of it."""
+        before = Shared.axes.set(self.told.around)
         try:
-            for name, _, _, outs in self.axes:
-                cts = [psum(ct, name) if s and _flows(ct) else ct for ct, s in zip(cts, outs)]
+            for name, _, _, outs in self.told.axes:
+                cts = [
+                    _own(ct, name) if not s else psum(ct, name) if _flows(ct) else ct
+                    for ct, s in zip(cts, outs, strict=True)
+                ]
             return self._shares(back(residuals, cts))
         finally:
             Shared.axes.reset(before)
@@ -149,20 +150,13 @@ class RuleSharing:
         """Each member's cotangents of the arguments, from the rule's. Raises ValueError where one
         varies and its argument does not, or the other way."""
         found = list(cts)
-        for name, size, ins, _ in self.axes:
+        for name, size, ins, _ in self.told.axes:
+            told = unknown(name) is None
             for i, (ct, s) in enumerate(zip(found, ins, strict=True)):
                 if not _flows(ct):
                     continue
-                if varies(ct, name) is s:
-                    one, other = ("varies", "does not") if s else ("does not vary", "does")
-                    cast = "Cast it with lax.pcast(..., to='varying')"
-                    how = "Sum it with lax.psum" if s else cast
-                    raise ValueError(
-                        "Custom VJP bwd rule must produce an output with the same type as the args "
-                        f"tuple of the primal function, but at output[{i}] the bwd rule produced "
-                        f"a value of type {ct.aval.str_short()} that {one} over the axis {name!r} "
-                        f"of shard_map where the argument {other}. {how}."
-                    )
+                if told and varies(ct, name) is s:
+                    raise rule_error(i, ct.aval, name, s)
                 if s:
                     found[i] = pvary_p.bind(_scaled(ct, size, div), axis_name=name)
         return found
@@ -172,14 +166,21 @@ def _flows(ct: Any) -> bool:
     return ct is not None and type(ct) is not Zero and ct.aval.dtype != dtypes.float0
 
 
-def rule_sharing(leaves: Sequence[Any], outs: Sequence[Any]) -> RuleSharing | None:
-    """`sharing` for the rule of a custom_vjp function; None where there is nothing to tell."""
-    found = []
+def rule_sharing(
+    leaves: Sequence[Any], outs: Sequence[Any], told: Told | None, ruled: frozenset
+) -> RuleSharing | None:
+    """`sharing` for the rule of a custom_vjp function; None where there is nothing to tell. told:
+    what was known when the call was staged; ruled: axes that need no word. Nor do those along which
+    nothing is mapped where the gradient is taken outside of `shard_map`."""
+    found = [] if told is None else list(told.axes)
+    names = {name for name, *_ in found} | ruled
     for name, size in Shared.axes.get():
-        if unknown(name) is None:
+        if name not in names and unknown(name) is None:
             flags = [[not varies(x, name) for x in values] for values in (leaves, outs)]
             found.append((name, size, *flags))
-    return RuleSharing(Shared.axes.get(), found) if found else None
+    found = [axis for axis in found if axis[0] not in ruled and is_mapped(axis[0])]
+    around = Shared.axes.get() or (() if told is None else told.around)
+    return RuleSharing(Told(around, found)) if found else None
 
 
 def note_rule() -> None:
@@ -189,10 +190,25 @@ def note_rule() -> None:
         Shared.note()
 
 
-def run_rule(call: Callable[[], Any], what: str) -> Any:
+def run_rule(
+    call: Callable[[], Any], what: str, told: Told | None = None, ruled: frozenset = frozenset()
+) -> Any:
     """What a rule by the user gives. Raises NotImplementedError where it has collectives and nobody
-    will know what varies: its cotangents might be the whole or a share."""
-    traces = [(name, unknown(name)) for name, _ in Shared.axes.get()]
+    will know what varies: its cotangents might be the whole or a share. told, ruled: what is known
+    of its call, which is not of those inside."""
+    if told is None and not ruled:
+        return _run_rule(call, what, ruled) if Shared.axes.get() else call()
+    known = ruled | {name for name, *_ in (() if told is None else told.axes)}
+    before = Shared.told.set(None), Shared.ruled.set(frozenset())
+    try:
+        return _run_rule(call, what, known)
+    finally:
+        Shared.told.reset(before[0])
+        Shared.ruled.reset(before[1])
+
+
+def _run_rule(call: Callable[[], Any], what: str, known: frozenset) -> Any:
+    traces = [(name, unknown(name)) for name, _ in Shared.axes.get() if name not in known]
     apart = [(name, trace) for name, trace in traces if trace is not None and trace.flows is None]
     if not apart:
         return call()
@@ -205,9 +221,8 @@ def run_rule(call: Callable[[], Any], what: str) -> Any:
         trace.effects = before | trace.effects
     if any([AxisEffect(name) in used for name, _ in apart]):
         raise NotImplementedError(
-            f"{what}: a custom_vjp rule with collectives in a loop, a branch or a checkpointed "
-            "function that is differentiated inside of shard_map. Take the gradient inside of the "
-            "loop, or pass check_vma=False to shard_map, where each device's value is one of its "
-            "own."
+            f"{what}: a custom_vjp rule with collectives in a function that is traced apart from "
+            "its arguments, and differentiated inside of shard_map. Take the gradient outside of "
+            "it, or pass check_vma=False to shard_map, where each device's value is one of its own."
         )
     return found

@@ -106,13 +106,40 @@ class _Counts(threading.local):
     unknown = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What of a function's arguments and results does not vary. around: the axes of shard_maps that
+    test it. axes: for each of which it is known its name and size, and a flag for each argument and
+    each result."""
+
+    around: tuple[tuple[Any, int], ...]
+    axes: list[tuple[Any, int, list[bool], list[bool]]]
+
+
+def rule_error(i: int, aval: Any, name: Any, shared: bool) -> ValueError:
+    """That the i-th cotangent that a custom_vjp rule gives varies along an axis of `shard_map`, and
+    its argument does not (shared), or the other way."""
+    one, other = ("varies", "does not") if shared else ("does not vary", "does")
+    how = "Sum it with lax.psum" if shared else "Cast it with lax.pcast(..., to='varying')"
+    return ValueError(
+        "Custom VJP bwd rule must produce an output with the same type as the args tuple of the "
+        f"primal function, but at output[{i}] the bwd rule produced an output of type "
+        f"{aval.str_short()} that {one} over the axis {name!r} of shard_map where the input "
+        f"{other}, so the manual axis types do not match. {how}."
+    )
+
+
 class Shared:
     """axes: pairs (name, size) of the axes of shard_maps around that test what varies (check_vma).
     mapped: the names of the axes of all shard_maps around. here: what was counted in this thread.
+    ruled: while a rule by the user runs, the axes along which it is given and gives whole
+    cotangents anyway. told: what is known of its call, from when that was staged.
     """
 
     mapped: ContextVar[frozenset] = ContextVar("numjet.mapped_axes", default=frozenset())
     axes: ContextVar[tuple[tuple[Any, int], ...]] = ContextVar("numjet.tested_axes", default=())
+    ruled: ContextVar[frozenset] = ContextVar("numjet.ruled_axes", default=frozenset())
+    told: ContextVar[Told | None] = ContextVar("numjet.told_axes", default=None)
     here = _Counts()
 
     @classmethod

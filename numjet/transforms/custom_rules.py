@@ -19,7 +19,7 @@ from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand, Region
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.refs import RefUse
-from numjet.core.shared import Shared
+from numjet.core.shared import Flow, Shared, Told, rule_error
 from numjet.core.structural import convert, instantiate, moveaxis, reduce_sum, zeros
 from numjet.core.trace import aval_of, set_trace
 from numjet.core.typed_numbers import no_tangents
@@ -34,7 +34,7 @@ from numjet.transforms.batch import (
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import hoist_consts, stage
 from numjet.transforms.transpose import RUN_ON_ZEROS
-from numjet.transforms.varying import along
+from numjet.transforms.varying import along, results
 
 
 def run_call(call: Any, args: Sequence[Any]) -> list[Any]:
@@ -66,7 +66,10 @@ def stage_call(primitive_of: Callable[[], Primitive]) -> Callable:
                 fun, decorator, in_tree, static = told
                 traced = Tracing(fun, f"{decorator} fun", in_tree, static=static, by_name=False)
             use = RefUse() if "bwd" in params else None
-            jaxpr, consts = stage(call, avals, params["name"], traced, use, along(args))
+            flows = along(args)
+            jaxpr, consts = stage(call, avals, params["name"], traced, use, flows)
+            if flows and "fwd" in params:
+                params = {**params, "fwd": _telling(params["fwd"], flows, jaxpr, consts)}
             if traced is not None:
                 jaxpr.debug = traced.told(None)
             params = {
@@ -80,6 +83,27 @@ def stage_call(primitive_of: Callable[[], Primitive]) -> Callable:
         return trace.record(primitive_of(), args, params)
 
     return rule
+
+
+def _telling(fwd: Callable, flows: dict[Any, Flow], jaxpr: Any, consts: Sequence[Any]) -> Callable:
+    """The forward rule of a call that is staged inside of `shard_map`, which finds what varies
+    there (`Shared.told`) also where it runs apart from the arguments."""
+    sizes = dict(Shared.axes.get())
+    told = Told(Shared.axes.get(), [
+        (name, sizes[name], [not flag for flag in flow.given],
+         [not flag for flag in results(flow, name, jaxpr, consts)])
+        for name, flow in flows.items()
+    ])  # fmt: skip
+
+    def telling(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
+        before = Shared.told.set(told)
+        try:
+            return fwd(primals, perturbed)
+        finally:
+            Shared.told.reset(before)
+
+    telling.__name__ = getattr(fwd, "__name__", "fwd")  # which jaxprs show
+    return telling
 
 
 def _record_writing(
@@ -119,12 +143,13 @@ def _run_unknown(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
 
 class _Mapped:
     """Which outputs of a mapped custom function have the mapped axis (in front). The function, or
-    the rule that runs in its place, is the first to tell; who runs later does as it did."""
+    the rule that runs in its place, is the first to tell; who runs later does as it did. every: all
+    have it."""
 
-    __slots__ = ("name", "size", "flags")
+    __slots__ = ("name", "size", "flags", "every")
 
-    def __init__(self, name: str, size: int) -> None:
-        self.name, self.size = name, size
+    def __init__(self, name: str, size: int, every: bool = False) -> None:
+        self.name, self.size, self.every = name, size, every
         self.flags: list[bool] | None = None
 
     def is_one_call(self, axis: Axis, dims: Sequence[int | None]) -> bool:
@@ -136,7 +161,7 @@ class _Mapped:
     def arrange(self, outs: Sequence[Any], flags: list[bool], dims: Sequence[Any]) -> list[Any]:
         """`outs`, mapped where `flags` says so, with the axis where it was found to be."""
         if self.flags is None:
-            self.flags = flags
+            self.flags = [True] * len(flags) if self.every else flags
         if any(flag and not known for flag, known in zip(flags, self.flags, strict=True)):
             raise NotImplementedError(
                 f"vmap of {self.name}: the derivative rule gives an output that depends on the "
@@ -321,11 +346,14 @@ def _batched_bwd(
     res_dims: Sequence[int | None] | None,
     in_dims: Sequence[int | None],
     mapped: _Mapped | None = None,
+    tested: bool = False,
 ) -> Callable:
     """A backward function over the mapped axis: residuals have it at `res_dims` (None: leading),
     output cotangents leading where `mapped` says so (None: all). Cotangents of inputs that are not
     mapped are summed; of an output that is not, each place of the axis gets an equal part. Of a
-    function that has nothing mapped the rule runs once, of the whole cotangents."""
+    function that has nothing mapped the rule runs once, of the whole cotangents. tested: the axis
+    is one of a `shard_map` that tests what varies; what does not is one value there, and so is its
+    cotangent."""
 
     def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         if mapped is not None and mapped.is_one_call(trace.axis, [*in_dims, *(res_dims or ())]):
@@ -337,10 +365,11 @@ def _batched_bwd(
         flags = [True] * len(cts) if mapped is None or mapped.flags is None else mapped.flags
         flags = flags[: len(cts)]
         size = trace.axis.size
-        cts = [
-            ct if flag or type(ct) is Zero else to_front(_part(ct, size), None, size)
-            for ct, flag in zip(cts, flags, strict=True)
-        ]
+        if not tested:
+            cts = [
+                ct if flag or type(ct) is Zero else to_front(_part(ct, size), None, size)
+                for ct, flag in zip(cts, flags, strict=True)
+            ]
 
         def flat(*xs: Any) -> list[Any]:
             given = iter(xs[n:])
@@ -352,15 +381,19 @@ def _batched_bwd(
             return [r for r in found if r is not None and type(r) is not Zero]
 
         args = [*residuals, *[ct for ct, p in zip(cts, present, strict=True) if p]]
-        dims = [*([0] * n if res_dims is None else res_dims), *[0] * sum(present)]
+        at = [0 if flag or not tested else None for flag in flags]
+        dims = [*([0] * n if res_dims is None else res_dims),
+                *[d for d, p in zip(at, present, strict=True) if p]]  # fmt: skip
         outs, out_dims = batch_again(flat, trace, args, dims)
         pairs = iter(zip(outs, out_dims, strict=True))
         cotangents: list[Any] = []
-        for r, dim in zip(found, in_dims, strict=True):
+        for i, (r, dim) in enumerate(zip(found, in_dims, strict=True)):
             if r is None or type(r) is Zero:
                 cotangents.append(None)
                 continue
             ct, ct_dim = next(pairs)
+            if dim is None and ct_dim is not None and tested:
+                raise rule_error(i, aval_of(ct).row(ct_dim), trace.axis.name, True)
             if dim is None:
                 cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
             else:
@@ -381,14 +414,16 @@ def batch_vjp(
     bwd: Callable,
     **params: Any,
 ) -> tuple:
-    if axis.of_devices and not Shared.tests(axis.name):
+    tested = axis.of_devices and Shared.tests(axis.name)
+    if axis.of_devices and not tested:
         # Each device has a value of its own of what they have in common, and its own cotangent of
         # it, to which the rule need not be linear.
         args = tuple([x if d is not None else to_front(x, None, axis.size)
                       for x, d in zip(args, dims, strict=True)])  # fmt: skip
         dims = tuple([0 if d is None else d for d in dims])
     inner = dims[params["num_consts"] :]
-    trace, mapped = axis.trace, _Mapped(params["name"], axis.size)
+    trace = axis.trace
+    mapped = _Mapped(params["name"], axis.size, axis.of_devices and not tested)
     res_dims: list[int | None] = []  # where the residuals of the last forward rule are mapped
 
     def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
@@ -403,14 +438,17 @@ def batch_vjp(
         n = count[0]
         # Where the rule is the first to tell, all its outputs are mapped: which of them depend on
         # the mapped axis through their tangents alone is not known. None does without operands that
-        # are mapped.
-        known = mapped.flags is not None or all([d is None for d in inner])
+        # are mapped, and along an axis that is tested outputs alone tell.
+        known = tested or mapped.flags is not None or all([d is None for d in inner])
         flags = [d is not None for d in out_dims[:n]] if known else [True] * n
         first = mapped.arrange(outs[:n], flags, out_dims[:n])
         res_dims[:] = [None if d is None else 0 for d in out_dims[n:]]
         return first, mapped_to_front([as_array(x) for x in outs[n:]], out_dims[n:])
 
-    batched_bwd = _batched_bwd(bwd, trace, res_dims, inner, mapped)
+    batched_bwd = _batched_bwd(bwd, trace, res_dims, inner, mapped, tested)
+    if tested:  # the rules may run when shard_map has ended
+        ruled = Shared.axes.get(), axis.name
+        batched_fwd, batched_bwd = _ruled(batched_fwd, *ruled), _ruled(batched_bwd, *ruled)
     batched_fwd.writes = getattr(fwd, "writes", 0)  # type: ignore[attr-defined]
     batched_fwd.__name__ = getattr(fwd, "__name__", "fwd")  # which jaxprs show
     batched_bwd.__name__ = getattr(bwd, "__name__", "bwd")
@@ -422,6 +460,23 @@ def batch_vjp(
         **params,
     )
     return outs, _out_dims(mapped)
+
+
+def _ruled(rule: Callable, around: tuple, name: Any) -> Callable:
+    """A rule over an axis of a `shard_map` that tests what varies, where `around` are those that
+    do: it is given, and gives, whole cotangents of what does not vary along it."""
+
+    def run(*args: Any) -> Any:
+        axes = Shared.axes.set(around)
+        ruled = Shared.ruled.set(Shared.ruled.get() | {name})
+        try:
+            return rule(*args)
+        finally:
+            Shared.ruled.reset(ruled)
+            Shared.axes.reset(axes)
+
+    run.in_tree = getattr(rule, "in_tree", None)  # type: ignore[attr-defined]
+    return run
 
 
 def _part(ct: Any, size: int) -> Any:

@@ -66,6 +66,16 @@ def unknown(name: Any) -> StageTrace | None:
     return None
 
 
+def is_mapped(name: Any) -> bool:
+    """Whether the axis is mapped around the current trace."""
+    trace: Any = current_trace()
+    while trace is not None:
+        if type(trace) is BatchTrace and trace.axis.name == name:
+            return True
+        trace = getattr(trace, "parent", None)
+    return False
+
+
 def along(values: Sequence[Any]) -> dict[Any, Flow]:
     """A flow for each axis of the shard_maps around of which it is known what varies along it, for
     a function whose arguments are going to be `values`."""

@@ -236,11 +236,69 @@ def test_rules_get_and_give_whole_cotangents(style: str) -> None:
     np.testing.assert_allclose(outer(0.5, X), np.sum(slopes * X) * X.sum(), rtol=1e-4)
 
 
-def test_rules_with_collectives_in_loops_that_are_differentiated() -> None:
-    f = rules("psum")
-    steps = lambda w, x: lax.fori_loop(0, 2, lambda i, c: c + f(w, x), 0.0)  # noqa: E731
-    with pytest.raises(NotImplementedError, match="custom_vjp rule with collectives in a loop"):
-        mapped(nj.grad(steps), (ALL, CUT), ALL)(0.5, X)
+def scanned(f: Callable, w: Any, x: Any) -> Any:
+    return lax.scan(lambda c, _: (jnp.sin(f(w, x) * c), None), w, None, length=2)[0]
+
+
+def branched(f: Callable, w: Any, x: Any) -> Any:
+    return lax.cond(lax.psum(jnp.sum(x), "x") > 0, f, lambda w, x: w, w, x)
+
+
+STEPS = {
+    "fori": lambda f, w, x: lax.fori_loop(0, 2, lambda i, c: c * f(w, x), w),
+    "scan": scanned,
+    "cond": branched,
+    "checkpoint": lambda f, w, x: nj.checkpoint(f)(w, x),
+    "checkpoint in scan": lambda f, w, x: scanned(nj.checkpoint(f), w, x),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_rules_with_collectives_in_loops_that_are_differentiated(name: str) -> None:
+    f, run = rules("psum"), STEPS[name]
+    plain = lambda w, x: jnp.sum(jnp.sin(w * x))  # noqa: E731
+
+    def outer(w: Any, x: Any) -> Any:
+        return jnp.sum(mapped(lambda w, x: run(f, w, x) * x, (ALL, CUT), CUT)(w, x))
+
+    axis = lambda g: lambda w, x: nj.vmap(g, axis_name="x")(jnp.full(1, w), x[None])[0]  # noqa: E731
+    want = nj.grad(lambda w, x: axis(lambda w, x: run(plain, w, x))(w, x), (0, 1))(0.5, X)
+    got = mapped(nj.grad(lambda w, x: run(f, w, x), (0, 1)), (ALL, CUT), (ALL, CUT))(0.5, X)
+    from_outside = nj.grad(lambda w, x: axis(lambda w, x: run(plain, w, x))(w, x) * jnp.sum(x))
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    for way in (outer, nj.jit(outer)):
+        np.testing.assert_allclose(nj.grad(way)(0.5, X), from_outside(0.5, X), rtol=1e-4)
+
+
+def square_of_sum(check: bool) -> Callable:
+    """The sum of all devices' x, times theirs, with a rule whose cotangent is squared."""
+    f = nj.custom_vjp(lambda x: lax.psum(x, "x"))
+    cast = (lambda g: lax.pcast(g, "x", to="varying")) if check else lambda g: g
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (cast(g**2),))
+    return lambda x: jnp.sum(mapped(lambda x: f(x) * x, CUT, CUT, check_vma=check)(x))
+
+
+def test_rules_that_are_not_linear_get_what_the_types_say() -> None:
+    """With check_vma a result that does not vary has one cotangent, without it one a device."""
+    total, of_each = X[:4] + X[4:], np.tile(X[:4] + X[4:], 2)
+    for stages in (lambda f: f, nj.jit):
+        got = nj.grad(stages(square_of_sum(True)))(X)
+        np.testing.assert_allclose(got, np.tile(total**2, 2) + of_each, rtol=1e-5)
+        got = nj.grad(stages(square_of_sum(False)))(X)
+        # Four devices along "y" have a quarter each of a cotangent.
+        np.testing.assert_allclose(got, X**2 / 4 + of_each, rtol=1e-5)
+
+
+def test_a_rule_that_gives_a_varying_cotangent_of_what_does_not_vary() -> None:
+    f = nj.custom_vjp(lambda w, x: w * x)
+    f.defvjp(lambda w, x: (w * x, (w, x)), lambda res, g: (jnp.sum(g * res[1]), g * res[0]))
+    run = mapped(lambda w, x: f(w, x), (ALL, CUT), CUT)
+    with pytest.raises(ValueError, match="the manual axis types do not match"):
+        nj.grad(lambda w: jnp.sum(run(w, X)))(0.5)
+
+
+def test_a_rule_without_collectives_in_a_loop() -> None:
     cube = nj.custom_vjp(lambda x: x**3)
     cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x**2 * ct,))
     plain = lambda x: lax.fori_loop(0, 2, lambda i, c: c + jnp.sum(cube(x)), 0.0 * x[0])  # noqa: E731
