@@ -148,7 +148,7 @@ def test_small_tails_of_pareto() -> None:
     """The logarithm of a probability near 1 keeps the digits of what is missing."""
     x, b = np.array([1.0, 1.5, 50.0, 1e4], np.float32), np.float32(2.5)
     with np.errstate(divide="ignore"):
-        want = np.log1p(-x.astype(float) ** -float(b))
+        want = np.log1p(-(x.astype(float) ** -float(b)))
     got = stats.pareto.logcdf(x, b)
     np.testing.assert_allclose(got, want, rtol=5e-6)  # x^-b rounds as b log x does
     assert nj.grad(stats.pareto.logcdf)(x[0], b) == 0
@@ -225,9 +225,20 @@ def test_distributions_that_compare_take_no_complex_numbers() -> None:
     for f in (
         stats.expon.pdf, stats.expon.logcdf, stats.expon.sf, stats.gumbel_l.cdf, stats.gumbel_l.ppf,
         stats.gumbel_r.logpdf, stats.gumbel_r.ppf, stats.laplace.pdf, stats.laplace.cdf,
+        stats.uniform.pdf, stats.uniform.logpdf, stats.uniform.cdf,
     ):  # fmt: skip
         with pytest.raises(TypeError, match="complex64"):
             f(z)
+    for f in (
+        stats.bernoulli.pmf, stats.bernoulli.cdf, stats.bernoulli.ppf, stats.geom.logpmf,
+        stats.wrapcauchy.pdf, stats.pareto.pdf, stats.pareto.logcdf, stats.pareto.sf,
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="complex64"):
+            f(z, 0.5)
+    for f in (stats.truncnorm.pdf, stats.truncnorm.cdf, stats.truncnorm.logsf):
+        with pytest.raises(TypeError, match="complex64"):
+            f(z, -1.0, 1.0)
+    assert stats.pareto.ppf(z, 0.5).dtype == stats.uniform.ppf(z).dtype == jnp.complex64
 
 
 def test_derivatives_by_numbers_that_are_strong() -> None:
@@ -239,3 +250,25 @@ def test_derivatives_by_numbers_that_are_strong() -> None:
         for t in (y, pull(jnp.float32(1))[0], nj.jvp(f, (0.75,), (1.0,))[1], nj.grad(f)(0.75)):
             assert t.dtype == jnp.float32 and not t.weak_type
     assert nj.grad(special.ndtr)(0.75).weak_type
+
+
+def test_support_of_scales_that_are_not_positive() -> None:
+    """Which values lie before the support is asked of them, not of what the scale made of them."""
+    x = jnp.array([-2.0, 0.5])
+    for d, args, cut in ((stats.expon, (), 0.0), (stats.gamma, (1.5,), 0.0)):
+        got = d.pdf(x, *args, cut, -1.0)
+        assert got[0] == 0 and jnp.isnan(got[1])
+    got = stats.chi2.logpdf(x, 3.0, 0.0, -2.0)
+    assert got[0] == -jnp.inf and jnp.isnan(got[1])
+    assert stats.expon.sf(-2.0, 0.0, -1.0) == 1 and stats.expon.logcdf(-2.0, 0.0, -1.0) == -jnp.inf
+    assert stats.pareto.sf(-2.5, 2.0, 0.0, -1.0) == 1
+
+
+def test_no_probability_without_a_shape() -> None:
+    for f in (stats.gamma.cdf, stats.gamma.sf, stats.gamma.logcdf, stats.chi2.cdf, stats.chi2.sf):
+        assert jnp.isnan(f(jnp.array([-1.0, 0.0, 0.5, 30.0]), 0.0)).all()
+
+
+def test_what_is_no_probability_has_no_slope() -> None:
+    assert nj.grad(lambda loc: stats.expon.ppf(1.5, loc))(0.25) == 0
+    assert nj.grad(lambda loc: stats.expon.ppf(0.5, loc))(0.25) == 1

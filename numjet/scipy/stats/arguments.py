@@ -54,6 +54,11 @@ def ordered(name: str, *args: Any) -> list[Any]:
     return values
 
 
+def ordered_floats(name: str, x: Any, *parameters: Any) -> list[Any]:
+    """`floats` of functions that compare: TypeError for complex numbers."""
+    return floats(name, *ordered(name, x, *parameters))
+
+
 def probability(q: Any) -> Any:
     """`q` where it is a probability, NaN elsewhere."""
     return jnp.where((q < 0) | (q > 1), jnp.nan, q)

@@ -9,7 +9,6 @@ from numjet.scipy.stats.arguments import (
     in_jax,
     inside,
     ordered,
-    probability,
     unless,
     unlikely,
     weakly,
@@ -47,7 +46,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = ordered("expon.logpdf", x, loc, scale)
     z = (x - loc) / scale
-    return jnp.where(z < 0, -jnp.inf, -z - jnp.log(scale))
+    return jnp.where(x < loc, -jnp.inf, -z - jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -96,7 +95,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = ordered("expon.logcdf", x, loc, scale)
     z = (x - loc) / scale
-    below = z <= 0
+    below = (x < loc) | (z == 0)
     z = inside(~below, z, 1.0)
     # Each form is exact where the other cancels.
     value = jnp.where(z < 0.7, jnp.log(-jnp.expm1(-z)), jnp.log1p(-jnp.exp(-z)))
@@ -133,7 +132,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = ordered("expon.logsf", x, loc, scale)
     z = (x - loc) / scale
-    return jnp.where(z < 0, 0, -z)
+    return jnp.where(x < loc, 0, -z)
 
 
 @in_jax(lambda q, loc, scale: jnp.where(unlikely(q), jnp.nan, loc - scale * jnp.log1p(-q)))
@@ -150,7 +149,8 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     Array([0.2877, 2.0794], dtype=float32)
     """
     q, loc, scale = weakly("expon.ppf", q, loc, scale)
-    return loc - scale * jnp.log1p(-probability(q))
+    good = ~unlikely(q)
+    return jnp.where(good, loc - scale * jnp.log1p(-inside(good, q, 0.5)), jnp.nan)
 
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

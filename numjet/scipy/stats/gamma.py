@@ -39,7 +39,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, a, loc, scale = floats("gamma.logpdf", x, a, loc, scale)
     z = (x - loc) / scale
-    outside = z < 0
+    outside = x < loc
     z = inside(~outside, z, 1.0)
     value = special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale)
     return jnp.where(outside, -jnp.inf, value)
@@ -63,9 +63,9 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def _part(function: Any, x: Any, a: Any, loc: Any, scale: Any, before: float) -> Any:
     """`function(a, (x - loc) / scale)`; `before` the support, where its derivatives are zero."""
     z, a = jnp.broadcast_arrays((x - loc) / scale, a)
-    good = ~(z <= 0)
-    outside = jnp.where(a > 0, before, jnp.nan)
-    return jnp.where(good, function(a, inside(good, z, 1.0)), outside)
+    good, known = ~(z <= 0), a > 0
+    value = jnp.where(good, function(inside(known, a, 1.0), inside(good, z, 1.0)), before)
+    return jnp.where(known, value, jnp.nan)
 
 
 @in_jax(lambda x, a, loc, scale: special.gammainc(a, lax.clamp(0.0, (x - loc) / scale, jnp.inf)))

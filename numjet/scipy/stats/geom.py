@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, in_jax, inside
+from numjet.scipy.stats.arguments import in_jax, inside, ordered_floats
 
 
 def _log_in_jax(k: Any, p: Any, loc: Any) -> Any:
@@ -20,14 +20,15 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probabilities of the geometric distribution.
 
     k: where; p: probability of success; loc: shifts it. Arrays that broadcast; integers become
-    floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+    floats. Result: the broadcast shape. -∞ outside of its support. Differentiable in floats. Raises
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import geom
     >>> geom.logpmf(jnp.array([2]), 0.5).round(4)
     Array([-1.3863], dtype=float32)
     """
-    k, p, loc = floats("geom.logpmf", k, p, loc)
+    k, p, loc = ordered_floats("geom.logpmf", k, p, loc)
     k = k - loc
     outside = k <= 0
     value = special.xlog1py(inside(~outside, k, 1.0) - 1, -p) + jnp.log(p)
@@ -39,7 +40,8 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
     p.
 
     k: where; p: probability of success; loc: shifts it. Arrays that broadcast; integers become
-    floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+    floats. Result: the broadcast shape. 0 outside of its support. Differentiable in floats. Raises
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import geom

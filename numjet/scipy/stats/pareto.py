@@ -10,16 +10,17 @@ from numjet.scipy.stats.arguments import (
     floats,
     in_jax,
     inside,
+    ordered,
+    ordered_floats,
     unless,
     unlikely,
-    weakly,
 )
 
 
 def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     """`logsf` of arrays of one dtype."""
     z = (x - loc) / scale
-    return -b * jnp.log(inside(~(z < 1), z, 1.0))
+    return -b * jnp.log(inside(~(x < loc + scale), z, 1.0))
 
 
 def _log_density(x: Any, b: Any, loc: Any, scale: Any) -> Any:
@@ -35,16 +36,16 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. -∞
-    outside of its support. Differentiable in floats.
+    outside of its support. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import pareto
     >>> pareto.logpdf(jnp.array([2.0]), 2.0).round(4)
     Array([-1.3863], dtype=float32)
     """
-    x, b, loc, scale = floats("pareto.logpdf", x, b, loc, scale)
+    x, b, loc, scale = ordered_floats("pareto.logpdf", x, b, loc, scale)
     z = (x - loc) / scale
-    outside = z < 1
+    outside = x < loc + scale
     value = jnp.log(b) - jnp.log(scale) - (b + 1) * jnp.log(inside(~outside, z, 1.0))
     return jnp.where(outside, -jnp.inf, value)
 
@@ -54,7 +55,7 @@ def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape. 0
-    outside of its support. Differentiable in floats.
+    outside of its support. Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import pareto
@@ -72,7 +73,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import pareto
@@ -92,14 +93,14 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import pareto
     >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
     Array([-0.2877], dtype=float32)
     """
-    above = _logsf(*weakly("pareto.logcdf", x, b, loc, scale))
+    above = _logsf(*ordered("pareto.logcdf", x, b, loc, scale))
     good = ~(above >= 0)
     return jnp.where(good, nn.log1mexp(-inside(good, above, -1.0)), -jnp.inf)
 
@@ -109,7 +110,7 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import pareto
@@ -129,14 +130,14 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; b: its exponent, positive; loc, scale: shift it and stretch it: the distribution of
     loc + scale X. Arrays that broadcast; integers become floats. Result: the broadcast shape.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import pareto
     >>> pareto.logsf(jnp.array([2.0]), 2.0).round(4)
     Array([-1.3863], dtype=float32)
     """
-    return _logsf(*floats("pareto.logsf", x, b, loc, scale))
+    return _logsf(*ordered_floats("pareto.logsf", x, b, loc, scale))
 
 
 @in_jax(lambda q, b, loc, scale: unless(loc + scale * (1 - q) ** -(1 / b), unlikely(q), jnp.nan))

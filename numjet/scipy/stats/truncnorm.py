@@ -11,7 +11,7 @@ from typing import Any
 from numjet import numpy as jnp
 from numjet.scipy import special
 from numjet.scipy.stats import norm
-from numjet.scipy.stats.arguments import floats
+from numjet.scipy.stats.arguments import ordered_floats
 
 
 def _log_difference(larger: Any, smaller: Any) -> Any:
@@ -36,7 +36,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 def _standard(name: str, x: Any, a: Any, b: Any, loc: Any, scale: Any) -> tuple:
-    x, a, b, loc, scale = floats(name, x, a, b, loc, scale)
+    x, a, b, loc, scale = ordered_floats(name, x, a, b, loc, scale)
     return (x - loc) / scale, a, b, scale
 
 
@@ -45,7 +45,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. -∞ outside of its support. Differentiable in floats. Raises ValueError for
+    broadcast shape. -∞ outside of its support. Differentiable in floats. Raises TypeError for
     complex numbers. Computed by `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
@@ -66,7 +66,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. 0 outside of its support. Differentiable in floats. Raises ValueError for
+    broadcast shape. 0 outside of its support. Differentiable in floats. Raises TypeError for
     complex numbers. Computed by `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
@@ -82,7 +82,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
     `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
@@ -108,7 +108,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
     `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
@@ -124,7 +124,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
     `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp
@@ -141,7 +141,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; a, b: the bounds, before loc and scale; loc, scale: shift it and stretch it: the
     distribution of loc + scale X. Arrays that broadcast; integers become floats. Result: the
-    broadcast shape. Differentiable in floats. Raises ValueError for complex numbers. Computed by
+    broadcast shape. Differentiable in floats. Raises TypeError for complex numbers. Computed by
     `scipy.special.log_ndtr`.
 
     >>> from numjet import numpy as jnp

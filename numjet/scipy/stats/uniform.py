@@ -6,7 +6,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.numpy.promote import strong
-from numjet.scipy.stats.arguments import in_jax, unless, unlikely, weakly
+from numjet.scipy.stats.arguments import in_jax, ordered, unless, unlikely, weakly
 
 
 @in_jax(lambda x, loc, scale: unless(-jnp.log(scale), (x > loc + scale) | (x < loc), -jnp.inf))
@@ -15,14 +15,14 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. -∞ outside of its support.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import uniform
     >>> uniform.logpdf(jnp.array([0.5]), scale=2.0).round(4)
     Array([-0.6931], dtype=float32)
     """
-    x, loc, scale = weakly("uniform.logpdf", x, loc, scale)
+    x, loc, scale = ordered("uniform.logpdf", x, loc, scale)
     outside = (x < loc) | (x > loc + scale)
     return jnp.where(outside, -jnp.inf, jnp.where(jnp.isnan(x), x, -jnp.log(scale)))
 
@@ -32,7 +32,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. 0 outside of its support.
-    Differentiable in floats.
+    Differentiable in floats. Raises TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import uniform
@@ -54,14 +54,14 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
     x: where; loc, scale: shift it and stretch it: the distribution of loc + scale X. Arrays that
     broadcast; integers become floats. Result: the broadcast shape. Differentiable in floats. Raises
-    ValueError for complex numbers.
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import uniform
     >>> uniform.cdf(jnp.array([0.5]), scale=2.0).round(4)
     Array([0.25], dtype=float32)
     """
-    x, loc, scale = weakly("uniform.cdf", x, loc, scale)
+    x, loc, scale = ordered("uniform.cdf", x, loc, scale)
     z = (x - loc) / scale
     return strong(jnp.where(x < loc, 0, jnp.where(x > loc + scale, 1, z)))
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.scipy.stats.arguments import in_jax, weakly
+from numjet.scipy.stats.arguments import in_jax, ordered
 
 
 def _log_density(x: Any, c: Any) -> Any:
@@ -22,14 +22,15 @@ def logpdf(x: Any, c: Any) -> Any:
     """The logarithm of the density of the wrapped Cauchy distribution.
 
     x: where; c: its concentration, in (0, 1). Arrays that broadcast; integers become floats.
-    Result: the broadcast shape. -∞ outside of its support. Differentiable in floats.
+    Result: the broadcast shape. -∞ outside of its support. Differentiable in floats. Raises
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import wrapcauchy
     >>> wrapcauchy.logpdf(jnp.array([1.0]), 0.5).round(4)
     Array([-1.7826], dtype=float32)
     """
-    x, c = weakly("wrapcauchy.logpdf", x, c)
+    x, c = ordered("wrapcauchy.logpdf", x, c)
     spread = jnp.log1p(c * c - 2 * c * jnp.cos(x))
     value = jnp.log1p(-c * c) - math.log(2 * math.pi) - spread
     value = jnp.where((x < 0) | (x > 2 * math.pi), -jnp.inf, value)
@@ -41,7 +42,8 @@ def pdf(x: Any, c: Any) -> Any:
     (1 - c²) / (2π (1 + c² - 2 c cos x)) in [0, 2π].
 
     x: where; c: its concentration, in (0, 1). Arrays that broadcast; integers become floats.
-    Result: the broadcast shape. 0 outside of its support. Differentiable in floats.
+    Result: the broadcast shape. 0 outside of its support. Differentiable in floats. Raises
+    TypeError for complex numbers.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy.stats import wrapcauchy
