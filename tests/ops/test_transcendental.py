@@ -139,3 +139,33 @@ def test_derivatives_of_powers_of_zero_to_integers_that_are_known_at_run_time_on
     slopes = nj.grad(lambda x: jnp.sum(x ** jnp.array([3, -1])))(jnp.array([2.0, 4.0]))
     assert slopes.tolist() == [12.0, -0.0625]
     assert np.isnan(nj.grad(nj.jit(power))(0.0, 0.0))
+
+
+def test_branch_cuts_of_compiled_complex_functions():
+    """The sign of a zero says on which side of a cut a number is, and infinities have angles."""
+    parts = (-np.inf, -1e25, -3.0, -1.0, -0.25, -0.0, 0.0, 0.25, 1.0, 3.0, 1e25, np.inf)
+    z = np.array([complex(a, b) for a in parts for b in parts], "complex64")
+    for name in ("acos", "asin", "acosh", "asinh", "atan", "atanh"):
+        eager, compiled = np.asarray(getattr(lax, name)(z)), np.asarray(jit(getattr(lax, name))(z))
+        for part in ("real", "imag"):
+            want, got = getattr(eager, part), getattr(compiled, part)
+            np.testing.assert_allclose(got, want, rtol=1e-5, err_msg=name)
+            known = ~np.isnan(want)
+            signs = np.signbit(got[known]) == np.signbit(want[known])
+            assert signs.all(), (name, part, z[known][~signs])
+    got = jit(lax.acosh)(np.complex64([complex(-3, -0.0), complex(-3, 0.0)]))
+    np.testing.assert_allclose(got, np.arccosh(3) + np.array([-1j, 1j]) * np.pi, rtol=1e-6)
+    ends = np.asarray(jit(lax.tanh)(np.complex64([complex(np.inf, -1), complex(-np.inf, 2)])))
+    assert np.signbit(ends.imag).all()
+    # Beside -1 the real part is large, and does not overflow.
+    beside = np.complex64([-1 + 1e-3j, -1 - 1e-12j, 1 + 1e-30j])
+    want = np.arctanh(beside.astype("complex128"))
+    np.testing.assert_allclose(jit(lax.atanh)(beside), want, rtol=1e-5)
+
+
+def test_squares_of_complex_numbers_do_not_cancel():
+    z = np.complex64([1e30 + 1e30j, 1.0000001 + 1j])
+    want = [complex(0, np.inf), np.complex128(z[1]) ** 2]
+    for square in (lax.square, jit(lax.square)):
+        np.testing.assert_allclose(square(z), want, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(square(z)).real, np.real(want), rtol=1e-6)

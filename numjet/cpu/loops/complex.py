@@ -70,6 +70,12 @@ def _mul(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     return ComplexPair(re, im)
 
 
+def _square(e: Arithmetic, x: ComplexPair) -> ComplexPair:
+    """(a - b)(a + b) + 2abi: the parts do not cancel, nor overflow where they are equal."""
+    im = e.mul(x.re, x.im)
+    return ComplexPair(e.mul(e.sub(x.re, x.im), e.add(x.re, x.im)), e.add(im, im))
+
+
 def _div(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
     """Smith's method: divide through by the larger part of y."""
     wide = e.ge(e.abs(y.re), e.abs(y.im))
@@ -184,17 +190,24 @@ def _sinh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
 def _cosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     re = e.mul(e.call("cosh", x.re), e.call("cos", x.im))
     im = e.mul(e.call("sinh", x.re), e.call("sin", x.im))
-    return ComplexPair(re, e.select(e.or_(e.eq(x.im, 0), e.eq(x.re, 0)), e.mul(x.re, x.im), im))
+    side = e.call("copysign", e.const(1, x.re.dtype), x.re)
+    return ComplexPair(re, e.select(e.eq(x.im, 0), e.mul(side, x.im), im))
+
+
+def _zero_like(e: Arithmetic, x: Any, y: Any) -> Any:
+    """A zero with the sign of x, of y where x is NaN."""
+    return e.call("copysign", e.const(0, x.dtype), e.select(e.eq(x, x), x, y))
 
 
 def _tanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """tanh(a+bi) = (t(1+u²) + i·u(1-t²)) / (1+t²u²), t = tanh a, u = tan b; 1-t² = 1/cosh²a.
 
-    At an infinite a the phase does not matter.
+    At an infinite a the phase does not matter but for the sign of a zero.
     """
     endless = e.eq(e.abs(x.re), math.inf)
     t = e.call("tanh", x.re)
-    u = e.select(endless, e.const(0, t.dtype), e.call("tan", x.im))
+    u = e.call("tan", x.im)
+    u = e.select(endless, _zero_like(e, u, x.im), u)
     inverse = e.div(e.const(1, t.dtype), e.call("cosh", x.re))
     tu = e.mul(t, u)
     below = e.add(e.mul(tu, tu), 1.0)
@@ -242,7 +255,7 @@ def _expm1(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     # The limit at -inf whatever the phase, and infinite without a phase at inf.
     low = e.eq(x.re, -np.inf)
     re = e.select(low, e.const(-1, x.re.dtype), re)
-    im = e.select(low, e.const(0, x.re.dtype), im)
+    im = e.select(low, _zero_like(e, im, x.im), im)
     re = e.select(e.eq(x.re, np.inf), _real_at_infinity(e, x, re), re)
     return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
 
@@ -256,19 +269,33 @@ def _one(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype))
 
 
+def _infinite(e: Arithmetic, x: ComplexPair) -> Any:
+    return e.or_(e.eq(e.abs(x.re), math.inf), e.eq(e.abs(x.im), math.inf))
+
+
+def _roots(e: Arithmetic, x: ComplexPair) -> tuple[ComplexPair, ComplexPair]:
+    """sqrt(1-z), sqrt(1+z): on a branch cut the sign of the zero in z says on which side z is."""
+    minus = ComplexPair(e.sub(1.0, x.re), e.neg(x.im))
+    return _sqrt(e, minus), _sqrt(e, ComplexPair(e.add(x.re, 1.0), x.im))
+
+
 def _acos(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    """Kahan: with p = sqrt(1-z), q = sqrt(1+z)."""
-    p, q = _sqrt(e, _sub(e, _one(e, x), x)), _sqrt(e, _add(e, _one(e, x), x))
+    """Kahan: with p = sqrt(1-z), q = sqrt(1+z). At infinity the angle alone counts."""
+    p, q = _roots(e, x)
     re = e.mul(e.call("atan2", p.re, q.re), 2.0)
     im = e.call("asinh", e.sub(e.mul(q.re, p.im), e.mul(q.im, p.re)))
-    return ComplexPair(re, im)
+    endless, infinity = _infinite(e, x), e.const(math.inf, x.re.dtype)
+    re = e.select(endless, e.call("atan2", e.abs(x.im), x.re), re)
+    return ComplexPair(re, e.select(endless, e.call("copysign", infinity, e.neg(x.im)), im))
 
 
 def _asin(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    p, q = _sqrt(e, _sub(e, _one(e, x), x)), _sqrt(e, _add(e, _one(e, x), x))
+    p, q = _roots(e, x)
     below = e.sub(e.mul(p.re, q.re), e.mul(p.im, q.im))
     im = e.call("asinh", e.sub(e.mul(p.re, q.im), e.mul(p.im, q.re)))
-    return ComplexPair(e.call("atan2", x.re, below), im)
+    endless, infinity = _infinite(e, x), e.const(math.inf, x.re.dtype)
+    re = e.call("atan2", x.re, e.select(endless, e.abs(x.im), below))
+    return ComplexPair(re, e.select(endless, e.call("copysign", infinity, x.im), im))
 
 
 def _asinh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
@@ -276,27 +303,33 @@ def _asinh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
 
 
 def _acosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    p, q = _sqrt(e, _sub(e, x, _one(e, x))), _sqrt(e, _add(e, x, _one(e, x)))
-    re = e.call("asinh", e.add(e.mul(p.re, q.re), e.mul(p.im, q.im)))
-    return ComplexPair(re, e.mul(e.call("atan2", p.im, q.re), 2.0))
+    """±i acos z, of which the real part is not negative."""
+    y = _acos(e, x)
+    return ComplexPair(e.abs(y.im), e.call("copysign", y.re, x.im))
 
 
 def _atanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    """re = log1p(4a / ((1-a)² + b²)) / 4, im = atan2(2b, (1-a)(1+a) - b²) / 2.
+    """re = log1p(4|a| / ((1-|a|)² + b²)) / 4 like a, im = atan2(2b, (1-a)(1+a) - b²) / 2.
 
-    Where squares overflow, re = a / (a² + b²), that of 1/x, and im = π/2 with the sign of b.
+    Where squares overflow, re = a / (a² + b²), that of 1/x, and im = π/2 with the sign of b; beside
+    ±1, where they vanish, re = log(2/|b|) / 2.
     """
     a, b = x.re, x.im
-    minus, plus = e.sub(1.0, a), e.add(a, 1.0)
-    below = e.add(e.mul(minus, minus), e.mul(b, b))
-    re = e.mul(e.call("log1p", e.div(e.mul(a, 4.0), below)), 0.25)
+    size, minus, plus = e.abs(a), e.sub(1.0, a), e.add(a, 1.0)
+    gap = e.sub(1.0, size)
+    below = e.add(e.mul(gap, gap), e.mul(b, b))
+    re = e.mul(e.call("log1p", e.div(e.mul(size, 4.0), below)), 0.25)
+    beside = e.and_(e.eq(gap, 0), e.lt(e.abs(b), 1e-9))
+    safe = e.select(beside, e.abs(b), e.const(1, a.dtype))
+    re = e.select(beside, e.mul(e.sub(math.log(2.0), e.call("log", safe)), 0.5), re)
     im = e.mul(e.call("atan2", e.mul(b, 2.0), e.sub(e.mul(minus, plus), e.mul(b, b))), 0.5)
-    longest = e.max(e.abs(a), e.abs(b))
-    far, endless = e.gt(longest, 1e17), e.eq(longest, math.inf)
-    zero = e.call("copysign", e.const(0, a.dtype), a)
-    at_far = e.select(endless, zero, _reciprocal(e, x).re)
+    endless = _infinite(e, x)
+    far = e.or_(endless, e.gt(e.max(size, e.abs(b)), 1e17))
+    at_far = e.select(endless, e.const(0, a.dtype), e.abs(_reciprocal(e, x).re))
+    re = e.call("copysign", e.select(far, at_far, re), a)
     quarter = e.call("copysign", e.const(math.pi / 2, a.dtype), b)
-    return ComplexPair(e.select(far, at_far, re), e.select(far, quarter, im))
+    quarter = e.select(e.eq(b, b), quarter, b)
+    return ComplexPair(re, e.select(far, quarter, im))
 
 
 def _atan2(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
@@ -344,7 +377,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh), "cos": _cos,
     "tan": _rotated(_tanh), "asin": _asin, "acos": _acos, "atan": _rotated(_atanh),
     "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "logistic": _logistic,
-    "square": lambda e, x: _mul(e, x, x), "reciprocal": _reciprocal,
+    "square": _square, "reciprocal": _reciprocal,
     "is_nan": lambda e, x: e.or_(e.ne(x.re, x.re), e.ne(x.im, x.im)),
 }  # fmt: skip
 
