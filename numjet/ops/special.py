@@ -8,6 +8,7 @@ eager code has SciPy's where it has them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -354,13 +355,24 @@ regularized_incomplete_beta_p = _computed(
 
 
 # ------------------------------------------------------------------ Bessel
+# I1(x) / x is Σ c_k (x²/4)^k; up to 1 these are all that double precision sees.
+_I1_OVER_X = tuple(0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(10))
+
+
 def _i1e_rule(t: Any, out: Any, x: Any) -> Any:
-    # i0e(x) - i1e(x) (sign x + 1/x), whose limit at 0 is 1/2.
-    at_zero = eq(x, constant_like(x, 0))
-    safe = select_n(at_zero, x, add(mul(x, constant_like(x, 0)), constant_like(x, 1)))
-    slope = sub(bessel_i0e(safe), mul(bessel_i1e(safe), add(sign(safe), integer_pow(safe, -1))))
-    half = add(mul(x, constant_like(x, 0)), constant_like(x, 0.5))
-    return mul(t, select_n(at_zero, slope, half))
+    """i0e(x) - sign(x) i1e(x) - i1e(x) / x, the quotient near 0 by its series: its derivatives
+    would cancel there."""
+    near = lt(absolute(x), constant_like(x, 1))
+    nothing = mul(x, constant_like(x, 0))
+    inner = select_n(near, nothing, x)
+    quarter = mul(inner, mul(inner, constant_like(x, 0.25)))
+    series = nothing
+    for c in reversed(_I1_OVER_X):
+        series = add(mul(series, quarter), constant_like(x, c))
+    outer = select_n(near, x, add(nothing, constant_like(x, 1)))
+    quotient = div(bessel_i1e(outer), outer)
+    quotient = select_n(near, quotient, mul(exp(neg(absolute(inner))), series))
+    return mul(t, sub(sub(bessel_i0e(x), mul(sign(x), out)), quotient))
 
 
 def _bessel_native(near: tuple, far: tuple, whole: tuple, odd: bool) -> Callable:

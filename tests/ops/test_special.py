@@ -71,6 +71,15 @@ def test_bessel_derivative_at_zero() -> None:
     assert float(grad(lax.bessel_i1e)(0.0)) == 0.5
 
 
+@pytest.mark.parametrize("x", [-2.5, -0.75, -1e-3, -1e-9, 1e-20, 3e-6, 0.4, 6.0])
+def test_second_derivatives_of_bessel_functions_do_not_cancel(x: float) -> None:
+    # (e^(-s x) I1(x))'' is e^(-s x) (I1'' - 2 s I1' + I1), s the sign of x.
+    values = [scipy.special.ivp(1, x, n) for n in range(3)]
+    want = np.exp(-abs(x)) * (values[2] - 2 * np.sign(x) * values[1] + values[0])
+    for twice in (grad(grad(lax.bessel_i1e)), jit(grad(grad(lax.bessel_i1e)))):
+        np.testing.assert_allclose(twice(x), want, rtol=2e-5)
+
+
 def test_derivatives_that_do_not_exist_are_refused() -> None:
     with pytest.raises(
         NotImplementedError, match="derivative of polygamma with respect to m.*stop_gradient"
