@@ -171,6 +171,13 @@ from numjet.numpy.functional import (
     unpackbits,
     vectorize,
 )
+from numjet.numpy.histograms import (
+    bincount,
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from numjet.numpy.index_tricks import (
     c_,
     diag,
@@ -251,6 +258,14 @@ from numjet.numpy.nan_reductions import (
     nanvar,
 )
 from numjet.numpy.padding import pad
+from numjet.numpy.positions import (
+    argwhere,
+    compress,
+    extract,
+    flatnonzero,
+    nonzero,
+    where_or_nonzero as where,
+)
 from numjet.numpy.products import (
     cross,
     dot,
@@ -409,23 +424,12 @@ from numjet.numpy.shape import (
 from numjet.numpy.sorting import (
     argpartition,
     argsort,
-    argwhere,
-    bincount,
-    compress,
     digitize,
-    extract,
-    flatnonzero,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
     lexsort,
-    nonzero,
     partition,
     searchsorted,
     sort,
     sort_complex,
-    where_or_nonzero as where,
 )
 from numjet.numpy.take import (
     choose,

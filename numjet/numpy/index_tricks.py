@@ -31,6 +31,7 @@ from numjet.numpy.elementwise import (
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.logic import where
+from numjet.numpy.positions import nonzero
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -48,7 +49,6 @@ from numjet.numpy.promote import (
 from numjet.numpy.ranges import arange, linspace, tri
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import moveaxis, ravel, reshape
-from numjet.numpy.sorting import nonzero
 
 
 def _of(value: np.ndarray, dtype: Any = None) -> ArrayImpl:

@@ -17,6 +17,7 @@ from numjet.numpy.cumulative import cumsum
 from numjet.numpy.elementwise import add, divide, maximum, minimum, multiply, subtract
 from numjet.numpy.fast import eager
 from numjet.numpy.logic import isnan_of, less, less_equal, logical_or, where
+from numjet.numpy.positions import as_constant
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -27,7 +28,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import all as all_, any as any_, sum as sum_
 from numjet.numpy.shape import expand_dims, moveaxis, reshape
-from numjet.numpy.sorting import argsort, as_constant
+from numjet.numpy.sorting import argsort
 from numjet.numpy.take import take_along_axis
 
 # So many positions of so many elements NumPy finds sooner than all are sorted: 10^4 elements take

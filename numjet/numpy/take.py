@@ -23,6 +23,7 @@ from numjet.numpy.elementwise import add, clip, remainder, subtract
 from numjet.numpy.indexing import get, getitem, normalized
 from numjet.numpy.joining import stack
 from numjet.numpy.logic import as_bool, equal, less, where
+from numjet.numpy.positions import compress as compress
 from numjet.numpy.promote import (
     as_arrays,
     broadcast,
@@ -37,7 +38,7 @@ from numjet.numpy.promote import (
     strong,
 )
 from numjet.numpy.shape import ravel, reshape
-from numjet.numpy.sorting import argsort, compress as compress
+from numjet.numpy.sorting import argsort
 from numjet.ops.slicing import index_dtype
 
 _LIST = (list, tuple)
