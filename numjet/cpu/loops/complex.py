@@ -194,7 +194,7 @@ def _cosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return ComplexPair(re, e.select(e.eq(x.im, 0), e.mul(side, x.im), im))
 
 
-def _zero_like(e: Arithmetic, x: Any, y: Any) -> Any:
+def _zero_like(e: Arithmetic, x: Expr, y: Expr) -> Expr:
     """A zero with the sign of x, of y where x is NaN."""
     return e.call("copysign", e.const(0, x.dtype), e.select(e.eq(x, x), x, y))
 
@@ -269,7 +269,7 @@ def _one(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype))
 
 
-def _infinite(e: Arithmetic, x: ComplexPair) -> Any:
+def _infinite(e: Arithmetic, x: ComplexPair) -> Expr:
     return e.or_(e.eq(e.abs(x.re), math.inf), e.eq(e.abs(x.im), math.inf))
 
 
