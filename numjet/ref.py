@@ -151,10 +151,11 @@ def free_ref(ref: Ref) -> None:
         ref.get()
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     """A reference to an array of the shape and dtype of `ty`, of unspecified content.
 
-    ty: anything with shape and dtype. memory_space is kept in its aval. Write before reading.
+    ty: anything with shape and dtype, or a type of `experimental.hijax`. memory_space is kept in
+    its aval. Write before reading.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> ref = nj.empty_ref(nj.ShapeDtypeStruct((2,), jnp.float32))
@@ -162,6 +163,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     >>> ref[...]
     Array([1., 1.], dtype=float32)
     """
+    if hasattr(ty, "lo_ty") and not isinstance(ty, _ShapedArray):
+        return _ValueRef(ty, [empty_ref(a, memory_space) for a in ty.lo_ty()])
     if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
         raise TypeError(f"empty_ref: expected something with shape and dtype, got {ty!r:.80}.")
     aval = _ShapedArray(tuple(ty.shape), _dtypes.canonical(ty.dtype))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from numjet.api import hi_mapping
 from numjet.api.devices import CpuDevice, Device, devices as all_devices, place
 from numjet.api.flat import array_leaves, check_callable, described, name_of, wraps
 from numjet.api.jit import JitFunction
@@ -76,19 +77,23 @@ def vmap(
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or type(in_axes) is not bool and isinstance(in_axes, int | tuple)):
+    specs = hi_mapping.among(in_axes)
+    whole = type(in_axes) is not bool and isinstance(in_axes, int | tuple)
+    if not (specs or whole or in_axes is None):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes!r}."
         )
     if any(
-        type(leaf) is bool or not isinstance(leaf, int)
+        type(leaf) is bool or not isinstance(leaf, int | hi.MappingSpec)
         for leaf in ((out_axes,) if type(out_axes) is int else tree.tree_leaves(out_axes))
     ):
         raise TypeError(
             "vmap out_axes must be an int, None, or a (nested) container of these, but got "
             f"{out_axes!r}."
         )
+
+    out_specs = hi_mapping.among(out_axes)
 
     @wraps(fun)
     @unnamed_boundary
@@ -98,6 +103,8 @@ def vmap(
             axes: list[int | None] = [in_axes] * len(leaves)
         else:
             axes = _axes_of_leaves("vmap", in_axes, args, in_tree)
+            if specs:
+                leaves, in_tree, axes = hi_mapping.taken_apart(leaves, in_tree, axes, axis_size)
         refs: dict[int, Ref] = {}
         if Ref in map(type, leaves):
             refuse_parts("vmap", (args, kwargs))
@@ -106,6 +113,7 @@ def vmap(
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
         out_tree: Any = None
+        spread: list = [None] if out_specs else []
 
         def flat(*values: Any) -> list[Any]:
             nonlocal out_tree
@@ -113,7 +121,10 @@ def vmap(
             given, named = tree.tree_unflatten(
                 in_tree, [inner.get(i, x) for i, x in enumerate(values)] if refs else values
             )
-            outs, out_tree = tree.tree_flatten(hi.lower(fun(*given, **named)))
+            out = hi.lower(fun(*given, **named))
+            if spread:
+                spread[:] = [hi_mapping.Places(out)]
+            outs, out_tree = tree.tree_flatten(out)
             for x in outs:
                 refuse_returned(x, name_of(fun))
             return [*outs, *[ref.value() for ref in inner.values()]]
@@ -135,12 +146,14 @@ def vmap(
 
         def at(i: int) -> str:
             """Which result number `i` is, in words."""
-            if places[i] is not None:
-                return ""
+            if places[i] is not None or spread:
+                return "at vmap out_axes" if spread else ""
             return f"at vmap out_axes{tree.keystr(tree.leaf_path(out_tree, i))}"
 
         if type(out_axes) is int:
             places = [out_axes] * len(outs)
+        elif spread:
+            places = spread[0].of(out_axes, size, out_dims)
         else:
             places = tree.flatten_axes("vmap out_axes", out_tree, out_axes)
         ends = [
@@ -152,7 +165,7 @@ def vmap(
                 x if p is None else placed_like(x, axis.over(x.aval.row(p % x.ndim), p % x.ndim))
                 for x, p in zip(ends, places, strict=True)
             ]
-        return tree.tree_unflatten(out_tree, ends)
+        return spread[0].value(ends) if spread else tree.tree_unflatten(out_tree, ends)
 
     return described(
         mapped, fun,

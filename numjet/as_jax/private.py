@@ -80,6 +80,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.dtypes", "finfo", "ml_dtypes:finfo", "flax"),
     ("jax._src.dtypes", "to_complex_dtype", _HERE + "to_complex_dtype", "tinygp"),
     ("jax._src.flatten_util", "ravel_pytree", "numjet.flatten_util:ravel_pytree", "blackjax"),
+    ("jax._src.hijax", "MappingSpec", "numjet.core.hi:MappingSpec", "printed"),
     ("jax._src.interpreters.batching", "is_vmappable", _HERE + "is_vmappable", "jaxoplanet"),
     ("jax._src.interpreters.partial_eval", "JaxprTracer",
      "numjet.interpreters.partial_eval:JaxprTracer", "scico"),

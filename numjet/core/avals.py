@@ -181,6 +181,26 @@ class ShapedArray(AbstractValue):
         """The value that an array is."""
         return value
 
+    def dec_rank(self, size: int | None, spec: int | None) -> ShapedArray:
+        """That of one example, where axis `spec`, of `size`, is mapped; its own for None."""
+        if spec is None:
+            return self
+        if size is not None and self.shape[spec] != size:
+            raise ValueError(f"axis {spec} of {self.str_short()} is not of size {size}.")
+        spec %= self.ndim
+        return self.update(shape=(*self.shape[:spec], *self.shape[spec + 1 :]))
+
+    def inc_rank(self, size: int, spec: int | None) -> ShapedArray:
+        """That of `size` examples along the axis `spec`; its own for None."""
+        if spec is None:
+            return self
+        spec %= self.ndim + 1
+        return self.update(shape=(*self.shape[:spec], size, *self.shape[spec:]))
+
+    def leading_axis_spec(self) -> int:
+        """The axis that loops go along."""
+        return 0
+
     def normalize(self) -> ShapedArray:
         """`strong`."""
         return self.strong()

@@ -31,6 +31,10 @@ TYPES: dict[type, Callable[[Any], Any]] = {}
 forward_rules: ContextVar[bool] = ContextVar("forward_rules", default=False)
 
 
+class MappingSpec:
+    """What of a value that is no array `vmap` maps; a subclass holds the axes."""
+
+
 class Held:
     """What a value holds: its type, what changes of it (`form`), and its arrays."""
 
@@ -79,7 +83,7 @@ def lowered(x: Any) -> Any:
     if type(x) not in TYPES or changes(x):
         return x
     held = Held(x)
-    return LoweredValue(held.type, held.arrays)
+    return LoweredValue(held.type.normalize(), held.arrays)
 
 
 def lower(value: Any) -> Any:

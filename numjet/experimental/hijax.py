@@ -99,6 +99,10 @@ class HiPspec:
         raise _lacks(self, "shard_map", "to_lo")
 
 
+# What of such a value `vmap` maps: a subclass holds the axes of the arrays.
+MappingSpec = hi.MappingSpec
+
+
 class AvalQDD:
     """A type and what changes of its value."""
 

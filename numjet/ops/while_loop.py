@@ -600,9 +600,9 @@ def _rounds(body_fun: Callable, form: str) -> tuple[Callable, Callable]:
 
     def body(i: Any, val: Any) -> Any:
         out = fun()(i, val)  # type: ignore[misc]
-        in_tree = tree.tree_structure(val)
+        values, in_tree = tree.tree_flatten(hi.lower(val))
         got, out_tree = flatten_values(out)
-        want = [aval_of(x) for x in tree.tree_leaves(val)]
+        want = [aval_of(x) for x in values]
         got_avals = [x.aval for x in got]
         stronger = strengthen(want, got_avals) if out_tree == in_tree else want
 

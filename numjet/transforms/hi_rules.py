@@ -209,7 +209,8 @@ class Call:
         if self.params is not None and self.op.multiple_results:
             out = list(out)
         form, flat = Form.of(out)
-        if form.treedef != self.outs.treedef or form.types != self.outs.types:
+        declared = tuple([ty if ty is None else ty.normalize() for ty in self.outs.types])
+        if form.treedef != self.outs.treedef or form.types != declared:
             raise TypeError(
                 f"{self.name}: its results have other types than it declares, {self.outs.types} in "
                 f"a tree of structure {self.outs.treedef}."
@@ -392,7 +393,8 @@ def _transpose(
 
 def _batch(axis: Axis, args: tuple, dims: tuple, *, call: Call, **params: Any) -> tuple:
     n = params["num_consts"]
-    if call.params is None and call.has("batch"):
+    arrays = not any([ty is not None for ty in (*call.ins.types, *call.outs.types)])
+    if call.params is None and call.has("batch") and arrays:
         in_dims = tree.tree_unflatten(
             call.ins.treedef, [ds[0] for ds in call.ins.groups(dims[n:])]
         )
@@ -413,7 +415,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, call: Call, **params: Any) -
 
         return custom_rules.batch_vjp(axis, args, dims, fwd=fwd, bwd=bwd, **rules)
     outs, out_dims = custom_rules.batch_jvp(axis, args, dims, jvp=call.forward, **rules)
-    if not call.has("batch_dim_rule"):
+    if not (arrays and call.has("batch_dim_rule")):
         return outs, out_dims
     asked = call.op.batch_dim_rule(axis, tuple([ds[0] for ds in call.ins.groups(dims[n:])]))
     want = list(tree.flatten_axes("out_dims", call.outs.treedef, asked))
