@@ -168,10 +168,9 @@ def _spectra(
     complex_ = dtypes.is_complex(x.dtype)
     real = dtypes.real_of(x.dtype) if complex_ else x.dtype
     if not x.size or not y.size:
-        shape = (*x.shape[:-1], 0)
-        empty = jnp.zeros((0,), real)
-        out = jnp.zeros(shape, dtypes.complex_of(real) if products is False else real)
-        return empty, empty, jnp.moveaxis(out, -1, axis)
+        empty = jnp.moveaxis(jnp.zeros((*x.shape[:-1], 0), real), -1, axis)
+        out = empty if products and same else empty.astype(dtypes.complex_of(real))
+        return empty, empty, out  # All of the shape of x, as in SciPy.
     cut = _cut(window, nperseg, noverlap, nfft, x.shape[-1])
     step = cut.length - cut.overlap
     values = jnp.asarray(cut.window).astype(real)

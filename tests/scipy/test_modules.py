@@ -108,9 +108,19 @@ def test_spectra(args: dict) -> None:
 def test_frequencies_of_half_precision_are_those_of_the_transforms() -> None:
     x = jnp.linspace(0, 5, 40, dtype=jnp.bfloat16)
     for name in ("stft", "welch"):
-        found = getattr(nsp.signal, name)(x, 0.3, nperseg=16)
+        found = getattr(nsp.signal, name)(x, 0.3, nperseg=16, return_onesided=False)
         assert {str(v.dtype) for v in found} <= {"float32", "complex64"}
-        close(found[0], np.fft.rfftfreq(16, 1 / 0.3).astype(np.float32))
+        close(found[0], np.fft.fftfreq(16, 1 / 0.3).astype(np.float32))
+
+
+def test_spectra_of_nothing_have_its_shape() -> None:
+    for shape, axis in (((0,), -1), ((2, 0), -1), ((0, 3), 0)):
+        x = jnp.zeros(shape)
+        for found in (nsp.signal.stft(x, axis=axis), nsp.signal.welch(x, axis=axis),
+                      nsp.signal.csd(x, x + 1, axis=axis)):
+            assert {v.shape for v in found} == {shape}
+        assert nsp.signal.csd(x, x + 1, axis=axis)[1].dtype == "complex64"
+        assert nsp.signal.welch(x, axis=axis)[1].dtype == "float32"
 
 
 def test_inverse_of_stft() -> None:
