@@ -247,6 +247,16 @@ def test_euler_angles(fixed: bool) -> None:
             make(bad, angles)
 
 
+def test_half_turns_keep_their_sign_and_one_rotation_has_no_mean() -> None:
+    half = np.array([[-0.6, 0.8, 0.0, 0.0], [0.0, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    ours, theirs = nsp.spatial.transform.Rotation.from_quat(half), Theirs.from_quat(half)
+    close(ours.as_rotvec(), np.pi * half[:, :3])
+    close(ours.as_mrp(), half[:, :3])
+    with pytest.raises(TypeError, match="no len"):
+        ours[0].mean()
+    close(ours[0].mean(jnp.ones(1)).as_matrix(), theirs[0].as_matrix())
+
+
 def test_derivatives_of_rotations_at_none() -> None:
     turn = nsp.spatial.transform.Rotation.from_rotvec
     jacobian = nj.jacfwd(lambda v: turn(v).as_rotvec())(jnp.zeros(3))

@@ -96,6 +96,8 @@ def test_maxiter_and_atol_stop() -> None:
         ]
         assert errors[0] == pytest.approx(np.linalg.norm(b))
         assert errors[0] > 3 * errors[1] > 9 * errors[2] > 0
+        again = [cg(a, b, maxiter=k, tol=0.0)[0] for k in (6, 5.5, jnp.array(6))]
+        assert np.array_equal(again[0], again[1]) and np.array_equal(again[0], again[2])
         rough = np.linalg.norm(a @ np.asarray(cg(a, b, tol=0.0, atol=0.1)[0]) - b)
         assert 1e-6 < rough <= 0.1
 

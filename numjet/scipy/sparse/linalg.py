@@ -216,7 +216,7 @@ def _solve(
             f"{shapes[1]}."
         )
     size = sum(x.size for x in tree.tree_leaves(b))
-    most = 10 * size if maxiter is None else operator.index(maxiter)
+    most = 10 * size if maxiter is None else maxiter
 
     def solve(product: Callable, b: Any) -> Any:
         goal = jnp.maximum(jnp.square(tol) * _square(b), jnp.square(atol))

@@ -243,6 +243,10 @@ class Rotation(NamedTuple):
             still &= part == 0
         return jnp.where(negative[..., None], -q, q)
 
+    def _upper(self) -> Any:
+        """The quaternions whose w is not negative; half turns as they are."""
+        return jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
+
     def as_rotvec(self, degrees: bool = False) -> Any:
         """Axes [..., 3] whose lengths are the angles, at most π.
 
@@ -253,7 +257,7 @@ class Rotation(NamedTuple):
         >>> turn.as_rotvec(degrees=True).round(3)
         Array([ 0.,  0., 90.], dtype=float32)
         """
-        q = self._canonical()
+        q = self._upper()
         v, w = q[..., :3], q[..., 3:]
         square = (v * v).sum(-1, keepdims=True)
         small = square < 1e-6
@@ -271,7 +275,7 @@ class Rotation(NamedTuple):
         >>> turn.as_mrp().round(4)
         Array([0.    , 0.    , 0.4142], dtype=float32)
         """
-        q = self._canonical()
+        q = self._upper()
         return q[..., :3] / (1 + q[..., 3:])
 
     def as_matrix(self) -> Any:
@@ -381,7 +385,8 @@ class Rotation(NamedTuple):
         """The rotation from which the weighted sum of squared chordal distances is least.
 
         weights: [n], not negative; ones unless given (ValueError for another number). Source:
-        Markley and others, Averaging quaternions (2007).
+        Markley and others, Averaging quaternions (2007). Raises TypeError for one rotation that is
+        no row, unless a weight is given.
 
         >>> from numjet import numpy as jnp
         >>> from numjet.scipy.spatial.transform import Rotation
@@ -389,8 +394,9 @@ class Rotation(NamedTuple):
         >>> jnp.rad2deg(row.mean().magnitude()).round(3)
         Array(45., dtype=float32)
         """
-        q = jnp.atleast_2d(self.quat)
-        w = jnp.ones(q.shape[0], q.dtype) if weights is None else _floats(weights)
+        q = self.quat
+        w = jnp.ones(len(self), q.dtype) if weights is None else _floats(weights)
+        q = jnp.atleast_2d(q)
         if w.ndim != 1 or w.shape[0] != q.shape[0]:
             raise ValueError(
                 f"Rotation.mean: expected {q.shape[0]} weights, got an array of shape {w.shape}."
