@@ -56,6 +56,13 @@ def test_gmres_begins_anew(restart: int) -> None:
         assert rough[0] > 2 * rough[1] > 4 * rough[2]
 
 
+def test_negative_tolerances_of_gmres_are_none() -> None:
+    a, b = system(6, definite=False)
+    for limits in ({"tol": -1.0}, {"tol": 0.0, "atol": -9.0}):
+        x = gmres(a, b, **limits)[0]
+        assert np.linalg.norm(a @ x - b) <= 1e-4 * np.linalg.norm(b)
+
+
 def test_gmres_ends_where_nothing_helps() -> None:
     turn = np.roll(np.eye(4), 1, 0)  # no vector of a shorter space comes nearer
     b = np.eye(4)[0]

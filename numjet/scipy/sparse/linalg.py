@@ -330,6 +330,7 @@ def gmres(
         raise ValueError(f"gmres: restart must be at least 1, got {restart}.")
     maxiter = _UNBOUNDED if maxiter is None else maxiter
     method = functools.partial(_gmres, restart)
+    tol, atol = [jnp.maximum(limit, 0) for limit in (tol, atol)]
     x, _ = _solve("gmres", method, False, A, b, x0, tol, atol, maxiter, M)
     return x, as_array(0)
 
