@@ -29,7 +29,8 @@ IR_WORDS = ("define ", "getelementptr ", " = load ", "call void @", ", ptr %", "
 MOST_ANY = 384
 FRONT_DOOR_MODULES = {"numjet", "numjet.as_jax"}
 # Loaded when first needed: each would cost more than numjet's whole import.
-HEAVY = {"scipy", "llvmlite", "opt_einsum", "matplotlib", "mpmath", "sklearn", "tqdm"}
+HEAVY = {"scipy", "llvmlite", "opt_einsum", "matplotlib", "mpmath", "sklearn", "tensorstore",
+         "tqdm"}
 FORBIDDEN = {"jax", "jaxlib", "flax", "optax", "torch"}
 
 

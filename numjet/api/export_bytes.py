@@ -39,15 +39,8 @@ class Pickler(pickle.Pickler):
 
 
     def _node(self, structure: Any) -> Any:
-        cls, data = structure.node_data()
-        node = _stored_nodes.get(cls)
-        if node is None:
-            raise ValueError(
-                f"Cannot serialize PyTreeDef containing an unregistered type `{cls}`. Use "
-                "`export.register_pytree_node_serialization` or "
-                "`export.register_namedtuple_serialization`."
-            )
-        return _structure, (node.name, node.write(data), tuple(structure.children()))
+        node, data = stored_node(structure)
+        return structure_of, (node.name, node.write(data), tuple(structure.children()))
 
 
 def _class(module: str, name: str) -> type:
@@ -138,7 +131,21 @@ def register(node: StoredNode) -> type:
     return node.cls
 
 
-def _structure(name: str, data: Any, children: tuple) -> Any:
+def stored_node(structure: Any) -> tuple[StoredNode, Any]:
+    """How the root of a structure is written down, and its static data. Raises ValueError where its
+    class is not registered."""
+    cls, data = structure.node_data()
+    node = _stored_nodes.get(cls)
+    if node is None:
+        raise ValueError(
+            f"Cannot serialize PyTreeDef containing an unregistered type `{cls}`. Use "
+            "`export.register_pytree_node_serialization` or "
+            "`export.register_namedtuple_serialization`."
+        )
+    return node, data
+
+
+def structure_of(name: str, data: Any, children: tuple) -> Any:
     """The structure of a node that was written under `name`."""
     node = _stored_nodes.get(name)
     if node is None:

@@ -30,6 +30,7 @@ _PUBLIC_WITHIN = {
 _WITHIN = frozenset(
     {
         *(f"numjet.extend.{n}" for n in ("jax_core", "jax_params", "primitive", "traces", "types")),
+        "numjet.experimental.array_serialization.tree_bytes",
         *(f"numjet.scipy.stats.{n}" for n in ("arguments", "kde", "samples")),
         *(f"numjet.experimental.checkify.{n}" for n in ("rewrite", "sites")),
         *(f"numjet.experimental.pallas.{n}" for n in ("blocks", "call", "helpers")),
@@ -39,12 +40,6 @@ _WITHIN = frozenset(
 # Modules of JAX that are made of names from several modules of ours.
 ROWS: dict[str, dict[str, str]] = {
     "jax.core": {"ensure_compile_time_eval": "numjet:ensure_compile_time_eval"},
-    "jax.experimental.array_serialization": {},
-    "jax.experimental.array_serialization.serialization": {
-        "GlobalAsyncCheckpointManager": "numjet.as_jax.stand_ins:CheckpointManager",
-        "GlobalAsyncCheckpointManagerBase": "numjet.as_jax.stand_ins:CheckpointManagerBase",
-        "get_tensorstore_spec": "numjet.as_jax.stand_ins:get_tensorstore_spec",
-    },
     "jax.experimental.colocated_python": {
         "colocated_cpu_devices": "numjet.as_jax.colocated:colocated_cpu_devices",
         "colocated_python": "numjet.as_jax.colocated:colocated_python",
@@ -80,6 +75,11 @@ ROWS: dict[str, dict[str, str]] = {
 # JAX has not: limits of dtypes that are Python numbers (JAX's are NumPy's, with a dtype), and
 # tuples (JAX gives lists, which are another pytree).
 NAMES: dict[str, dict[str, str]] = {
+    # Private ones, which axlearn and orbax read.
+    "jax.experimental.array_serialization.serialization": {
+        name: f"numjet.experimental.array_serialization.serialization:{name}"
+        for name in ("_LimitInFlightBytes", "_REMOTE_URL_PREFIXES", "_get_metadata")
+    },
     "jax.dtypes": {"finfo": "ml_dtypes:finfo"},
     "jax.numpy": {
         # What the array API standard has programs ask a namespace for.

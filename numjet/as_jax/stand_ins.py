@@ -270,28 +270,6 @@ class IfrtPrograms:
     """Programs for plugins of other runtimes: none can be made here, so it has no names."""
 
 
-class CheckpointManagerBase:
-    """The interface of managers of checkpoints that libraries implement; itself saves nothing."""
-
-
-class CheckpointManager(CheckpointManagerBase):
-    """Raises NotImplementedError: libraries name it for their users' managers, and need none."""
-
-    def __init__(self, timeout_secs: int = 300) -> None:
-        raise NotImplementedError(
-            "GlobalAsyncCheckpointManager writes arrays with TensorStore, which numjet does not. "
-            "Use numjet.checkpoints, or orbax.checkpoint."
-        )
-
-
-def get_tensorstore_spec(ckpt_path: Any, **_: Any) -> Any:
-    """Raises NotImplementedError: it says how a CheckpointManager is to write one array."""
-    raise NotImplementedError(
-        f"get_tensorstore_spec: numjet writes no {ckpt_path!r} with TensorStore. Use "
-        "numjet.checkpoints, or orbax.checkpoint."
-    )
-
-
 def splash_attention(*_: Any, **__: Any) -> Any:
     """Raises NotImplementedError: these kernels, their masks and sizes of blocks are for TPUs."""
     raise NotImplementedError(
