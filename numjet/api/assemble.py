@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import PmapSharding, Sharding, device_put, place
-from numjet.api.layout import Format, Layout, check_layout
+from numjet.api.layout import Format, Layout, check_layout, labelled
 from numjet.api.sharding import NamedSharding
 from numjet.base import tree
 from numjet.base.errors import InvalidInputException, UnexpectedTracerError
@@ -74,8 +74,9 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     shape = canonical_shape(shape)
     if isinstance(sharding, Format):
         if isinstance(sharding.layout, Layout):
-            check_layout("make_array_from_callback", sharding.layout, len(shape))
-        sharding = sharding.sharding
+            check_layout("make_array_from_callback results", sharding.layout, shape)
+        given = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
+        return labelled(given, sharding.layout)
     sharding = _checked("make_array_from_callback", sharding)
     parts: list[tuple[tuple, Any]] = []
     places = _mine(sharding, shape)

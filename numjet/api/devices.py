@@ -12,6 +12,7 @@ import numpy as np
 
 from numjet.api import platforms
 from numjet.api.placements import (
+    ORDERS,
     DefaultSharding,
     PmapSharding as PmapSharding,
     Sharding as Sharding,
@@ -402,7 +403,7 @@ def _format(self: Any) -> Any:
     """Row by row, where it lives; of a deleted array only where it lived is known."""
     layout = importlib.import_module("numjet.api.layout")
     gone = isinstance(self, ArrayImpl) and self.is_deleted()
-    rows = None if gone else layout.Layout(tuple(range(self.ndim)), ())
+    rows = None if gone else layout.order_of(self)
     return layout.Format(rows, _sharding(self))
 
 
@@ -591,7 +592,11 @@ def device_put(
     if current_trace() is not EVAL:
         return _put_traced(x, device, src, donate, may_alias)
     out = put(x, device)
-    return tree.tree_map(another, out) if may_alias is False else out
+    if may_alias is False:
+        out = tree.tree_map(another, out)
+    if ORDERS and (device is None or isinstance(device, Device | Sharding)):
+        out = importlib.import_module("numjet.api.layout").kept(x, out)
+    return out
 
 
 def put(x: Any, device: Any) -> Any:
@@ -600,8 +605,11 @@ def put(x: Any, device: Any) -> Any:
         return tree.tree_map(lambda leaf: _to_memory(as_array(leaf), device.kind), x)
     if not (device is None or isinstance(device, Device | Sharding)):
         leaves, treedef = tree.tree_flatten(x)
-        pairs = zip(leaves, _places(x, device), strict=True)
-        return tree.tree_unflatten(treedef, [put(leaf, place) for leaf, place in pairs])
+        pairs = zip(leaves, *_places(x, device), strict=True)
+        return tree.tree_unflatten(treedef, [
+            put(leaf, place) if layout is None else _in_order(put(leaf, place), layout)
+            for leaf, place, layout in pairs
+        ])  # fmt: skip
     if device is None and (_default.uses or _default.asks or config.platforms.asks):
         return tree.tree_map(lambda leaf: at_default(as_array(leaf)), x)
     sharding: Any = SingleDeviceSharding(device) if isinstance(device, Device) else device
@@ -623,6 +631,10 @@ def put(x: Any, device: Any) -> Any:
     return tree.tree_map(put_leaf, x)
 
 
+def _in_order(x: Any, layout: Any) -> Any:
+    return importlib.import_module("numjet.api.layout").labelled(x, layout)
+
+
 def check_told(name: str, sharding: Any) -> None:
     """Raise ValueError for a sharding that leaves the layout of a dimension open."""
     if any([str(entry) == "UNCONSTRAINED" for entry in sharding.spec]):
@@ -637,7 +649,7 @@ def _put_traced(x: Any, places: Any, src: Any, donate: Any, may_alias: Any) -> A
     leaves, treedef = tree.tree_flatten(x)
     kinds = Device | Sharding | MemorySpace
     alone = places is None or isinstance(places, kinds)
-    wanted = [places] * len(leaves) if alone else _places(x, places)
+    wanted = [places] * len(leaves) if alone else _places(x, places)[0]
     shows, staged = config.jax_equations.value, _staging()
     out = [as_array(leaf) for leaf in leaves]
     which = []
@@ -730,9 +742,9 @@ hooks.device_put, hooks.in_memory = put, _to_memory
 hooks.bound, hooks.computed_here = bound, _computed_here
 
 
-def _places(x: Any, places: Any) -> list[Any]:
-    """A device, a sharding, a memory or None for each leaf of `x`: of a pytree of places, or of a
-    `Format`."""
+def _places(x: Any, places: Any) -> tuple[list[Any], list[Any]]:
+    """A device, a sharding, a memory or None for each leaf of `x`, and a Layout or None: of a
+    pytree of places, or of a `Format`."""
     layout = importlib.import_module("numjet.api.layout")
     kinds = (Device, Sharding, layout.Format, MemorySpace)
     leaves, treedef = tree.tree_flatten(x)
@@ -752,8 +764,10 @@ def _places(x: Any, places: Any) -> list[Any]:
                 f"value: {place}. numjet.devices() lists the devices: {devices()}."
             )
     wanted = tree.flatten_axes("device_put: device", treedef, places, is_place)
-    found = []
+    found: list[Any] = []
+    orders: list[Any] = []
     for leaf, place in zip(leaves, wanted, strict=True):
+        order = None
         if isinstance(place, layout.Format):
             if isinstance(place.layout, layout.AutoLayout):
                 raise ValueError(
@@ -762,7 +776,9 @@ def _places(x: Any, places: Any) -> list[Any]:
                     "function's input_formats tell them."
                 )
             if isinstance(place.layout, layout.Layout):
-                layout.check_layout("device_put", place.layout, np.ndim(leaf))
+                layout.check_layout("jit outputs", place.layout, np.shape(leaf))
+                order = place.layout
             place = place.sharding
         found.append(place)
-    return found
+        orders.append(order)
+    return found, orders

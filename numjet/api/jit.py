@@ -46,6 +46,7 @@ from numjet.api.jit_arguments import (
     warn_unusable,
     without_value,
 )
+from numjet.api.placements import ORDERS
 from numjet.api.stage_info import check_compiler_options, expected
 from numjet.api.stages import Entry, Lowered, Traced
 from numjet.base import config, log, spans, tracebacks, tree
@@ -113,6 +114,7 @@ class JitCore:
         self.inline = self.keep_unused = False  # written in place while another is staged
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
         self.layout_trees: tuple | None = None  # both as given; None where there are none
+        self.orders = False  # whether they say how arrays lie in memory
         # Of `pjit`: what enters the mesh of `with mesh:`, None where there is none to enter.
         self.within_mesh: Any = None
         self.compiler_options: Any = None
@@ -495,7 +497,7 @@ class JitCore:
             found = _layouts().over_context(found, avals)
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
-        again = None
+        again, dynamic = None, (args, kwargs)
         if not config.jax_equations.value:  # flags and axes are context variables
             args, kwargs = tree.tree_map(without_value, (args, kwargs))
             here, rest = contextvars.copy_context().run, (
@@ -503,6 +505,8 @@ class JitCore:
             again = functools.partial(
                 here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
         traced = Traced(entry, treedef, self, place or None, found, again, conflict)
+        if self.orders or ORDERS or any([getattr(x, "layout", None) for x in leaves]):
+            traced.orders = _layouts().orders_told(self, leaves, *dynamic, treedef)
         traced.complete(leaves)
         return traced
 
@@ -682,8 +686,10 @@ def jit(
         check_compiler_options(compiler_options)
     trees = (in_shardings, out_shardings)
     layouts: tuple = trees
+    orders = False
     if trees != (None, None):
         _layouts().checked(in_shardings, out_shardings, device, backend)
+        orders = _layouts().names_orders(trees)
         layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
     if device is not None or backend is not None:
         warn_of_place(device, backend)
@@ -709,6 +715,7 @@ def jit(
         made._core.device_of_jit = isinstance(device, CpuDevice) and layouts != trees
         if trees != (None, None):
             made._core.layout_trees = trees
+            made._core.orders = orders
             made._core._entries = made._core._memo_of(tree.tree_structure(trees))
         made._core.compiler_options = compiler_options
         made._core.inline, made._core.keep_unused = bool(inline), bool(keep_unused)

@@ -15,14 +15,14 @@ import numpy as np
 from numjet.api import dispatch
 from numjet.api.devices import Sharding, SingleDeviceSharding, in_memories, kind_of, place
 from numjet.api.jit_arguments import warn_unusable
-from numjet.api.layout import Format
+from numjet.api.layout import Format, Layout, check_layout, labelled, order_of
 from numjet.api.mesh import set_for_arrays
 from numjet.api.reshard import constrained, of_context
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core import hooks
-from numjet.core.array import ArrayImpl
+from numjet.core.array import Array, ArrayImpl
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.sharded import ShardedArray
 from numjet.core.trace import Tracer
@@ -33,6 +33,9 @@ def lay_out(core: Any, leaves: list, treedef: Any, args: tuple, kwargs: dict) ->
     """Lay the arguments of a call out as in_shardings say."""
     _, dynamic, _ = core._split(args, kwargs)
     ins = of_arguments(core, dynamic, kwargs, treedef)
+    if core.orders:
+        orders = _orders_in(core, dynamic, kwargs, treedef)
+        _check_orders(leaves, orders, lambda: core._arg_names(treedef))
     leaves[:] = laid_out(leaves, ins, lambda: core._arg_names(treedef))
 
 
@@ -44,7 +47,81 @@ def call(core: Any, entry: Any, leaves: list, traced: bool) -> list:
         outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
         return [x if s is None else constrained(x, s) for x, s in zip(outs, wanted, strict=True)]
     outs = run(core, entry, leaves, wanted)
+    if core.orders:
+        outs = in_order(outs, orders_out(core, entry.out_tree), entry.out_tree)
     return outs if entry.memories is None else in_memories(outs, entry.memories)
+
+
+def names_orders(given: Any) -> bool:
+    """Whether a pytree of shardings says how arrays lie in memory."""
+    return any([_order(x) is not None for x in tree.tree_leaves(given, _is_leaf)])
+
+
+def _order(x: Any) -> Any:
+    return x.layout if isinstance(x, Format) and isinstance(x.layout, Layout) else None
+
+
+def _orders(given: Any, what: str, structure: Any) -> list[Any]:
+    """The Layout, or None, of each leaf of `structure`."""
+    if _is_leaf(given):
+        return [_order(given)] * structure.num_leaves
+    return [_order(x) for x in tree.flatten_axes(what, structure, given, _is_leaf)]
+
+
+def _orders_in(core: Any, args: tuple, kwargs: dict, structure: Any) -> list[Any]:
+    """Those of the arguments, as in_shardings say."""
+    of_arguments(core, args, kwargs, structure)  # raises where they are none of these
+    given = core.layouts[0]
+    if not kwargs:
+        structure = structure.children()[0]
+    return _orders(tuple(given) if isinstance(given, list) else given, "in_shardings", structure)
+
+
+def orders_out(core: Any, structure: Any) -> list[Any]:
+    """Those of the results, as out_shardings say."""
+    return _orders(core.layouts[1], "out_shardings", structure)
+
+
+def in_order(outs: Sequence[Any], orders: Sequence[Any], structure: Any) -> list[Any]:
+    """Results that tell the layouts that were asked for."""
+    for i, (x, order) in enumerate(zip(outs, orders, strict=True)):
+        if order is not None:
+            name = f"result{tree.keystr(tree.leaf_path(structure, i))}"
+            check_layout(f"jit outputs with pytree key path {name}", order, x.shape)
+    return [labelled(x, order) for x, order in zip(outs, orders, strict=True)]
+
+
+def _check_orders(leaves: Sequence[Any], orders: Sequence[Any], names: Any) -> None:
+    """Raise ValueError for an array that somebody put somewhere, and that lies otherwise than
+    in_shardings say."""
+    for i, (x, order) in enumerate(zip(leaves, orders, strict=True)):
+        if order is None:
+            continue
+        check_layout(f"jit arguments with pytree key path {names()[i]}", order, x.shape)
+        own = getattr(x, "_sharding", None)
+        if own is None or isinstance(x, Tracer):
+            continue
+        if order_of(x).major_to_minor != order.major_to_minor:
+            raise ValueError(
+                "Layout passed to jit does not match the layout on the respective arg. Got jit "
+                f"layout: {order}, arg layout: {order_of(x)} for arg type: {x.aval.str_short()}. "
+                "Move it with numjet.device_put."
+            )
+
+
+def orders_told(core: Any, leaves: Sequence[Any], args: tuple, kwargs: dict, structure: Any) -> Any:
+    """How each argument of a function that is traced lies: as in_shardings say, or as it does."""
+    asked = [None] * len(leaves)
+    if core.orders and core.layouts[0] is not None:
+        _, dynamic, _ = core._split(args, kwargs)
+        asked = _orders_in(core, dynamic, kwargs, structure)
+    found = []
+    for x, order in zip(leaves, asked, strict=True):
+        own = x.layout if type(x) is ShapeDtypeStruct else None
+        if isinstance(x, Array) and not isinstance(x, Tracer):
+            own = order_of(x)
+        found.append(order or (own if isinstance(own, Layout) else None))
+    return found
 
 
 def run(core: Any, entry: Any, leaves: list, wanted: list | None) -> list:
@@ -110,6 +187,12 @@ def checked(ins: Any, outs: Any, device: Any, backend: Any) -> None:
         if given is None:
             continue
         for x in tree.tree_leaves(given, _is_leaf):
+            if isinstance(x, Layout):
+                raise ValueError(
+                    "`jax.jit` does not accept device-local layouts directly. Create a `Format` "
+                    "instance wrapping this device-local layout and pass that to `jit` instead. "
+                    f"Got {x}"
+                )
             if not _is_leaf(x):
                 raise TypeError(
                     f"{what} leaf specifications are expected to be PartitionSpec instances or "

@@ -13,6 +13,10 @@ from numjet.core.cluster import Cluster
 from numjet.core.memories import checked_memory
 from numjet.core.remote import Device
 
+# The layouts of arrays that were asked to lie otherwise than row by row, by their ids, each with a
+# weak reference to its array (`api.layout`).
+ORDERS: dict[int, tuple] = {}
+
 
 class Sharding:
     """Where an array lives. Its kinds are NamedSharding, SingleDeviceSharding and PmapSharding.

@@ -23,7 +23,7 @@ from numjet.api.devices import (
     place,
 )
 from numjet.api.jit_arguments import used_variables
-from numjet.api.layout import Format, Layout
+from numjet.api.layout import Format, Layout, order_of
 from numjet.api.mesh import AbstractMesh, Mesh
 from numjet.api.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
@@ -234,26 +234,40 @@ class Placed(Described):
     def out_info(self) -> Any:
         """The shape, dtype and sharding of each result."""
         return tree.tree_map(
-            lambda x, sharding: x.update(weak_type=False, sharding=self._format(x, sharding)),
+            lambda x, sharding, order: x.update(
+                weak_type=False, sharding=self._format(x, sharding, order[0])
+            ),
             self._traced.out_info,
             self.output_shardings,
+            tree.tree_unflatten(self.out_tree, [(order,) for order in self._orders_out()]),
+            is_leaf=None,
         )
+
+    def _orders_out(self) -> list:
+        """The Layout that was asked for each result, None where there was none."""
+        fun, entry = self._traced._fun, self._traced._entry
+        if not getattr(fun, "orders", False) or fun.layouts[1] is None:
+            return [None] * len(entry.out_avals)
+        return importlib.import_module("numjet.api.jit_layouts").orders_out(fun, entry.out_tree)
 
     @property
     def input_formats(self) -> Any:
         """How each argument lies in memory, and where."""
         used = self._used()
         return self._arguments(
-            lambda i, aval: self._format(aval, self._traced.layouts[i]) if used[i] else Format()
-        )
+            lambda i, aval: self._format(
+                aval, self._traced.layouts[i], self._traced.orders[i]
+            ) if used[i] else Format()
+        )  # fmt: skip
 
     @property
     def output_formats(self) -> Any:
         """How each result lies in memory, and where."""
         return tree.tree_map(lambda x: x.format, self.out_info)
 
-    def _format(self, x: Any, sharding: Any) -> Any:
-        return Format(Layout(tuple(range(len(x.shape))), ()), sharding or self._home())
+    def _format(self, x: Any, sharding: Any, order: Any) -> Any:
+        order = tuple(range(len(x.shape))) if order is None else order.major_to_minor
+        return Format(Layout(order, ()), sharding or self._home())
 
 
 def expected(leaves: list) -> list[Any]:
@@ -371,6 +385,21 @@ def _as_compiled(traced: Any, values: list) -> list:
     return out
 
 
+def _check_orders(traced: Any, values: list) -> None:
+    """Raise ValueError for an array that somebody put somewhere, and that lies in memory otherwise
+    than the program was compiled for."""
+    for i, (x, order) in enumerate(zip(values, traced.orders, strict=True)):
+        own = None if getattr(x, "_sharding", None) is None else order_of(x)
+        if order is not None and own and own.major_to_minor != order.major_to_minor:
+            raise ValueError(
+                "Computation was compiled for input layouts that disagree with the layouts of "
+                "arguments passed to it. Here are the 1 mismatches: Argument "
+                f"{traced._fun._arg_names(traced.in_tree)[i]} with shape {x.aval.str_short()}:\n"
+                f"  Passed layout: {own}\n  Required layout: {order}\nMove it with "
+                "numjet.device_put."
+            )
+
+
 def executable(traced: Any) -> Any:
     """What a traced function is compiled to, for the CPU or where its arguments lie."""
     entry = traced._entry
@@ -386,8 +415,14 @@ def executable(traced: Any) -> Any:
 def execute(traced: Any, values: list) -> list:
     """Run a compiled stage on arrays."""
     fun, entry = traced._fun, traced._entry
+    if any(traced.orders):
+        _check_orders(traced, values)
     if any(traced.layouts):
         values = _as_compiled(traced, values)
+    if getattr(fun, "orders", False) and fun.layouts[1] is not None:
+        layouts = importlib.import_module("numjet.api.jit_layouts")
+        outs = _executed(traced, fun, entry, values)
+        return layouts.in_order(outs, layouts.orders_out(fun, entry.out_tree), entry.out_tree)
     if entry.memories is not None:
         return in_memories(_executed(traced, fun, entry, values), entry.memories)
     return _executed(traced, fun, entry, values)

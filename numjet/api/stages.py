@@ -126,6 +126,8 @@ class Traced(Described):
         # was.
         self.results: list | None = None
         self._over_axes: list = []
+        # How each argument lies in memory, where somebody asked; None: row by row.
+        self.orders: list = [None] * len(layouts)
         self.one: Any = None  # the sharding of the one device that it is bound to
         # References among the arguments, by their places: what they hold is the program's argument,
         # and what they hold at the end are results behind the others.

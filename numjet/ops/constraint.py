@@ -1,5 +1,6 @@
 """`sharding_constraint`: a value, laid out over devices as a sharding says; `mesh_cast`: one
-that lies as it did, over a mesh whose axes have other types; `to_memory`: one that is put in
+that lies as it did, over a mesh whose axes have other types; `layout_constraint`: one whose
+axes lie in memory in another order, as types of results alone tell; `to_memory`: one that is put in
 another memory of its devices, when it is a program's result; `device_put`: values that are put on
 devices where operations run one by one, and are what they are in a program;
 `inspect_sharding`, which tells where a value lies.
@@ -97,6 +98,27 @@ mesh_cast_p = Primitive(
     transpose=lambda ct, x, *, mesh: [ct],
     batch=lambda axis, args, dims, *, mesh: (mesh_cast_p.bind(*args, mesh=mesh), dims[0]),
     loops=Expand(lambda x, *, mesh: x),
+)
+
+
+def _batched_order(axis: Axis, args: tuple, dims: tuple, *, layout: Any) -> tuple:
+    """The mapped axis is the outermost in memory."""
+    (x,), (dim,) = args, dims
+    if dim is not None:
+        order = tuple([d + (d >= dim) for d in layout.major_to_minor])
+        layout = type(layout)((dim, *order), layout.tiling, layout.sub_byte_element_size_in_bits)
+    return layout_constraint_p.bind(x, layout=layout), dim
+
+
+layout_constraint_p = Primitive(
+    "layout_constraint",
+    linear=True,
+    abstract=lambda x, *, layout: x,
+    reference=lambda x, *, layout: x,
+    jvp=linear_jvp(lambda: layout_constraint_p),
+    transpose=lambda ct, x, *, layout: [layout_constraint_p.bind(ct, layout=layout)],
+    batch=_batched_order,
+    loops=Expand(lambda x, *, layout: x),
 )
 
 

@@ -151,8 +151,8 @@ def test_device_put_to_a_format() -> None:
     place = Format(Layout((0, 1)), LAYOUT)
     assert nj.device_put(BLOCK, place).sharding == LAYOUT
     assert nj.device_put([BLOCK], [Format(None, LAYOUT)])[0].sharding == LAYOUT
-    with pytest.raises(NotImplementedError, match="row by row"):
-        nj.device_put(BLOCK, Format(Layout((1, 0)), LAYOUT))
+    turned = nj.device_put(BLOCK, Format(Layout((1, 0)), LAYOUT))
+    assert turned.sharding == LAYOUT and turned.format.layout.major_to_minor == (1, 0)
 
 
 def test_an_aval_is_laid_out_over_nothing() -> None:

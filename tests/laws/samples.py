@@ -19,10 +19,12 @@ from numjet import ffi, lax, random
 from numjet.core.memories import MemorySpace
 from numjet.custom_batching import custom_vmap
 from numjet.experimental import checkify, hijax, io_callback
+from numjet.experimental.layout import Layout
 from numjet.experimental.shard_alike import shard_alike
 from numjet.extend.random import threefry_2x32
 from numjet.ops.collective import pvary_p
 from numjet.ops.cond import chosen_p
+from numjet.ops.constraint import layout_constraint_p
 from numjet.ops.fma import fma
 from numjet.ops.named import empty_p
 from numjet.ops.permute import permute_rows
@@ -112,6 +114,8 @@ add("permute_rows", lambda x: permute_rows(jnp.asarray(x), 0, ((0, 1), (2, 0))),
     diff=0)  # fmt: skip
 add("sharding_constraint", lambda x: lax.sharding_constraint_p.bind(jnp.asarray(x)), normal(3),
     diff=0)  # fmt: skip
+add("layout_constraint", lambda x: layout_constraint_p.bind(
+    jnp.asarray(x), layout=Layout((1, 0))), normal(3, 2), diff=0)  # fmt: skip
 add("reduce", lambda x: lax.reduce_p.bind(jnp.asarray(x), jnp.zeros((), x.dtype),
     computation=lax.add, dimensions=(0,)), normal(3, 2), diff=0)  # fmt: skip
 add("reduce_window", lambda x: lax.reduce_window_p.bind(jnp.asarray(x), jnp.zeros((), x.dtype),
