@@ -19,6 +19,7 @@ from numjet.ops import arithmetic, complex_ops, logic, mulhi as high, special, t
 from numjet.ops.arithmetic import add_p, div_p, mul_p, sub_p
 from numjet.ops.arrange import broadcast_shapes
 from numjet.ops.families import ANY, FLOATING, refusal
+from numjet.ops.neighbours import next_narrow
 
 
 def operands(name: str, *values: Any) -> list[Any]:
@@ -219,6 +220,8 @@ def nextafter(x1: Any, x2: Any) -> Any:
     if not dtypes.is_floating(x1.aval.dtype):
         raise TypeError(f"nextafter does not accept dtype {x1.aval.dtype}: it takes real floating "
                         "dtypes. Convert with .astype().")
+    if x1.aval.dtype in dtypes.NARROW_FLOATS:
+        return next_narrow(x1, x2)
     return arithmetic.nextafter_p.bind(x1, x2)
 
 

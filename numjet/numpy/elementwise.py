@@ -199,8 +199,9 @@ arctan2 = binary(
     "atan2",
     promote_inexact,
 )
-nextafter = binary(
-    "nextafter",
+
+
+def nextafter(x: Any, y: Any, /) -> Any:
     """The next number after x in the direction of y that the dtype can represent.
 
     x, y: real numbers, broadcast to one shape and dtype; integers and booleans count as floats. x
@@ -209,11 +210,10 @@ nextafter = binary(
 
     >>> jnp.nextafter(jnp.float32(1), 2) - 1
     Array(1.1920929e-07, dtype=float32)
-    """,
-    lax.nextafter,
-    "nextafter",
-    promote_inexact,
-)
+    """
+    return lax.nextafter(*prepared("nextafter", promote_inexact, x, y))
+
+
 negative = unary("negative", """-x, element by element.
 
     x: numbers of any dtype but bool (TypeError: use `logical_not`), which the result has, with x's

@@ -16,7 +16,6 @@ from numjet.ops.arithmetic import (
     max,
     min,
     mul,
-    nextafter,
     rem,
     sign,
     square,
@@ -50,6 +49,7 @@ from numjet.ops.logic import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from numjet.ops.neighbours import nextafter
 from numjet.ops.reduce import (
     argmax,
     argmin,

@@ -251,3 +251,22 @@ def test_mixed_dtypes_are_refused_with_a_sentence():
         jnp.zeros(2, jnp.int4) + jnp.zeros(2, jnp.int8)
     with pytest.raises(TypeError, match="8-, 16-, 32-, or 64-bit"):
         nj.random.uniform(nj.random.key(0), (2,), jnp.float4_e2m1fn)
+
+
+@pytest.mark.parametrize("dtype", dtypes.NARROW_FLOATS, ids=str)
+def test_neighbours_of_all_narrow_floats(dtype) -> None:
+    """The next greater and the next smaller one of every number of the dtype."""
+    count = 1 << dtypes.bits(dtype)
+    x = np.arange(count, dtype=np.uint8).view(dtype)
+    value = x.astype(np.float32)
+    order = np.unique(value[~np.isnan(value)])
+    for end, step in ((order[-1], 1), (order[0], -1)):
+        inner = ~np.isnan(value) & (value != end)
+        want = order[np.searchsorted(order, value[inner]) + step]
+        y = np.full(count, end, np.float32).astype(dtype)
+        for function in (lax.nextafter, nj.jit(lax.nextafter), jnp.nextafter):
+            got = np.asarray(function(x, y)).astype(np.float32)
+            np.testing.assert_array_equal(got[inner], want)
+            assert np.isnan(got[np.isnan(value)]).all()
+        one = np.flatnonzero(inner)[1]
+        assert function(x[one], y[0]).astype(np.float32) == want[1]  # numbers without axes
