@@ -12,14 +12,14 @@ import numpy as np
 from numjet.api.jit_arguments import hashable
 from numjet.api.reshard import laid_out
 from numjet.api.shown import FLAG, wanted
-from numjet.core import structural
+from numjet.core import dtypes, structural
 from numjet.core.dims import any_symbolic
 from numjet.core.memo import remembered
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import multiply
 from numjet.numpy.index_tricks import strided_diagonal
 from numjet.numpy.products import check_options, contract
-from numjet.numpy.promote import as_arrays, cast, promote_dtypes, refuse
+from numjet.numpy.promote import as_arrays, canonical_dtype, cast, promote_dtypes, refuse
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import reshape
 from numjet.ops.dot import dot_general
@@ -71,7 +71,8 @@ def einsum(
     inputs = list(labels)
     for i, gone in units:
         arrays[i] = lax.squeeze(arrays[i], gone)
-    arrays = promote_dtypes(*arrays)
+    if preferred_element_type is None:
+        arrays = promote_dtypes(*arrays)
     if len(arrays) <= 2:
         result = _contract(
             inputs, output, arrays, precision, preferred_element_type, _dot_general
@@ -90,7 +91,9 @@ def einsum(
         result = _contract(
             inputs, output, arrays, precision, preferred_element_type, _dot_general
         )
-    return result if preferred_element_type is None else cast(result, result.aval.dtype)
+    if preferred_element_type is None:
+        return result
+    return cast(result, canonical_dtype(preferred_element_type, "einsum"))
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
@@ -279,11 +282,20 @@ def _diagonals(labels: str, x: Any) -> tuple[str, Any]:
     return labels, x
 
 
-def _sum_out(labels: str, x: Any, kept: str) -> tuple[str, Any]:
-    """Letters that occur nowhere else are summed."""
+def _widened(x: Any, dtype: Any) -> Any:
+    """x in the dtype that its own and `dtype` promote to; as it is where they do not."""
+    if dtypes.NARROW.isdisjoint((x.aval.dtype, dtype)):
+        return cast(x, dtypes.join_standard(x.aval.dtype, dtype))
+    return x
+
+
+def _sum_out(labels: str, x: Any, kept: str, preferred: Any) -> tuple[str, Any]:
+    """Letters that occur nowhere else are summed, in the wider of x's dtype and the asked one."""
     gone = tuple([i for i, c in enumerate(labels) if c not in kept])
     if not gone:
         return labels, x
+    if preferred is not None:
+        x = _widened(x, canonical_dtype(preferred, "einsum"))
     total = sum_(x, gone, dtype=x.aval.dtype)
     return "".join([c for c in labels if c in kept]), cast(total, x.aval.dtype, x.aval.weak_type)
 
@@ -301,24 +313,25 @@ def _contract(
         labels, x = inputs[0], arrays[0]
         if FLAG.uses and wanted():
             labels, x = _masked_diagonals(labels, x, output)
-        labels, x = _sum_out(*_diagonals(labels, x), output)
+        labels, x = _sum_out(*_diagonals(labels, x), output, preferred)
         return _ordered(labels, x, output)
     (first, x), (second, y) = (_diagonals(n, a) for n, a in zip(inputs, arrays))
     if FLAG.uses and wanted() and _turned_labels(second, first, output) != output:
         first, x, second, y = second, y, first, x  # unless the product is in its order already
-    first, x = _sum_out(first, x, second + output)
-    second, y = _sum_out(second, y, first + output)
+    first, x = _sum_out(first, x, second + output, preferred)
+    second, y = _sum_out(second, y, first + output, preferred)
     shared = [c for c in first if c in second]
     batch = [c for c in shared if c in output]
     summed = [c for c in shared if c not in output]
     own = product is dot_general
-    if own and not summed and len(batch) + len(first) + len(second) == 0:
+    plain = own and preferred is None and not summed
+    if plain and len(batch) + len(first) + len(second) == 0:
         return multiply(x, y)
     numbers = (
         (tuple([first.index(c) for c in summed]), tuple([second.index(c) for c in summed])),
         (tuple([first.index(c) for c in batch]), tuple([second.index(c) for c in batch])),
     )
-    if own and not summed and not (FLAG.uses and wanted()):
+    if plain and not (FLAG.uses and wanted()):
         return _product(first, x, second, y, output)
     if own:
         made = contract(x, y, numbers, precision, preferred)

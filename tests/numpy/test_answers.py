@@ -361,3 +361,22 @@ def test_more_arguments_that_jax_refuses(call, error, text):
         call()
     assert jnp.fft.fftfreq(4.0).shape == (4,) and jnp.fft.fftfreq(-1).shape == (0,)
     assert nj.scipy.linalg.polar(X, method="svd")[0].shape == (2, 3)
+
+
+def test_einsum_has_the_asked_dtype():
+    x = jnp.array([[100, 100, 100], [-100, 90, 3]], "int8")
+    cases = [
+        ("ij->ji", (x,), "float16"), ("ii->i", (x[:, :2],), "float32"), ("ij->i", (x,), "int32"),
+        ("i,j->ij", (x[0], x[1]), "int32"), ("i,i->i", (x[0], x[1]), "int16"),
+        ("ij,kj->", (x, x), "int32"), ("ij,kj,k->i", (x, x, x[:, 0]), "float32"),
+        (",", (x[0, 0], x[0, 1]), "int32"), ("ij->i", (x > 0,), "int32"),
+        ("ij,jk->ik", (x.astype("int4"), x.T.astype("float8_e5m2")), "float32"),
+    ]  # fmt: skip
+    for subscripts, operands, dtype in cases:
+        def fun(*operands, subscripts=subscripts, dtype=dtype):
+            return jnp.einsum(subscripts, *operands, preferred_element_type=dtype)
+
+        want = np.einsum(subscripts, *[np.asarray(v).astype("float64") for v in operands])
+        for got in (fun(*operands), nj.jit(fun)(*operands)):
+            assert got.dtype == dtype and not got.weak_type
+            np.testing.assert_allclose(np.asarray(got).astype("float64"), want, rtol=1e-3)
