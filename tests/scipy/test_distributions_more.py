@@ -272,3 +272,16 @@ def test_no_probability_without_a_shape() -> None:
 def test_what_is_no_probability_has_no_slope() -> None:
     assert nj.grad(lambda loc: stats.expon.ppf(1.5, loc))(0.25) == 0
     assert nj.grad(lambda loc: stats.expon.ppf(0.5, loc))(0.25) == 1
+
+
+def test_standard_errors_along_axes_that_are_not_there() -> None:
+    for axis in (1, -2):
+        with pytest.raises(IndexError, match="out of range"):
+            stats.sem(jnp.ones(3), axis)
+        with pytest.raises(ValueError, match="out of bounds"):
+            stats.sem(jnp.ones(3), axis, nan_policy="omit")
+
+
+def test_mode_of_a_number_keeps_an_axis() -> None:
+    assert [v.shape for v in stats.mode(3.0, axis=None, keepdims=True)] == [(1,), (1,)]
+    assert [v.shape for v in stats.mode(3.0, axis=None)] == [(), ()]

@@ -23,7 +23,8 @@ def sem(
     a: a real array. axis: an integer, or None for all elements. ddof: what the number of values
     exceeds the degrees of freedom by. nan_policy: "propagate", or "omit" to leave NaN out
     (ValueError for others). keepdims: the axis stays, with size 1. Result: floats of a's shape
-    without the axis. The derivative is NaN where all elements are equal.
+    without the axis. The derivative is NaN where all elements are equal. IndexError for an axis
+    that a does not have, ValueError where NaN is left out.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import stats
@@ -33,6 +34,9 @@ def sem(
     if nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}.")
     (x,) = floats("sem", a)
+    propagates = nan_policy == "propagate"
+    if propagates and isinstance(axis, int) and not -x.ndim <= axis < x.ndim:
+        raise IndexError(f"sem: axis {axis} is out of range for an array of {x.ndim} dimensions.")
     kept = ~jnp.isnan(x) if nan_policy == "omit" else jnp.ones(x.shape, bool)
     count = jnp.sum(kept, axis, keepdims=keepdims)
     spread = jnp.nanstd if nan_policy == "omit" else jnp.std
@@ -77,7 +81,7 @@ def mode(
     _check_policy("mode", nan_policy)
     (x,) = as_arrays("mode", a)
     if not x.ndim or axis is None:
-        shape = (1,) * x.ndim if keepdims else ()
+        shape = (1,) * max(x.ndim, 1) if keepdims else ()
         x, axis = x.reshape(-1), 0
     else:
         if not -x.ndim <= axis < x.ndim:
