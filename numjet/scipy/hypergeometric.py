@@ -36,29 +36,36 @@ def _not_zero(x: Any) -> Any:
     return jnp.where(x == 0, 1, x)
 
 
-def _summed(ratio: Callable, like: Any) -> Any:
-    """Σ t_k with t_0 = 1 and t_(k+1) = ratio(k) t_k, until the terms do not count."""
+def _summed(numerator: Callable, rest: Callable, like: Any, whole: bool) -> Any:
+    """Σ t_k with t_0 = 1 and t_(k+1) = numerator(k) rest(k) t_k, until the terms do not count.
+
+    whole: a numerator of 0 does not end the series, as its derivatives have terms beyond.
+    """
     eps = float(jnp.finfo(like.dtype).eps)
 
     def going(state: tuple) -> Any:
-        k, term, total, before = state
-        large = jnp.abs(term) > eps * jnp.abs(total)
+        k, guide, total, before, _ = state
+        large = jnp.abs(guide) > eps * jnp.abs(total)
         # One small term may be by chance a zero of the ratio's numerator: two are the end.
         large |= jnp.abs(before) > eps * jnp.abs(total)
-        return (k < MOST_TERMS) & jnp.any(large & jnp.isfinite(total) & (term != 0))
+        return (k < MOST_TERMS) & jnp.any(large & jnp.isfinite(total) & (guide != 0))
 
     def step(state: tuple) -> tuple:
-        k, term, total, _ = state
-        new = term * ratio(k.astype(like.dtype))
-        return k + 1, new, total + new, term
+        k, guide, total, _, term = state
+        number = k.astype(like.dtype)
+        top, other = numerator(number), rest(number)
+        new = term * (top * other)
+        along = guide * _not_zero(top) * other if whole else new
+        return k + 1, along, total + new, guide, new
 
     one = jnp.ones_like(like)
-    return lax.while_loop(going, step, (jnp.asarray(0), one, one, one))[2]
+    return lax.while_loop(going, step, (jnp.asarray(0), one, one, one, one))[2]
 
 
 def _with_derivatives(function: Callable, argument_slope: Callable, count: int) -> Callable:
-    """`function` of `count` parameters and an argument, with rules for all of them."""
-    wrapped = jvp_of_arrays(function)
+    """`function` of `count` parameters and an argument, with rules for all of them. Those in the
+    parameters call it with whole=True: a series that ends has derivatives that do not."""
+    wrapped = jvp_of_arrays(lambda *args: function(*args))
 
     def along(i: int) -> Callable:
         def rule(t: Any, out: Any, *args: Any) -> Any:
@@ -67,7 +74,7 @@ def _with_derivatives(function: Callable, argument_slope: Callable, count: int) 
             others = list(args)
 
             def one(p: Any) -> Any:
-                return function(*others[:i], p, *others[i + 1 :])
+                return function(*others[:i], p, *others[i + 1 :], whole=True)
 
             return jvp(one, (args[i],), (jnp.ones_like(args[i]),))[1] * t
 
@@ -78,11 +85,8 @@ def _with_derivatives(function: Callable, argument_slope: Callable, count: int) 
 
 
 # ------------------------------------------------------------------ 1F1
-def _confluent_series(a: Any, b: Any, x: Any) -> Any:
-    def ratio(k: Any) -> Any:
-        return (a + k) / _not_zero(b + k) * (x / (k + 1))
-
-    return _summed(ratio, x)
+def _confluent_series(a: Any, b: Any, x: Any, whole: bool) -> Any:
+    return _summed(lambda k: a + k, lambda k: x / (k + 1) / _not_zero(b + k), x, whole)
 
 
 def _confluent_far(a: Any, b: Any, x: Any) -> Any:
@@ -102,7 +106,7 @@ def _confluent_far(a: Any, b: Any, x: Any) -> Any:
     return jnp.where(_whole_nonpositive(b - a), 0, sign * size * total)
 
 
-def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def _hyp1f1(a: Any, b: Any, x: Any, whole: bool = False) -> Any:
     pole = _whole_nonpositive(b)
     ends = _whole_nonpositive(a)
     # A polynomial of lower degree than the pole's order is none of its concern.
@@ -110,7 +114,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     b_ = jnp.where(pole & ~ends, 1, b)
     b_ = jnp.where(pole & ends, b - 0.5, b_)
     exact_b = jnp.where(pole & ends, b, b_)
-    turned = (x < 0) & ~ends
+    turned = (x < 0) & ~(ends & pole if whole else ends)
     # Up to here exp(x) and its reciprocal are normal numbers. Where b - a ends the series the other
     # way stays.
     size = 600 if x.dtype == jnp.float64 else 80
@@ -119,7 +123,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     x1 = jnp.where(turned, -x, x)
     x1 = jnp.where(far, 1, x1)
     x1 = jnp.where(jnp.isfinite(x1), x1, 1)
-    series = _confluent_series(a1, exact_b, x1)
+    series = _confluent_series(a1, exact_b, x1, whole)
     value = jnp.where(turned, jnp.exp(jnp.where(turned, x, 0)) * series, series)
     outer = _confluent_far(
         jnp.where(far, a, 1), jnp.where(far, b_, 2), jnp.where(far & jnp.isfinite(x), x, -100)
@@ -128,7 +132,7 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     value = jnp.where(x == jnp.inf, jnp.where(a == 0, 1, jnp.inf), value)
     value = jnp.where((x == -jnp.inf) & (a > 0), 0, value)
     value = jnp.where(undefined, jnp.inf, value)
-    value = jnp.where((a == 0) | (x == 0), 1, value)
+    value = jnp.where((x == 0) if whole else (a == 0) | (x == 0), 1, value)
     return jnp.where(jnp.isnan(a) | jnp.isnan(b) | jnp.isnan(x), jnp.nan, value)
 
 
@@ -157,22 +161,21 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 
 # ------------------------------------------------------------------ 2F1
-def _gauss_series(a: Any, b: Any, c: Any, x: Any) -> Any:
-    def ratio(k: Any) -> Any:
-        return (a + k) / _not_zero(c + k) * ((b + k) / (k + 1)) * x
-
-    return _summed(ratio, x)
+def _gauss_series(a: Any, b: Any, c: Any, x: Any, whole: bool) -> Any:
+    return _summed(
+        lambda k: (a + k) * (b + k), lambda k: x / (k + 1) / _not_zero(c + k), x, whole
+    )
 
 
 # Taylor series reach half of the way to the singular point; so many terms of 2^-k count.
 TAYLOR_TERMS = {True: 60, False: 30}
 
 
-def _towards_one(a: Any, b: Any, c: Any, rest: Any) -> Any:
+def _towards_one(a: Any, b: Any, c: Any, rest: Any, whole: bool) -> Any:
     """2F1 at x = 1 - rest, for rest in (0, 1/2]."""
     half = jnp.full_like(rest, 0.5)
-    value = _gauss_series(a, b, c, half)
-    slope = a * b / c * _gauss_series(a + 1, b + 1, c + 1, half)
+    value = _gauss_series(a, b, c, half, whole)
+    slope = a * b / c * _gauss_series(a + 1, b + 1, c + 1, half, whole)
     count = TAYLOR_TERMS[rest.dtype == jnp.float64]
 
     def going(state: tuple) -> Any:
@@ -220,7 +223,7 @@ def _at_one(a: Any, b: Any, c: Any) -> Any:
     return jnp.where(good, value, jnp.inf)
 
 
-def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def _hyp2f1(a: Any, b: Any, c: Any, x: Any, whole: bool = False) -> Any:
     # b is the parameter that ends the series, if one does.
     swap = _whole_nonpositive(a) & ~(_whole_nonpositive(b) & (b > a))
     a, b = jnp.where(swap, b, a), jnp.where(swap, a, b)
@@ -230,10 +233,12 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     undefined = pole & ~fine & ~(ends & (b == c)) & (x != 0)
     c = jnp.where(pole & ~ends, 1.5, c)
     one = jnp.ones_like(x)
+    if whole:  # derivatives in the parameters have all terms, where the series converges
+        ends &= pole | ~(x < 1)
 
     # A polynomial, of any argument.
     finite = _gauss_series(
-        jnp.where(ends, a, one), jnp.where(ends, b, -one), c, jnp.where(ends, x, 0)
+        jnp.where(ends, a, one), jnp.where(ends, b, -one), c, jnp.where(ends, x, 0), False
     )
     a_, b_ = jnp.where(ends, one, a), jnp.where(ends, one, b)
     c_ = jnp.where(ends, 2 * one, c)
@@ -250,8 +255,8 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     euler = ~left & ~near & (power < 0)
     a1 = jnp.where(left, low, jnp.where(euler, c_ - a_, a_))
     b1 = jnp.where(left, c_ - high, jnp.where(euler, c_ - b_, b_))
-    inner = _gauss_series(a1, b1, c_, jnp.where(near, z, 0))
-    outer = _towards_one(a1, b1, c_, jnp.where(near, 0.5, rest))
+    inner = _gauss_series(a1, b1, c_, jnp.where(near, z, 0), whole)
+    outer = _towards_one(a1, b1, c_, jnp.where(near, 0.5, rest), whole)
     value = jnp.where(near, inner, outer)
     value = value * rest ** jnp.where(left, low, jnp.where(euler, power, 0))
 
@@ -264,7 +269,8 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     value = jnp.where(~ends & (x > 1), beyond, value)
     value = jnp.where(~ends & (x == -jnp.inf), jnp.where((a > 0) & (b > 0), 0, jnp.nan), value)
     value = jnp.where(undefined, jnp.inf, value)
-    value = jnp.where((a == 0) | (b == 0) | (x == 0), 1, value)
+    constant = (a == 0) | (b == 0)
+    value = jnp.where((x == 0) | (constant & ends if whole else constant), 1, value)
     unknown = jnp.isnan(a) | jnp.isnan(b) | jnp.isnan(c) | jnp.isnan(x)
     return jnp.where(unknown, jnp.nan, value)
 

@@ -378,3 +378,18 @@ def test_box_and_cox_of_complex_numbers() -> None:
     x, lmbda = np.array([0.5 + 1j, -2 + 0.1j, 3.0]), np.array([0.3j, 1e-3, 2 - 1j])
     np.testing.assert_allclose(special.boxcox(x, lmbda), (x**lmbda - 1) / lmbda, rtol=1e-4)
     np.testing.assert_allclose(special.boxcox1p(x, 0j), np.log(1 + x), rtol=1e-6)
+
+
+def test_hypergeometric_series_that_end_have_derivatives_that_do_not() -> None:
+    """In a parameter that is 0, -1, ..., and in b where b - a is, after Kummer's transformation."""
+    cases = [
+        (special.hyp1f1, mpmath.hyp1f1, 0, [(-1.0, 1.5, 0.7), (0.0, 1.5, -0.7), (-2.0, 0.5, 9.0)]),
+        (special.hyp1f1, mpmath.hyp1f1, 1, [(0.5, -0.5, -0.7), (2.25, 0.25, -3.0)]),
+        (special.hyp2f1, mpmath.hyp2f1, 0, [(-1.0, 0.5, 1.5, 0.3), (0.0, 0.5, 1.5, -3.0)]),
+        (special.hyp2f1, mpmath.hyp2f1, 1, [(0.5, -2.0, 1.5, 0.8), (0.25, -1.0, 0.75, -0.5)]),
+    ]
+    with nj.enable_x64(True):
+        for f, exact, i, points in cases:
+            for p in points:
+                want = mpmath.diff(lambda t: exact(*p[:i], t, *p[i + 1 :]), p[i])  # noqa: B023
+                assert abs(float(nj.grad(f, argnums=i)(*p)) / float(want) - 1) < 1e-11, (f, p)
