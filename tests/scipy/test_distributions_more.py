@@ -151,7 +151,7 @@ def test_small_tails_of_pareto() -> None:
         want = np.log1p(-(x.astype(float) ** -float(b)))
     got = stats.pareto.logcdf(x, b)
     np.testing.assert_allclose(got, want, rtol=5e-6)  # x^-b rounds as b log x does
-    assert nj.grad(stats.pareto.logcdf)(x[0], b) == 0
+    assert nj.grad(stats.pareto.logcdf)(x[0], b) == np.inf
 
 
 @pytest.mark.parametrize("bounds", [(-2.5, 0.99), (-np.inf, 1.0), (-1.0, np.inf), (40.0, 42.0)])
@@ -285,3 +285,15 @@ def test_standard_errors_along_axes_that_are_not_there() -> None:
 def test_mode_of_a_number_keeps_an_axis() -> None:
     assert [v.shape for v in stats.mode(3.0, axis=None, keepdims=True)] == [(1,), (1,)]
     assert [v.shape for v in stats.mode(3.0, axis=None)] == [(), ()]
+
+
+def test_slopes_where_the_support_begins_and_at_infinity() -> None:
+    assert nj.grad(stats.expon.logcdf)(0.0) == jnp.inf
+    assert nj.grad(stats.pareto.logcdf)(1.0, 2.0) == jnp.inf
+    for f in (stats.gamma.cdf, stats.gamma.logsf, stats.chi2.cdf):
+        assert nj.grad(f)(jnp.inf, 4.0) == 0
+
+
+def test_counts_are_whole_after_they_are_shifted() -> None:
+    got = stats.betabinom.pmf(jnp.array([0.25, 1.25]), 4, 1.5, 2.0, 0.25)
+    np.testing.assert_allclose(got, scipy.stats.betabinom.pmf([0, 1], 4, 1.5, 2.0), rtol=1e-5)

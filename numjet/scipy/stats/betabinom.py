@@ -23,7 +23,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     Array([-1.2528], dtype=float32)
     """
     k, n, a, b, loc = floats("betabinom.logpmf", k, n, a, b, loc)
-    k = jnp.floor(k) - loc
+    k = jnp.floor(k - loc)
     outside = (k < 0) | (k > n)
     bad = (n < 0) | (a <= 0) | (b <= 0)
     k = inside(~(outside | bad), k, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet import numpy as jnp
+from numjet import nn, numpy as jnp
 from numjet.scipy.stats.arguments import (
     in_jax,
     inside,
@@ -95,11 +95,8 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """
     x, loc, scale = ordered("expon.logcdf", x, loc, scale)
     z = (x - loc) / scale
-    below = (x < loc) | (z == 0)
-    z = inside(~below, z, 1.0)
-    # Each form is exact where the other cancels.
-    value = jnp.where(z < 0.7, jnp.log(-jnp.expm1(-z)), jnp.log1p(-jnp.exp(-z)))
-    return jnp.where(below, -jnp.inf, value)
+    below = x < loc
+    return jnp.where(below, -jnp.inf, nn.log1mexp(inside(~below, z, 1.0)))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

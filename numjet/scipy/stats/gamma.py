@@ -61,10 +61,12 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def _part(function: Any, x: Any, a: Any, loc: Any, scale: Any, before: float) -> Any:
-    """`function(a, (x - loc) / scale)`; `before` the support, where its derivatives are zero."""
+    """`function(a, (x - loc) / scale)`; `before` the support, where its derivatives are zero, as at
+    infinity."""
     z, a = jnp.broadcast_arrays((x - loc) / scale, a)
-    good, known = ~(z <= 0), a > 0
-    value = jnp.where(good, function(inside(known, a, 1.0), inside(good, z, 1.0)), before)
+    below, above, known = z <= 0, z == jnp.inf, a > 0
+    value = function(inside(known, a, 1.0), inside(~(below | above), z, 1.0))
+    value = jnp.where(below, before, jnp.where(above, 1 - before, value))
     return jnp.where(known, value, jnp.nan)
 
 

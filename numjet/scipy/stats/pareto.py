@@ -100,8 +100,9 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.logcdf(jnp.array([2.0]), 2.0).round(4)
     Array([-0.2877], dtype=float32)
     """
-    above = _logsf(*ordered("pareto.logcdf", x, b, loc, scale))
-    good = ~(above >= 0)
+    x, b, loc, scale = ordered("pareto.logcdf", x, b, loc, scale)
+    above = _logsf(x, b, loc, scale)
+    good = ~(x < loc + scale)
     return jnp.where(good, nn.log1mexp(-inside(good, above, -1.0)), -jnp.inf)
 
 
