@@ -1,7 +1,7 @@
-"""numjet.scipy.optimize: minimization of functions of a vector by BFGS.
+"""numjet.scipy.optimize: minimization of functions of a vector by BFGS, with all or little memory.
 
-Source: Nocedal & Wright, "Numerical Optimization", 2006: algorithm 6.1, with a line search for the
-strong Wolfe conditions (3.5 and 3.6 in one loop).
+Source: Nocedal & Wright, "Numerical Optimization", 2006: algorithms 6.1 and 7.5, with a line search
+for the strong Wolfe conditions (3.5 and 3.6 in one loop).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from numjet import lax, numpy as jnp
 from numjet.api.autodiff import value_and_grad
 from numjet.api.flat import check_callable
+from numjet.base import tree
 from numjet.core import dtypes
 
 # Of the Wolfe conditions: the part of the slope that a step must go down, and may leave.
@@ -20,15 +21,25 @@ DECREASE, CURVATURE = 1e-4, 0.9
 # Trials stay so far (of the bracket) from the bracket's ends.
 MARGIN = 0.1
 CONVERGED, STOPPED, STUCK = 0, 1, 3
-_OPTIONS = {"gtol": 1e-5, "norm": float("inf"), "maxiter": None, "line_search_maxiter": 20}
+# With little memory these have numbers of their own, and no step that goes down another.
+TOO_MANY_CALLS, TOO_MANY_GRADIENTS, FLAT, STUCK_LIMITED = 2, 3, 4, 5
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+_COMMON = {"gtol": 1e-5, "norm": float("inf"), "maxiter": None}
+_OPTIONS = {
+    "bfgs": {**_COMMON, "line_search_maxiter": 20},
+    # SciPy's default of ftol: ten million times the precision of doubles.
+    LIMITED: {**_COMMON, "maxls": 20, "maxcor": 10, "ftol": 2.220446049250313e-09, "maxfun": None,
+              "maxgrad": None},
+}  # fmt: skip
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down. nfev,
-    njev: evaluations of the function and its gradient; nit: iterations.
+    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down; of
+    limited memory 2 and 3 too many evaluations of the function and its gradient, 4 it hardly gets
+    smaller, 5 no step goes down. nfev, njev: the evaluations; nit: iterations.
 
     x: the point; success: whether it converged; fun: the function's value there; jac: its gradient;
-    hess_inv: the estimate of the inverse of its second derivatives.
+    hess_inv: the estimate of the inverse of its second derivatives, None of limited memory.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import optimize
@@ -66,6 +77,11 @@ class _Search(NamedTuple):
     tries: Any
 
 
+def _inner(x: Any, y: Any) -> Any:
+    """The scalar product of real vectors; of complex ones that of their parts."""
+    return jnp.vdot(x, y).real if dtypes.is_complex(x.dtype) else jnp.dot(x, y)
+
+
 def _chosen(condition: Any, one: _Point, other: _Point) -> _Point:
     return _Point(*[jnp.where(condition, a, b) for a, b in zip(one, other, strict=True)])
 
@@ -88,7 +104,7 @@ def _line_search(
 
     def body(s: _Search) -> _Search:
         value, gradient = f(x + s.trial * direction)
-        here = _Point(s.trial, value, gradient, jnp.dot(gradient, direction))
+        here = _Point(s.trial, value, gradient, _inner(gradient, direction))
         enough = value <= start.value + DECREASE * s.trial * start.slope
         enough &= (value < s.low.value) | (s.tries == 0)
         flat = jnp.abs(here.slope) <= -CURVATURE * start.slope
@@ -115,27 +131,96 @@ class _State(NamedTuple):
     x: Any
     value: Any
     gradient: Any
-    inverse: Any
+    memory: Any
     status: Any
     calls: Any
     iterations: Any
 
 
-def _chosen_options(tol: float | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    given = dict(options or {})
-    unknown = sorted(set(given) - set(_OPTIONS))
+class _Method(NamedTuple):
+    """What is kept of the steps: to begin with; the direction that it gives for a gradient; and
+    after a step `move`, over which the gradient changed by `change`, with their product
+    `curvature`, if it is positive."""
+
+    start: Any
+    direction: Callable
+    after: Callable
+
+
+def _whole(x: Any) -> _Method:
+    """An estimate of the inverse of the second derivatives."""
+    identity = jnp.eye(x.size, dtype=x.dtype)
+
+    def after(inverse: Any, move: Any, change: Any, curvature: Any, first: Any) -> Any:
+        safe = jnp.where(curvature > 0, curvature, 1)
+        # The function's scale is known with the first step (Nocedal & Wright, 6.20).
+        scale = jnp.where(first, safe / jnp.dot(change, change), 1)
+        scale = jnp.where(curvature > 0, scale, 1).astype(x.dtype)
+        turn = identity - jnp.outer(move, change) / safe
+        return turn @ (scale * inverse) @ turn.T + jnp.outer(move, move) / safe
+
+    return _Method(identity, lambda inverse, gradient: -(inverse @ gradient), after)
+
+
+class _Steps(NamedTuple):
+    moves: Any  # the last steps, the newest last
+    changes: Any
+    weights: Any  # 1 / their curvatures; 0 of steps that there were not
+    scale: Any
+
+
+def _limited(x: Any, count: int) -> _Method:
+    """The last `count` steps, by which the gradient is multiplied twice."""
+    real = dtypes.real_of(x.dtype) if dtypes.is_complex(x.dtype) else x.dtype
+    none = jnp.zeros((count, x.size), x.dtype)
+    start = _Steps(none, none, jnp.zeros(count, real), jnp.ones((), real))
+
+    def direction(kept: _Steps, gradient: Any) -> Any:
+        def back(rest: Any, step: tuple) -> tuple:
+            move, change, weight = step
+            part = weight * _inner(move, rest)
+            return rest - part * change, part
+
+        def forth(rest: Any, step: tuple) -> tuple:
+            move, change, weight, part = step
+            return rest + (part - weight * _inner(change, rest)) * move, None
+
+        steps = kept[:3]
+        rest, parts = lax.scan(back, gradient, steps, reverse=True)
+        rest, _ = lax.scan(forth, kept.scale * rest, (*steps, parts))
+        return -rest
+
+    def after(kept: _Steps, move: Any, change: Any, curvature: Any, first: Any) -> _Steps:
+        safe = jnp.where(curvature > 0, curvature, 1)
+        size = _inner(change, change)
+        moves, changes, weights = [
+            jnp.concatenate([old[1:], new[None]])
+            for old, new in zip(kept[:3], (move, change, 1 / safe), strict=True)
+        ]
+        return _Steps(moves, changes, weights, safe / jnp.where(size > 0, size, 1))
+
+    return _Method(start, direction, after)
+
+
+def _chosen_options(
+    method: str, tol: float | None, options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    given, known = dict(options or {}), _OPTIONS[method]
+    unknown = sorted(set(given) - set(known))
     if unknown:
-        raise TypeError(f"minimize: unknown options {unknown}. Known: {sorted(_OPTIONS)}.")
-    return {**_OPTIONS, **({} if tol is None else {"gtol": tol}), **given}
+        raise TypeError(f"minimize: unknown options {unknown}. Known: {sorted(known)}.")
+    return {**known, **({} if tol is None else {"gtol": tol}), **given}
 
 
-def _vector(x0: Any) -> Any:
+def _vector(x0: Any, limited: bool) -> Any:
     x = jnp.asarray(x0)
     if x.ndim != 1:
         raise ValueError(
             f"minimize: x0 must be a vector, got shape {x.shape}. Flatten other arguments, with "
             "flatten_util.ravel_pytree for example."
         )
+    if limited and dtypes.is_complex(x.dtype):
+        return x
     return x if dtypes.is_floating(x.dtype) else x.astype(dtypes.canonical(float))
 
 
@@ -152,14 +237,18 @@ def minimize(
     Goldfarb and Shanno.
 
     fun: with a real scalar as its result. x0: float[n], where the search begins (ValueError for
-    other ranks). args: a tuple (TypeError for others) of further arguments. method: "BFGS"
-    (ValueError for others). tol: the norm of the gradient at which to stop. options: `gtol` (the
-    same, 1e-5), `norm` (its order, infinity), `maxiter` (200 n), `line_search_maxiter` (20).
-    Result: OptimizeResults. Works under `jit` and `vmap`. Derivatives are not those of the minimum:
-    forward mode gives those of the steps, reverse mode raises ValueError; `lax.custom_root` of the
-    gradient has them. SciPy finds the gradient by differences where none is given; here it is
-    exact. Source: Nocedal and Wright, Numerical Optimization, algorithms 6.1 and 3.5. Its `jac`,
-    hess, hessp, `bounds`, `constraints` and `callback` are not there.
+    other ranks). args: a tuple (TypeError for others) of further arguments. method: "BFGS", or
+    "l-bfgs-experimental-do-not-rely-on-this", which keeps the last steps instead of n numbers for
+    each of x, and takes complex x0, too (ValueError for others). tol: the norm of the gradient at
+    which to stop. options: `gtol` (the same, 1e-5), `norm` (its order, infinity), `maxiter` (200 n)
+    and `line_search_maxiter` (20), of limited memory `maxls` (20), and `maxcor` (10), how many
+    steps are kept, `maxfun` and `maxgrad` (no limit), and `ftol` (2.2e-9): it ends when one step
+    makes the value smaller by less, relative to it or to 1. Result: OptimizeResults. Works under
+    `jit` and `vmap`. Derivatives are not those of the minimum: forward mode gives those of the
+    steps, reverse mode raises ValueError; `lax.custom_root` of the gradient has them. SciPy finds
+    the gradient by differences where none is given; here it is exact. Source: Nocedal and Wright,
+    Numerical Optimization, algorithms 6.1, 7.5 and 3.5. Its `jac`, hess, hessp, `bounds`,
+    `constraints` and `callback` are not there.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.scipy import optimize
@@ -168,16 +257,22 @@ def minimize(
     (True, True)
     """
     check_callable("minimize", fun)
-    if not isinstance(method, str) or method.lower() != "bfgs":
+    name = method.lower() if isinstance(method, str) else method
+    if name not in ("bfgs", LIMITED):
         raise ValueError(f"Method {method} not recognized by minimize. Use 'BFGS'.")
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {args!r}. Write (args,).")
-    chosen, x = _chosen_options(tol, options), _vector(x0)
+    limited = name == LIMITED
+    chosen, x = _chosen_options(name, tol, options), _vector(x0, limited)
     limit = chosen["maxiter"]
     most = 200 * x.size if limit is None else operator.index(limit)
-    trials = operator.index(chosen["line_search_maxiter"])
-    f = value_and_grad(lambda x: fun(x, *args))
-    identity = jnp.eye(x.size, dtype=x.dtype)
+    trials = operator.index(chosen["maxls" if limited else "line_search_maxiter"])
+    derivative = value_and_grad(lambda x: fun(x, *args))
+    kept = _limited(x, operator.index(chosen["maxcor"])) if limited else _whole(x)
+
+    def f(x: Any) -> tuple:
+        value, gradient = derivative(x)
+        return value, gradient.conj() if dtypes.is_complex(gradient.dtype) else gradient
 
     def small(gradient: Any) -> Any:
         return jnp.linalg.norm(gradient, ord=chosen["norm"]) < chosen["gtol"]
@@ -185,40 +280,51 @@ def minimize(
     def going(s: _State) -> Any:
         return (s.status == STOPPED) & (s.iterations < most)
 
+    def ended(before: Any, value: Any, calls: Any) -> Any:
+        """The status of a step that went down."""
+        if not limited:
+            return STOPPED
+        sizes = jnp.maximum(jnp.maximum(jnp.abs(before), jnp.abs(value)), 1)
+        status = jnp.where(before - value <= chosen["ftol"] * sizes, FLAT, STOPPED)
+        for text, found in (("maxgrad", TOO_MANY_GRADIENTS), ("maxfun", TOO_MANY_CALLS)):
+            if chosen[text] is not None:
+                status = jnp.where(calls > chosen[text], found, status)
+        return status
+
     def step(s: _State) -> _State:
-        direction = -(s.inverse @ s.gradient)
-        start = _Point(jnp.zeros_like(s.value), s.value, s.gradient, jnp.dot(s.gradient, direction))
+        direction = kept.direction(s.memory, s.gradient)
+        start = _Point(jnp.zeros_like(s.value), s.value, s.gradient, _inner(s.gradient, direction))
         # The first direction has no scale of its own.
         length = jnp.where(s.iterations == 0, 1 / (1 + jnp.linalg.norm(s.gradient)), 1)
         length = length.astype(s.value.dtype)
         found, better, tries = _line_search(f, s.x, direction, start, length, trials)
         move, change = found.step * direction, found.gradient - s.gradient
-        curvature = jnp.dot(change, move)
-        safe = jnp.where(curvature > 0, curvature, 1)
-        # The function's scale is known with the first step (Nocedal & Wright, 6.20).
-        scale = jnp.where(s.iterations == 0, safe / jnp.dot(change, change), 1)
-        scale = jnp.where(curvature > 0, scale, 1).astype(s.value.dtype)
-        turn = identity - jnp.outer(move, change) / safe
-        inverse = turn @ (scale * s.inverse) @ turn.T + jnp.outer(move, move) / safe
-        inverse = jnp.where(better & (curvature > 0), inverse, s.inverse)
+        curvature = _inner(change, move)
+        memory = kept.after(s.memory, move, change, curvature, s.iterations == 0)
+        memory = tree.tree_map(
+            lambda new, old: jnp.where(better & (curvature > 0), new, old), memory, s.memory
+        )
         # At the limit of rounding neither the value nor the slope gets smaller.
         better &= (found.value < s.value) | (
             jnp.linalg.norm(found.gradient) < jnp.linalg.norm(s.gradient)
         )
-        status = jnp.where(small(found.gradient), CONVERGED, jnp.where(better, STOPPED, STUCK))
+        calls = s.calls + tries
+        status = jnp.where(better, ended(s.value, found.value, calls),
+                           STUCK_LIMITED if limited else STUCK)  # fmt: skip
+        status = jnp.where(small(found.gradient), CONVERGED, status)
         return _State(
-            s.x + move, found.value, found.gradient, inverse, status, s.calls + tries,
-            s.iterations + 1,
-        )  # fmt: skip
+            s.x + move, found.value, found.gradient, memory, status, calls, s.iterations + 1
+        )
 
     value, gradient = f(x)
     status = jnp.where(small(gradient), CONVERGED, STOPPED)
     one, none = jnp.asarray(1), jnp.asarray(0)
-    end = lax.while_loop(going, step, _State(x, value, gradient, identity, status, one, none))
+    end = lax.while_loop(going, step, _State(x, value, gradient, kept.start, status, one, none))
     success = jnp.asarray(end.status == CONVERGED, bool)
+    slope = end.gradient.conj() if dtypes.is_complex(x.dtype) else end.gradient
     return OptimizeResults(
-        end.x, success, end.status, end.value, end.gradient, end.inverse, end.calls, end.calls,
-        end.iterations,
+        end.x, success, end.status, end.value, slope, None if limited else end.memory, end.calls,
+        end.calls, end.iterations,
     )  # fmt: skip
 
 

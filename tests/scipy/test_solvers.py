@@ -145,6 +145,41 @@ def test_minima(fun: Any, x0: np.ndarray) -> None:
             assert found.nfev < 60 * (1 + len(x0))
 
 
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+@pytest.mark.parametrize("kept", [1, 4, 10])
+def test_minima_with_limited_memory(kept: int) -> None:
+    options = {"maxcor": kept, "ftol": 0.0, "maxiter": 3000}
+    find = nj.jit(lambda fun, x: minimize(fun, x, method=LIMITED, options=options),
+                  static_argnums=0)  # fmt: skip
+    with nj.enable_x64(True):
+        for fun, x0 in [(rosenbrock, np.full(6, -1.2)), (himmelblau, np.array([-20.0, 30.0])),
+                        (valley, np.array([3.0, -5.0, 10.0]))]:  # fmt: skip
+            found = find(fun, x0)
+            assert found.success and found.status == 0 and found.hess_inv is None
+            assert abs(nj.grad(fun)(found.x)).max() < 1e-5
+            np.testing.assert_allclose(found.jac, nj.grad(fun)(found.x), atol=1e-12)
+        target = jnp.array([1 + 2j, -3j])
+        found = minimize(lambda z: jnp.sum(jnp.abs(z - target) ** 4 + jnp.abs(z - target) ** 2),
+                         jnp.zeros(2, complex), method=LIMITED.upper())  # fmt: skip
+        assert found.success and found.x.dtype == found.jac.dtype == "complex128"
+        np.testing.assert_allclose(found.x, target, atol=1e-4)
+
+
+def test_limits_of_limited_memory() -> None:
+    run = lambda **options: minimize(rosenbrock, jnp.zeros(5), method=LIMITED, options=options)
+    assert run(maxiter=2).status == 1 and run(maxiter=2).nit == 2
+    assert run(maxfun=3).status == 2 and run(maxgrad=3).status == 3 and run(ftol=0.5).status == 4
+    assert minimize(lambda x: -jnp.sum(x) ** 3, jnp.ones(2), method=LIMITED,
+                    options={"maxls": 2}).status in (4, 5)  # fmt: skip
+    for name in ("line_search_maxiter", "disp"):
+        with pytest.raises(TypeError, match="unknown options"):
+            run(**{name: 3})
+    with pytest.raises(TypeError, match="unknown options"):
+        minimize(rosenbrock, jnp.ones(2), method="BFGS", options={"maxcor": 3})
+
+
 def test_single_precision_arguments_and_maps() -> None:
     def f(x: Any, center: Any) -> Any:
         return jnp.sum((x - center) ** 2) + jnp.sum(x**4)
