@@ -259,3 +259,55 @@ def test_sums_of_small_integers_and_plus() -> None:
         np.testing.assert_array_equal(got.todense(), dense.sum(axes))
     assert m.sum(0, dtype=jnp.float32).dtype == jnp.float32
     assert (+m).dtype == jnp.int8 and ((+m).todense() == dense).all()
+
+
+def test_parts_of_matrices_by_rows() -> None:
+    dense = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4) % 5
+    one, batch = sparse.BCSR.fromdense(dense[0]), sparse.BCSR.fromdense(dense, n_batch=1)
+    for m, x, item in [
+        (one, dense[0], None), (one, dense[0], (None, None)), (one, dense[0], slice(1, None)),
+        (one, dense[0], (slice(None), slice(None, None, 2))), (one, dense[0], ...),
+        (batch, dense, None), (batch, dense, (slice(None), None)), (batch, dense, 1),
+        (batch, dense, slice(None, None, -1)), (batch, dense, jnp.array([1, 0, 1])),
+    ]:  # fmt: skip
+        found = m[item]
+        assert isinstance(found, sparse.BCSR)
+        np.testing.assert_array_equal(found.todense(), x[item])
+    assert [part.shape for part in batch] == [(3, 4), (3, 4)]
+    for wrong in (lambda: one[0], lambda: one[:, None], lambda: one[..., None], lambda: list(one)):
+        with pytest.raises(NotImplementedError, match="sparse axes"):
+            wrong()
+
+
+def test_derivatives_by_matrices_by_rows_are_such() -> None:
+    m = sparse.BCSR.fromdense(jnp.array([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]]))
+    v = jnp.array([1.0, 5.0, -2.0])
+    for derivative in (sparse.jacfwd, sparse.jacrev):
+        found = derivative(lambda m: m @ v)(m)
+        assert isinstance(found, sparse.BCSR) and found.n_batch == 1
+        want = np.einsum("ik,j->ikj", np.eye(2), v) * (np.asarray(m.todense()) != 0)
+        np.testing.assert_array_equal(found.todense(), want)
+
+
+def test_shapes_and_kinds_that_do_not_fit() -> None:
+    eye = sparse.eye
+    for error, text, wrong in [
+        (TypeError, "incompatible shapes", lambda: eye(2) + eye(3)),
+        (TypeError, "incompatible shapes", lambda: eye(2) * eye(3)),
+        (ValueError, "2 sparse dimensions", lambda: sparse.BCSR.fromdense(jnp.ones(3))),
+        (ValueError, "2 sparse dimensions", lambda: sparse.empty((2, 3, 4), sparse_format="bcsr")),
+        (ValueError, "sequence of BCOO",
+         lambda: sparse.sparsify(lambda a: jnp.hstack([a, jnp.ones((2, 1))]))(eye(2))),
+        (TypeError, "bad operand type", lambda: abs(eye(2, sparse_format="csr"))),
+        (ValueError, "order must be", lambda: eye(2).reshape(4, order="A")),
+        (ValueError, "give a product like X",
+         lambda: lobpcg_standard(lambda v: v[:5], jnp.ones((20, 1)))),
+        (ValueError, "give a product like X",
+         lambda: lobpcg_standard(lambda v: v.astype(jnp.float16), jnp.ones((20, 1)))),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=text):
+            wrong()
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    for sizes in (6, (3, 2), (1, 6)):
+        found = sparse.BCOO.fromdense(x).reshape(sizes, order="F")
+        np.testing.assert_array_equal(found.todense(), x.reshape(sizes, order="F"))

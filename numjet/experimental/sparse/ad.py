@@ -10,6 +10,7 @@ from numjet import numpy as jnp
 from numjet.api import autodiff, jacobians
 from numjet.base import tree
 from numjet.experimental.sparse.bcoo import BCOO
+from numjet.experimental.sparse.bcsr import BCSR
 from numjet.experimental.sparse.transform import is_sparse
 
 
@@ -95,8 +96,11 @@ def _place(x: Any, jacobian: Any) -> Any:
     """A derivative of an output, its axes first, by the values of x: sparse in the axes of x."""
     if not is_sparse(x):
         return jacobian
-    x = x if isinstance(x, BCOO) else x.to_bcoo()
     outer = jacobian.shape[: jacobian.ndim - x.data.ndim]
+    if isinstance(x, BCSR):
+        parts = [jnp.broadcast_to(i, (*outer, *i.shape)) for i in (x.indices, x.indptr)]
+        return BCSR((jacobian, *parts), shape=(*outer, *x.shape))
+    x = x if isinstance(x, BCOO) else x.to_bcoo()
     indices = jnp.broadcast_to(x.indices, (*outer, *x.indices.shape))
     return BCOO((jacobian, indices), shape=(*outer, *x.shape), indices_sorted=x.indices_sorted,
                 unique_indices=x.unique_indices)  # fmt: skip

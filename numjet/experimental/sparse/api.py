@@ -44,6 +44,8 @@ def empty(
             f"sparse.empty: unknown arguments {sorted([*kwds, 'n_batch', 'n_dense'])}."
         )
     shape = tuple(shape)
+    if sparse_format == "bcsr" and len(shape) != 2:
+        raise ValueError(f"BCSR sparse.empty: must have 2 sparse dimensions, got shape {shape}.")
     lead, behind = shape[:batch], shape[len(shape) - dense :]
     sizes = np.asarray(shape[batch : len(shape) - dense], index_dtype)
     indices = jnp.broadcast_to(sizes, (*lead, nse, len(sizes)))

@@ -69,7 +69,7 @@ class JAXSparse:
         """The axes in another order, of formats that have it."""
         return self._missing("transpose")
 
-    __abs__ = __pos__ = __neg__ = lambda self: self._missing("__neg__")
+    __pos__ = __neg__ = lambda self: self._missing("__neg__")
     __add__ = __radd__ = lambda self, other: self._missing("__add__")
     __sub__ = __rsub__ = lambda self, other: self._missing("__sub__")
     __mul__ = __rmul__ = lambda self, other: self._missing("__mul__")
@@ -179,10 +179,14 @@ class BCOO(JAXSparse):
             made.indices_sorted = self.indices_sorted  # their axes stay in order
         return made
 
-    def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
-        """The elements in another shape."""
+    def reshape(self, *args: Any, order: str = "C", **kwargs: Any) -> BCOO:
+        """The elements in another shape; order "F": the first axis runs fastest."""
         sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-        return _op("reshape")(self, sizes, **kwargs)
+        if order == "C":
+            return _op("reshape")(self, sizes, **kwargs)
+        if order != "F" or kwargs:
+            raise ValueError(f"BCOO.reshape: order must be 'C' or 'F', got {order!r}, {kwargs}.")
+        return _op("reshape")(self.T, (sizes,) if isinstance(sizes, int) else sizes[::-1]).T
 
     def sort_indices(self) -> BCOO:
         """The same, its rows of indices in order."""

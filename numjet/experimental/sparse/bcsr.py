@@ -27,6 +27,7 @@ from numjet.experimental.sparse.layouts import (
 from numjet.experimental.sparse.operations import (
     bcoo_dot_general,
     bcoo_extract,
+    getitem,
     matmul,
     reduce_sum,
 )
@@ -146,6 +147,17 @@ class BCSR(JAXSparse):
     def _with_data(self, data: Any) -> BCSR:
         return BCSR((data, self.indices, self.indptr), **self.tree_flatten()[1])
 
+    def __getitem__(self, item: Any) -> BCSR:
+        found = getitem(self.to_bcoo(), item)
+        if found.n_sparse != 2:
+            raise NotImplementedError(
+                f"BCSR: a part with {found.n_sparse} sparse axes is no BCSR. Use to_bcoo()."
+            )
+        return BCSR.from_bcoo(found)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(self.shape[0])])
+
     def __matmul__(self, other: Any) -> Any:
         return matmul(self.to_bcoo(), other)
 
@@ -193,7 +205,7 @@ def bcsr_fromdense(
     """`BCSR.fromdense`.
 
     mat: a matrix, with n_batch axes before and n_dense ones behind. nse: how many elements of each
-    are kept. index_dtype: of indices.
+    are kept. index_dtype: of indices. Raises ValueError for other numbers of axes than two between.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -201,6 +213,12 @@ def bcsr_fromdense(
     >>> print(sparse.bcsr_fromdense(jnp.eye(2)).indptr)
     [0 1 2]
     """
+    mat = jnp.asarray(mat)
+    if mat.ndim - n_batch - n_dense != 2:
+        raise ValueError(
+            f"bcsr_fromdense: must have 2 sparse dimensions, got shape {mat.shape} with "
+            f"n_batch={n_batch} and n_dense={n_dense}."
+        )
     return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
                                          index_dtype=index_dtype))  # fmt: skip
 

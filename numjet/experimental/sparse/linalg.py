@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
+from numjet.api.abstract import eval_shape
 from numjet.api.callbacks import pure_callback
 from numjet.api.implicit import custom_linear_solve
 from numjet.core import dtypes
@@ -94,12 +95,17 @@ def lobpcg_standard(
         apply = A
     else:
         matrix = jnp.asarray(A)
-        if matrix.shape != (n, n) or matrix.dtype != X.dtype:
+        if matrix.shape != (n, n):
             raise ValueError(
-                f"lobpcg_standard: A must have shape {(n, n)} and dtype {X.dtype} as X says, got "
-                f"{matrix.shape} and {matrix.dtype}."
+                f"lobpcg_standard: A must have shape {(n, n)} as X says, got {matrix.shape}."
             )
         apply = lambda v: matrix @ v  # noqa: E731
+    product = eval_shape(apply, X)
+    if (product.shape, product.dtype) != (X.shape, X.dtype):
+        raise ValueError(
+            f"lobpcg_standard: A must be a matrix of shape {(n, n)} and give a product like X, "
+            f"{X.dtype}{list(X.shape)}, got {product.dtype}{list(product.shape)}."
+        )
     if not 0 < k * 5 < n:
         raise ValueError(f"lobpcg_standard: expected 0 < 5 k < n, got k={k} and n={n}.")
     limit = float(jnp.finfo(X.dtype).eps) if tol is None else tol

@@ -157,7 +157,10 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
             f"{lhs} and {rhs}."
         )
     if any(a != b and 1 not in (a, b) for a, b in zip(lhs.shape, rhs.shape, strict=True)):
-        raise ValueError(f"bcoo_multiply_sparse: shapes {lhs.shape} and {rhs.shape} differ.")
+        raise TypeError(
+            f"bcoo_multiply_sparse got incompatible shapes for broadcasting: {lhs.shape} and "
+            f"{rhs.shape}."
+        )
     batch = min(lhs.n_batch, rhs.n_batch)
     m, w = [relaid(x, batch, x.n_dense) for x in (lhs, rhs)]
     shape = np.broadcast_shapes(m.shape, w.shape)
@@ -215,7 +218,10 @@ def add(mat: Any, other: Any, shared: bool = False) -> Any:
             f"{mat.shape}: all elements would be stored. Use X.todense()."
         )
     if mat.shape != other.shape:
-        raise ValueError(f"BCOO: shapes {mat.shape} and {other.shape} differ.")
+        raise TypeError(
+            f"BCOO: add got incompatible shapes for broadcasting: {mat.shape} and {other.shape}. "
+            "Sparse arrays are added without broadcasting."
+        )
     other = _coordinates(other)
     if (mat.n_batch, mat.n_dense) != (other.n_batch, other.n_dense):
         mat, other = flat(mat), flat(other)

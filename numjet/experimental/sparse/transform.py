@@ -165,7 +165,10 @@ def _convert(x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
 
 def _concatenate(*xs: Any, dimension: int) -> Any:
     if not all(map(is_sparse, xs)):
-        raise NotImplementedError("sparse rule for concatenate: of sparse and dense arrays.")
+        raise ValueError(
+            "bcoo_concatenate: expected operands to be a sequence of BCOO arrays, got dense ones "
+            "among them. Convert them with BCOO.fromdense."
+        )
     return layouts.bcoo_concatenate(xs, dimension=dimension)
 
 
