@@ -726,6 +726,12 @@ def polyfit(
     lhs, rhs = vander(x, order), y
     if w is not None:
         (weight,) = promote_inexact(one_array("polyfit", w))
+        if weight.aval.ndim != 1:
+            raise TypeError(f"polyfit: expected a 1-d array for weights, got {weight.aval}.")
+        if weight.aval.shape != y.aval.shape[:1]:
+            raise TypeError(
+                f"polyfit: expected w and y to have the same length, got {weight.aval}, {y.aval}."
+            )
         lhs = multiply(lhs, reshape(weight, (-1, 1)))
         rhs = multiply(rhs, weight if y.aval.ndim == 1 else reshape(weight, (-1, 1)))
     scale = lax.sqrt(sum_(multiply(lhs, lhs), 0))

@@ -340,7 +340,10 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         for i, start in enumerate(starts):
             stop = starts[i + 1] if i + 1 < len(starts) else n
             part = getitem(x, slice(start, stop if stop > start else start + 1))
-            parts.append(self.reduce(part, 0))
+            made = self.reduce(part, 0)
+            if self._own["reduce"] in (reductions.sum, reductions.prod):
+                made = cast(made, x.aval.dtype)  # Small integers and booleans do not grow here.
+            parts.append(made)
         if not parts:
             return moveaxis(getitem(x, slice(0, 0)), 0, axis)
         return moveaxis(stack(parts), 0, axis)
@@ -383,18 +386,34 @@ def _extremum(reduce: Callable) -> Callable:
     return call
 
 
-def _write(name: str) -> Callable:
-    return lambda a, indices, b: getattr(array(a).at[indices], name)(b)
+def _write(name: str, of_booleans: str = "") -> Callable:
+    """The update `name` of an array's elements; of booleans another."""
+
+    def call(a: Any, indices: Any, b: Any) -> Any:
+        x = array(a)
+        if of_booleans and x.aval.dtype == bool:
+            return getattr(x.at[indices], of_booleans)(logic.as_bool(as_array(b)))
+        return getattr(x.at[indices], name)(b)
+
+    return call
 
 
 def attach(namespace: dict[str, Any]) -> None:
     """Make ufuncs of the binary functions of a namespace, and of `negative`."""
     table: list[tuple[Callable, Any, dict]] = [
-        (el.add, 0, dict(reduce=reductions.sum, accumulate=cumulative.cumsum, at=_write("add"))),
+        (
+            el.add,
+            0,
+            dict(reduce=reductions.sum, accumulate=cumulative.cumsum, at=_write("add", "max")),
+        ),
         (
             el.multiply,
             1,
-            dict(reduce=reductions.prod, accumulate=cumulative.cumprod, at=_write("multiply")),
+            dict(
+                reduce=reductions.prod,
+                accumulate=cumulative.cumprod,
+                at=_write("multiply", "min"),
+            ),
         ),
         (el.subtract, None, dict(at=_write("subtract"))),
         (

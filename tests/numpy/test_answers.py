@@ -35,6 +35,8 @@ REFUSED = [
     (lambda: jnp.polyint(V, 2, k=V), ValueError, "rank-1 array of length 1 or m"),
     (lambda: jnp.polyfit(V, jnp.ones(2), 1), TypeError, "same length"),
     (lambda: jnp.polyfit(X, V, 1), TypeError, "expected 1D vector for x"),
+    (lambda: jnp.polyfit(V, V, 1, w=jnp.ones((3, 1))), TypeError, "1-d array for weights"),
+    (lambda: jnp.polyfit(V, V, 1, w=jnp.ones(2)), TypeError, "w and y to have the same length"),
     (lambda: jnp.polyfit(jnp.array([]), V, 1), TypeError, "expected non-empty vector"),
     (lambda: jnp.polyfit(V, jnp.ones((3, 1, 1)), 1), TypeError, "expected 1D or 2D array"),
     (lambda: jnp.polyfit(V, V, -1), ValueError, "deg >= 0"),

@@ -116,3 +116,24 @@ def test_reduceat_wants_a_vector_of_integers():
         with pytest.raises(error):
             jnp.add.reduceat(jnp.arange(3), indices)
     assert jnp.add.reduceat(jnp.arange(3), np.array([], int)).shape == (0,)
+
+
+def test_sums_of_slices_keep_their_dtype() -> None:
+    x = np.array([1, 2, 60, 3, -7], np.int8)
+    for name in ("add", "multiply"):
+        for values in (x, x.astype(np.uint16), x > 1, x.astype(np.float16)):
+            found = getattr(jnp, name).reduceat(values, np.array([0, 3, 1]))
+            want = getattr(np, name).reduceat(values, [0, 3, 1], dtype=values.dtype)
+            assert found.dtype == values.dtype
+            np.testing.assert_array_equal(found, want)
+
+
+def test_updates_of_booleans_are_logical() -> None:
+    mask, at = np.array([True, False, True, False]), np.array([0, 1, 1])
+    for name in ("add", "multiply"):
+        for values in (True, False, np.array([False, True, False])):
+            want = mask.copy()
+            getattr(np, name).at(want, at, values)
+            found = getattr(jnp, name).at(mask, at, values, inplace=False)
+            assert found.dtype == bool
+            np.testing.assert_array_equal(found, want)
