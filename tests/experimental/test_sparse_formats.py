@@ -311,3 +311,24 @@ def test_shapes_and_kinds_that_do_not_fit() -> None:
     for sizes in (6, (3, 2), (1, 6)):
         found = sparse.BCOO.fromdense(x).reshape(sizes, order="F")
         np.testing.assert_array_equal(found.todense(), x.reshape(sizes, order="F"))
+
+
+def test_sparsified_functions_keep_matrices_by_rows() -> None:
+    dense = np.arange(12.0, dtype=np.float32).reshape(3, 4) % 5
+    m = sparse.BCSR.fromdense(dense)
+    for f in (jnp.sin, jnp.negative, lambda x: x**3, lambda x: 2 * x, lambda x: x[None],
+              lambda x: x, lambda x: x.astype(int), lambda x: jnp.concatenate([x, x], 1),
+              lambda x: x.T,
+              lambda x: nj.lax.fori_loop(0, 3, lambda i, y: y * 2, x)):  # fmt: skip
+        found = sparse.sparsify(f)(m)
+        assert isinstance(found, sparse.BCSR), f
+        close(found, f(jnp.asarray(dense)))
+    assert isinstance(sparse.sparsify(lambda x: x.sum(0))(m), sparse.BCOO)
+    assert isinstance(sparse.sparsify(lambda x: x)(sparse.CSR.fromdense(dense)), sparse.CSR)
+    close(sparse.sparsify(lambda x, v: x @ v)(m, jnp.ones(4)), dense.sum(1))
+
+
+def test_random_matrices_with_more_than_there_is() -> None:
+    for layout in ({"n_batch": 3}, {"n_dense": -1}, {"nse": 21}, {"nse": -1}):
+        with pytest.raises(ValueError, match="Invalid n_batch|expected to be between 0 and 20"):
+            sparse.random_bcoo(nj.random.key(0), (4, 5), **layout)

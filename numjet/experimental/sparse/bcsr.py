@@ -120,7 +120,8 @@ class BCSR(JAXSparse):
         count, columns = self.shape[batch : batch + 2]
         rows = over_batch(lambda starts: rows_of(starts, self.nse, dtype), batch)(self.indptr)
         indices = jnp.stack([rows, jnp.where(rows < count, self.indices, columns)], -1)
-        return BCOO((self.data, indices), shape=self.shape)
+        return BCOO((self.data, indices), shape=self.shape, indices_sorted=self.indices_sorted,
+                    unique_indices=self.unique_indices)  # fmt: skip
 
     def todense(self) -> Array:
         """The whole matrix, zeros included."""

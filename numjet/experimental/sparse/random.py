@@ -21,7 +21,8 @@ def random_bcoo(
     with values by generator(key, shape, dtype). Other elements than JAX draws.
 
     indices_dtype: of the indices. n_batch, n_dense: how many axes are batch and dense ones.
-    unique_indices, sorted_indices: whether they are. kwds: more arguments of generator.
+    unique_indices, sorted_indices: whether they are. kwds: more arguments of generator. Raises
+    ValueError for more elements, or more of these axes, than there are.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -30,8 +31,12 @@ def random_bcoo(
     >>> sparse.random_bcoo(random.key(0), (4, 4), nse=3, dtype="float32")
     BCOO(float32[4, 4], nse=3)
     """
+    if min(n_batch, n_dense) < 0 or n_batch + n_dense > len(shape):
+        raise ValueError(f"Invalid n_batch={n_batch}, n_dense={n_dense} for shape={tuple(shape)}.")
     sizes = tuple(shape)[n_batch : len(shape) - n_dense]
     total = int(np.prod(sizes))
+    if not 0 <= nse <= total:
+        raise ValueError(f"random_bcoo: got nse={nse}, expected to be between 0 and {total}.")
     count = int(np.ceil(nse * total)) if 0 < nse < 1 else int(nse)
     dtype = dtypes.canonical(dtype)
     key_places, key_values = random.split(key)

@@ -21,6 +21,7 @@ from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.sparse import layouts, operations as ops
 from numjet.experimental.sparse.bcoo import BCOO, DIVIDED, JAXSparse, unknown_rule
+from numjet.experimental.sparse.bcsr import BCSR
 from numjet.experimental.sparse.convolution import bcoo_conv_general_dilated
 from numjet.ops.bodies import flatten_values
 from numjet.ops.composed import composed
@@ -55,7 +56,8 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
     """`f` for arguments some of which are sparse, and by what they are made of.
 
     Its results are sparse where the operations that make them keep zeros: products, sums over axes,
-    functions with f(0) = 0, reshapes and slices. What would make a dense array raises
+    functions with f(0) = 0, reshapes and slices; BCSR where all sparse operands are and two axes
+    are sparse. What would make a dense array raises
     NotImplementedError: `todense` says that it may. use_tracer changes nothing.
 
     >>> import numjet.numpy as jnp
@@ -81,7 +83,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
             return outs
 
         jaxpr, consts = stage(flat, [_aval(x) for x in values], getattr(f, "__name__", "sparsify"))
-        outs = evaluate(jaxpr, consts, _apart([_coordinates(x) for x in values]))
+        outs = evaluate(jaxpr, consts, _apart(values))
         return tree.tree_unflatten(out_tree[0], outs)
 
     return run
@@ -95,7 +97,7 @@ def _apart(values: list) -> list:
     """`values`, of which no two sparse ones share their indices: as arguments do in JAX."""
     met, made = set(), []
     for x in values:
-        if is_sparse(x):
+        if isinstance(x, BCOO):
             if id(x.indices) in met:
                 x = BCOO((x.data, jnp.array(x.indices)), **x._static())
             met.add(id(x.indices))
@@ -105,6 +107,10 @@ def _apart(values: list) -> list:
 
 def _coordinates(x: Any) -> Any:
     return x.to_bcoo() if is_sparse(x) and not isinstance(x, BCOO) else x
+
+
+def _by_rows(x: Any) -> Any:
+    return BCSR.from_bcoo(x) if isinstance(x, BCOO) and x.n_sparse == 2 else x
 
 
 def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -121,7 +127,9 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
                 raise NotImplementedError(unknown_rule(eqn.primitive.name))
-            out = rule(*values, **eqn.params)
+            out = rule(*[_coordinates(x) for x in values], **eqn.params)
+            if all(isinstance(x, BCSR) for x in values if is_sparse(x)):
+                out = [_by_rows(x) for x in out] if many else _by_rows(out)
         if many:
             env.update(zip(eqn.outvars, out, strict=True))
         else:
