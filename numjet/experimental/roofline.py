@@ -2,11 +2,11 @@
 between devices.
 
 `roofline(f)(*args)` gives the shapes of the results and a `RooflineResult`. Its model is JAX's:
-figures named `unfused_` count every equation as if it read and wrote memory by itself, the others
-products alone, which everything else is fused with. Of a loop one round is counted, of `while_loop`
-and `cond` nothing; the biggest sum of the sizes of values that are alive at once is
-`peak_hbm_bytes`. Devices lie on a torus, an axis of the mesh to a ring. What would break it: an
-equation that `make_jaxpr` shows in another form than JAX.
+figures whose names begin with "unfused" count every equation as if it read and wrote memory by
+itself, the others products alone, which everything else is fused with. Of a loop one round is
+counted, of `while_loop` and `cond` nothing; the biggest sum of the sizes of values that are alive
+at once is `peak_hbm_bytes`. Devices lie on a torus, an axis of the mesh to a ring. What would
+break it: an equation that `make_jaxpr` shows in another form than JAX.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tracing of wrapped flat functions to jaxprs, dead code in jaxprs, and values that may be known.
 
-`trace_to_jaxpr_dynamic` and `dce_jaxpr` are what programs that rewrite jaxprs use. Registered rules
-for partial evaluation and dead code are tables that numjet does not read: registering raises
-NotImplementedError. What would break it: nothing below calls it.
+`trace_to_jaxpr_dynamic` and `dce_jaxpr` are what programs that rewrite jaxprs use. `dce_rules` say
+what stays of users' equations; rules for partial evaluation are tables that numjet does not read:
+registering raises NotImplementedError. What would break it: nothing below calls it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Any
 
 from numjet.core.array import as_array
 from numjet.core.jaxpr import Eqn, Jaxpr
+from numjet.core.primitive import REGISTRY
 from numjet.extend.linear_util import WrappedFun
+from numjet.extend.primitive import Rules
 from numjet.extend.types import get_aval
 from numjet.transforms.linearize import PartialTracer as JaxprTracer
-from numjet.transforms.simplify import dce_jaxpr as _dce
+from numjet.transforms.simplify import EquationRule, dce_jaxpr as _dce
 from numjet.transforms.stage import StageTracer as DynamicJaxprTracer, stage
 
 Val = Any
@@ -255,7 +257,24 @@ class _NotRead(dict):
 _SPLIT = "An equation with unknown operands is recorded as a whole."
 custom_partial_eval_rules = _NotRead("custom_partial_eval_rules", _SPLIT)
 partial_eval_jaxpr_custom_rules = _NotRead("partial_eval_jaxpr_custom_rules", _SPLIT)
-dce_rules = _NotRead("dce_rules", "An equation stays as long as one of its results is used.")
+
+
+def _dead_code_rule(primitive: Any) -> Callable | None:
+    found = primitive.prune
+    return found.rule if type(found) is EquationRule else None
+
+
+def _set_dead_code_rule(primitive: Any, rule: Callable | None) -> None:
+    if primitive in REGISTRY.values():
+        raise NotImplementedError(
+            f"interpreters.partial_eval.dce_rules: {primitive} is numjet's own primitive, which "
+            "has a rule of its own. Register rules for your primitives."
+        )
+    primitive.prune = None if rule is None else EquationRule(rule)
+
+
+# rule(used results, equation) -> (read operands, the equation with the used results, or None).
+dce_rules = Rules("interpreters.partial_eval.dce_rules", _dead_code_rule, _set_dead_code_rule)
 
 __all__ = [
     "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "custom_partial_eval_rules", "dce_jaxpr",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 
@@ -22,7 +22,12 @@ def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, 
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         used = [v in needed for v in eqn.outvars]
-        if eqn.effects or any(used):
+        if type(eqn.primitive.prune) is EquationRule:
+            reads, left = eqn.primitive.prune.rule(used, eqn)
+            needed.update(v for v, r in zip(eqn.invars, reads, strict=True) if r and type(v) is Var)
+            if left is not None:
+                kept.append(left)
+        elif eqn.effects or any(used):
             eqn = _pruned(eqn, used)
             kept.append(eqn)
             needed.update(v for v in eqn.invars if type(v) is Var)
@@ -30,6 +35,20 @@ def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, 
     return jaxpr.replace(eqns=kept, outvars=outvars, effects=None), [
         v in needed for v in jaxpr.invars
     ]
+
+
+class EquationRule:
+    """A rule by the user, as a primitive's `prune`: `rule(used, equation)` gives which operands are
+    read, and the equation with those results alone that are used, or None. Who has no equation
+    leaves all as it is."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: Callable[[list[bool], Eqn], tuple[list[bool], Eqn | None]]) -> None:
+        self.rule = rule
+
+    def __call__(self, params: dict, used: tuple[bool, ...]) -> None:
+        return None
 
 
 def _pruned(eqn: Eqn, used: Sequence[bool]) -> Eqn:

@@ -14,7 +14,7 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.core.avals import ShapedArray
 from numjet.extend.core import Primitive, no_effects
-from numjet.interpreters import ad, batching, mlir, xla
+from numjet.interpreters import ad, batching, mlir, partial_eval as pe, xla
 
 
 def test_rules_and_their_absence_behave_as_in_jax():
@@ -300,3 +300,52 @@ def test_rules_as_methods_of_a_derived_class():
     rows, one = turned(jnp.arange(3.0), 1.0)
     assert rows == 1.0 and one.tolist() == [0.0, 1.0, 2.0]
     assert nj.make_jaxpr(both_p.bind)(1.0, jnp.ones(2)).out_avals[0].shape == (2,)
+
+
+def test_rules_for_dead_code_say_what_stays():
+    rows_p, asked = Primitive("rows"), []
+    rows_p.multiple_results = True
+    rows_p.def_abstract_eval(lambda *xs, gains: list(xs))
+    rows_p.def_impl(lambda *xs, gains: [x * g for x, g in zip(xs, gains)])
+    mlir.register_lowering(
+        rows_p, mlir.lower_fun(lambda *xs, gains: [x * g for x, g in zip(xs, gains)])
+    )
+
+    def rule(used, eqn):
+        asked.append(tuple(used))
+        if not any(used):
+            return used, None
+
+        def keep(values):
+            return [v for v, u in zip(values, used, strict=True) if u]
+
+        params = {"gains": tuple(keep(eqn.params["gains"]))}
+        return used, eqn.replace(
+            invars=keep(eqn.invars), outvars=keep(eqn.outvars), params=params
+        )
+
+    pe.dce_rules[rows_p] = rule
+    assert rows_p in pe.dce_rules and pe.dce_rules[rows_p] is rule
+
+    def rows(x, y):
+        return rows_p.bind(x, y, gains=(2.0, 3.0))
+
+    x, y = jnp.arange(3.0), jnp.ones(2)
+    jaxpr = nj.make_jaxpr(lambda x, y: rows(x, jnp.sin(y)))(x, y).jaxpr
+    found, reads = pe.dce_jaxpr(jaxpr, [True, False])
+    assert reads == [True, False] and len(found.eqns) == 1
+    assert found.eqns[0].params == {"gains": (2.0,)}
+    found, reads = pe.dce_jaxpr(jaxpr, [False, False])
+    assert not found.eqns and asked == [(True, False), (False, False)]
+
+    def loop(x, y):
+        carry, _ = nj.lax.scan(lambda c, _: (tuple(rows(*c)), None), (x, y), None, length=3)
+        return carry[0]
+
+    found, reads = pe.dce_jaxpr(nj.make_jaxpr(loop)(x, y).jaxpr, [True])
+    assert reads == [True, False]
+    np.testing.assert_array_equal(nj.jit(loop)(x, y), 8 * np.arange(3.0))
+    del pe.dce_rules[rows_p]
+    assert len(pe.dce_jaxpr(jaxpr, [True, False])[0].eqns[-1].outvars) == 2
+    with pytest.raises(NotImplementedError, match="numjet's own primitive"):
+        pe.dce_rules[nj.lax.sin_p] = rule
