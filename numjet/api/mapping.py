@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numjet.api import hi_mapping
+from numjet.api import hi_mapping, vmappable
 from numjet.api.devices import CpuDevice, Device, devices as all_devices, place
 from numjet.api.flat import array_leaves, check_callable, described, name_of, wraps
 from numjet.api.jit import JitFunction
@@ -85,7 +85,8 @@ def vmap(
             f"positional arguments passed to the function, but got {in_axes!r}."
         )
     if any(
-        type(leaf) is bool or not isinstance(leaf, int | hi.MappingSpec)
+        type(leaf) is bool
+        or not (isinstance(leaf, int | hi.MappingSpec) or vmappable.is_spec(leaf))
         for leaf in ((out_axes,) if type(out_axes) is int else tree.tree_leaves(out_axes))
     ):
         raise TypeError(
@@ -98,6 +99,9 @@ def vmap(
     @wraps(fun)
     @unnamed_boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if vmappable.TABLE:
+            named = axis_name, axis_size, spmd_axis_name
+            return _mapped_by_rules(fun, in_axes, out_axes, named, args, kwargs)
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if type(in_axes) is int and not kwargs:
             axes: list[int | None] = [in_axes] * len(leaves)
@@ -171,6 +175,37 @@ def vmap(
         mapped, fun,
         "Vectorized version of {}. Takes the arguments of {} with additional axes over which it is "
         "mapped."
+    )
+
+
+def _mapped_by_rules(
+    fun: Callable, in_axes: Any, out_axes: Any, axis: tuple, args: tuple, kwargs: dict
+) -> Any:
+    """A call of `vmap(fun)` where values of some types say themselves how they are mapped."""
+    name, given_size, spmd = axis
+    leaves, in_tree = tree.tree_flatten((args, kwargs), is_leaf=vmappable.is_one)
+    axes = _axes_of_leaves("vmap", in_axes, args, in_tree)
+    parts = vmappable.Arguments.of(leaves, axes)
+    flat_tree = tree.tree_structure((tuple(parts.arrays), {}))
+    dims = _mapped_leaves("vmap", parts.arrays, parts.array_axes, flat_tree)
+    size = _mapped_size("vmap", fun, parts.arrays, dims, flat_tree, given_size)
+    results: Any = None
+
+    def flat(*values: Any) -> list[Any]:
+        nonlocal results
+        given, named = tree.tree_unflatten(in_tree, parts.within(values))
+        results = vmappable.Results(fun(*given, **named), out_axes, size)
+        for x in results.arrays:
+            refuse_returned(x, name_of(fun))
+        return results.arrays  # type: ignore[no-any-return]
+
+    with transformation("vmap"):
+        outs, out_dims = batch_call(flat, Axis(size, name, spmd), parts.arrays, dims)
+    return results.whole(
+        [
+            _place(x, d, p, size, "at vmap out_axes")
+            for x, d, p in zip(outs, out_dims, results.array_axes, strict=True)
+        ]
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.api.jit import clear_caches
+from numjet.api.vmappable import TABLE as vmappables
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, moveaxis as _moveaxis
@@ -227,9 +228,6 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
     return broadcast_in_dim(x, shape, tuple([i + (i >= axis) for i in range(x.ndim)]))
 
 
-vmappables: dict[type, tuple] = {}
-
-
 def register_vmappable(
     data_type: type,
     spec_type: type,
@@ -238,17 +236,25 @@ def register_vmappable(
     from_elt: Callable,
     make_iota: Callable | None,
 ) -> None:
-    """Note the rules by which values of `data_type` could be mapped. vmap maps over axes of arrays
-    alone: it raises TypeError for such a value, and takes one that is registered as a pytree
-    (tree_util.register_pytree_node).
+    """Have `vmap` map values of `data_type` as a whole, by rules, whether they are pytrees or not.
 
-    spec_type, axis_size_type, to_elt, from_elt, make_iota: what JAX's takes, kept in `vmappables`.
+    spec_type: the type of what in_axes and out_axes say of such values: int, or one of its own.
+    axis_size_type: the type of the axis' size, int. to_elt(cont, _, value, axis): what the mapped
+    function gets for a value; `cont(array, axis)` is an array of it in the map, without the axis.
+    from_elt(cont, axis_size, value, axis): what the caller gets for a value that the function
+    returns; `cont(axis_size, array, axis)` is an array of it with the axis. Arrays that a rule does
+    not hand to `cont` are not mapped. make_iota: kept. The rules may not depend on what arrays
+    hold.
 
+    >>> from numjet import vmap
     >>> from numjet.interpreters import batching
-    >>> class Rows: pass
-    >>> batching.register_vmappable(Rows, int, int, None, None, None)
-    >>> Rows in batching.vmappables
-    True
+    >>> class Rows:
+    ...     def __init__(self, data): self.data = data
+    >>> batching.register_vmappable(
+    ...     Rows, int, int, lambda cont, _, x, axis: Rows(cont(x.data, axis)),
+    ...     lambda cont, size, x, axis: Rows(cont(size, x.data, axis)), None)
+    >>> print(vmap(lambda x: Rows(x.data * 2))(Rows(jnp.arange(3))).data)
+    [0 2 4]
     >>> batching.unregister_vmappable(Rows)
     """
     vmappables[data_type] = (spec_type, axis_size_type, to_elt, from_elt, make_iota)
