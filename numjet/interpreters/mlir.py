@@ -211,4 +211,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_CLASSES, *_FUNCTIONS})
 
 
-__all__ = ["LoweringRuleContext", "lower_fun", "lowerable_effects", "register_lowering"]
+__all__ = [
+    "LoweringRuleContext", "i32_attr", "i64_attr", "ir_attribute", "lower_fun", "lowerable_effects",
+    "register_lowering",
+]  # fmt: skip

@@ -34,7 +34,7 @@ INDEX = np.dtype(np.int32)
 # On GPUs a round of a short loop takes as long as its kernels take to be started: so many rounds of
 # so many operations together are written as one, which XLA makes few kernels of.
 _ROUNDS, _OPERATIONS = 16, 128
-HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback"))
+HOST_CALLS = frozenset(("pure_callback", "io_callback", "debug_callback", "ffi_call"))
 TURN: tuple[tuple, np.dtype] = (), np.dtype(np.uint8)
 
 
@@ -94,8 +94,13 @@ class Emitter(PullEmitter):
         """Write one equation; its results."""
         primitive = eqn.primitive
         avals = [v.aval for v in eqn.invars]
+        outs = [v.aval for v in eqn.outvars]
+        if primitive.expansion is not None:  # of the user's
+            inner = primitive.expansion(tuple(avals), outs, eqn.params)
+            if inner is not None:
+                return self.closed(inner, ins)
+            return self._host_call(primitive, outs, ins, eqn.params, avals)
         if primitive.multiple_results:
-            outs = [v.aval for v in eqn.outvars]
             return list(self.apply(primitive, outs, ins, eqn.params, avals))
         return [self.apply(primitive, eqn.outvars[0].aval, ins, eqn.params, avals)]
 
@@ -159,7 +164,7 @@ class Emitter(PullEmitter):
         ordered = params.get("ordered", False)
         if ordered:
             ins, kinds = [*ins, self._my_turn()], [*kinds, TURN]
-        effect = str(p.name != "pure_callback").lower()
+        effect = str(bool(p.effects_of(params, tuple(avals)))).lower()
         made = self.ops(
             "custom_call", ins, kinds,
             f'api_version = 4 : i32, backend_config = {{id = {call.number} : i64}}, '
@@ -389,6 +394,8 @@ def unsupported(p: Primitive) -> str | None:
     """Why a primitive has no form on devices of XLA; None where it has one."""
     derived = isinstance(p.loops, Pointwise | Reduce | Region | Expand)
     if derived or callable(p.hlo) or p.name in linalg.EXPANSIONS or p.name in HOST_CALLS:
+        return None
+    if p.expansion is not None:
         return None
     if hasattr(Emitter, p.name.replace("-", "_")):
         return None

@@ -70,6 +70,8 @@ class HostCall:
         # What it computes with numjet runs on the CPU: the device waits for it.
         with config.default_device("cpu"):
             outs = self.primitive.evaluate(*ins, **self.params)  # type: ignore[misc]
+        if not self.primitive.multiple_results:
+            outs = [outs]
         for place, out in zip(results, outs, strict=True):
             np.copyto(place, out._value, casting="unsafe")
 

@@ -18,6 +18,8 @@ import numjet.numpy as jnp
 from numjet import lax
 from numjet.base.errors import JaxRuntimeError, XlaError
 from numjet.experimental import io_callback
+from numjet.extend.core import Primitive
+from numjet.interpreters import mlir
 from numjet.xla import cuda, hlo, host_calls
 
 pytestmark = needs_plugin
@@ -117,6 +119,38 @@ def test_values_and_where_they_are_computed():
     assert out.devices() == {device()} and threads == [threading.get_ident()]
     np.testing.assert_allclose(out, 2 * np.sin(np.arange(3)) + 1, rtol=1e-6)
     np.testing.assert_array_equal(nj.pure_callback(lambda x: x, TRIPLE, three()), [0, 1, 2])
+
+
+def test_compiled_functions_of_others_are_called_on_the_host():
+    triple = ctypes.c_float * 3
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+    def negate(out, ins):
+        triple.from_address(out)[:] = [-x for x in triple.from_address(ins[0])]
+
+    name = f"negate_{ctypes.cast(negate, ctypes.c_void_p).value}"
+    nj.ffi.register_ffi_target(name, nj.ffi.pycapsule(negate), api_version=0)
+    call = nj.ffi.ffi_call(name, TRIPLE, custom_call_api_version=1)
+    out = nj.jit(lambda x: call(x) * 2)(three())
+    assert out.devices() == {device()}
+    np.testing.assert_array_equal(out, [0, -2, -4])
+
+
+def test_operations_of_users_run_by_their_lowering_or_on_the_host():
+    twice, sines = Primitive("twice"), Primitive("sines")
+    twice.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(twice, mlir.lower_fun(lambda x: 2 * x, multiple_results=False))
+    sines.multiple_results = True
+    sines.def_abstract_eval(lambda x: [x, x])
+    sines.def_impl(lambda x: [np.sin(np.asarray(x)), np.asarray(x) + 1])
+    mlir.register_lowering(sines, lambda ctx, x: mlir.hlo.sine(x).results)
+    x = three()
+    np.testing.assert_array_equal(nj.jit(twice.bind)(x), [0, 2, 4])
+    loop = nj.jit(lambda x: lax.scan(lambda c, _: (twice.bind(c), None), x, None, length=3)[0])
+    np.testing.assert_array_equal(loop(x), [0, 8, 16])
+    out = nj.jit(lambda x: sines.bind(twice.bind(x))[1] * 2)(x)
+    assert out.devices() == {device()}
+    np.testing.assert_array_equal(out, [2, 6, 10])
 
 
 def test_order_through_loops_and_branches():
