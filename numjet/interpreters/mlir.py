@@ -162,17 +162,38 @@ _FUNCTIONS = {
 
 
 def ir_attribute(val: Any) -> Any:
-    """An attribute of an operation: the value itself, as `ffi.ffi_lowering` takes it."""
+    """An attribute of an operation: the value itself, as `ffi.ffi_lowering` takes it.
+
+    val: a number, a string or an array.
+
+    >>> from numjet.interpreters import mlir
+    >>> mlir.ir_attribute("left")
+    'left'
+    """
     return val
 
 
 def i32_attr(i: int) -> np.int32:
-    """A number of 32 bits as an attribute."""
+    """A number of 32 bits as an attribute.
+
+    i: the number.
+
+    >>> from numjet.interpreters import mlir
+    >>> mlir.i32_attr(3).dtype
+    dtype('int32')
+    """
     return np.int32(i)
 
 
 def i64_attr(i: int) -> np.int64:
-    """A number of 64 bits as an attribute."""
+    """A number of 64 bits as an attribute.
+
+    i: the number.
+
+    >>> from numjet.interpreters import mlir
+    >>> mlir.i64_attr(3).dtype
+    dtype('int64')
+    """
     return np.int64(i)
 
 
