@@ -109,7 +109,10 @@ class AliasModule(ModuleType):
                 "only the private names that published libraries import (numjet/as_jax/private.py "
                 "lists them). Use the public function of JAX instead."
             )
-        return f"module {own!r} has no attribute {name!r} (numjet under JAX's name)"
+        from numjet.as_jax.removed import instead  # when a name is missing alone
+
+        shown = f"module {own!r} has no attribute {name!r} (numjet under JAX's name)"
+        return shown + instead(own, name)
 
     def __dir__(self) -> list[str]:
         names = {*_dictionary(self), *self._numjet_rows, *self._numjet_children}
@@ -189,10 +192,12 @@ def _no_module(name: str) -> str:
             f"No module named {name!r}: it is private to JAX, and numjet has only the private "
             "modules that published libraries import (numjet/as_jax/private.py lists them)."
         )
+    from numjet.as_jax.removed import instead  # when a module is missing alone
+
     return (
-        f"No module named {name!r}: numjet has no such module (docs/limits.md says what is not "
-        "there)."
-    )
+        f"No module named {name!r}: numjet has no such module"
+        + (instead(name) or " (docs/limits.md says what is not there)") + "."
+    )  # fmt: skip
 
 
 def activate() -> None:

@@ -207,6 +207,40 @@ def test_functions_say_the_module_that_they_were_asked_of():
     assert out["loop"] == [pytest.approx(5**0.5), 1.0]
 
 
+def test_errors_name_what_stands_in_place_of_removed_names():
+    out = report("""
+        import numjet.as_jax
+        import importlib, re, jax
+        from numjet.as_jax.removed import NAMES
+        out["there"] = []
+        for module, names in NAMES.items():
+            try:
+                found = importlib.import_module(module)
+            except ModuleNotFoundError:
+                found = None
+            for name, use in names.items():
+                if hasattr(found, name):
+                    out["there"].append(f"{module}.{name}")
+                for path in re.findall(r"\\bjax(?:\\.\\w+)+", use):
+                    parent, _, last = path.rpartition(".")
+                    if not hasattr(importlib.import_module(parent), last):
+                        importlib.import_module(path)
+        said = []
+        for code in ("jax.tree_leaves", "import jax.experimental.host_callback", "jax.gone",
+                     "from jax.config import config", "import jax.gone"):
+            try:
+                exec(code)
+            except (AttributeError, ModuleNotFoundError) as e:
+                said.append(str(e))
+        out["said"] = said
+    """)
+    assert out["there"] == []
+    leaves, callback, gone, config, module = out["said"]
+    assert leaves.endswith("JAX has it no more: use jax.tree.leaves")
+    assert "use jax.pure_callback" in callback and "use jax.config, an object" in config
+    assert "no more" not in gone + module and "docs/limits.md" in module
+
+
 def test_the_names_of_sparse_are_shown_with_jaxs_modules():
     out = report("""
         import numjet.as_jax, jax.experimental.sparse
