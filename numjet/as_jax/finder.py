@@ -51,6 +51,11 @@ class AliasModule(ModuleType):
             _show_function(found, self.__name__, name)
         return found
 
+    def __reduce__(self) -> tuple:
+        """By name: those who pickle functions with the modules that these use (cloudpickle) know
+        modules of Python's own type, and ask others."""
+        return importlib.import_module, (self.__name__,)
+
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
         """What `vars(module)` shows: every public name that is no module, with those modules that

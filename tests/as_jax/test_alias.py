@@ -207,6 +207,20 @@ def test_functions_say_the_module_that_they_were_asked_of():
     assert out["loop"] == [pytest.approx(5**0.5), 1.0]
 
 
+def test_modules_are_pickled_by_name():
+    """As globals of functions that are written down whole (cloudpickle)."""
+    out = report("""
+        import numjet.as_jax
+        import copy, pickle
+        import jax, jax.numpy as jnp
+        from jax import lax
+        back = pickle.loads(pickle.dumps({"np": jnp, "more": [lax, jax]}))
+        out["same"] = [back["np"] is jnp, back["more"][0] is lax, back["more"][1] is jax,
+                       copy.copy(jnp) is jnp]
+    """)
+    assert out["same"] == [True] * 4
+
+
 def test_errors_name_what_stands_in_place_of_removed_names():
     out = report("""
         import numjet.as_jax
