@@ -11,6 +11,7 @@ import contextvars
 import functools
 import importlib
 import inspect
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -612,8 +613,40 @@ class JitFunction:
         """What JAX's has of its state: the function's name."""
         return {"function_name": self._core._name}
 
+    def __copy__(self) -> JitFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> JitFunction:
+        return self
+
     def __reduce__(self) -> Any:
-        return str(self.__dict__["__qualname__"])
+        """By its name, where a module has it under that. Otherwise, and of the main module, which
+        is another one where it is read, by the function and what `jit` was told: cloudpickle writes
+        any function down, pickle those that their module has."""
+        own, core = self.__dict__, self._core
+        found = sys.modules.get(own["__module__"])
+        for part in own["__qualname__"].split("."):
+            found = getattr(found, part, None)
+        if found is self and own["__module__"] != "__main__":
+            return str(own["__qualname__"])
+        arguments = (core._static_argnums, core._static_argnames,
+                     core._donate_argnums, core._donate_argnames)  # fmt: skip
+        return _made_again, (core._fun, arguments, {name: getattr(core, name) for name in _TOLD})
+
+
+# What `jit` is told beside the function and its arguments' parts, as a core holds it.
+_TOLD = ("device", "device_of_jit", "inline", "keep_unused", "layouts", "layout_trees",
+         "compiler_options")  # fmt: skip
+
+
+def _made_again(fun: Callable, arguments: tuple, told: dict[str, Any]) -> JitFunction:
+    """A jitted function that was pickled, with nothing traced yet."""
+    made = JitFunction(fun, *arguments)
+    for name, value in told.items():
+        setattr(made._core, name, value)
+    if told["layout_trees"] is not None:
+        made._core._entries = made._core._memo_of(tree.tree_structure(told["layout_trees"]))
+    return made
 
 
 def _over_mesh() -> bool:

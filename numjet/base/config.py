@@ -66,6 +66,10 @@ _IN_BLOCKS = {
 }  # fmt: skip
 
 
+def _flag(name: str) -> Flag:
+    return FLAGS[name]
+
+
 class Flag:
     """One setting: a process-wide value and, over it, a value for the current context."""
 
@@ -101,6 +105,10 @@ class Flag:
         # Whether the process's value asks for checks.
         self.asks = self._checks(self._global)
         FLAGS[name] = self
+
+    def __reduce__(self) -> tuple:
+        """By name: functions that are written down whole (cloudpickle) read flags."""
+        return _flag, (self.name,)
 
     def documentation(self) -> str:
         """The flag's docstring, from its record."""

@@ -439,6 +439,9 @@ def attach(namespace: dict[str, Any]) -> None:
     for below, identity, own in table:
         name = below.__name__
         function = namespace[name]  # which may be a program of what is below
+        for module in (el, logic, binary):
+            if getattr(module, name, None) is below:  # the namespace has a ufunc of this name now
+                below.__module__ = module.__name__
         # Without an identity of their own booleans start from the first element.
         nin = 1 if below is el.negative else 2
         made = ufunc(function, nin, 1, name=name, call=function, identity=identity, **own)
