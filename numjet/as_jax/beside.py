@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from numjet import numpy as jnp
+from numjet import eval_shape, numpy as jnp
 from numjet.base.config import trace_key
 from numjet.flatten_util import ravel_pytree
 from numjet.numpy.promote import as_arrays, check_ranks, promote_dtypes, promote_inexact
@@ -72,6 +72,11 @@ for _kind, _names in _FORMATS.items():
     TABLE[f"jax.experimental.sparse.{_kind}"] = {
         f"{_kind}_{name}": f"{_SPARSE}{_kind}_{name}" for name in _names.split()
     }
+# Which laplax takes for a search of its own.
+TABLE["jax.experimental.sparse.linalg"] = {
+    "_check_inputs": _HERE + "check_search", "_eigh_ascending": _HERE + "eigh_from_largest",
+    "_mm": "jax.lax:dot",
+}  # fmt: skip
 
 # Params of primitives that call functions follow from the functions themselves.
 call_param_updaters: MappingProxyType = MappingProxyType({})
@@ -111,6 +116,32 @@ def promote_dtypes_complex(*args: Any) -> list[Any]:
     complex64
     """
     return promote_dtypes(*as_arrays("promote_dtypes_complex", *args, 0j))[:-1]
+
+
+def check_search(a: Any, x: Any) -> None:
+    """Raise ValueError unless the directions `x`, an (n, k) array, can begin a search for k
+    eigenvectors of `a`, a function of such arrays: k is positive and below n / 5, dtypes agree.
+
+    >>> check_search(lambda v: 2 * v, jnp.ones((11, 2)))
+    """
+    n, k = x.shape
+    made = eval_shape(a, x)
+    if not 0 < 5 * k < n or made.shape != x.shape or made.dtype != x.dtype:
+        raise ValueError(
+            f"check_search: expected search dim > 0, search dim * 5 < matrix dim, and a function "
+            f"that keeps shapes and dtypes, got {k} directions of {n} and one that makes "
+            f"{made.dtype}{list(made.shape)} of {x.dtype}{list(x.shape)}."
+        )
+
+
+def eigh_from_largest(a: Any) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors of a symmetric matrix, the largest first.
+
+    >>> print(eigh_from_largest(jnp.diag(jnp.array([1.0, 3.0])))[0])
+    [3. 1.]
+    """
+    values, vectors = jnp.linalg.eigh(a)
+    return values[::-1], vectors[:, ::-1]
 
 
 def ravel_first_arg(f: Callable, unravel: Callable, debug_info: Any) -> Callable:

@@ -33,6 +33,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.api_util", "_ensure_index_tuple", _HERE + "index_tuple", "jaxloudnorm"),
     ("jax._src.api_util", "infer_argnums_and_argnames", _HERE + "infer_argnums_and_argnames",
      "e3nn-jax"),
+    ("jax._src.array", "ArrayImpl", "numjet.core.array:ArrayImpl", "lovely-jax"),
     ("jax._src.array", "_reconstruct_array", _HERE + "reconstruct_array", "pickles of arrays"),
     ("jax._src.basearray", "Array", "numjet:Array", "jinns"),
     ("jax._src.checkify", "DivisionByZeroError", _CHECKS + "DivisionByZeroError", "printed"),

@@ -321,3 +321,31 @@ except ValueError:
 def test_axes_are_counted_from_the_front():
     done = run("-c", AXES)
     assert done.stdout == "all\n", done.stderr
+
+
+SEARCH = """
+import numjet.as_jax
+import jax, jax.numpy as jnp
+from jax._src import array
+from jax.experimental.sparse.linalg import _check_inputs, _eigh_ascending, _mm
+a = jnp.array([[3.0, 1.0], [1.0, 2.0]])
+values, vectors = _eigh_ascending(a)
+assert values[0] > values[1] and jnp.allclose(_mm(a, vectors), vectors * values, atol=1e-5)
+assert _check_inputs(lambda v: 3 * v, jnp.ones((6, 1))) is None
+for a, x in ((jnp.negative, jnp.ones((5, 1))), (lambda v: v > 0, jnp.ones((9, 1))),
+             (lambda v: v[1:], jnp.ones((9, 1)))):
+    try:
+        _check_inputs(a, x)
+    except ValueError as error:
+        assert "search dim" in str(error)
+    else:
+        raise AssertionError
+assert type(jnp.ones(1)) is array.ArrayImpl
+print("searched")
+"""
+
+
+def test_private_functions_of_searches_for_eigenvectors():
+    """laplax takes them for a search that keeps its matrix on the side."""
+    done = run("-c", SEARCH)
+    assert done.stdout == "searched\n", done.stderr
