@@ -44,6 +44,7 @@ from numjet.numpy.reductions import max as max_, mean as mean_, sum as sum_
 from numjet.numpy.shape import expand_dims
 from numjet.numpy.unary import exp, isfinite, log
 from numjet.ops.arrange import stop_gradient
+from numjet.ops.collective import axis_index, axis_size
 from numjet.transforms.again import again
 
 _where = where
@@ -259,7 +260,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
 
     x: an array of integers, no booleans (TypeError); those outside [0, num_classes) give zeros
     alone. num_classes: an integer. dtype: of the result, the default float unless given. axis:
-    where the axis of the classes goes. Result: x's shape with a further axis. No derivative flows.
+    where the axis of the classes goes; or the name of a mapped axis of as many members
+    (ValueError), of which each gets its class. Result: x's shape with a further axis, as it is
+    under a name. No derivative flows.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.one_hot(jnp.array([0, 2, 5]), 3)
@@ -278,6 +281,13 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     )
     if dtypes.is_bool(index.aval.dtype):
         raise TypeError("one_hot does not accept dtype bool. Convert it with .astype(int).")
+    if not hasattr(axis, "__index__"):
+        if (size := axis_size(axis)) != num_classes:
+            raise ValueError(
+                f"one_hot: Expected num_classes to match the size of axis {axis}, but "
+                f"{num_classes} != {size}."
+            )
+        return cast(equal(index, axis_index(axis)), wanted_dtype)
     rank = index.aval.ndim + 1
     axis = axis + rank if axis < 0 else axis
     if not 0 <= axis < rank:

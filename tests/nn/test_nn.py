@@ -277,3 +277,17 @@ def test_block_scales_are_described_and_refused() -> None:
     with pytest.raises(NotImplementedError, match="block-scaled quantization is not supported"):
         nn.scaled_dot_general(jnp.ones((2, 4, 64)), jnp.ones((2, 3, 64)),
                               (((2,), (2,)), ((0,), (0,))), configs=[config] * 3)  # fmt: skip
+
+
+def test_one_hot_along_a_mapped_axis() -> None:
+    x = jnp.array([[2, 0], [1, 3]], jnp.uint8)
+    hot = lambda x: nn.one_hot(x, 4, axis="c", dtype=jnp.int8)  # noqa: E731
+    mapped = numjet.vmap(hot, in_axes=None, out_axes=1, axis_size=4, axis_name="c")
+    want = np.moveaxis(np.eye(4, dtype=np.int8)[np.asarray(x)], -1, 1)
+    for run in (mapped, numjet.jit(mapped)):
+        np.testing.assert_array_equal(run(x), want)
+        assert run(x).dtype == np.int8
+    with pytest.raises(ValueError, match="num_classes to match the size of axis c, but 4 != 5"):
+        numjet.vmap(hot, axis_name="c")(jnp.zeros(5, int))
+    with pytest.raises(NameError, match="unbound axis name: zork"):
+        nn.one_hot(x, 4, axis="zork")
