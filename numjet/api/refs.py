@@ -27,7 +27,7 @@ from numjet.core.refs import (
     AbstractRef,
     Ref,
     RefUse,
-    note_argument,
+    as_argument,
     refuse_returned,
     refuse_twice,
     variable_of,
@@ -91,11 +91,10 @@ def _closing_over(core: Any, statics: tuple, leaves: list, treedef: Any) -> tupl
     refuse_twice(core._name, "jit", [held[i] for i in given], [names[i] for i in given])
 
     def of_others(*rest: Any) -> Any:
-        for ref in held:  # those that are shown are inputs in their order, read or not
-            if ref is not None:
-                note_argument(ref)
+        # Those that are shown are inputs in their order, read or not.
+        refs = {i: as_argument(held[i], names[i]) for i in given}
         others = iter(rest)
-        whole = [next(others) if ref is None else ref for ref in held]
+        whole = [refs[i] if i in refs else next(others) for i in range(len(held))]
         positional, named = _positional(statics, *tree.tree_unflatten(treedef, whole))
         out = core._fun(*positional, **named)
         for path, x in tree.tree_flatten_with_path(out)[0]:

@@ -376,7 +376,8 @@ class Compiled(Placed):
         if refs:
             n = len(outs) - len(refs)
             for ref, value in zip(refs, outs[n:], strict=True):
-                ref.put_back(value)
+                if isinstance(ref, Ref):  # else an array, which is not changed
+                    ref.put_back(value)
             outs = outs[:n]
         return entry.unflatten(outs)
 

@@ -34,10 +34,34 @@ class HostEffect(Effect):
         return self.name
 
 
-DEBUG = HostEffect("Debug", io=False, ordered=False)
-ORDERED_DEBUG = HostEffect("OrderedDebug", io=False, ordered=True)
-IO = HostEffect("IO", io=True, ordered=False)
-ORDERED_IO = HostEffect("OrderedIO", io=True, ordered=True)
+class DebugEffect(HostEffect):
+    """That of `debug.print` and `debug.callback`."""
+
+    __slots__ = ()
+
+
+class OrderedDebugEffect(HostEffect):
+    """That of those that keep their order."""
+
+    __slots__ = ()
+
+
+class IOEffect(HostEffect):
+    """That of `io_callback`."""
+
+    __slots__ = ()
+
+
+class OrderedIOEffect(HostEffect):
+    """That of one that keeps its order."""
+
+    __slots__ = ()
+
+
+DEBUG = DebugEffect("Debug", io=False, ordered=False)
+ORDERED_DEBUG = OrderedDebugEffect("OrderedDebug", io=False, ordered=True)
+IO = IOEffect("IO", io=True, ordered=False)
+ORDERED_IO = OrderedIOEffect("OrderedIO", io=True, ordered=True)
 # Of a call of a compiled function that has side effects.
 FOREIGN = HostEffect("FfiEffect()", io=False, ordered=False, once=True)
 

@@ -34,14 +34,14 @@ from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace, use
 
 class Cell:
     """A reference's value inside a staged function: the variable it starts as, and what it is. A
-    `shown` one is the variable that stands for the reference itself, an `argument` of the function
-    or closed over."""
+    `shown` one is the variable that stands for the reference itself; `argument` is the name of one
+    that is given as an argument."""
 
     __slots__ = ("start", "value", "shown", "argument")
 
     def __init__(self, start: Any, shown: bool = False) -> None:
         self.start = self.value = start
-        self.shown, self.argument = shown, False
+        self.shown, self.argument = shown, ""
 
 
 class RefUse:
@@ -188,8 +188,8 @@ class Ref:
         if current_trace() is not EVAL and (shown := self._shown()) is not None:
             return self._written_down(shown, equations.get_p, idx)
         value = self.value()
-        weak = self.aval.weak_type and not isinstance(value, Tracer)
-        if value.weak_type != weak:
+        weak = self.aval.weak_type
+        if value.weak_type != weak and not isinstance(value, Tracer):
             value = convert(value, value.dtype, weak)
             if type(self) is Ref and type(self._value) is ArrayImpl and self._holder()[0] is None:
                 value = self._value = self._bound(value)  # as JAX prints it from now on
@@ -351,10 +351,9 @@ class Ref:
         return self
 
     def __repr__(self) -> str:
-        value = self.value()
-        if isinstance(value, Tracer):
-            return f"{self.aval.str_short()}"
-        return "Ref" + repr(value).removeprefix("Array")
+        if isinstance(self._value, Tracer):
+            return f"JitTracer({self.aval.str_short()})"
+        return "Ref" + repr(self._value).removeprefix("Array")
 
 
 class _Parts:
@@ -502,6 +501,11 @@ def variable_of(ref: Ref, trace: Any = None) -> Any:
     if trace is None or trace.staging is not trace or type(ref) is not Ref:
         return None
     cell = (trace.refs or {}).get(ref)
+    if cell is not None and cell.argument:
+        raise ValueError(
+            f"when tracing {trace.fun_name} for jit, a mutable array reference of type {ref.aval} "
+            f"was both closed over and passed as the argument {cell.argument}"
+        )
     if cell is not None:
         return cell.start if cell.shown else None
     if not config.jax_form() or trace.parent is EVAL and not trace.outermost:
@@ -510,17 +514,23 @@ def variable_of(ref: Ref, trace: Any = None) -> Any:
     return None if outside is None else trace.cell(ref, shown=True).start
 
 
-def note_argument(ref: Ref) -> None:
-    """Note that a reference is an argument of the function that is staged, read or not."""
-    if variable_of(ref) is not None and current_trace() is not EVAL:
-        current_trace().refs[ref].argument = True  # type: ignore[attr-defined]
+def as_argument(ref: Ref, name: str) -> Ref:
+    """What the function that is staged is given for the argument `name`, a reference: where it is
+    shown, one that stands for the same variable, so that this is the only one to be used."""
+    variable = variable_of(ref)
+    if variable is None or variable is ref:
+        return ref
+    current_trace().refs[ref].argument = name  # type: ignore[attr-defined]
+    given = Ref(ref.aval, variable)
+    given.origin = name
+    return given
 
 
 def made_around(ref: Ref, trace: Any) -> bool:
-    """Whether a reference that is shown in a staging trace is an argument of a function around, or
-    was made in one."""
+    """Whether a reference that is shown in a staging trace was made in a function around, or is an
+    argument of one."""
     while (trace := trace.parent) is not EVAL:
-        if trace is ref.home or trace.refs[ref].argument:
+        if trace is ref.home:
             return True
     return False
 

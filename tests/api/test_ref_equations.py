@@ -180,3 +180,40 @@ def test_stages_with_references():
         assert compiled(r, 3.0)["y"] == 0.0
     assert r[...].tolist() == [6.0, 0.0] and s[...] == 2.0
     assert f.lower(r, 1.0).compile()(r, 1.0)["y"] == 0.0 and r[0] == 7.0
+
+
+def test_arguments_are_the_only_ones_to_be_used():
+    r = ref(2)
+    for f in (lambda y: r[...] + y[...], lambda y: nj.jit(lambda z: y[...] + z[...])(y)):
+        with pytest.raises(ValueError, match="both closed over and passed as the argument [yz]"):
+            nj.make_jaxpr(f)(r)
+    with pytest.raises(ValueError, match="returned a mutable array reference"):
+        nj.make_jaxpr(lambda y: y)(r)
+
+
+def test_weak_values_stay_weak_until_something_is_written():
+    r = nj.new_ref(1.0)
+    assert nj.jit(lambda: r[...])().weak_type and nj.jit(lambda q: q[...] * 2)(r).weak_type
+    assert nj.jit(lambda x: nj.new_ref(x)[...])(1.0).weak_type
+    assert nj.eval_shape(lambda x: nj.freeze(nj.new_ref(x)), 1.0).weak_type
+
+    def written(x):
+        q = nj.new_ref(x)
+        q[...] = q[...] * 2
+        return q[...]
+
+    assert not nj.jit(written)(1.0).weak_type
+
+
+def test_traced_references_print_as_what_they_are():
+    texts = []
+    closed = nj.make_jaxpr(lambda q: texts.append(str(q)))(ref(2))
+    assert texts == ["JitTracer(Ref{float32[2]})"] and not closed.eqns
+
+
+def test_effects_have_the_classes_of_what_they_do():
+    def f(x):
+        nj.debug.print("{}", x)
+        nj.debug.callback(lambda x: None, x, ordered=True)
+
+    assert counted(nj.make_jaxpr(f)(1.0).effects) == ["DebugEffect", "OrderedDebugEffect"]
