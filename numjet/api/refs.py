@@ -92,7 +92,7 @@ def _closing_over(core: Any, statics: tuple, leaves: list, treedef: Any) -> tupl
 
     def of_others(*rest: Any) -> Any:
         # Those that are shown are inputs in their order, read or not.
-        refs = {i: as_argument(held[i], names[i]) for i in given}
+        refs = {i: as_argument(ref, names[i]) for i, ref in enumerate(held) if ref is not None}
         others = iter(rest)
         whole = [refs[i] if i in refs else next(others) for i in range(len(held))]
         positional, named = _positional(statics, *tree.tree_unflatten(treedef, whole))
