@@ -2,7 +2,8 @@
 
 `jvp` and `linearize` take a reference with a reference of tangents: the function is one of their
 values, and what both hold at the end is put back. `vjp` differentiates in the other arguments: the
-function closes over the references, so that rules of the user may write them in the backward pass.
+function closes over the references, so that rules of the user may write them in the backward pass;
+their own cotangents are asked for by `with_refs`.
 What would break it: a reference that is made a part of arrays before `api.flat.RefGiven` is raised.
 """
 
@@ -15,7 +16,7 @@ from numjet.api.flat import name_of
 from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.debug_info import Tracing
-from numjet.core.refs import AbstractRef, Ref, new_ref, refuse_twice, watched
+from numjet.core.refs import AbstractRef, Ref, RefError, new_ref, refuse_twice, watched
 from numjet.core.structural import zeros
 
 
@@ -86,42 +87,104 @@ def linearize(linearize: Callable, fun: Callable, primals: Any, has_aux: bool) -
     return (out, of_refs, *aux)
 
 
-class _Filled:
-    """A pullback of the other arguments as one of all: references have references of zeros as
-    cotangents. Compared by identity, as the static part of a `Partial`."""
+class RefVJP:
+    """The pullback of a function of references: called, it is one of the other arguments, and
+    references have references of zeros as cotangents. A pytree of its `parts`; `static` is compared
+    by identity.
 
-    def __init__(self, name: str, in_tree: Any, refs: dict[int, Ref], read: list[Ref]) -> None:
-        self.name, self.in_tree, self.read = name, in_tree, [ref.aval for ref in read]
-        self.avals = {i: ref.aval.inner_aval.tangent() for i, ref in refs.items()}
+    `with_refs` is told a reference for each reference among the arguments, which holds the
+    cotangent of what that one is left with, and then that of what it held.
+    """
 
-    def __call__(self, pullback: Callable, out_ct: Any) -> Any:
-        if self.read:
+    __slots__ = ("static", "parts")
+
+    def __init__(self, static: _Static, parts: tuple) -> None:
+        # (pullback of the other arguments or None, that of all of them as values or None, values)
+        self.static, self.parts = static, parts
+
+    def __call__(self, out_ct: Any) -> Any:
+        static, pullback = self.static, self.parts[0]
+        if static.read or pullback is None:
+            aval = (static.read or [*static.avals.values()])[0]
             raise ValueError(
-                f"vjp: {self.name} reads an argument that is a mutable array reference of type "
-                f"{self.read[0]}, which has no cotangent. Use the reference by closure."
+                f"vjp: {static.name} reads or writes an argument that is a mutable array reference "
+                f"of type {aval}, which has a cotangent in a reference alone. Call "
+                "pullback.with_refs(...), or use the reference by closure."
             )
         given = iter(pullback(out_ct))
         found = [
-            new_ref(zeros(self.avals[i])) if i in self.avals else next(given)
-            for i in range(self.in_tree.num_leaves)
-        ]
-        return tree.tree_unflatten(self.in_tree, found)
+            new_ref(zeros(static.avals[i].inner_aval.tangent())) if i in static.avals
+            else next(given)
+            for i in range(static.in_tree.num_leaves)
+        ]  # fmt: skip
+        return tree.tree_unflatten(static.in_tree, found)
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
+        """The pullback that leaves cotangents in references; see `VJP.with_refs`."""
+        static, (_, pullback, values) = self.static, self.parts
+        if pullback is None:  # of the function once more, of values
+            pullback = static.of_values(values)[1]
+        places, treedef = tree.tree_flatten(maybe_ct_refs)
+        if treedef != static.in_tree:
+            raise ValueError(
+                "with_refs: the places must have the structure of the arguments, "
+                f"{static.in_tree}, got {treedef}."
+            )
+
+        def pull(out_ct: Any) -> Any:
+            last = []
+            for i, aval in static.avals.items():
+                given = isinstance(places[i], Ref)
+                last.append(places[i].value() if given else zeros(aval.inner_aval.tangent()))
+                if given:
+                    places[i].put(zeros(aval.inner_aval.tangent()))
+            found = pullback.with_refs(*places)((out_ct, last))
+            return static.in_tree.unflatten(found)
+
+        return pull
+
+
+class _Static:
+    """What a pullback knows beside arrays."""
+
+    def __init__(self, vjp: Callable, whole: _Values, name: str) -> None:
+        self.name, self.in_tree = name, whole.in_tree
+        self.read: list[AbstractRef] = []
+        self.avals = {i: ref.aval for i, ref in whole.refs.items()}
+        self.vjp, self.whole = vjp, whole
+
+    def of_values(self, values: Sequence[Any]) -> tuple:
+        """What `vjp` gives of the function of values."""
+        return self.vjp(self.whole, *values, has_aux=self.whole.has_aux)
+
+
+tree.register_pytree_node(
+    RefVJP, lambda x: (x.parts, x.static), lambda static, parts: RefVJP(static, tuple(parts))
+)
 
 
 def vjp(vjp: Callable, fun: Callable, primals: Any, has_aux: bool) -> Any:
-    """What `vjp` gives of references, in which the function is not differentiated."""
-    leaves, in_tree = tree.tree_flatten(tuple(primals))
-    refs = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
-    names = Tracing(fun, "vjp", in_tree, by_name=False).names()
-    refuse_twice(name_of(fun), "vjp", leaves, names)
+    """What `vjp` gives of references. The function closes over them; where it writes to them what
+    is differentiated it is one of their values."""
+    whole = _Values("vjp", fun, primals, has_aux)
+    leaves, refs = tree.tree_leaves(tuple(primals)), whole.refs
+    static = _Static(vjp, whole, name_of(fun))
 
     def of_others(*others: Any) -> Any:
         given = iter(others)
-        whole = [refs[i] if i in refs else next(given) for i in range(len(leaves))]
-        return fun(*tree.tree_unflatten(in_tree, whole))
+        args = [refs[i] if i in refs else next(given) for i in range(len(leaves))]
+        return fun(*tree.tree_unflatten(whole.in_tree, args))
 
     of_others.__name__ = name_of(fun)
-    with watched(refs.values()) as read:
-        others = [x for i, x in enumerate(leaves) if i not in refs]
-        out, pullback, *aux = vjp(of_others, *others, has_aux=has_aux)
-    return (out, tree.Partial(_Filled(name_of(fun), in_tree, refs, read), pullback), *aux)
+    try:
+        with watched(refs.values()) as read:
+            others = [x for i, x in enumerate(leaves) if i not in refs]
+            out, pullback, *aux = vjp(of_others, *others, has_aux=has_aux)
+    except RefError:
+        for i, ref in refs.items():  # as they were
+            ref.put(whole.values[i])
+        (out, last), pullback, *aux = static.of_values(whole.values)
+        whole.put(leaves, last)
+        return out, RefVJP(static, (None, pullback, whole.values)), *aux
+    static.read = [ref.aval for ref in read]
+    return out, RefVJP(static, (pullback, None, whole.values)), *aux

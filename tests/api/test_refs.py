@@ -533,7 +533,7 @@ out['twice'] = str([err(lambda: jax.vjp(g, r, r)), err(lambda: jax.vmap(lambda a
                     err(lambda: g(r, r))])
 """)
     r = nj.new_ref(1.0)
-    with pytest.raises(ValueError, match="reads an argument that is a mutable array reference"):
+    with pytest.raises(ValueError, match="reads or writes an argument that is a mutable array reference"):
         nj.vjp(lambda x, r: x * r[...], 3.0, r)[1](1.0)
     with pytest.raises(TypeError, match="references in the same places"):
         nj.jvp(lambda x: x[...], (r,), (1.0,))
@@ -553,3 +553,29 @@ def test_messages_tell_which_function_returns_a_reference():
         lax.scan(lambda c, x: (c, x), r, jnp.zeros(2))
     with pytest.raises(ValueError, match="closed over and passed as the argument c"):
         lax.scan(lambda c, x: (c[...] + r[...], x), r, jnp.zeros(2))
+
+
+READS_AND_WRITES = {
+    "read": (lambda r, x: r[0] * x, [1.0, 10.0, 100.0], [4.0, 10.0, 100.0], 2.0),
+    "written": (lambda r, x: r.swap(x * 5, 0), [1.0, 10.0, 100.0], [1.0, 10.0, 100.0], 5.0),
+    "both": (lambda r, x: r.swap(r[1] * x, 0) * x, [1.0, 0.0, 7.0], [3.0, 3.0, 7.0], 7.0),
+    "neither": (lambda r, x: x * 2, [1.0, 10.0, 100.0], [1.0, 10.0, 100.0], 2.0),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit])
+@pytest.mark.parametrize("case", READS_AND_WRITES)
+def test_pullbacks_leave_cotangents_of_references_in_references(case, wrap):
+    f, given, want, of_x = READS_AND_WRITES[case]
+    r = nj.new_ref(jnp.array([2.0, 5.0, 7.0]))
+    _, pullback = nj.vjp(wrap(f), r, 3.0)
+    ct, total = nj.new_ref(jnp.array(given)), nj.new_ref(0.0)
+    after = r[...].tolist()
+    for _ in range(2):
+        pullback.with_refs(ct, total)(1.0)
+        assert ct[...].tolist() == want and total[...] == of_x
+        ct[...], total[...] = jnp.array(given), 0.0
+    assert r[...].tolist() == after  # what the pullback runs is done to no reference
+    leaves, treedef = nj.tree.flatten(pullback)
+    treedef.unflatten(leaves).with_refs(ct, total)(1.0)
+    assert ct[...].tolist() == want and total[...] == of_x
