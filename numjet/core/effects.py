@@ -66,6 +66,39 @@ ORDERED_IO = OrderedIOEffect("OrderedIO", io=True, ordered=True)
 FOREIGN = HostEffect("FfiEffect()", io=False, ordered=False, once=True)
 
 
+class EffectTypes:
+    """A set of types of effects."""
+
+    def __init__(self) -> None:
+        self.types: set[type] = set()
+
+    def add_type(self, effect: type) -> None:
+        self.types.add(effect)
+
+    def contains(self, effect: Any) -> bool:
+        return isinstance(effect, tuple(self.types))
+
+
+# Those of effects of the user's that loops and branches may have.
+control_flow_allowed_effects = EffectTypes()
+_PACKAGE = __name__.partition(".")[0]
+
+
+def refuse_others(effects: Iterable[Any], where: str) -> None:
+    """Raise NotImplementedError when `effects` hold one of the user's that loops and branches may
+    not have."""
+    others = [
+        e for e in effects
+        if type(e).__module__.partition(".")[0] != _PACKAGE
+        and not control_flow_allowed_effects.contains(e)
+    ]  # fmt: skip
+    if others:
+        raise NotImplementedError(
+            f"Effects not supported in `{where}`: {others}. Add their types to "
+            "experimental.hijax.control_flow_allowed_effects, where they may happen in any round."
+        )
+
+
 def refuse_io(effects: Iterable[Any], where: str, remedy: str) -> None:
     """Raise NotImplementedError when `effects` hold one of input or output."""
     if any(isinstance(e, HostEffect) and e.io for e in effects):

@@ -16,6 +16,7 @@ from typing import Any
 from numjet.base import tree
 from numjet.core import hi
 from numjet.core.avals import ShapedArray as ShapedArray
+from numjet.core.effects import control_flow_allowed_effects as control_flow_allowed_effects
 from numjet.core.primitive import Linear, Zero as Zero
 from numjet.core.refs import AbstractRef as AbstractRef, Ref, RefPart as TransformedRef
 from numjet.core.structural import instantiate, zeros
@@ -283,20 +284,6 @@ class aval_method:  # noqa: N801 - a public name
         self.fun = fun
 
 
-class EffectTypes:
-    """A set of types of effects."""
-
-    def __init__(self) -> None:
-        self.types: set[type] = set()
-
-    def add_type(self, effect: type) -> None:
-        self.types.add(effect)
-
-    def contains(self, effect: Any) -> bool:
-        return isinstance(effect, tuple(self.types))
-
-
-control_flow_allowed_effects = EffectTypes()
 def register_hitype(val_cls: type, typeof_fn: Callable) -> None:
     """Declare that `typeof_fn` gives the type of the values of a class.
 

@@ -19,6 +19,7 @@ from numjet.core import alike, dtypes, hi
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
+from numjet.core.effects import refuse_others
 from numjet.core.hooks import Remote, Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from numjet.core.memo import FunctionMemo, Memo
@@ -94,6 +95,7 @@ def stage_tree(
     return hoist_consts(jaxpr), list(consts), out_tree
 
 
+_CONTROL = ("scan", "while_body", "while_cond", "cond", "switch")
 _staged = FunctionMemo("functions of control flow", 1024)
 _alike = Memo("functions of control flow made anew", 256)
 
@@ -140,6 +142,8 @@ def stage_once(
     traced = told_as(fun, label, in_tree)
     jaxpr, consts = stage(flat, in_avals, name_of(fun), traced, use, flows)
     jaxpr.debug = traced.told(out_tree[0])
+    if jaxpr.effects and label in _CONTROL:
+        refuse_others(jaxpr.effects, label.partition("_")[0])
     made = jaxpr, tuple(consts), out_tree[0]
     asked = Shared.here.unknown != unknown
     asked = asked or any([flow.asked for flow in (flows or {}).values()])

@@ -6,7 +6,7 @@ import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.core.ref_equations import addupdate_p, get_p, swap_p
-from numjet.experimental import pallas
+from numjet.experimental import hijax, pallas
 from numjet.extend import core
 from numjet.ref import AbstractRef, addupdate, empty_ref, swap
 
@@ -217,3 +217,24 @@ def test_effects_have_the_classes_of_what_they_do():
         nj.debug.callback(lambda x: None, x, ordered=True)
 
     assert counted(nj.make_jaxpr(f)(1.0).effects) == ["DebugEffect", "OrderedDebugEffect"]
+
+
+def test_loops_and_branches_refuse_unknown_effects_of_the_users():
+    class Noise(core.Effect):
+        pass
+
+    noisy = core.Primitive("noisy")
+    noisy.def_impl(lambda x: x)
+    noisy.def_effectful_abstract_eval(lambda aval: (aval, {Noise()}))
+    uses = (
+        lambda x: lax.scan(lambda c, _: (noisy.bind(c), None), x, None, 2)[0],
+        lambda x: lax.cond(x > 0, noisy.bind, lambda x: x, x),
+        lambda x: lax.while_loop(lambda c: c < 3, noisy.bind, x),
+    )
+    assert len(nj.make_jaxpr(noisy.bind)(1.0).effects) == 1
+    for f in uses:
+        with pytest.raises(NotImplementedError, match="Effects not supported in"):
+            nj.make_jaxpr(f)(1.0)
+    hijax.control_flow_allowed_effects.add_type(Noise)
+    for f in uses:
+        assert len(nj.make_jaxpr(f)(1.0).effects) == 1
