@@ -38,6 +38,7 @@ from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
 from numjet.core.trace import Tracer
 from numjet.ops.collective import all_gather
 from numjet.ops.exchange import first_member
+from numjet.transforms import mapped_refs
 from numjet.transforms.batch import (
     Axis,
     BatchTracer,
@@ -116,14 +117,20 @@ def vmap(
             refuse_twice(name_of(fun), "vmap", leaves, names)
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
+        parts = {i: dims[i] for i in refs if isinstance(leaves[i], Ref)}  # shown in jaxprs
+        for i in parts:
+            del refs[i]
+            dims[i] = None
         out_tree: Any = None
         spread: list = [None] if out_specs else []
 
         def flat(*values: Any) -> list[Any]:
             nonlocal out_tree
             inner = {i: Ref(AbstractRef(values[i].aval), values[i]) for i in refs}
+            shown = {i: mapped_refs.part(values[i], d) for i, d in parts.items()}
+            whole = {**inner, **shown}
             given, named = tree.tree_unflatten(
-                in_tree, [inner.get(i, x) for i, x in enumerate(values)] if refs else values
+                in_tree, [whole.get(i, x) for i, x in enumerate(values)] if whole else values
             )
             out = hi.lower(fun(*given, **named))
             if spread:
@@ -245,6 +252,9 @@ def _mapped_leaves(
             try:
                 if isinstance(x, Ref) and refs is not None:
                     refs[i] = x
+                    if mapped_refs.shown(x):
+                        dims.append(_dim(what, x, a, in_tree, i))
+                        continue
                     x = x.value()
                 x = leaves[i] = as_array(x)
             except TypeError:

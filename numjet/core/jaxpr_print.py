@@ -317,7 +317,7 @@ def _tiled(eqns: list[Eqn], uses: dict[Any, int]) -> list[Eqn]:
     for i, eqn in enumerate(eqns):
         before = found[-1] if found else None
         name = eqn.primitive.name
-        reads = before is not None and [*before.outvars] == [*eqn.invars] and (
+        reads = before is not None and [*before.outvars] == [*eqn.invars] != [] and (
             uses[eqn.invars[0]] == 1
         )
         if before is None or not reads:

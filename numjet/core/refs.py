@@ -193,7 +193,7 @@ class Ref:
             value = convert(value, value.dtype, weak)
             if type(self) is Ref and type(self._value) is ArrayImpl and self._holder()[0] is None:
                 value = self._value = self._bound(value)  # as JAX prints it from now on
-        return value if _whole(idx) else value[self._index(idx)]
+        return value if whole(idx) else value[self._index(idx)]
 
     def set(self, value: Any, idx: Any = None) -> None:
         """Replace the value, or a part of it."""
@@ -206,7 +206,7 @@ class Ref:
             return self._written_down(shown, equations.swap_p, idx, value)
         old = self.get(idx)
         value = self._fitting("swap", value, old)
-        if _whole(idx):
+        if whole(idx):
             self.put(value)
         else:
             self.put(self.value().at[self._index(idx)].set(value))
@@ -220,7 +220,7 @@ class Ref:
             return
         old = self.get(idx)
         x = self._fitting("addupdate", x, old)
-        if _whole(idx):
+        if whole(idx):
             self.put(old + x, "an addupdate")
         else:
             at = self.value().at[self._index(idx)]
@@ -228,7 +228,7 @@ class Ref:
 
     def _part(self, idx: Any) -> Any:
         """The aval of the value, or of a part of it."""
-        if _whole(idx):
+        if whole(idx):
             return self.aval.inner_aval
         index = equations.indexer(self._index(idx), self.shape)
         shape = RefPart(self, idx).shape if index is None else index.get_indexer_shape()
@@ -241,8 +241,8 @@ class Ref:
         what = "an addupdate" if primitive is equations.addupdate_p else "a set/swap"
         for x in operands:
             self._check_written(x, what, crossed)
-        index = None if _whole(idx) else equations.indexer(self._index(idx), self.shape)
-        if _whole(idx) or index is not None and not equations.owned_by(index, crossed):
+        index = None if whole(idx) else equations.indexer(self._index(idx), self.shape)
+        if whole(idx) or index is not None and not equations.owned_by(index, crossed):
             indices = () if index is None else (index,)
             return equations.recorded(trace, primitive, variable, operands, indices)
         old = equations.recorded(trace, equations.get_p, variable)
@@ -382,8 +382,8 @@ class RefPart:
         """The sizes of the axes."""
         parts = self.idx if type(self.idx) is tuple else (self.idx,)
         known = [np.zeros(x.shape, int) if isinstance(x, Array) else x for x in parts]
-        whole = np.broadcast_to(np.int8(0), self.ref.shape)
-        return whole.shape if _whole(self.idx) else whole[tuple(known)].shape
+        full = np.broadcast_to(np.int8(0), self.ref.shape)
+        return full.shape if whole(self.idx) else full[tuple(known)].shape
 
     @property
     def dtype(self) -> Any:
@@ -414,7 +414,7 @@ class RefPart:
             return None
         shape, indices = ref.shape, []
         for part in path:
-            if not _whole(part):
+            if not whole(part):
                 index = equations.indexer(part, shape)
                 if index is None:
                     return None
@@ -430,13 +430,13 @@ class RefPart:
         if (found := self._shown(equations.get_p, idx)) is not None:
             return found[0]
         part = self.ref.get(self.idx)
-        return part if _whole(idx) else part[idx]
+        return part if whole(idx) else part[idx]
 
     def swap(self, value: Any, idx: Any = None) -> Any:
         if (found := self._shown(equations.swap_p, idx, value)) is not None:
             return found[0]
         part = self.ref.get(self.idx)
-        if _whole(idx):
+        if whole(idx):
             return self.ref.swap(value, self.idx)
         self.ref.swap(part.at[idx].set(value), self.idx)
         return part[idx]
@@ -539,7 +539,7 @@ class RefError(Exception):
     """A reference was written under a transformation that it does not take part in."""
 
 
-def _whole(idx: Any) -> bool:
+def whole(idx: Any) -> bool:
     if type(idx) is tuple:
         return not idx or len(idx) == 1 and idx[0] is Ellipsis
     return idx is None or idx is Ellipsis
@@ -572,6 +572,9 @@ def made(primitive: Any, aval: AbstractRef, operands: list, params: dict) -> Any
         value = trace.record_effect(primitive, operands, params, aval)
     elif value is None:
         return None
+    elif config.jax_form() and (made_ref := getattr(trace, "made_ref", None)) is not None:
+        if (found := made_ref(value, params)) is not None:
+            return found
     ref = Ref(aval, value)
     ref.origin = user_source()
     return ref

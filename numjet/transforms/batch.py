@@ -31,6 +31,7 @@ from numjet.core.trace import (
     set_trace,
     user_source,
 )
+from numjet.transforms import mapped_refs
 from numjet.transforms.stage import closed_over, stage
 
 
@@ -216,6 +217,14 @@ class BatchTrace(Trace):
                 for x, d in zip(out, out_dims, strict=True)
             ]
         return BatchTracer(self, out, out_dims) if out_dims is not None else out
+
+    def made_ref(self, value: Any, params: dict) -> Any:
+        """A reference of a mapped value where jaxprs are to be read; None elsewhere."""
+        return mapped_refs.made(self, value, self.tracer, params)
+
+    def tracer(self, value: Any, dim: int) -> BatchTracer:
+        """The value of each example, which is mapped along an axis."""
+        return BatchTracer(self, value, dim)
 
     def _concerns(self, primitive: Primitive, params: dict) -> bool:
         """Whether a primitive without mapped operands may use the axis all the same: by its name,

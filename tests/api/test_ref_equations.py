@@ -238,3 +238,44 @@ def test_loops_and_branches_refuse_unknown_effects_of_the_users():
     hijax.control_flow_allowed_effects.add_type(Noise)
     for f in uses:
         assert len(nj.make_jaxpr(f)(1.0).effects) == 1
+
+
+def test_mapped_references_are_read_and_written_in_the_whole():
+    def made(x):
+        r = nj.new_ref(x)
+        r[0] = 2.0
+        return r[...]
+
+    assert str(nj.make_jaxpr(nj.vmap(made))(jnp.ones((4, 3)))) == """\
+{ lambda ; a:f32[4,3]. let
+    b:Ref{f32[4,3]} = new_ref[kind=None memory_space=None] a
+    c:f32[4] = broadcast_in_dim 2.0:f32[]
+    b[:,0] <- c
+    d:f32[4,3] <- b[...]
+  in (d,) }"""
+
+    def given(r, i, x):
+        old = swap(r, 1, x)
+        addupdate(r, (slice(1, 3),), jnp.ones(2))
+        r[0] = r[i]
+        return old
+
+    f = nj.vmap(given, (1, 0, 0))
+    values, i, x = jnp.arange(12.0).reshape(3, 4), jnp.array([0, 1, 2, 1]), jnp.arange(4.0) * 10
+    closed = nj.make_jaxpr(f)(nj.new_ref(values), i, x)
+    text = str(closed)
+    assert "e:f32[4], a[1,:] <- a[1,:], " in text or "<- a[1,:], c" in text
+    assert "a[1:,:] += " in text and "a[0,:] <- " in text
+    r, s = nj.new_ref(values), nj.new_ref(values)
+    found = core.eval_jaxpr(closed.jaxpr, closed.consts, r, i, x)
+    assert found[0].tolist() == f(s, i, x).tolist() == values[1].tolist()
+    assert r[...].tolist() == s[...].tolist()
+
+
+def test_equations_without_results_stand_before_those_without_operands():
+    def f(r):
+        addupdate(r, 0, 1.0)
+        return jnp.arange(3.0)
+
+    kinds = [eqn.primitive.name for eqn in nj.make_jaxpr(f)(ref(2)).eqns]
+    assert kinds == ["addupdate", "iota"] and "= iota[" in str(nj.make_jaxpr(f)(ref(2)))
