@@ -210,7 +210,7 @@ def _mapper(
                 uses.append(used)
         joined = []
         with use_abstract_mesh(manual):
-            outs, varying = _run(local, inner, names, blocks, uses)
+            outs, varying = _run(local, inner, names, blocks, uses, check_vma)
             treedef, wanted = out_tree[0]
             _check_names(wanted, names, "out_specs")
             _check_mapped_over(wanted, "out_specs")
@@ -575,17 +575,17 @@ def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str
 
 
 def _run(
-    local: Callable, mesh: Mesh, names: Sequence[Any], blocks: list, uses: list
+    local: Callable, mesh: Mesh, names: Sequence[Any], blocks: list, uses: list, tests: bool
 ) -> tuple[list, list]:
     """`local` mapped over all axes: the results, with an axis in front for each along which they
-    vary, and for each axis which results do."""
+    vary, and for each axis which results do. tests: what varies is tested."""
     varying: list[list[bool]] = []
 
     def level(k: int, values: Sequence[Any]) -> list:
         if k == len(names):
             return local(*values)
         pin = functools.partial(_pinned, mesh, [names[k]]) if mesh.is_multi_process else None
-        axis = Axis(mesh.shape[names[k]], names[k], names[k], pin)
+        axis = Axis(mesh.shape[names[k]], names[k], names[k], pin, tested=tests)
         dims = [0 if names[k] in used else None for used in uses]
         outs, places = batch_call(lambda *xs: level(k + 1, xs), axis, values, dims)
         varying.append([d is not None for d in places])

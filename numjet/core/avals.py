@@ -136,6 +136,8 @@ class ShapedArray(AbstractValue):
         """The aval of one of the parts along an axis."""
         shape = self.shape[:axis] + self.shape[axis + 1 :]
         new = ShapedArray(shape, self.dtype, self.weak_type)
+        if self.manual_axis_type is not NOTHING_MANUAL:
+            new = new.update_manual_axis_type(self.manual_axis_type)
         if self.placed is None:
             return new
         entries = tuple(self.placed.spec)

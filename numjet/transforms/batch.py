@@ -21,6 +21,7 @@ from numjet.core.effects import Effect
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
+from numjet.core.shared import ManualAxisType
 from numjet.core.structural import broadcast_batch, moveaxis
 from numjet.core.trace import (
     Trace,
@@ -40,9 +41,9 @@ class Axis:
     of a higher-order primitive runs: rules that call functions by the user run them under it
     (`batch_again`). `pin`, where the members are devices, lays a value with one row a member out
     over them. `placed`: by which Explicit axes of a mesh it is cut, as the sharding of an array
-    that has this axis alone."""
+    that has this axis alone. `tested`: types of values tell whether they vary along it."""
 
-    __slots__ = ("size", "name", "spmd", "trace", "pin", "placed")
+    __slots__ = ("size", "name", "spmd", "trace", "pin", "placed", "tested")
 
     def __init__(
         self,
@@ -51,8 +52,9 @@ class Axis:
         spmd: Any = None,
         pin: Callable | None = None,
         placed: Any = None,
+        tested: bool = False,
     ) -> None:
-        self.size, self.name, self.spmd, self.pin = size, name, spmd, pin
+        self.size, self.name, self.spmd, self.pin, self.tested = size, name, spmd, pin, tested
         self.trace: Any = None
         self.placed = placed
 
@@ -149,6 +151,12 @@ def _example(aval: ShapedArray, dim: int) -> ShapedArray:
     return found
 
 
+def _varying(aval: ShapedArray, whole: ShapedArray, name: Any) -> ShapedArray:
+    """The aval of one example along an axis of `shard_map` that tests what varies."""
+    names = whole.manual_axis_type.varying | {name}
+    return aval.update_manual_axis_type(ManualAxisType(varying=names))
+
+
 class BatchTracer(Tracer):
     """`value` with its batch axis at `dim`; the aval is that of one example."""
 
@@ -158,6 +166,8 @@ class BatchTracer(Tracer):
         self.owner, self.value, self.dim = trace, value, dim
         aval = _examples.get((value.aval, dim))
         self.aval: ShapedArray = _example(value.aval, dim) if aval is None else aval
+        if trace.tested is not None:
+            self.aval = _varying(self.aval, value.aval, trace.tested)
 
     @property
     def val(self) -> Any:
@@ -186,6 +196,8 @@ class BatchTrace(Trace):
         self.parent, self.axis, self.root = parent, axis, root or self
         self.staging = parent.staging
         self.source = user_source(3)
+        # The axis, where it is one of a `shard_map` that tests what varies along it.
+        self.tested = axis.name if axis.tested else None
 
     def process(self, primitive: Primitive, args: tuple, params: dict) -> Any:
         if primitive.higher_order:

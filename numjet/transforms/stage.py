@@ -34,7 +34,7 @@ from numjet.core.ref_equations import (
     on_operands,
 )
 from numjet.core.refs import Cell, Ref, RefUse, made_around, read_under, variable_of
-from numjet.core.shared import Flow
+from numjet.core.shared import NOTHING_MANUAL, Flow
 from numjet.core.stretched import written_out_param
 from numjet.core.structural import convert
 from numjet.core.trace import Trace, Tracer, aval_of, current_trace, leaked, set_trace, user_source
@@ -110,6 +110,8 @@ class StageTrace(Trace):
         self.marks: list[tuple[int, NameStack]] = []
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
+        if type(aval) is ShapedArray and aval.manual_axis_type is not NOTHING_MANUAL:
+            aval = aval.update_manual_axis_type(NOTHING_MANUAL)
         var = Var(aval)
         self.invars.append(var)
         return StageTracer(self, var)

@@ -236,6 +236,31 @@ def test_rules_get_and_give_whole_cotangents(style: str) -> None:
     np.testing.assert_allclose(outer(0.5, X), np.sum(slopes * X) * X.sum(), rtol=1e-4)
 
 
+def test_avals_of_values_tell_what_varies() -> None:
+    seen = []
+
+    def told(x: Any) -> frozenset:
+        assert x.aval == nj.typeof(x)
+        return x.aval.mat.varying
+
+    def f(w: Any, x: Any) -> Any:
+        rows = lax.psum(x, "x") if x.ndim else x
+        seen.append([told(y) for y in (w, x, w * x, jnp.sin(x)[:1], rows, lax.axis_index("y"))])
+        slope = nj.grad(lambda x: (seen.append(told(x)), jnp.sum(x))[1])(x)
+        held = nj.vmap(lambda row: (seen.append(told(row)), row * 2)[1])(jnp.stack([x, x]))
+        return w * x + slope + held[0] + rows
+
+    run = mapped(f, (ALL, P("x", "y")), P("x", "y"))
+    for way in (run, nj.jit(run)):
+        seen.clear()
+        way(0.5, X.reshape(2, 4))
+        both = {"x", "y"}
+        assert seen == [[set(), both, both, both, {"y"}, {"y"}], both, both]
+    seen.clear()
+    mapped(f, (ALL, P("x", "y")), P("x", "y"), check_vma=False)(0.5, X.reshape(2, 4))
+    assert not any(seen[0])
+
+
 def scanned(f: Callable, w: Any, x: Any) -> Any:
     return lax.scan(lambda c, _: (jnp.sin(f(w, x) * c), None), w, None, length=2)[0]
 
