@@ -23,7 +23,9 @@ from numjet.core.refs import (
     made as _made,
     new_ref as _of_array,
 )
+from numjet.core.shared import Shared as _Shared
 from numjet.core.structural import zeros as _zeros
+from numjet.core.trace import current_trace as _current_trace
 from numjet.ops import over_refs as _over_refs  # noqa: F401 - equations over references
 
 
@@ -33,8 +35,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     init_val: an array, of any shape and dtype. memory_space and kind are kept in its aval: there is
     one memory. `ref[...]` reads, `ref[i] = x` and `ref[i] += x` write, in the order of the program,
     also in compiled functions that close over it. Raises TypeError for values that are no arrays. A
-    function that is differentiated may make and read one, but not return it (ValueError). Its
-    content carries the derivative.
+    function that is differentiated may make and read one, but not return it (ValueError), and a
+    `shard_map` outside of `jit` makes none (ValueError). Its content carries the derivative.
 
     >>> import numjet as nj, numjet.numpy as jnp
     >>> total = nj.new_ref(jnp.zeros(2))
@@ -46,6 +48,11 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     >>> print(nj.freeze(total))
     [4. 2.]
     """
+    if _Shared.mapped.get() and _current_trace().staging is None:
+        raise ValueError(
+            "Eager shard_map cannot return a `jax.Ref`, as new_ref does. Wrap the shard_map, or "
+            "the function inside of it that uses references, in jit."
+        )
     held = _lowered(init_val)
     if type(held) is _LoweredValue:
         refs = [_of_array(x, memory_space=memory_space, kind=kind) for x in held.arrays]

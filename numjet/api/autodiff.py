@@ -135,6 +135,15 @@ def _check_tangent(
         )
     if want.dtype == dtypes.float0:
         return Zero(want)
+    if linear and got.manual_axis_type is not want.manual_axis_type:
+        more = tuple(sorted(map(str, got.manual_axis_type.varying - want.manual_axis_type.varying)))
+        if more:
+            raise ValueError(
+                "linearized function called on tangent values inconsistent with the original "
+                f"primal values: at tangents{leaf_name(in_tree, i)} got {got.str_short()} for "
+                f"{want.str_short()}. This might be fixed by applying `jax.lax.pcast(..., {more}, "
+                "to='varying')` to the primal value passed to `jax.linearize`."
+            )
     if want is got or linear:
         return t
     made = convert(t, want.dtype, want.weak_type)

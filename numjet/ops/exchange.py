@@ -141,9 +141,14 @@ def _check_cast(x: Any, names: Sequence, to: str) -> None:
             "over which the value varies left out (numjet.typeof tells)."
         )
     if states == {"varying"} and to != "unreduced" or states == {"invarying"} and to == "unreduced":
+        one = (
+            " jax.lax.pcast can only accept axis_name which corresponds to one of varying, "
+            "unreduced, reduced or invarying state of the input: cast over one axis after the "
+            "other." if len(names) > 1 else ""
+        )
         raise ValueError(
             f"Unsupported pcast from={states.pop()}, to={to!r}: the value is "
-            f"{x.aval.update_manual_axis_type(manual_type(x))}."
+            f"{x.aval.update_manual_axis_type(manual_type(x))}.{one}"
         )
 
 

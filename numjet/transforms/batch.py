@@ -245,6 +245,8 @@ class BatchTrace(Trace):
             return False
         if callable(params.get("call_jaxpr")):
             return True
+        if "bwd" in params and self.axis.of_devices:  # whose rules may have collectives
+            return True
         return self.axis.name is not None and AxisEffect(self.axis.name) in primitive.effects_of(
             params
         )

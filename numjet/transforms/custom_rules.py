@@ -25,6 +25,7 @@ from numjet.core.trace import aval_of, set_trace
 from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.batch import (
     Axis,
+    AxisEffect,
     BatchTrace,
     batch_again,
     extend_axis_env,
@@ -56,6 +57,13 @@ def effects_of_call(*, call_jaxpr: Any, **_: Any) -> frozenset:
     return call_jaxpr.effects if type(call_jaxpr) is ClosedJaxpr else frozenset()
 
 
+def _effects_of_rules(*, call_jaxpr: Any, fwd: Callable, **_: Any) -> frozenset:
+    """Those of a function with a rule, which may use the axes that were mapped where it was staged
+    though the function itself does not."""
+    own: frozenset = effects_of_call(call_jaxpr=call_jaxpr)
+    return own | frozenset([AxisEffect(name) for name in getattr(fwd, "axes", ())])
+
+
 def stage_call(primitive_of: Callable[[], Primitive]) -> Callable:
     def rule(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         call = params["call_jaxpr"]
@@ -68,7 +76,7 @@ def stage_call(primitive_of: Callable[[], Primitive]) -> Callable:
             use = RefUse() if "bwd" in params else None
             flows = along(args)
             jaxpr, consts = stage(call, avals, params["name"], traced, use, flows)
-            if flows and "fwd" in params:
+            if "fwd" in params and Shared.mapped.get():
                 params = {**params, "fwd": _telling(params["fwd"], flows, jaxpr, consts)}
             if traced is not None:
                 jaxpr.debug = traced.told(None)
@@ -89,7 +97,7 @@ def _telling(fwd: Callable, flows: dict[Any, Flow], jaxpr: Any, consts: Sequence
     """The forward rule of a call that is staged inside of `shard_map`, which finds what varies
     there (`Shared.told`) also where it runs apart from the arguments."""
     sizes = dict(Shared.axes.get())
-    told = Told(Shared.axes.get(), [
+    told = None if not flows else Told(Shared.axes.get(), [
         (name, sizes[name], [not flag for flag in flow.given],
          [not flag for flag in results(flow, name, jaxpr, consts)])
         for name, flow in flows.items()
@@ -103,6 +111,7 @@ def _telling(fwd: Callable, flows: dict[Any, Flow], jaxpr: Any, consts: Sequence
             Shared.told.reset(before)
 
     telling.__name__ = getattr(fwd, "__name__", "fwd")  # which jaxprs show
+    telling.axes = tuple(Shared.mapped.get())  # type: ignore[attr-defined]  # that rules may use
     return telling
 
 
@@ -392,8 +401,9 @@ def _batched_bwd(
                 cotangents.append(None)
                 continue
             ct, ct_dim = next(pairs)
-            if dim is None and ct_dim is not None and tested:
-                raise rule_error(i, aval_of(ct).row(ct_dim), trace.axis.name, True)
+            if tested and (dim is None) is not (ct_dim is None):
+                own = aval_of(ct) if ct_dim is None else aval_of(ct).row(ct_dim)
+                raise rule_error(i, own, trace.axis.name, dim is None)
             if dim is None:
                 cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
             else:
@@ -498,7 +508,7 @@ custom_vjp_p = Primitive(
     batch=batch_vjp,
     partial_eval=_run_unknown,
     loops=Region("call"),
-    effects=effects_of_call,
+    effects=_effects_of_rules,
     stage=stage_call(lambda: custom_vjp_p),
 )
 

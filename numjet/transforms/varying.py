@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.core import hooks
+from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from numjet.core.shared import NOTHING_MANUAL, Flow, ManualAxisType, Shared
@@ -51,6 +53,10 @@ def manual_type(x: Any) -> ManualAxisType:
         elif varies(x, name):
             names.append(name)
     return ManualAxisType(varying=frozenset(names)) if names else NOTHING_MANUAL
+
+
+_MANUAL = property(manual_type, doc="Over which axes of the shard_maps around it differs.")
+hooks.install(Array, {"mat": _MANUAL, "manual_axis_type": _MANUAL})
 
 
 def unknown(name: Any) -> StageTrace | None:

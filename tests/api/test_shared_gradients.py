@@ -240,7 +240,7 @@ def test_avals_of_values_tell_what_varies() -> None:
     seen = []
 
     def told(x: Any) -> frozenset:
-        assert x.aval == nj.typeof(x)
+        assert x.aval == nj.typeof(x) and x.mat == x.aval.mat
         return x.aval.mat.varying
 
     def f(w: Any, x: Any) -> Any:
@@ -321,6 +321,54 @@ def test_a_rule_that_gives_a_varying_cotangent_of_what_does_not_vary() -> None:
     run = mapped(lambda w, x: f(w, x), (ALL, CUT), CUT)
     with pytest.raises(ValueError, match="the manual axis types do not match"):
         nj.grad(lambda w: jnp.sum(run(w, X)))(0.5)
+    total = nj.custom_vjp(lambda x: lax.psum(x, "x"))
+    total.defvjp(lambda x: (total(x), None), lambda _, g: (g,))
+    run = mapped(total, CUT, ALL)
+    with pytest.raises(ValueError, match="does not vary over the axis 'x' of shard_map where"):
+        nj.grad(lambda x: jnp.sum(run(x)))(X)
+
+
+IDENTITY = {
+    "jit": nj.jit,
+    "checkpoint": nj.checkpoint,
+    "scan": lambda f: lambda w: lax.scan(lambda c, _: (f(c), None), w, None, length=1)[0],
+    "cond": lambda f: lambda w: lax.cond(jnp.sum(w) > 0, f, lambda w: w, w),
+}
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("name", IDENTITY)
+def test_a_rule_with_collectives_for_a_function_without(name: str, check: bool) -> None:
+    """The identity, whose cotangents are added up: nothing else says that it uses the axis."""
+    f = nj.custom_vjp(lambda w: w)
+    f.defvjp(lambda w: (w, None), lambda _, g: (lax.psum(g, "x"),))
+    held = IDENTITY[name](f)
+    run = mapped(lambda w, x: held(w) * x, (ALL, CUT), CUT, check_vma=check)
+    got = nj.grad(lambda w: jnp.sum(nj.jit(run)(w, X)))(jnp.ones(4))
+    np.testing.assert_allclose(got, 2 * (X[:4] + X[4:]), rtol=1e-6)
+
+
+def test_linear_functions_inside_take_tangents_that_vary_as_their_point_does() -> None:
+    def f(x: Any, cast: bool) -> Any:
+        point = jnp.ones(4)
+        point = lax.pcast(point, "x", to="varying") if cast else point
+        return nj.linearize(jnp.sin, point)[1](x)
+
+    with pytest.raises(ValueError, match="inconsistent with the original primal values.*pcast"):
+        mapped(lambda x: f(x, False), CUT, CUT)(X)
+    np.testing.assert_allclose(mapped(lambda x: f(x, True), CUT, CUT)(X), np.cos(1) * X, rtol=1e-6)
+
+
+def test_references_are_made_where_a_function_is_staged() -> None:
+    def f(x: Any) -> Any:
+        held = nj.new_ref(x)
+        held[...] += 1
+        return held[...]
+
+    with pytest.raises(ValueError, match="Eager shard_map cannot return a `jax.Ref`"):
+        mapped(f, CUT, CUT)(X)
+    for way in (nj.jit(mapped(f, CUT, CUT)), mapped(nj.jit(f), CUT, CUT)):
+        np.testing.assert_allclose(way(X), X + 1)
 
 
 def test_a_rule_without_collectives_in_a_loop() -> None:
