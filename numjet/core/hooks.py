@@ -27,9 +27,9 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     Primitive: `bind` (core.trace; with JAX's params extend.jax_params), and what libraries call
     (extend.traces). Trace: what libraries' own traces inherit (extend.traces). Zero: `instantiate`
     (core.structural). Array: operators and methods (numpy.operators), some as programs
-    (numpy), those about devices (api.devices) and `mat` (transforms.varying). ArrayImpl, the classes of `x.at` (AtSlots,
-    AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native methods (native.operators,
-    native.record).
+    (numpy), those about devices (api.devices) and `mat` (transforms.varying). ArrayImpl, the
+    classes of `x.at` (AtSlots, AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native
+    methods (native.operators, native.record).
     LinearTracer: native operators (native.operators).
     LinearizeTrace: `process` (native.deferral). ScalarMeta: `convert` (numpy.creation).
     """
