@@ -45,7 +45,7 @@ from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum,
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.exchange import first_member
 from numjet.ops.shape import pad, reshape
-from numjet.transforms.batch import Axis, batch_call, extend_axis_env
+from numjet.transforms.batch import Axis, BatchTrace, batch_call, extend_axis_env
 from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.varying import along, results, varies
 
@@ -186,7 +186,7 @@ def _mapper(
             out_tree[:] = [(treedef, _specs_of_leaves("out_specs", out_specs, out))]
             return [as_array(x) for x in outs]
 
-        if config.jax_equations.value and type(current_trace()) is StageTrace:
+        if config.jax_equations.value and _staged_or_mapped():
             if set(names) == set(where.axis_names) or not where.explicit_axes:
                 staged = _Staged(where, names, specs, leaves, name_of(f), check_vma)
                 return staged.equation(local, out_tree)
@@ -232,6 +232,14 @@ def _axes_within(where: Any, names: Sequence[Any]) -> AbstractMesh:
     """The axes that a function mapped over these sees: they are Manual, with those of the
     functions around."""
     return typed_mesh(where.abstract_mesh, [*_around.get()[1], *names], AxisType.Manual)
+
+
+def _staged_or_mapped() -> bool:
+    """Whether a function is being staged, here or around maps."""
+    trace: Any = current_trace()
+    while type(trace) is BatchTrace:
+        trace = trace.parent
+    return type(trace) is StageTrace
 
 
 @contextlib.contextmanager
@@ -330,7 +338,11 @@ def _whole_avals(*, jaxpr: Jaxpr, mesh: Any, out_specs: tuple, **_: Any) -> list
     return found
 
 
-shard_map_p = equation(_expanded, _whole_avals)
+def _again(local: Callable, out_tree: list, *staged: Any) -> list:
+    return _Staged(*staged).equation(local, out_tree)
+
+
+shard_map_p = equation(_expanded, _whole_avals, _again)
 
 
 def _written_out(trace: Any, args: Sequence[Any], params: dict) -> Any:

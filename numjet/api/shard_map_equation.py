@@ -8,17 +8,20 @@ What would break it: a jaxpr in an equation that `_inner` hands other values tha
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numjet.api.sharding import axes_of
+from numjet.base import config, tree
 from numjet.core.avals import ShapedArray
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_closed
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_closed, eval_jaxpr
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive
 from numjet.core.shared import ManualAxisType, Shared
 from numjet.core.trace import aval_of
 from numjet.ops.collective import pvary_p
-from numjet.transforms.batch import AxisEffect, batch_call
+from numjet.transforms.batch import Axis, AxisEffect, batch_call
 from numjet.transforms.calls import call_transpose
 from numjet.transforms.jvp import jvp_call
 from numjet.transforms.stage import stage_closed
@@ -27,15 +30,38 @@ from numjet.transforms.varying import of_equation
 Names = frozenset
 
 
-def equation(expand: Callable[..., list], out_avals: Callable[..., list]) -> Primitive:
+def equation(
+    expand: Callable[..., list], out_avals: Callable[..., list], again: Callable[..., list]
+) -> Primitive:
     """The primitive of such equations. expand(*arrays, **params): the results, by operations on
-    whole arrays; out_avals(**params): their types."""
+    whole arrays; out_avals(**params): their types; again(local, out_tree, mesh, names, specs,
+    arrays, name, check_vma): those of another equation, of a function of one device's part."""
 
     def jvp(primals: tuple, tangents: tuple, /, **params: Any) -> tuple:
         return jvp_call(lambda *xs: expand(*xs, **params), primals, tangents)[:2]
 
-    def batch(mapped: Any, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> tuple:
-        return batch_call(lambda *xs: expand(*xs, **params), mapped, args, dims)
+    def batch(mapped: Axis, args: Sequence[Any], dims: Sequence[Any], /, **params: Any) -> tuple:
+        """An equation of the mapped function of one device's part, where one is to be shown. A map
+        over axes of the mesh (spmd_axis_name) leaves each device its examples."""
+        mesh, mine = params["mesh"], params["newly_manual_axes"]
+        over = () if mapped.spmd is None or mapped.of_devices else axes_of(mapped.spmd)
+        if not config.jax_equations.value or mapped.placed is not None or not mine >= set(over):
+            return batch_call(lambda *xs: expand(*xs, **params), mapped, args, dims)
+        own = Axis(mapped.size // math.prod([mesh.shape[a] for a in over]), mapped.name)
+        places: list = []
+        out_tree: list = []
+
+        def local(*xs: Any) -> list:
+            body = executed(params["jaxpr"])
+            outs, places[:] = batch_call(lambda *ys: eval_jaxpr(body, (), *ys), own, xs, dims)
+            wanted = [_wider(s, d, over) for s, d in zip(params["out_specs"], places, strict=True)]
+            out_tree.append((tree.tree_structure(list(outs)), wanted))
+            return list(outs)
+
+        names = [n for n in mesh.axis_names if n in mine]
+        specs = [_wider(s, d, over) for s, d in zip(params["in_specs"], dims, strict=True)]
+        check = params["check_vma"]
+        return again(local, out_tree, mesh, names, specs, list(args), "shard_map", check), places
 
     def transpose(cts: Any, *args: Any, **params: Any) -> list:
         avals = [x.aval if type(x) is Linear else aval_of(x) for x in args]
@@ -59,6 +85,15 @@ def equation(expand: Callable[..., list], out_avals: Callable[..., list]) -> Pri
         effects=effects,
         loops=Expand(expand),
     )
+
+
+def _wider(spec: Any, dim: int | None, over: tuple) -> Any:
+    """The spec of a value with a mapped axis at `dim`, which is cut over axes of the mesh."""
+    if dim is None:
+        return spec
+    entries = [*spec, *[None] * (dim - len(spec))]
+    entries.insert(dim, over[0] if len(over) == 1 else over or None)
+    return spec.update(partitions=entries)
 
 
 def executed(jaxpr: Jaxpr) -> Jaxpr:

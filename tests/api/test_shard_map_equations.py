@@ -127,6 +127,38 @@ def test_the_equation_is_transformed(f: Callable) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+def mapped_equation(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """The equation of the mapped product, and the function that the jaxpr is."""
+    closed = nj.make_jaxpr(nj.vmap(product, *args, **kwargs))(np.stack([X] * 4), W)
+    (eqn,) = closed.eqns
+    assert eqn.primitive.name == "shard_map"
+    return eqn, jaxpr_as_fun(closed)
+
+
+def test_a_mapped_function_is_one_equation() -> None:
+    both, want = np.stack([X] * 4), nj.vmap(product, (0, None))(np.stack([X] * 4), W)
+    eqn, run = mapped_equation((0, None))
+    assert eqn.params["in_specs"] == (P(None, "x", "y"), P("y", None))
+    assert eqn.params["out_specs"] == (P(None, "x", None), P(None, "x", "y"))
+    assert eqn.params["jaxpr"].invars[0].aval.shape == (4, 2, 2)
+    for one, other in zip(run(both, W), want, strict=True):
+        np.testing.assert_allclose(one, other)
+    closed = nj.make_jaxpr(nj.vmap(nj.vmap(lambda x: product(x, W)), 1, 1))(both[None])
+    (eqn,) = [eqn for eqn in closed.eqns if eqn.primitive.name == "shard_map"]
+    assert sorted(eqn.params["jaxpr"].outvars[0].aval.shape) == [1, 2, 4, 8]
+
+
+def test_a_map_over_axes_of_the_mesh_leaves_each_device_its_examples() -> None:
+    rows = lambda x: nj.shard_map(jnp.sin, mesh=mesh(), in_specs=P("x"), out_specs=P("x"))(x)  # noqa: E731
+    closed = nj.make_jaxpr(nj.vmap(rows, spmd_axis_name="y"))(np.stack([X] * 4))
+    (eqn,) = closed.eqns
+    assert eqn.params["in_specs"] == eqn.params["out_specs"] == (P("y", "x"),)
+    (x,) = eqn.params["jaxpr"].invars
+    assert x.aval.shape == (1, 2, 8) and x.aval.mat.varying == {"x", "y"}
+    with pytest.raises(ValueError, match="spmd_axis_name cannot appear in shard_map in_specs"):
+        nj.make_jaxpr(nj.vmap(rows, spmd_axis_name="x"))(np.stack([X] * 4))
+
+
 def test_types_in_loops_and_branches() -> None:
     (eqn,) = [e for e in nj.make_jaxpr(step)(X, W).eqns if e.primitive.name == "shard_map"]
     assert eqn.params["in_specs"] == (P(), P("x"), P()) and eqn.params["check_vma"]
