@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from numjet.api import interchange
+from numjet.api.computed import computed_on
 from numjet.api.devices import (
     Sharding,
     SingleDeviceSharding,
@@ -84,7 +85,7 @@ def placed(
         if not of_values:  # a program makes it wherever it runs
             return x
         device = SingleDeviceSharding(device) if isinstance(device, Device) else device
-    return device_put(x, device)
+    return computed_on(x, device) if of_values else device_put(x, device)
 
 
 # ------------------------------------------------------------------ from values

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import SingleDeviceSharding, device_put
+from numjet.api.computed import computed_on
+from numjet.api.devices import SingleDeviceSharding
 from numjet.api.shown import FLAG, wanted
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, is_arraylike
@@ -150,7 +151,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     out = another(out) if copy and out is self else out
     if isinstance(out, Tracer) and isinstance(device, Device):
         device = SingleDeviceSharding(device)
-    return out if device is None else device_put(out, device)
+    return out if device is None else computed_on(out, device)
 
 
 def _not_whole(x: Any, dtype: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.devices import device_put
+from numjet.api.computed import computed_on
 from numjet.base.config import numeric_checks
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -390,4 +390,4 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
     out = converted(as_array(x), wanted)
     out = another(out) if copy and out is x else out
-    return out if device is None else device_put(out, device)
+    return out if device is None else computed_on(out, device)

@@ -62,6 +62,14 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, sharding: Any = None) -> tup
         if axis.spmd is not None and not axis.of_devices and placed is None:
             _check_spmd(axis.spmd, sharding)
         sharding = sharding.batched(dim, axis.spmd if placed is None else placed.spec[dim] or ())
+    elif dim is not None and axis.spmd is not None and not axis.of_devices:
+        raise ValueError(
+            "If you are using spmd_axis_name parameter of jax.vmap, please make sure to run your "
+            "jitted function inside the mesh context manager. Only "
+            "`jax.lax.with_sharding_constraint` with `jax.sharding.NamedSharding` as an input can "
+            "be transformed with spmd_axis_name batching rules outside of an explicit mesh context "
+            f"manager scope {sharding}."
+        )
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
 

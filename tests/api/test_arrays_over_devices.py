@@ -149,3 +149,21 @@ def test_formats_say_where_arrays_lie() -> None:
         nj.device_put(V, Format(Layout.AUTO, own))
     with pytest.raises(TypeError, match="Invalid value received for the sharding argument"):
         Format(Layout.AUTO, P("r"))
+
+
+def test_conversions_of_what_somebody_put_stay_there() -> None:
+    one, other = nj.devices()[:2]
+    x = nj.device_put(jnp.arange(4), one)
+    for convert in (jnp.array, jnp.asarray, lambda x, device: x.astype(float, device=device)):
+        assert convert(jnp.arange(4), device=other).devices() == {other}
+        assert convert(x, device=one).devices() == {one}
+        with pytest.raises(ValueError, match="Received incompatible devices"):
+            convert(x, device=other)
+    assert nj.device_put(x, other).devices() == {other}
+
+
+def test_a_constraint_to_one_device_is_not_mapped_over_axes_of_a_mesh() -> None:
+    here = nj.sharding.SingleDeviceSharding(nj.devices()[0])
+    held = lambda x: nj.lax.with_sharding_constraint(x, here)  # noqa: E731
+    with pytest.raises(ValueError, match="If you are using spmd_axis_name"):
+        nj.jit(nj.vmap(held, spmd_axis_name="r"))(jnp.ones(2))
