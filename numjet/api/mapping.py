@@ -78,24 +78,23 @@ def vmap(
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    specs = hi_mapping.among(in_axes)
+    specs = type(in_axes) is not int and hi_mapping.among(in_axes)
     whole = type(in_axes) is not bool and isinstance(in_axes, int | tuple)
     if not (specs or whole or in_axes is None):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes!r}."
         )
-    if any(
+    out_specs = type(out_axes) is not int and hi_mapping.among(out_axes)
+    if type(out_axes) is not int and any(
         type(leaf) is bool
         or not (isinstance(leaf, int | hi.MappingSpec) or vmappable.is_spec(leaf))
-        for leaf in ((out_axes,) if type(out_axes) is int else tree.tree_leaves(out_axes))
+        for leaf in tree.tree_leaves(out_axes)
     ):
         raise TypeError(
             "vmap out_axes must be an int, None, or a (nested) container of these, but got "
             f"{out_axes!r}."
         )
-
-    out_specs = hi_mapping.among(out_axes)
 
     @wraps(fun)
     @unnamed_boundary
@@ -117,28 +116,29 @@ def vmap(
             refuse_twice(name_of(fun), "vmap", leaves, names)
         dims = _mapped_leaves("vmap", leaves, axes, in_tree, refs)
         size = _mapped_size("vmap", fun, leaves, dims, in_tree, axis_size)
-        parts = {i: dims[i] for i in refs if isinstance(leaves[i], Ref)}  # shown in jaxprs
-        for i in parts:
+        parts: dict[int, int | None] = {}  # shown in jaxprs
+        for i in [i for i in refs if isinstance(leaves[i], Ref)] if refs else ():
+            parts[i], dims[i] = dims[i], None
             del refs[i]
-            dims[i] = None
         out_tree: Any = None
         spread: list = [None] if out_specs else []
 
         def flat(*values: Any) -> list[Any]:
             nonlocal out_tree
-            inner = {i: Ref(AbstractRef(values[i].aval), values[i]) for i in refs}
-            shown = {i: mapped_refs.part(values[i], d) for i, d in parts.items()}
-            whole = {**inner, **shown}
-            given, named = tree.tree_unflatten(
-                in_tree, [whole.get(i, x) for i, x in enumerate(values)] if whole else values
-            )
+            inner: dict[int, Ref] = {}
+            if refs or parts:
+                inner = {i: Ref(AbstractRef(values[i].aval), values[i]) for i in refs}
+                shown = {i: mapped_refs.part(values[i], d) for i, d in parts.items()}
+                known = {**inner, **shown}
+                values = tuple([known.get(i, x) for i, x in enumerate(values)])
+            given, named = tree.tree_unflatten(in_tree, values)
             out = hi.lower(fun(*given, **named))
             if spread:
                 spread[:] = [hi_mapping.Places(out)]
             outs, out_tree = tree.tree_flatten(out)
             for x in outs:
                 refuse_returned(x, name_of(fun))
-            return [*outs, *[ref.value() for ref in inner.values()]]
+            return [*outs, *[ref.value() for ref in inner.values()]] if inner else outs
 
         axis = Axis(size, axis_name, spmd_axis_name)
         if Placed.active:
