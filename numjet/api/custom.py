@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from numjet.api.flat import array_leaves, check_callable, checked_leaves, name_of
 from numjet.api.shared_gradients import note_rule, rule_sharing, run_rule
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.base.errors import UnexpectedTracerError
 from numjet.base.tracebacks import boundary
 from numjet.core import dtypes
@@ -32,6 +33,8 @@ from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
 from numjet.transforms.remat_opt import optimized
 from numjet.transforms.stage import stage
 from numjet.transforms.varying import along
+
+_EQUATIONS = config.jax_equations
 
 
 class SymbolicZero:
@@ -170,6 +173,12 @@ def _note_rule_output(
         f"{intro}{what}:\n    {_types(treedef, given)}\nwhile the {decorator}-decorated function "
         f"{name} had output {what}:\n    {_types(structure, avals)}{end}"
     )
+
+
+def _as_noted(shows: Any) -> Any:
+    """A context in which a rule is run as its function was: `make_jaxpr` writes other equations,
+    so that what a linear function remembers has other shapes, and results may hold that."""
+    return _EQUATIONS(True) if shows and not _EQUATIONS.value else nullcontext()
 
 
 def _types(treedef: Any, avals: Sequence[ShapedArray]) -> str:
@@ -395,17 +404,19 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
     def _rule(self, nondiff: list, in_tree: Any, out_tree: _Outputs) -> Callable:
         rule, symbolic, name = self.jvp, self.symbolic_zeros, name_of(self.fun)
         of_arrays = type(self) is jvp_of_arrays
+        shows = _EQUATIONS.uses and _EQUATIONS.value
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
             if symbolic:
                 tangents = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
             if not of_arrays:
                 primals, tangents = seen(primals), seen(tangents)
-            result = rule(
-                *nondiff,
-                tree.tree_unflatten(in_tree, primals),  # type: ignore[misc]
-                tree.tree_unflatten(in_tree, tangents),
-            )
+            with _as_noted(shows):
+                result = rule(
+                    *nondiff,
+                    tree.tree_unflatten(in_tree, primals),  # type: ignore[misc]
+                    tree.tree_unflatten(in_tree, tangents),
+                )
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     f"Custom JVP rule {_named(rule)} for function {name} must produce a pair "
@@ -517,6 +528,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             name_of(self.fun),
             self.nondiff_argnums,
         )
+        shows = _EQUATIONS.uses and _EQUATIONS.value
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
             leaves, primals = primals, seen(primals)
@@ -524,7 +536,8 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
             args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
             told, ruled = Shared.told.get(), Shared.ruled.get()
-            result = run_rule(lambda: fwd(*args), name, told, ruled)  # type: ignore[misc]
+            with _as_noted(shows):
+                result = run_rule(lambda: fwd(*args), name, told, ruled)  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {_named(fwd)} for function {name} must produce a pair "

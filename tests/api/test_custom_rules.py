@@ -14,6 +14,7 @@ from near import close
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.core.jaxpr import eval_jaxpr
 from numjet.custom_derivatives import SymbolicZero
 
 x3 = jnp.array([0.5, -1.0, 2.0])
@@ -762,3 +763,30 @@ def test_disable_bwd_checks_takes_cotangents_of_any_shape() -> None:
         assert slope(jnp.ones(3), jnp.ones(4)).shape == (3,)
     finally:
         nj.config.update("disable_bwd_checks", False)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_rules_run_as_their_function_was_shown(kind):
+    """`make_jaxpr` writes JAX's equations, by which linear functions remember other shapes: a rule
+    that gives what they remember gives the function's shapes when the jaxpr is differentiated."""
+    scales = jnp.array([1.0, 2.0, 4.0])
+
+    def remembered(x):
+        def one(row):
+            return jnp.sum((scales - row) * scales)
+
+        value, linear = nj.linearize(lambda x: jnp.prod(nj.vmap(one)(x)), x)
+        return value, nj.tree.leaves(linear)
+
+    if kind == "custom_jvp":
+        f = nj.custom_jvp(remembered)
+        f.defjvp(lambda x, t: (remembered(*x), nj.jvp(remembered, x, t)[1]))
+    else:
+        f = nj.custom_vjp(remembered)
+        f.defvjp(lambda x: nj.vjp(remembered, x), lambda pull, ct: pull(ct))
+    x = jnp.ones((2, 3))
+    shown = nj.make_jaxpr(lambda x: 3 * f(x)[0])(x)
+    run = lambda x: eval_jaxpr(shown.jaxpr, shown.consts, x)[0]  # noqa: E731
+    want = nj.grad(lambda x: 3 * remembered(x)[0])(x)
+    for found in (nj.grad(run)(x), nj.jit(nj.grad(run))(x)):
+        np.testing.assert_allclose(found, want, rtol=1e-6)
