@@ -19,7 +19,10 @@ import numpy as np
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.primitive import Primitive
+from numjet.cpu.passes.stream import RESULT_BYTES
+from numjet.cpu.program.buffers import ALIGNMENT
 from numjet.cpu.program.executable import KEPT_ARENA, Executable
+from numjet.cpu.runtime import memory
 
 # Blocks of a program, at least; with fewer, too many elements are computed twice.
 BLOCKS = 4
@@ -148,13 +151,24 @@ def run(
             arena = program.new_arena()
     place = None if arena is None else arena[1]
     table = ctypes.addressof(call.table)
+    # A program writes large results by whole lines of the cache, from where they begin: a block
+    # that begins within one is made apart.
+    wide = any([x.strides[0] * block >= RESULT_BYTES for x in outs])
     status = 0
     for start in range(0, size, block):
         end = min(start + block, size)
         here = slice(end - block, end)
         given = tuple([x[here] if part else x for x, part in zip(ins, cut, strict=True)])
-        into = tuple([x[here] for x in outs])
+        parts = [x[here] for x in outs]
+        apart = [
+            k for k, x in enumerate(outs) if wide and here.start * x.strides[0] % ALIGNMENT
+        ]  # fmt: skip
+        for k in apart:
+            parts[k] = memory.empty(parts[k].shape, parts[k].dtype)
+        into = tuple(parts)
         status |= call.function(id(given) + _ITEMS, id(into) + _ITEMS, place, table)
+        for k in apart:
+            outs[k][start:end] = parts[k][start - end :]
     if arena is not None and call.arenas is not None and program.arena_bytes <= KEPT_ARENA:
         call.arenas.append(arena)
     return not status

@@ -11,11 +11,12 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import cpu
-from numjet.api import deferral, dispatch, large
+from numjet.api import any_size, deferral, dispatch, large
 from numjet.api.large import AT_ONCE, OFTEN
 from numjet.base import config
 from numjet.core.evaluate import LARGE
 from numjet.core.trace import Tracer
+from numjet.cpu.runtime import memory
 from numjet.numpy import ranges
 
 RNG = np.random.default_rng(0)
@@ -350,6 +351,20 @@ def test_ever_new_sizes_compile_a_few_programs(monkeypatch: pytest.MonkeyPatch) 
                 for _ in range(20):
                     function(jnp.array(values)).block_until_ready()
                 assert len(made) <= 3  # this size's
+
+
+@pytest.mark.parametrize("shape", [(1 << 22,), (1, (1 << 22) + 5)])
+def test_blocks_of_large_results_may_begin_within_a_line(shape: tuple[int, ...]) -> None:
+    """A program writes 16 MB and more by whole lines of the cache, from where they begin. The last
+    block ends where the array ends, and rows need be no whole lines."""
+    jaxpr = nj.make_jaxpr(lambda x, y: x / y)(jnp.zeros(shape), jnp.float32(1))
+    program = cpu.compile(jaxpr)
+    size = 4 * shape[0] + 3
+    x = np.arange(size * (shape[1:] or (1,))[0], dtype=np.float32).reshape(size, *shape[1:])
+    made = memory.empty(x.shape, x.dtype)
+    half = np.asarray(0.5, np.float32)
+    assert any_size.run(program, [x, half], [True, False], [made], size, shape[0])
+    np.testing.assert_array_equal(made, 2 * x)
 
 
 def test_what_no_number_of_an_operand_decides_takes_no_memory() -> None:
