@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.devices import PmapSharding, Sharding, device_put, place
-from numjet.api.layout import Format, Layout, check_layout, labelled
+from numjet.api.layout import AutoLayout, Format, Layout, check_layout, labelled
 from numjet.api.sharding import NamedSharding
 from numjet.base import tree
 from numjet.base.errors import InvalidInputException, UnexpectedTracerError
@@ -29,8 +29,9 @@ from numjet.ops.shape import canonical_shape
 
 def _checked(name: str, sharding: Any) -> Sharding:
     if not isinstance(sharding, Sharding):
-        raise TypeError(f"{name}: sharding should be an instance of numjet.sharding.Sharding, got "
-                        f"{sharding!r} of type {type(sharding).__name__}.")
+        raise TypeError(f"{name}: sharding should be an instance of `jax.sharding` "
+                        f"(numjet.sharding.Sharding), got {sharding!r} of type "
+                        f"{type(sharding).__name__}.")
     return sharding
 
 
@@ -73,6 +74,11 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
     """
     shape = canonical_shape(shape)
     if isinstance(sharding, Format):
+        if isinstance(sharding.layout, AutoLayout):
+            raise TypeError(
+                "`Layout.AUTO` cannot be used in place of a device-local layout when calling "
+                f"`jax.make_array_from_callback`. Got {sharding}: name the order of the axes."
+            )
         if isinstance(sharding.layout, Layout):
             check_layout("make_array_from_callback results", sharding.layout, shape)
         given = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)

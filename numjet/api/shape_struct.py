@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from numjet.api.devices import Sharding
-from numjet.api.layout import Format
+from numjet.api.layout import AutoLayout, Format
 from numjet.api.mesh import context_mesh
 from numjet.api.sharding import NamedSharding, PartitionSpec
 from numjet.core.avals import ShapedArray
@@ -60,6 +60,11 @@ class ShapeDtypeStruct:
         if isinstance(place, NamedSharding):
             place.check_compatible_aval(self.shape)
         self.layout = sharding.layout if isinstance(sharding, Format) else None
+        if isinstance(self.layout, AutoLayout):
+            raise TypeError(
+                "`Layout.AUTO` cannot be used in place of a device-local layout in a "
+                f"`ShapeDtypeStruct`. Got {sharding}: name the order of the axes, or None."
+            )
         self.weak_type = weak_type
         self._sharding = place
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref

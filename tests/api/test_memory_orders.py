@@ -107,3 +107,12 @@ def test_constraints() -> None:
         with_layout_constraint(TABLE, Layout((0, 1)))
     with pytest.raises(NotImplementedError, match="tiles"):
         with_layout_constraint(x, Layout((0, 1), ((2, 2),)))
+
+
+def test_an_open_order_is_for_programs_alone() -> None:
+    with pytest.raises(TypeError, match="cannot be used in place of a device-local layout in a"):
+        nj.ShapeDtypeStruct((3, 4), jnp.float32, sharding=Format(Layout.AUTO))
+    with pytest.raises(TypeError, match="cannot be used in place of a device-local layout when"):
+        nj.make_array_from_callback((3, 4), Format(Layout.AUTO, HERE), lambda i: TABLE[i])
+    compiled = nj.jit(lambda x: x.T, in_shardings=Format(Layout.AUTO)).lower(TABLE).compile()
+    assert compiled.input_formats[0][0].layout.major_to_minor == (0, 1)
