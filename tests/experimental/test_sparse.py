@@ -472,3 +472,44 @@ def test_without_sparse_axes_duplicates_sum_up_to_one_row() -> None:
         nothing = BCOO.fromdense(jnp.zeros(3), **layout)
         assert nothing.nse == 0 and nothing.sum_duplicates().nse == 1
     assert (M[0] @ M[0]).nse == 1
+
+
+@pytest.mark.parametrize("n_batch", [0, 1, 2])
+def test_samples_of_products_at_indices_in_batches(n_batch: int) -> None:
+    x, y = (jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((2, 3, 5), (2, 5, 4)))
+    numbers = (((2,), (1,)), ((0,), (0,)))
+    places = BCOO.fromdense(CUBE[:2, :3, :4] if CUBE.shape[0] > 2 else CUBE, n_batch=n_batch)
+    sample = lambda x, y: sparse.bcoo_dot_general_sampled(
+        x, y, places.indices, dimension_numbers=numbers)  # fmt: skip
+    want = sparse.bcoo_extract(places, lax.dot_general(x, y, numbers))
+    assert sample(x, y).shape == places.data.shape
+    np.testing.assert_allclose(sample(x, y), want.data, rtol=1e-5)
+    slopes = nj.grad(lambda x: sample(x, y).sum())(x)
+    mask = (np.asarray(places.todense()) != 0).astype(np.float32)
+    np.testing.assert_allclose(slopes, np.einsum("bij,bkj->bik", mask, y), rtol=1e-5)
+
+
+def test_products_of_sparse_arrays_keep_batches() -> None:
+    make = lambda shape, n_batch: BCOO.fromdense(
+        np.arange(1, 1 + np.prod(shape)).reshape(shape) % 3, n_batch=n_batch)  # fmt: skip
+    for left, right, contract, batch, kept, nse in [
+        (((6,), 0), ((4, 6), 1), ((0,), (1,)), ((), ()), 1, 1),
+        (((3, 2, 5), 2), ((3, 5), 1), ((2,), (1,)), ((0,), (0,)), 2, 1),
+        (((3, 2, 5), 2), ((2, 5), 1), ((2,), (1,)), ((1,), (0,)), 2, 1),
+        (((2, 5), 1), ((3, 2, 5), 2), ((1,), (2,)), ((0,), (1,)), 2, 1),
+        (((3, 4, 5), 1), ((3, 5, 2), 1), ((2,), (1,)), ((0,), (0,)), 1, 8),
+    ]:
+        x, y = make(*left), make(*right)
+        found = sparse.bcoo_dot_general(x, y, dimension_numbers=(contract, batch))
+        want = lax.dot_general(x.todense(), y.todense(), (contract, batch))
+        assert (found.n_batch, found.nse) == (kept, nse)
+        np.testing.assert_array_equal(found.todense(), want)
+
+
+def test_differences_change_the_sign_in_the_dtype_of_the_result() -> None:
+    x, y = np.array([[0, -5, 7]], np.int32), np.array([[3, 2, 0]], np.uint8)
+    for a, b in ((x, y), (y, x), (x.astype(np.float32), y), (y, y.astype(np.int8))):
+        found = BCOO.fromdense(a) - BCOO.fromdense(b)
+        want = jnp.asarray(a) - jnp.asarray(b)
+        assert found.dtype == want.dtype
+        np.testing.assert_array_equal(found.todense(), want)

@@ -41,7 +41,12 @@ def sparse_sizes(mat: BCOO) -> tuple[int, ...]:
 
 def inside(mat: BCOO) -> Any:
     """Which rows of indices are elements, not padding."""
-    return jnp.all(mat.indices < np.asarray(sparse_sizes(mat), mat.indices.dtype), axis=-1)
+    return inside_of(mat.indices, sparse_sizes(mat))
+
+
+def inside_of(indices: Any, sizes: Sequence[int]) -> Any:
+    """Which rows of indices are places of axes of these sizes."""
+    return jnp.all(indices < np.asarray(sizes, indices.dtype), axis=-1)
 
 
 def wide(per_row: Any, data: Any) -> Any:

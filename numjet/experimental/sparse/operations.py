@@ -36,6 +36,7 @@ from numjet.experimental.sparse.layouts import (
     each_axis,
     flat,
     inside,
+    inside_of,
     kept,
     no_sharding,
     part,
@@ -230,6 +231,12 @@ def add(mat: Any, other: Any, shared: bool = False) -> Any:
     return rows_joined([broadcast_batch(mat), broadcast_batch(other)], mat.shape, mat.n_batch)
 
 
+def subtract(x: Any, y: Any) -> Any:
+    """x - y of sparse arrays; the sign is changed in the dtype of the result."""
+    x, y = _coordinates(x), _coordinates(y)
+    return add(x, -y.astype(jnp.result_type(x.data, y.data)))
+
+
 def zero_map(mat: BCOO, function: Callable, linear: bool = False) -> BCOO:
     """A function with f(0) = 0, of every element."""
     if not linear and not mat.unique_indices:
@@ -337,9 +344,18 @@ def _dense_product(m: BCOO, v: Any, contract: tuple, batch: tuple) -> Any:
     return accumulated(out, tuple([columns[a] for a in to]), terms)
 
 
+def _batch_axes(mat: BCOO, shared: Sequence[int], summed: Sequence[int]) -> int | None:
+    """How many leading axes may stay batch axes; None where they cannot hold the shared ones."""
+    if any(a >= mat.n_batch for a in shared):
+        return None
+    if all(a >= mat.n_batch for a in summed):
+        return mat.n_batch
+    return len(shared) if sorted(shared) == list(range(len(shared))) else None
+
+
 def _sparse_product(m: BCOO, w: BCOO, contract: tuple, batch: tuple) -> BCOO:
     """Every element of one times every element of the other that it meets; at most as many as the
-    result has places. Batch axes stay where they are the first ones of both."""
+    result has places. Batch axes stay such where they come first in the result."""
     mine, theirs = [*batch[0], *contract[0]], [*batch[1], *contract[1]]
     if [m.shape[a] for a in mine] != [w.shape[a] for a in theirs]:
         raise TypeError(
@@ -349,36 +365,49 @@ def _sparse_product(m: BCOO, w: BCOO, contract: tuple, batch: tuple) -> BCOO:
     rest = [a for a in range(w.ndim) if a not in theirs]
     shape = [m.shape[a] for a in [*batch[0], *free]] + [w.shape[a] for a in rest]
     k = len(batch[0])
-    first = tuple(range(k))
-    if batch[0] == batch[1] == first and k <= min(m.n_batch, w.n_batch):
-        lead = m.n_batch if all(a >= m.n_batch for a in contract[0]) else k
-        m, w, mine, theirs = relaid(m, lead, 0), relaid(w, k, 0), mine[k:], theirs[k:]
-        out = []
-    else:
-        m, w, lead, k, out = flat(m), flat(w), 0, 0, list(batch[0])
-    (left, i), (right, j) = broadcast_batch(m), broadcast_batch(w)
-    # The batch axes that only the first has, of size 1 in the second.
-    grown = (*right.shape[:k], *[1] * (lead - k))
-    right, j = right.reshape(*grown, w.nse), j.reshape(*grown, w.nse, w.n_sparse)
-    meet = inside(m)[..., :, None] & inside(w).reshape(*grown, 1, w.nse)
+    p, q = [_batch_axes(x, b, c) for x, b, c in zip((m, w), batch, contract, strict=True)]
+    if p is not None and q is not None and q > k and any(a >= p for a in free):
+        # Sparse axes of the first come before what only the second has.
+        q = k if sorted(batch[1]) == list(range(k)) else None
+    out: list[int] = []
+    if p is None or q is None:
+        p = q = 0
+        out = list(batch[0])
+    m, w = relaid(m, p, 0), relaid(w, q, 0)
+    own, other = [a for a in free if a < p], [b for b in rest if b < q]
+    # Batch axes in the result's order; those that only one has are of size 1 in the other.
+    shared = [] if out else list(batch[0])
+    left, i = [_spread(x, [*shared, *own], p, len(shared) + len(own), len(other))
+               for x in broadcast_batch(m)]  # fmt: skip
+    shared = [] if out else list(batch[1])
+    right, j = [_spread(x, [*shared, *other], q, len(shared), len(own)) for x in broadcast_batch(w)]
+    meet = inside_of(i, sparse_sizes(m))[..., :, None] & inside_of(j, sparse_sizes(w))[..., None, :]
     for a, b in zip(mine, theirs, strict=True):
-        meet = meet & (i[..., :, None, a - lead] == j[..., None, :, b - k])
-    columns = [i[..., :, None, a - lead] for a in [*out, *free] if a >= lead]
-    columns += [j[..., None, :, b - k] for b in rest]
+        if a >= p:
+            meet = meet & (i[..., :, None, a - p] == j[..., None, :, b - q])
+    first = [a for a in [*out, *free] if a >= p]
+    second = [b for b in rest if b >= q]
+    columns = [i[..., :, None, a - p] for a in first] + [j[..., None, :, b - q] for b in second]
     rows = (*meet.shape[:-2], m.nse * w.nse)
     empty = jnp.zeros((*meet.shape, 0), i.dtype)
     stacked = [jnp.broadcast_to(c, meet.shape) for c in columns]
     indices = (jnp.stack(stacked, -1) if stacked else empty).reshape(*rows, len(columns))
     data = (left[..., :, None] * right[..., None, :]).reshape(rows)
-    sizes = shape[lead:]
+    sizes = shape[len(meet.shape) - 2 :]
     found = BCOO(kept(data, indices, meet.reshape(rows), sizes), shape=shape)
     most = min(m.nse * w.nse, math.prod(sizes))
     # Where one operand is all summed over, the other's elements say where the result has some.
-    most = min(most, m.nse if not rest else most)
-    most = min(most, w.nse if not [a for a in [*out, *free] if a >= lead] else most)
+    most = min(most, m.nse if not second else most)
+    most = min(most, w.nse if not first else most)
     if most < found.nse:
         found = sum_duplicates(found, most, False)
     return BCOO((found.data, found.indices), shape=shape)
+
+
+def _spread(x: Any, order: Sequence[int], batch: int, at: int, ones: int) -> Any:
+    """`x` with its batch axes in another order, and axes of size 1 put in before the one `at`."""
+    x = x.transpose([*order, *range(batch, x.ndim)])
+    return x.reshape(*x.shape[:at], *[1] * ones, *x.shape[at:])
 
 
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
@@ -411,9 +440,10 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Array:
-    """The values of dot_general(A, B) at the rows of `indices`.
+    """The values of dot_general(A, B) at the rows of `indices`: the data of a BCOO with these.
 
-    dimension_numbers: as of `lax.dot_general`.
+    indices: (*batch, nse, n_sparse), of the first axes of the product. dimension_numbers: as of
+    `lax.dot_general`.
 
     >>> from numjet import numpy as jnp
     >>> from numjet.experimental import sparse
@@ -424,8 +454,15 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     [2. 2.]
     """
     product = lax.dot_general(jnp.asarray(A), jnp.asarray(B), dimension_numbers)
-    at = tuple([indices[..., a] for a in range(indices.shape[-1])])
-    return product.at[at].get(mode="fill", fill_value=0)
+    return extracted(indices, product, assume_unique=True)
+
+
+def extracted(indices: Any, arr: Any, *, assume_unique: bool) -> Array:
+    """The values of `arr` at the rows of indices, whose leading axes are batch axes."""
+    batch, sparse = indices.ndim - 2, indices.shape[-1]
+    rows = (*indices.shape[:-1], *arr.shape[batch + sparse :])
+    mat = BCOO((jnp.zeros(rows, arr.dtype), indices), shape=arr.shape)
+    return bcoo_extract(mat, arr, assume_unique=assume_unique).data
 
 
 def bcoo_gather(
@@ -523,5 +560,5 @@ def getitem(mat: BCOO, item: Any) -> Any:
 OPERATIONS.update({
     function.__name__: function for function in (
         add, bcoo_sort_indices, bcoo_transpose, bcoo_update_layout, getitem, matmul, multiply,
-        power, reduce_sum, reshape, sum_duplicates, zero_map)
+        power, reduce_sum, reshape, subtract, sum_duplicates, zero_map)
 })  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet import numpy as jnp
 from numjet.experimental.sparse import bcsr, layouts, operations
 from numjet.experimental.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_todense
 from numjet.experimental.sparse.bcsr import BCSR
@@ -51,13 +50,6 @@ def _sparse_product(
     return _parts(_as(out, preferred_element_type))
 
 
-def _extract(indices: Any, arr: Any, *, assume_unique: bool) -> Any:
-    batch, sparse = indices.ndim - 2, indices.shape[-1]
-    rows = (*indices.shape[:-1], *arr.shape[batch + sparse :])
-    mat = BCOO((jnp.zeros(rows, arr.dtype), indices), shape=arr.shape)
-    return operations.bcoo_extract(mat, arr, assume_unique=assume_unique).data
-
-
 def _by_rows(data: Any, indices: Any, indptr: Any, rhs: Any, *, dimension_numbers: Any,
              lhs_spinfo: SparseInfo, preferred_element_type: Any = None) -> Any:  # fmt: skip
     mat = _bcsr(data, indices, indptr, lhs_spinfo)
@@ -76,7 +68,7 @@ bcoo_todense_p = composed(
 bcoo_fromdense_p = composed(
     "bcoo_fromdense", lambda mat, **params: _parts(bcoo_fromdense(mat, **params)), several=True
 )
-bcoo_extract_p = composed("bcoo_extract", _extract)
+bcoo_extract_p = composed("bcoo_extract", operations.extracted)
 bcoo_transpose_p = composed(
     "bcoo_transpose", several=True,
     function=lambda data, indices, *, permutation, spinfo: _parts(
