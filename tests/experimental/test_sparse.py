@@ -513,3 +513,16 @@ def test_differences_change_the_sign_in_the_dtype_of_the_result() -> None:
         want = jnp.asarray(a) - jnp.asarray(b)
         assert found.dtype == want.dtype
         np.testing.assert_array_equal(found.todense(), want)
+
+
+def test_booleans_lists_and_what_is_no_index() -> None:
+    m = BCOO.fromdense(CUBE, n_batch=1)
+    for item in (True, (slice(None), True), np.True_, ([2, 0],), (0, [1, 3]),
+                 ([True, False, True],)):  # fmt: skip
+        np.testing.assert_array_equal(m[item].todense(), CUBE[item])
+    for wrong in (1.5, "a", (0, "a")):
+        with pytest.raises(TypeError, match="an index must be an integer"):
+            m[wrong]
+    for refused in (False, (True, True), (True, np.array([0]))):
+        with pytest.raises(NotImplementedError, match="one True alone"):
+            m[refused]

@@ -586,7 +586,7 @@ def part(mat: BCOO, item: Any) -> Any:
             try:
                 low = operator.index(i)
             except TypeError:
-                raise NotImplementedError(
+                raise TypeError(
                     f"BCOO: an index must be an integer, a slice, None or Ellipsis, got {i!r}."
                 ) from None
             if not n:

@@ -527,9 +527,26 @@ def bcoo_gather(
     return bcoo_transpose(found, permutation=order)
 
 
+def _plain(item: Any) -> Any:
+    """An index whose lists are arrays and whose booleans are new axes."""
+    items = [np.asarray(i) if isinstance(i, list) else i
+             for i in (item if isinstance(item, tuple) else (item,))]  # fmt: skip
+    logical = [k for k, i in enumerate(items) if isinstance(i, bool | np.bool_)]
+    if logical:
+        arrays = any(isinstance(i, Array | np.ndarray) and i.ndim for i in items)
+        if len(logical) > 1 or not items[logical[0]] or arrays:
+            raise NotImplementedError(
+                f"BCOO: of booleans in an index there may be one True alone, got {item!r}. Use "
+                "todense()."
+            )
+        items[logical[0]] = None
+    return tuple(items)
+
+
 def getitem(mat: BCOO, item: Any) -> Any:
     """mat[item]; arrays of integers or booleans pick as in NumPy, those of integers that are out of
-    bounds the nearest places."""
+    bounds the nearest places. True stands for a new axis."""
+    item = _plain(item)
     chosen: list[Any] = []
     for i in each_axis(mat, item):
         if isinstance(i, Array | np.ndarray) and i.dtype == bool:
