@@ -383,6 +383,8 @@ addupdate_p = RefPrimitive("addupdate", AccumEffect, lambda *_, **__: [], severa
 new_ref_p = RefPrimitive("new_ref", None)
 empty_ref_p = RefPrimitive("empty_ref", None)
 freeze_p = RefPrimitive("freeze", None, lambda ref: ref.inner_aval)
+# Of arrays: what a jaxpr of references to them leaves in these.
+run_state_p = RefPrimitive("run_state", None, lambda *avals, **_: list(avals), several=True)
 free_ref_p = RefPrimitive("free_ref", None, lambda ref: [], several=True)
 
 # What they do; those that make a reference in `core.refs` and `numjet.ref`.

@@ -32,6 +32,7 @@ from numjet.core.ref_equations import (
     made,
     of_inputs,
     on_operands,
+    run_state_p,
 )
 from numjet.core.refs import Cell, Ref, RefUse, made_around, read_under, variable_of
 from numjet.core.shared import NOTHING_MANUAL, Flow
@@ -206,10 +207,12 @@ class StageTrace(Trace):
         if aval is None:
             aval = primitive.out_avals(tuple([var.aval for var in invars]), params)
         effect = primitive.effect
-        effects = frozenset((INTERNAL if effect is None else effect(invars[0]),))
+        effects = NO_EFFECTS
+        if primitive is not run_state_p:
+            effects = frozenset((INTERNAL if effect is None else effect(invars[0]),))
         self.effects = self.effects | effects
         source = self.source or user_source(3)
-        outvars = [] if primitive.multiple_results else [Var(aval)]
+        outvars = [Var(a) for a in (aval if primitive.multiple_results else [aval])]
         self.eqns.append(Eqn(invars, outvars, primitive, params, effects, source))
         outs = [StageTracer(self, v, source) for v in outvars]
         return outs if primitive.multiple_results else outs[0]

@@ -279,3 +279,29 @@ def test_equations_without_results_stand_before_those_without_operands():
 
     kinds = [eqn.primitive.name for eqn in nj.make_jaxpr(f)(ref(2)).eqns]
     assert kinds == ["addupdate", "iota"] and "= iota[" in str(nj.make_jaxpr(f)(ref(2)))
+
+
+def test_run_state_is_one_equation():
+    def f(x, y):
+        def step(refs):
+            refs[0][...] += refs[1][...]
+            refs[1][0] = 3.0
+
+        return pallas.run_state(step)((x, y))
+
+    x, y = jnp.zeros(2), jnp.ones(2)
+    closed = nj.make_jaxpr(f)(x, y)
+    (eqn,) = closed.eqns
+    assert not closed.effects and eqn.primitive.name == "run_state"
+    assert "lambda ; e:Ref{f32[2]} f:Ref{f32[2]}. let" in str(closed)
+
+    def g(x, y):
+        return core.jaxpr_as_fun(closed)(x, y)
+
+    for wrap in (lambda f: f, nj.jit):
+        found = wrap(g)(x, y)
+        assert [a.tolist() for a in found] == [a.tolist() for a in f(x, y)] == [[1, 1], [3, 1]]
+        assert wrap(nj.grad(lambda y: g(x, y)[0].sum()))(y).tolist() == [1.0, 1.0]
+    z = jnp.float32(5)  # from outside: its equations are written in place
+    closed = nj.make_jaxpr(lambda x, z: pallas.run_state(lambda r: r.set(z, 0))(x))(x, z)
+    assert core.jaxpr_as_fun(closed)(x, z)[0].tolist() == [5.0, 0.0]

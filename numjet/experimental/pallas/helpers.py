@@ -16,13 +16,16 @@ from numjet import lax, numpy as jnp
 from numjet.api.abstract import make_jaxpr
 from numjet.api.callbacks import debug_print as _print
 from numjet.api.costs import cost_analysis
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core.array import Array, as_array
-from numjet.core.refs import new_ref
+from numjet.core.jaxpr import eval_jaxpr
+from numjet.core.ref_equations import does, run_state_p
+from numjet.core.refs import AbstractRef, Ref, RefUse, new_ref
 from numjet.core.structural import convert
 from numjet.core.trace import EVAL, current_trace
 from numjet.experimental.pallas.blocks import CostEstimate
 from numjet.experimental.pallas.call import undefined
+from numjet.transforms.stage import stage
 
 
 def when(condition: Any, /) -> Callable:
@@ -147,6 +150,8 @@ def run_state(f: Callable) -> Callable:
     @functools.wraps(f)
     def run(x: Any) -> Any:
         leaves, treedef = tree.tree_flatten(x)
+        if config.jax_form() and (found := _run_state_equation(f, leaves, treedef)) is not None:
+            return tree.tree_unflatten(treedef, found)
         refs = [new_ref(value) for value in leaves]
         before = [ref.value() for ref in refs]
         f(tree.tree_unflatten(treedef, refs))
@@ -161,6 +166,34 @@ def run_state(f: Callable) -> Callable:
         return tree.tree_unflatten(treedef, left)
 
     return run
+
+
+def _run_state_equation(f: Callable, leaves: list, treedef: Any) -> list | None:
+    """`run_state` as one equation, where jaxprs are to be read; None where `f` uses values, or
+    references, from outside."""
+    trace: Any = current_trace()
+    if trace.staging is not trace:
+        return None
+    values = [as_array(x) for x in leaves]
+
+    def flat(*variables: Any) -> list:
+        refs = [Ref(v.aval, v) for v in variables]
+        f(tree.tree_unflatten(treedef, refs))
+        return []
+
+    use, avals = RefUse(), [AbstractRef(x.aval) for x in values]
+    jaxpr, consts = stage(flat, avals, "run_state", use=use)  # type: ignore[arg-type]
+    if consts or use.refs:
+        return None
+    flags = {"is_initialized": (True,) * len(avals), "which_linear": (False,) * len(avals)}
+    return trace.record_effect(run_state_p, values, {"jaxpr": jaxpr, **flags})
+
+
+@does(run_state_p)
+def _run_state(*values: Any, jaxpr: Any, **_: Any) -> list:
+    refs = [new_ref(x) for x in values]
+    eval_jaxpr(jaxpr, (), *refs)
+    return [ref.get() for ref in refs]
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
