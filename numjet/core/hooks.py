@@ -30,6 +30,7 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     (numpy), those about devices (api.devices) and `mat` (transforms.varying). ArrayImpl, the
     classes of `x.at` (AtSlots, AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native
     methods (native.operators, native.record).
+    OverRefs: `bind` (core.ref_equations, once an equation of a reference was made).
     LinearTracer: native operators (native.operators).
     LinearizeTrace: `process` (native.deferral). ScalarMeta: `convert` (numpy.creation).
     """

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from numjet.base.tree import register_pytree_node, tree_flatten, tree_unflatten
+from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.avals import AbstractValue, ShapedArray
 from numjet.core.effects import Effect
-from numjet.core.hooks import install
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from numjet.core.primitive import NO_EFFECTS, Met, Primitive
 
@@ -463,5 +463,5 @@ def made() -> None:
     if not Made.any:
         Made.any = True
         Met.shown(new_ref_p, lambda eqn: eqn)  # jaxprs that hold one are rewritten as a whole
-        install(OverRefs, {"bind": bind_over_refs})
+        hooks.install(OverRefs, {"bind": bind_over_refs})
 
