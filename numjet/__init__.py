@@ -8,12 +8,14 @@ import importlib as _importlib
 
 import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
 from numjet import core as core, numpy as numpy
-from numjet.api import (
-    asked as _asked,  # noqa: F401 - installs it
-    sharded_evaluation as _sharded,  # noqa: F401 - installs it
+from numjet.api import asked as _asked  # noqa: F401 - installs it
+from numjet.api.compiled import sharded_evaluation as _sharded  # noqa: F401 - installs it
+from numjet.api.compiled.abstract import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+from numjet.api.compiled.jit import (
+    clear_caches as clear_caches,
+    jit as jit,
 )
-from numjet.api.abstract import eval_shape as eval_shape, make_jaxpr as make_jaxpr
-from numjet.api.autodiff import (
+from numjet.api.derivatives.autodiff import (
     checkpoint as checkpoint,
     grad as grad,
     jvp as jvp,
@@ -21,13 +23,21 @@ from numjet.api.autodiff import (
     remat as remat,
     value_and_grad as value_and_grad,
 )
-from numjet.api.custom import (
+from numjet.api.derivatives.custom import (
     closure_convert as closure_convert,
     custom_gradient as custom_gradient,
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
 )
-from numjet.api.devices import (
+from numjet.api.derivatives.jacobians import (
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
+)
+from numjet.api.derivatives.pullbacks import linear_transpose as linear_transpose, vjp as vjp
+from numjet.api.maps.mapping import pmap as pmap, vmap as vmap
+from numjet.api.placement.devices import (
     Device as Device,
     default_backend as default_backend,
     device_count as device_count,
@@ -38,24 +48,12 @@ from numjet.api.devices import (
     process_count as process_count,
     process_index as process_index,
 )
-from numjet.api.host import (
+from numjet.api.placement.host import (
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
     device_get as device_get,
 )
-from numjet.api.jacobians import (
-    hessian as hessian,
-    jacfwd as jacfwd,
-    jacobian as jacobian,
-    jacrev as jacrev,
-)
-from numjet.api.jit import (
-    clear_caches as clear_caches,
-    jit as jit,
-)
-from numjet.api.mapping import pmap as pmap, vmap as vmap
-from numjet.api.pullbacks import linear_transpose as linear_transpose, vjp as vjp
-from numjet.api.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
+from numjet.api.placement.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from numjet.base.config import (
     check_tracer_leaks as check_tracer_leaks,
     config as config,
@@ -117,20 +115,20 @@ _NAMESPACES = frozenset(
 # Names of the front door that few programs use: found in their module when first asked for.
 _LAZY = {
     "Ref": "ref",
-    "ad": "api.gradient_places",
+    "ad": "api.derivatives.gradient_places",
     "ds": "numpy.dynamic_slices",
     "empty_ref": "ref",
-    "smap": "api.smap",
+    "smap": "api.maps.smap",
     "free_ref": "ref",
     "freeze": "ref",
     "new_ref": "ref",
-    "AbstractMesh": "api.mesh",
-    "Shard": "api.devices",
+    "AbstractMesh": "api.placement.mesh",
+    "Shard": "api.placement.devices",
     "disable_jit": "api.contexts",
     "float0": "core.dtypes",
-    "fwd_and_bwd": "api.forward_backward",
-    "memory": "api.sharding",
-    "reshard": "api.reshard",
+    "fwd_and_bwd": "api.derivatives.forward_backward",
+    "memory": "api.placement.sharding",
+    "reshard": "api.placement.reshard",
     **dict.fromkeys(
         ("host_count", "host_id", "host_ids", "live_arrays", "print_environment_info",
          "process_indices"),
@@ -139,7 +137,7 @@ _LAZY = {
     **dict.fromkeys(
         ("device_put_replicated", "device_put_sharded", "make_array_from_callback",
          "make_array_from_process_local_data", "make_array_from_single_device_arrays"),
-        "api.assemble",
+        "api.placement.assemble",
     ),
     **dict.fromkeys(
         ("allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "checking_leaks",
@@ -151,15 +149,15 @@ _LAZY = {
          "transfer_guard_device_to_host", "transfer_guard_host_to_device"),
         "api.contexts",
     ),
-    "NamedSharding": "api.sharding",
+    "NamedSharding": "api.placement.sharding",
     "P": "sharding",
     "effects_barrier": "api.callbacks",
-    "make_mesh": "api.mesh",
+    "make_mesh": "api.placement.mesh",
     "named_call": "api.names",
     "named_scope": "api.names",
     "pure_callback": "api.callbacks",
-    "set_mesh": "api.mesh",
-    "shard_map": "api.shard_map",
+    "set_mesh": "api.placement.mesh",
+    "shard_map": "api.maps.shard_map",
 }
 
 
@@ -174,7 +172,7 @@ def __getattr__(name: str) -> object:
 
 
 def _aval_sharding(ndim: int, placed: object) -> object:
-    return _importlib.import_module("numjet.api.sharding").of_aval(ndim, placed)
+    return _importlib.import_module("numjet.api.placement.sharding").of_aval(ndim, placed)
 
 
 def _placed_results(*args: object) -> object:

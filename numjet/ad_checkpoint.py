@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.autodiff import checkpoint as checkpoint
+from numjet.api.derivatives.autodiff import checkpoint as checkpoint
 from numjet.api.flat import Flat as _Flat, array_leaves as _array_leaves, name_of as _name_of
 from numjet.base import config as _config, tree as _tree
 from numjet.core.array import as_array as _as_array

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.assemble import make_array_from_callback
-from numjet.api.devices import place
+from numjet.api.placement.assemble import make_array_from_callback
+from numjet.api.placement.devices import place
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.custom import RULES, positional, resolve_kwargs
+from numjet.api.derivatives.custom import RULES, positional, resolve_kwargs
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
 from numjet.core.jaxpr import ClosedJaxpr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.custom import (
+from numjet.api.derivatives.custom import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,
     closure_convert as closure_convert,
@@ -14,7 +14,7 @@ from numjet.api.custom import (
     custom_vjp as custom_vjp,
 )
 from numjet.api.flat import array_leaves as _array_leaves
-from numjet.api.mapping import vmap as _vmap
+from numjet.api.maps.mapping import vmap as _vmap
 from numjet.base import tree as _tree
 from numjet.core import dtypes
 from numjet.core.primitive import Zero as _Zero

@@ -221,7 +221,7 @@ def explain_sharding(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     fun: a function of pytrees of arrays; args, kwargs: arguments with shardings, or
     ShapeDtypeStructs that have them. Result: an object that prints as the program; its records are
-    in `api.explain`.
+    in `api.compiled.explain`.
 
     >>> import numjet as nj
     >>> from numjet import debug, numpy as jnp
@@ -229,7 +229,7 @@ def explain_sharding(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     >>> x = nj.device_put(jnp.arange(2.0), layout)
     >>> text = str(debug.explain_sharding(jnp.sum, x))
     """
-    explain = importlib.import_module("numjet.api.explain")
+    explain = importlib.import_module("numjet.api.compiled.explain")
     return explain.explain_sharding(fun, *args, **kwargs)
 
 

@@ -2,8 +2,8 @@
 
 `mpiexec -n 4 python train.py`, where train.py calls `initialize()` first. Devices of all processes
 then form meshes, arrays over them are global, and each process holds its part. Needs mpi4py (`pip
-install numjet[mpi]`). `numjet.process` has what is asked of processes; `api.processes` runs the
-programs.
+install numjet[mpi]`). `numjet.process` has what is asked of processes; `api.execution.processes`
+runs the programs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from numjet.api.devices import _device
+from numjet.api.placement.devices import _device
 from numjet.base import config
 from numjet.core.cluster import Cluster
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.api import interchange
+from numjet.api.placement import interchange
 from numjet.core import dtypes
 from numjet.core.array import Array
 

@@ -18,7 +18,7 @@ from numjet.version import __version__
 
 def report() -> Iterator[str]:
     """The lines that `python -m numjet.doctor` prints."""
-    api = importlib.import_module("numjet.api.devices")
+    api = importlib.import_module("numjet.api.placement.devices")
     clients = importlib.import_module("numjet.xla.client")
     plugins = importlib.import_module("numjet.xla.plugins")
     pjrt = importlib.import_module("numjet.xla.pjrt")

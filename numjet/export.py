@@ -16,8 +16,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from numjet.api.custom import custom_vjp as _custom_vjp
-from numjet.api.export_bytes import (
+from numjet.api.compiled.jit import jit as _jit
+from numjet.api.compiled.jit_arguments import used_variables as _used_variables
+from numjet.api.derivatives.custom import custom_vjp as _custom_vjp
+from numjet.api.derivatives.pullbacks import vjp as _vjp
+from numjet.api.exports.export_bytes import (
     Pickler as _Pickler,
     StoredNode as _StoredNode,
     inlined as _inlined,
@@ -25,7 +28,7 @@ from numjet.api.export_bytes import (
     nothing_of as _nothing_of,
     register as _register,
 )
-from numjet.api.export_layouts import (
+from numjet.api.exports.export_layouts import (
     check_calls as _check_calls,
     devices_of as _devices_of,
     laid_out as _laid_out,
@@ -33,20 +36,17 @@ from numjet.api.export_layouts import (
     portable as _portable,
     ran as _ran,
 )
-from numjet.api.jit import jit as _jit
-from numjet.api.jit_arguments import used_variables as _used_variables
-from numjet.api.mesh import set_for_arrays as _set_for_arrays
-from numjet.api.placements import WhereRun as _WhereRun
-from numjet.api.pullbacks import vjp as _vjp
-from numjet.api.reshard import constrained as _constrained
-from numjet.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
-from numjet.api.sharding import NamedSharding as _NamedSharding
-from numjet.api.symbolic_shapes import (
+from numjet.api.exports.symbolic_shapes import (
     check_scopes as _check_scopes,
     solver_of as _solver_of,
     symbolic_args_specs as symbolic_args_specs,
     symbolic_shape as symbolic_shape,
 )
+from numjet.api.placement.mesh import set_for_arrays as _set_for_arrays
+from numjet.api.placement.placements import WhereRun as _WhereRun
+from numjet.api.placement.reshard import constrained as _constrained
+from numjet.api.placement.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
+from numjet.api.placement.sharding import NamedSharding as _NamedSharding
 from numjet.base import tree as _tree
 from numjet.base.class_names import home as _home
 from numjet.base.config import config as _config

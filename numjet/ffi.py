@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from numjet.api.layout import Layout
+from numjet.api.placement.layout import Layout
 from numjet.base import ffi_structs as structs
 from numjet.core import dtypes, ffi_api, ffi_targets
 from numjet.core.array import as_array

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.api.hashed import hold
-from numjet.api.large import wrap_public
+from numjet.api.compiled.hashed import hold
+from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import any_symbolic, index_of
 from numjet.lax import Precision

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import device_count, devices, process_count, process_index
+from numjet.api.placement.devices import device_count, devices, process_count, process_index
 from numjet.core.array import ArrayImpl
 from numjet.core.deferred import DeferredArray
 from numjet.core.remote import RemoteArray

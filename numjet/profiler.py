@@ -19,8 +19,8 @@ from time import perf_counter_ns
 from typing import Any
 
 from numjet.api import xspace
-from numjet.api.devices import devices
 from numjet.api.flat import check_callable
+from numjet.api.placement.devices import devices
 from numjet.api.recording import Recording, offer
 from numjet.base import spans
 from numjet.base.protobuf import block, number, varint

@@ -1,11 +1,11 @@
 """numjet.sharding: meshes of devices and layouts of arrays over them."""
 
-from numjet.api.devices import (
+from numjet.api.placement.devices import (
     PmapSharding as PmapSharding,
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,
 )
-from numjet.api.mesh import (
+from numjet.api.placement.mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,
     AxisType as AxisType,
@@ -16,12 +16,12 @@ from numjet.api.mesh import (
     set_mesh as use_mesh,
     use_abstract_mesh as use_abstract_mesh,
 )
-from numjet.api.reshard import (
+from numjet.api.placement.reshard import (
     auto_axes as auto_axes,
     explicit_axes as explicit_axes,
     reshard as reshard,
 )
-from numjet.api.sharding import (
+from numjet.api.placement.sharding import (
     NamedSharding as NamedSharding,
     P as P,
     PartitionSpec as PartitionSpec,

@@ -1,9 +1,9 @@
 """numjet.stages: the stages of compiling a function, as `jit(f).trace`, `.lower` and `.compile`
 give them."""
 
-from numjet.api.jit import JitFunction as Wrapped
-from numjet.api.stage_info import ArgInfo as ArgInfo
-from numjet.api.stages import Compiled as Compiled, Lowered as Lowered, Traced as Traced
+from numjet.api.compiled.jit import JitFunction as Wrapped
+from numjet.api.compiled.stage_info import ArgInfo as ArgInfo
+from numjet.api.compiled.stages import Compiled as Compiled, Lowered as Lowered, Traced as Traced
 
 CompilerOptions = dict[str, str | bool]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.autodiff import jvp
+from numjet.api.derivatives.autodiff import jvp
+from numjet.api.derivatives.pullbacks import vjp
 from numjet.api.flat import check_callable
-from numjet.api.pullbacks import vjp
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array

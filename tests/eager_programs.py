@@ -17,7 +17,7 @@ import numpy as np
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import deferral, large
+from numjet.api.eager import deferral, large
 from numjet.base import config
 from numjet.core import evaluate, hooks
 

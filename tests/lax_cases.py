@@ -15,9 +15,9 @@ import pytest
 from oracle import run_in_oracle
 
 from numjet import lax
-from numjet.api.autodiff import grad, jvp
-from numjet.api.jit import jit
-from numjet.api.mapping import vmap
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.autodiff import grad, jvp
+from numjet.api.maps.mapping import vmap
 from numjet.base import config
 
 Cases = dict[str, tuple]

@@ -19,7 +19,9 @@ PUBLIC, FRONT_DOOR = 6, 7
 CPU = ("", "regions", "fusion", "lower", "kernels", "passes", "program", "emit", "math", "runtime",
        "link", "x86", "graph", "loops", "builder", "host")
 CPU_ENTRY = {"backend", "pipeline"}
-# No folder of the compiler or of the native layer holds more modules.
+# The folders of `api`, likewise; what stands in none of them is below all.
+API = ("derivatives", "exports", "eager", "maps", "compiled", "execution", "placement", "")
+# No folder of the compiler, of the native layer or of `api` holds more modules.
 MAX_MODULES = 16
 # What may hold lines of LLVM's IR, and what reads them.
 WRITE_IR = ("cpu/builder/", "cpu/math/", "cpu/emit/", "cpu/kernels/")
@@ -114,22 +116,25 @@ def test_imports_go_downward(trees):
     assert not wrong, "\n".join(wrong)
 
 
-def cpu_folder(module: str) -> str | None:
-    """The folder of the compiler that a module is in; "" for those that stand above all."""
+def folder_of(module: str, package: str) -> str | None:
+    """The folder of a package that a module is in, "" for those that stand in none of them."""
     parts = module.split(".")
-    if parts[:2] != ["numjet", "cpu"]:
+    if parts[:2] != ["numjet", package]:
         return None
-    return "" if len(parts) == 2 or parts[2] in CPU_ENTRY else parts[2]
+    known = CPU if package == "cpu" else API
+    alone = len(parts) == 2 or parts[2] in CPU_ENTRY or parts[2] not in known
+    return "" if alone else parts[2]
 
 
-def test_folders_of_the_compiler_import_downward(trees):
+@pytest.mark.parametrize(("package", "order"), [("cpu", CPU), ("api", API)])
+def test_folders_import_downward(trees, package, order):
     wrong = []
     for path, tree in trees.items():
-        here = cpu_folder(module_name(path))
-        for name, line in imports(path, tree) if here else ():
-            there = cpu_folder(own_module(name)) if name != "numjet.cpu" else None
-            if there is not None and CPU.index(there) < CPU.index(here):
-                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line}: cpu/{here} may not "
+        here = folder_of(module_name(path), package)
+        for name, line in imports(path, tree) if here is not None else ():
+            there = folder_of(own_module(name), package) if name != f"numjet.{package}" else None
+            if there is not None and order.index(there) < order.index(here):
+                wrong.append(f"{path.relative_to(PACKAGE.parent)}:{line}: {package}/{here} may not "
                              f"import {own_module(name)}")
     assert not wrong, "\n".join(wrong)
 
@@ -183,7 +188,7 @@ def test_circles_are_found():
 
 def test_folders_are_not_crowded():
     crowded = []
-    for top in ("cpu", "native"):
+    for top in ("cpu", "native", "api"):
         for folder in [PACKAGE / top, *(p for p in (PACKAGE / top).rglob("*") if p.is_dir())]:
             count = len(list(folder.glob("*.py")))
             if count > MAX_MODULES:

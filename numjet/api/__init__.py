@@ -1,2 +1,3 @@
 """The transformations' public functions, and dispatch. Imports everything below; holds no
-namespaces."""
+namespaces. `docs/architecture.md` lists its folders.
+"""

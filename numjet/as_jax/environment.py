@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 
-from numjet.api import devices
+from numjet.api.placement import devices
 from numjet.base import config
 
 # The variables that were read, with what they said.

@@ -95,14 +95,16 @@ MODULES = {"jax.core": "numjet.extend.jax_core"}
 # Classes that say JAX's module, as programs print it and pickle writes it: by our module, JAX's
 # with their names there.
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {
-    "numjet.api.custom": (("jax._src.custom_derivatives", "custom_jvp custom_vjp"),),
-    "numjet.api.mesh": (("jax._src.mesh", "AxisType"), ("jax._src.sharding_impls", "set_mesh")),
-    "numjet.api.placements": (("jax.sharding", "SingleDeviceSharding"),),
-    "numjet.api.pullbacks": (("jax._src.api", "VJP"),),
-    "numjet.api.stage_info": (("jax._src.stages", "ArgInfo"),),
-    "numjet.api.shape_struct": (("jax", "ShapeDtypeStruct"),),
-    "numjet.api.stages": (("jax._src.stages", "Compiled Lowered Traced"),),
-    "numjet.api.sharding": (("jax.sharding", "NamedSharding"), ("jax", "P")),
+    "numjet.api.derivatives.custom": (("jax._src.custom_derivatives", "custom_jvp custom_vjp"),),
+    "numjet.api.placement.mesh": (
+        ("jax._src.mesh", "AxisType"), ("jax._src.sharding_impls", "set_mesh"),
+    ),
+    "numjet.api.placement.placements": (("jax.sharding", "SingleDeviceSharding"),),
+    "numjet.api.derivatives.pullbacks": (("jax._src.api", "VJP"),),
+    "numjet.api.compiled.stage_info": (("jax._src.stages", "ArgInfo"),),
+    "numjet.api.placement.shape_struct": (("jax", "ShapeDtypeStruct"),),
+    "numjet.api.compiled.stages": (("jax._src.stages", "Compiled Lowered Traced"),),
+    "numjet.api.placement.sharding": (("jax.sharding", "NamedSharding"), ("jax", "P")),
     "numjet.base.errors": (
         ("jax.dtypes", "TypePromotionError"),
         (

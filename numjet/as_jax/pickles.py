@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import random
-from numjet.api import mesh as meshes, sharding
+from numjet.api.placement import mesh as meshes, sharding
 from numjet.base import tree_registry, treedef
 from numjet.core.array import ArrayImpl
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 
 ROOTS = ("jax._src", "jaxlib.")
+_CUSTOM = "numjet.api.derivatives.custom:"
 _HERE = "numjet.as_jax.stand_ins:"
 _CORE = "numjet.extend.jax_core:"
 _PICKLE = "numjet.as_jax.pickles:"
@@ -24,7 +25,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.ad_checkpoint", "saved_residuals", "numjet.ad_checkpoint:_saved_residuals",
      "haliax"),
     ("jax._src.ad_util", "stop_gradient_p", "numjet.lax:stop_gradient_p", "lineax"),
-    ("jax._src.api", "VJP", "numjet.api.pullbacks:VJP", "printed"),
+    ("jax._src.api", "VJP", "numjet.api.derivatives.pullbacks:VJP", "printed"),
     ("jax._src.api", "grad", "numjet:grad", "JAX's documentation"),
     ("jax._src.api", "jit", "numjet:jit", "JAX's documentation"),
     ("jax._src.api", "jvp", "numjet:jvp", "JAX's documentation"),
@@ -52,7 +53,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.core", "JaxprEqn", "numjet.core.jaxpr:JaxprEqn", "printed"),
     ("jax._src.core", "Literal", "numjet.core.jaxpr:Literal", "printed"),
     ("jax._src.core", "ManualAxisType", "numjet.sharding:ManualAxisType", "pickles"),
-    ("jax._src.core", "MemorySpace", "numjet.api.sharding:MemorySpace", "pickles"),
+    ("jax._src.core", "MemorySpace", "numjet.api.placement.sharding:MemorySpace", "pickles"),
     ("jax._src.core", "Primitive", _CORE + "Primitive", "quax"),
     ("jax._src.core", "Ref", "numjet.core.refs:Ref", "printed"),
     ("jax._src.core", "ShapedArray", _CORE + "ShapedArray", "flax, quax"),
@@ -70,8 +71,8 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.core", "trace_ctx", _HERE + "trace_ctx", "quax"),
     ("jax._src.core", "trace_state_clean", _HERE + "trace_state_clean", "numpyro"),
     ("jax._src.custom_batching", "custom_vmap", "numjet.custom_batching:custom_vmap", "printed"),
-    ("jax._src.custom_derivatives", "custom_jvp", "numjet.api.custom:custom_jvp", "printed"),
-    ("jax._src.custom_derivatives", "custom_vjp", "numjet.api.custom:custom_vjp", "printed"),
+    ("jax._src.custom_derivatives", "custom_jvp", _CUSTOM + "custom_jvp", "printed"),
+    ("jax._src.custom_derivatives", "custom_vjp", _CUSTOM + "custom_vjp", "printed"),
     ("jax._src.dispatch", "wait_for_tokens", "numjet.api.callbacks:effects_barrier", "equinox"),
     ("jax._src.distributed", "global_state", _HERE + "global_state", "orbax-checkpoint"),
     ("jax._src.dtypes", "DType", "numpy:dtype", "flax"),
@@ -106,7 +107,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.literals", "TypedNdArray", _HERE + "TypedNdArray", "equinox"),
     ("jax._src.mesh", "AbstractMesh", _PICKLE + "AbstractMesh", "pickles"),
     ("jax._src.mesh", "AxisType", "numjet.sharding:AxisType", "pickles"),
-    ("jax._src.mesh", "get_concrete_mesh", "numjet.api.mesh:context_mesh", "haliax"),
+    ("jax._src.mesh", "get_concrete_mesh", "numjet.api.placement.mesh:context_mesh", "haliax"),
     ("jax._src.named_sharding", "_unpickle_named_sharding", _PICKLE + "unpickle_named_sharding",
      "pickles"),
     ("jax._src.numpy.einsum", "_default_poly_einsum_handler", "opt_einsum:contract_path",
@@ -134,11 +135,11 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.scipy.special", "gammaln", "numjet.scipy.special:gammaln", "jaxns"),
     ("jax._src.scipy.special", "logsumexp", "numjet.scipy.special:logsumexp", "jaxctx"),
     ("jax._src.sharding_impls", "canonicalize_sharding", _HERE + "canonicalize_sharding", "jaxns"),
-    ("jax._src.sharding_impls", "set_mesh", "numjet.api.mesh:set_mesh", "printed"),
-    ("jax._src.stages", "ArgInfo", "numjet.api.stage_info:ArgInfo", "printed"),
-    ("jax._src.stages", "Compiled", "numjet.api.stages:Compiled", "printed"),
-    ("jax._src.stages", "Lowered", "numjet.api.stages:Lowered", "printed"),
-    ("jax._src.stages", "Traced", "numjet.api.stages:Traced", "printed"),
+    ("jax._src.sharding_impls", "set_mesh", "numjet.api.placement.mesh:set_mesh", "printed"),
+    ("jax._src.stages", "ArgInfo", "numjet.api.compiled.stage_info:ArgInfo", "printed"),
+    ("jax._src.stages", "Compiled", "numjet.api.compiled.stages:Compiled", "printed"),
+    ("jax._src.stages", "Lowered", "numjet.api.compiled.stages:Lowered", "printed"),
+    ("jax._src.stages", "Traced", "numjet.api.compiled.stages:Traced", "printed"),
     ("jax._src.state.indexing", "Slice", "numjet.numpy.dynamic_slices:Slice", "haliax"),
     ("jax._src.state.types", "AbstractRef", "numjet.core.refs:AbstractRef", "flax"),
     ("jax._src.test_util", "is_cuda_compute_capability_at_least",
@@ -172,7 +173,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("jax._src.xla_bridge", "backends_are_initialized", _HERE + "backends_are_initialized",
      "flax's documentation"),
     ("jaxlib._jax", "ArrayImpl", "numjet.core.array:ArrayImpl", "pickles"),
-    ("jaxlib._jax", "PjitFunction", "numjet.api.jit:JitFunction", "gpjax"),
+    ("jaxlib._jax", "PjitFunction", "numjet.api.compiled.jit:JitFunction", "gpjax"),
     ("jaxlib._jax.pytree", "DictKey", _PICKLE + "DictKey", "pickles"),
     ("jaxlib._jax.pytree", "FlattenedIndexKey", _PICKLE + "FlattenedIndexKey", "pickles"),
     ("jaxlib._jax.pytree", "GetAttrKey", _PICKLE + "GetAttrKey", "pickles"),

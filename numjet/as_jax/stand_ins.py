@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet import random
-from numjet.api import devices as device_module
-from numjet.api.mesh import get_abstract_mesh
-from numjet.api.sharding import NamedSharding, PartitionSpec
+from numjet.api.placement import devices as device_module
+from numjet.api.placement.mesh import get_abstract_mesh
+from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.base.tree_registry import KINDS
 from numjet.core import trace

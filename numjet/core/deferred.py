@@ -2,9 +2,9 @@
 
 A `DeferredArray` is no `ArrayImpl` by type until its value is there, so that every fast way of
 concrete arrays leaves it alone (as it leaves a `RemoteArray` alone), and one by type from then on.
-`core.evaluate` makes them, by way of `hooks.defer`, which `api.deferral` installs. What would break
-it: a slot of its own, with which the type could not change; and code that takes an array of another
-type than `ArrayImpl` for a traced one (`isinstance` tells).
+`core.evaluate` makes them, by way of `hooks.defer`, which `api.eager.deferral` installs. What would
+break it: a slot of its own, with which the type could not change; and code that takes an array of
+another type than `ArrayImpl` for a traced one (`isinstance` tells).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Record:
 
     def finish(self, why: str) -> None:
         """Give the arrays made by it that somebody holds their values."""
-        raise NotImplementedError("a record of operations runs them: `api.deferral.Tape`.")
+        raise NotImplementedError("a record of operations runs them: `api.eager.deferral.Tape`.")
 
 
 class Open:
@@ -154,9 +154,10 @@ class Plan:
     `equations` are (primitive, params, places, aval): a place is that of an array, counted with the
     constants behind the given ones, or of an earlier equation's result behind these. The last
     equation's result is the plan's, or `kept` says which equations' are; then there are several, as
-    a list. `forms` is what `api.deferral` made of it: None before it was asked, () where it leaves
-    it alone. `entry` is the same for native code, or None, and points into what is `held`; `told`
-    says whether the tables of operations know the plan. `remote` is what `xla.backend` made of it.
+    a list. `forms` is what `api.eager.deferral` made of it: None before it was asked, () where it
+    leaves it alone. `entry` is the same for native code, or None, and points into what is `held`;
+    `told` says whether the tables of operations know the plan. `remote` is what `xla.backend` made
+    of it.
     """
 
     __slots__ = (

@@ -27,11 +27,10 @@ def install(owner: type, methods: dict[str, Any]) -> None:
     Primitive: `bind` (core.trace; with JAX's params extend.jax_params), and what libraries call
     (extend.traces). Trace: what libraries' own traces inherit (extend.traces). Zero: `instantiate`
     (core.structural). Array: operators and methods (numpy.operators), some as programs
-    (numpy), those about devices (api.devices) and `mat` (transforms.varying). ArrayImpl, the
-    classes of `x.at` (AtSlots, AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native
-    methods (native.operators, native.record).
-    OverRefs: `bind` (core.ref_equations, once an equation of a reference was made).
-    LinearTracer: native operators (native.operators).
+    (numpy), those about devices (api.placement.devices) and `mat` (transforms.varying). ArrayImpl,
+    the classes of `x.at` (AtSlots, AtIndexSlots), StageTrace, StageTracer and ReplayTrace: native
+    methods (native.operators, native.record). OverRefs: `bind` (core.ref_equations, once an
+    equation of a reference was made). LinearTracer: native operators (native.operators).
     LinearizeTrace: `process` (native.deferral). ScalarMeta: `convert` (numpy.creation).
     """
     for name, value in methods.items():
@@ -51,13 +50,13 @@ class Remote:
     is an Array of another library's memory on a device. defer_plan(plan, arrays) writes a plan's
     operations down and gives its result, or None.
 
-    home(closed, args, name) runs a jaxpr on the CPU, where its arguments were put (`api.dispatch`).
-    choose() gives the device of computations on arrays that are nowhere in particular, or None for
-    the CPU; single(device, memory_kind=...) is the sharding of one device (`api.devices`),
-    everywhere(devices) that of whole arrays on several (`api.sharding`). propagated(closed, over,
-    layouts, wanted) are the shardings of results over the mesh of `over`, by the partitioner;
-    read_in(closed, over, layouts) the layouts in which arguments are read
-    (`api.sharded_evaluation`).
+    home(closed, args, name) runs a jaxpr on the CPU, where its arguments were put
+    (`api.execution.dispatch`). choose() gives the device of computations on arrays that are nowhere
+    in particular, or None for the CPU; single(device, memory_kind=...) is the sharding of one
+    device (`api.placement.devices`), everywhere(devices) that of whole arrays on several
+    (`api.placement.sharding`). propagated(closed, over, layouts, wanted) are the shardings of
+    results over the mesh of `over`, by the partitioner; read_in(closed, over, layouts) the layouts
+    in which arguments are read (`api.compiled.sharded_evaluation`).
     """
 
     active = False
@@ -71,27 +70,27 @@ class Remote:
     dlpack_device: Callable = _without("xla.backend")
     taken: Callable = _without("xla.backend")
     defer_plan: Callable = _without("xla.backend")
-    home: Callable = _without("api.dispatch")
+    home: Callable = _without("api.execution.dispatch")
     choose: Callable[[], Any] = lambda: None
-    single: Callable[..., Any] = _without("api.devices")
-    everywhere: Callable[[tuple], Any] = _without("api.sharding")
-    propagated: Callable = _without("api.sharded_evaluation")
-    read_in: Callable = _without("api.sharded_evaluation")
-    check_context: Callable = _without("api.sharded_evaluation")
+    single: Callable[..., Any] = _without("api.placement.devices")
+    everywhere: Callable[[tuple], Any] = _without("api.placement.sharding")
+    propagated: Callable = _without("api.compiled.sharded_evaluation")
+    read_in: Callable = _without("api.compiled.sharded_evaluation")
+    check_context: Callable = _without("api.compiled.sharded_evaluation")
 
 
 class Sharded:
-    """What computes with arrays laid out over several devices (`api.sharded_evaluation`).
+    """What computes with arrays laid out over several devices (`api.compiled.sharded_evaluation`).
 
     active: whether there is a `ShardedArray`. marks: how many constraints were traced so far.
     memories: whether a traced value was ever put in another memory of its devices. inspects:
     whether a program ever asked where its values lie.
     reads: how often the mesh that is the current one was asked for; context(): that mesh, and
-    whatever else `api.mesh` keeps of it, as a key; contexts: whether there ever was one; placing:
-    how many meshes of one process are the current one of some block, over which new arrays lie.
-    run(closed, args, name, outs, execute, held) runs a jaxpr on arrays, outs: shardings of results,
-    None where they follow; evaluate(primitive, args, params) one operation; move(x, sharding) gives
-    an array of several processes another layout.
+    whatever else `api.placement.mesh` keeps of it, as a key; contexts: whether there ever was one;
+    placing: how many meshes of one process are the current one of some block, over which new arrays
+    lie. run(closed, args, name, outs, execute, held) runs a jaxpr on arrays, outs: shardings of
+    results, None where they follow; evaluate(primitive, args, params) one operation; move(x,
+    sharding) gives an array of several processes another layout.
     """
 
     active = False
@@ -101,13 +100,13 @@ class Sharded:
     contexts = False
     placing = 0
     context: Callable[[], Any] = lambda: None
-    run: Callable = _without("api.sharded_evaluation")
-    evaluate: Callable = _without("api.sharded_evaluation")
-    move: Callable = _without("api.sharded_evaluation")
+    run: Callable = _without("api.compiled.sharded_evaluation")
+    evaluate: Callable = _without("api.compiled.sharded_evaluation")
+    move: Callable = _without("api.compiled.sharded_evaluation")
 
 
-# `api.guards` while any thread guards transfers, else None: `made`, `index`, `moved` and `fetched`
-# are told of what may be one.
+# `api.execution.guards` while any thread guards transfers, else None: `made`, `index`, `moved` and
+# `fetched` are told of what may be one.
 guards: Any = None
 
 # The text of a jaxpr. By `core.jaxpr_print`.
@@ -118,29 +117,29 @@ print_equation: Callable[[Any], str] = _without("core.jaxpr_print")
 
 
 # How a jaxpr is compiled (once) and run on concrete arrays: (closed jaxpr, arrays, name) gives a
-# list of Arrays. Installed by `api.dispatch`.
-run_compiled: Callable[[Any, tuple, str], list] = _without("api.dispatch")
+# list of Arrays. Installed by `api.execution.dispatch`.
+run_compiled: Callable[[Any, tuple, str], list] = _without("api.execution.dispatch")
 
 # One operation on large operands as a compiled function from a list of NumPy arrays to a list of
 # results, or None where NumPy does it as well: (primitive, avals, params, aval or avals of the
-# result). Installed by `api.dispatch`.
+# result). Installed by `api.execution.dispatch`.
 operation: Callable[[Any, tuple, dict, Any], Callable | None] = lambda *_: None
 
 # An operation on large or deferred operands, written down instead of run: (primitive, arrays,
 # params, avals, aval or avals of the result) gives deferred arrays, or None where it is to run at
-# once. Installed by `api.deferral`.
+# once. Installed by `api.eager.deferral`.
 defer: Callable[[Any, list, dict, tuple, Any], Any] = lambda *_: None
 
 # The operations of a `deferred.Plan` on arrays of its avals, written down: a deferred array, or
-# None where they are to run one by one. Installed by `api.deferral`.
+# None where they are to run one by one. Installed by `api.eager.deferral`.
 defer_plan: Callable[[Any, Any], Any] = lambda *_: None
 
 # Whether a `deferred.Plan` can be written down; native code knows it from then on. Installed by
-# `api.deferral`.
+# `api.eager.deferral`.
 prepare: Callable[[Any], bool] = lambda _: False
 
 # An operation like one that was deferred before (primitive, operands, params), written down, or
-# None. Installed by `api.deferral`.
+# None. Installed by `api.eager.deferral`.
 defer_again: Callable[[Any, tuple, dict], Any] = lambda *_: None
 
 # Evaluation of a primitive for operands of these avals is a NumPy function: (primitive, avals,
@@ -158,11 +157,11 @@ learn_later: Callable[[Any, dict, Any], None] | None = None
 
 # Writing an operation on large operands down, or (`waits`) on such of which one at least waits
 # itself, as a function of the operands: (primitive, avals, params, aval of the result, waits, the
-# function that evaluates it), or None. By `api.deferral`.
+# function that evaluates it), or None. By `api.eager.deferral`.
 planned: Callable[[Any, tuple, dict, Any, bool, Callable], Callable | None] = lambda *_: None
 
 # The sharding of an aval of that many dimensions, placed so. By the package itself, which loads
-# `api.sharding` for it.
+# `api.placement.sharding` for it.
 aval_sharding: Callable[[int, Any], Any] = lambda *_: None
 
 # The aval or avals of an operation's results, some of the operands being placed over Explicit axes
@@ -171,32 +170,33 @@ aval_sharding: Callable[[int, Any], Any] = lambda *_: None
 placed_results: Callable[[Any, tuple, dict], Any] = lambda *_: None
 
 # The sharding of an array of that many dimensions that nobody placed, inside of `set_mesh`; None
-# elsewhere. By `api.sharding`.
+# elsewhere. By `api.placement.sharding`.
 sharding_of_nowhere: Callable[[int], Any] = lambda _: None
 
-# A value with another placement over Explicit axes: (value, sharding). By `api.sharding`.
+# A value with another placement over Explicit axes: (value, sharding). By `api.placement.sharding`.
 # An array that is put on a device, or laid out as a sharding says: (x, place). An array in another
-# memory of its devices. Both by api.devices.
+# memory of its devices. Both by api.placement.devices.
 device_put: Callable[[Any, Any], Any] = lambda x, _: x
 in_memory: Callable[[Any, str], Any] = lambda x, _: x
 
-# An array, bound to the devices where it is. By `api.devices`.
+# An array, bound to the devices where it is. By `api.placement.devices`.
 bound: Callable[[Any], Any] = lambda x: x
 
-# A result of the CPU's, on that of its devices which is the default one. By `api.devices`.
+# A result of the CPU's, on that of its devices which is the default one. By
+# `api.placement.devices`.
 computed_here: Callable[[Any], Any] = lambda x: x
 place_again: Callable[[Any, Any], Any] = lambda x, _: x
 
-# Memory for an array of a shape and a dtype, whose contents are undefined. By `api.dispatch`, from
-# the pool that programs' results are from.
+# Memory for an array of a shape and a dtype, whose contents are undefined. By
+# `api.execution.dispatch`, from the pool that programs' results are from.
 new_array: Callable[[tuple[int, ...], Any], Any] = np.empty
 
 # What a function of no arguments gives, with a layout that was asked for as `out_sharding` of the
-# function that is named, where that is not the one given: by `api.sharding`.
+# function that is named, where that is not the one given: by `api.placement.sharding`.
 laid_out: Callable[..., Any] = lambda make, *_: make()
 
 # A pytree of places with shardings for its PartitionSpecs: (places, what else is a leaf). By
-# `api.sharding`.
+# `api.placement.sharding`.
 over_current_mesh: Callable[[Any, Callable[[Any], bool]], Any] = lambda places, _: places
 
 # Called when a trace has become long, or an operation was evaluated that will be met again, until
@@ -241,7 +241,7 @@ lines_changed: Callable[[], None] = lambda: None
 caller_line: Callable[[], Any] = lambda: None
 
 # What a value inside of `shard_map` is printed as, of which each device has its own. By
-# `api.shard_map`.
+# `api.maps.shard_map`.
 member_text: Callable[[Any], str] = lambda _: "a value of each device"
 
 # Which exception says that a traced value is not known, told by the public function on the stack
@@ -249,10 +249,10 @@ member_text: Callable[[Any], str] = lambda _: "a value of each device"
 asked: Callable[[], tuple[type[Exception], str] | None] = lambda: None
 
 # Called when the result of an operation holds what is no number, before that is raised. By
-# `api.not_finite`.
+# `api.execution.not_finite`.
 not_finite: Callable[[], None] = lambda: None
 
 # The compilation cache for backends beside the CPU's: `digest(bytes)` gives a key, `cache_get(key)`
 # bytes or None, `cache_put(key, bytes)`, `cache_damaged(key, reason)`. The module `cpu.link.link`,
-# installed by `api.dispatch`.
+# installed by `api.execution.dispatch`.
 cache: Any = None

@@ -1,7 +1,7 @@
 """The axes of `shard_map` along which it is known what varies, and gradients taken where it is not.
 
-`transforms.varying` reads the axes and follows flows; `api.shared_gradients` counts the gradients;
-`jit` sees from the counts that a function took one while it was traced.
+`transforms.varying` reads the axes and follows flows; `api.maps.shared_gradients` counts the
+gradients; `jit` sees from the counts that a function took one while it was traced.
 """
 from __future__ import annotations
 

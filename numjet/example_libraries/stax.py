@@ -154,8 +154,8 @@ def _conv(
 
 def _shape_of(fun: Callable, input_shape: Sequence[int]) -> tuple[int, ...]:
     """The shape of `fun`'s result; axes of size -1 stay so where their size is passed on."""
-    from numjet.api.abstract import eval_shape
-    from numjet.api.shape_struct import ShapeDtypeStruct
+    from numjet.api.compiled.abstract import eval_shape
+    from numjet.api.placement.shape_struct import ShapeDtypeStruct
 
     known = [1 if n == -1 else n for n in input_shape]
     shape = list(eval_shape(fun, ShapeDtypeStruct(known, jnp.float32)).shape)

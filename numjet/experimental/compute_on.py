@@ -21,7 +21,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.devices import device_put
+from numjet.api.placement.devices import device_put
 from numjet.base import tree
 from numjet.base.log import without_effect
 

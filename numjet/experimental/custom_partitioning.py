@@ -1,6 +1,6 @@
 """numjet.experimental.custom_partitioning: functions whose authors say how they are cut."""
 
-from numjet.api.custom_partition import (
+from numjet.api.maps.custom_partition import (
     BATCHING as BATCHING,
     ArrayMapping as ArrayMapping,
     CompoundFactor as CompoundFactor,

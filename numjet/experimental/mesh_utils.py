@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import devices as all_devices
+from numjet.api.placement.devices import devices as all_devices
 
 
 def create_device_mesh(

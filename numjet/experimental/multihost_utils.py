@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.assemble import make_array_from_process_local_data
-from numjet.api.devices import device_put
-from numjet.api.sharding import NamedSharding, PartitionSpec
+from numjet.api.placement.assemble import make_array_from_process_local_data
+from numjet.api.placement.devices import device_put
+from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray

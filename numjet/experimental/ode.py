@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.custom import closure_convert, custom_vjp
-from numjet.api.jit import jit
-from numjet.api.mapping import vmap
-from numjet.api.pullbacks import vjp
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.custom import closure_convert, custom_vjp
+from numjet.api.derivatives.pullbacks import vjp
+from numjet.api.maps.mapping import vmap
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array

@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.jit import jit
-from numjet.api.jit_layouts import EVERYWHERE
-from numjet.api.mesh import entering
-from numjet.api.placements import Sharding
-from numjet.api.reshard import with_sharding_constraint as with_sharding_constraint
+from numjet.api.compiled.jit import jit
+from numjet.api.compiled.jit_layouts import EVERYWHERE
+from numjet.api.placement.mesh import entering
+from numjet.api.placement.placements import Sharding
+from numjet.api.placement.reshard import with_sharding_constraint as with_sharding_constraint
 
 __all__ = ["pjit", "with_sharding_constraint"]
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.abstract import make_jaxpr
-from numjet.api.pullbacks import vjp as _vjp
-from numjet.api.shape_struct import ShapeDtypeStruct
-from numjet.api.shard_map import shard_map
+from numjet.api.compiled.abstract import make_jaxpr
+from numjet.api.derivatives.pullbacks import vjp as _vjp
+from numjet.api.maps.shard_map import shard_map
+from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.jaxpr import Eqn, Jaxpr, Var, subjaxprs

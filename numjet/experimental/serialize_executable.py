@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet import export
-from numjet.api.jit import JitCore
-from numjet.api.stages import Compiled, Entry, Traced
+from numjet.api.compiled.jit import JitCore
+from numjet.api.compiled.stages import Compiled, Entry, Traced
 from numjet.base import tree
 from numjet.cpu.link import link
 from numjet.transforms.stage import hoist_consts

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.shard_map import shard_map as _shard_map
+from numjet.api.maps.shard_map import shard_map as _shard_map
 
 
 def _old(

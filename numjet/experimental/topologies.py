@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from numjet.api.devices import devices as _devices
-from numjet.api.mesh import AxisType as _AxisType, Mesh as _Mesh
+from numjet.api.placement.devices import devices as _devices
+from numjet.api.placement.mesh import AxisType as _AxisType, Mesh as _Mesh
 from numjet.experimental.mesh_utils import create_device_mesh as _create_device_mesh
 
 

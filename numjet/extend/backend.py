@@ -1,15 +1,15 @@
 """The one backend, the CPU, as libraries ask for it: a client with its platform and devices.
 
-For programs that read `jax.extend.backend`; numjet itself asks `api.devices`. The client says "cpu"
-of itself, whatever platform its devices are of.
+For programs that read `jax.extend.backend`; numjet itself asks `api.placement.devices`. The client
+says "cpu" of itself, whatever platform its devices are of.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numjet.api import devices as _devices
-from numjet.api.jit import clear_caches
+from numjet.api.compiled.jit import clear_caches
+from numjet.api.placement import devices as _devices
 from numjet.version import __version__
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.implicit import custom_linear_solve
+from numjet.api.derivatives.implicit import custom_linear_solve
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.primitive import Primitive

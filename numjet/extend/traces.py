@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.custom import SymbolicZero
+from numjet.api.derivatives.custom import SymbolicZero
 from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive, Zero

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.jit import clear_caches
+from numjet.api.compiled.jit import clear_caches
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.api.jit import clear_caches
-from numjet.api.vmappable import TABLE as vmappables
+from numjet.api.compiled.jit import clear_caches
+from numjet.api.maps.vmappable import TABLE as vmappables
 from numjet.core.array import as_array
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, moveaxis as _moveaxis

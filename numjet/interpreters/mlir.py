@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit import clear_caches
-from numjet.api.mesh import Mesh as Mesh
+from numjet.api.compiled.jit import clear_caches
+from numjet.api.placement.mesh import Mesh as Mesh
 from numjet.core.lowering import Expand
 from numjet.extend.primitive import (
     NO_MLIR,

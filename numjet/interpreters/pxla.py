@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.api.mesh import Mesh as Mesh, entered_mesh
+from numjet.api.placement.mesh import Mesh as Mesh, entered_mesh
 
 
 class ResourceEnv:

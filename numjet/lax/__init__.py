@@ -8,15 +8,15 @@ layers below, and the binary functions from `lax.binary`; nothing is defined her
 # ruff: noqa: A004
 from __future__ import annotations
 
-from numjet.api.hashed import hold as _hold
-from numjet.api.implicit import (
+from numjet.api.compiled.hashed import hold as _hold
+from numjet.api.compiled.shown import shown as _shown
+from numjet.api.derivatives.implicit import (
     custom_linear_solve,
     custom_root,
     linear_solve_p,
 )
-from numjet.api.large import wrap_public as _wrap_public
-from numjet.api.reshard import with_sharding_constraint as with_sharding_constraint
-from numjet.api.shown import shown as _shown
+from numjet.api.eager.large import wrap_public as _wrap_public
+from numjet.api.placement.reshard import with_sharding_constraint as with_sharding_constraint
 from numjet.core.structural import (
     broadcast_in_dim_p,
     convert_element_type_p,

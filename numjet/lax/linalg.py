@@ -1,6 +1,6 @@
 """`numjet.lax.linalg`: matrix factorizations and solves, over leading batch axes."""
 
-from numjet.api.hashed import hold as _hold
+from numjet.api.compiled.hashed import hold as _hold
 from numjet.ops.linalg_core import (
     cholesky as cholesky,
     cholesky_p as cholesky_p,

@@ -1,9 +1,9 @@
 """Prebuilt calls run by native code: the tables for `code.calls`'s function, and its use.
 
-`api.fastcall` asks for them and takes generated Python code where they are not to be had (another
-interpreter, a build without the GIL, a layout that the self-test does not find). A call costs some
-0.2 us here and 1.2 us there. What would break it: a table that dies before the function object made
-with it (everything an entry points to stands in `keep`).
+`api.compiled.fastcall` asks for them and takes generated Python code where they are not to be had
+(another interpreter, a build without the GIL, a layout that the self-test does not find). A call
+costs some 0.2 us here and 1.2 us there. What would break it: a table that dies before the function
+object made with it (everything an entry points to stands in `keep`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Calls:
     def add(self, entry: Any, treedef: Any, statics: dict, args: tuple, kwargs: dict,
             loaded: Any = None) -> bool:  # fmt: skip
         """Prebuild calls of `entry` like `f(*args, **kwargs)`; False when it has no form here.
-        loaded: its program on one device of another backend (`api.fastcall_remote`)."""
+        loaded: its program on one device of another backend (`api.compiled.fastcall_remote`)."""
         made = _entry(entry, treedef, statics, args, kwargs, self.keep, loaded)
         if made is None:
             return False

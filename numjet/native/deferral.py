@@ -1,8 +1,9 @@
 """Operations written down natively (`code.deferral`): what it has to know, and plans for it.
 
-`operators` loads the code, with its own, and calls `install`; `api.deferral` says what it writes to
-(`connect`), in either order. What would break it: an object of the context that dies (`_keep` holds
-them), and a slot of `core.deferred`'s classes that holds something else than it says.
+`operators` loads the code, with its own, and calls `install`; `api.eager.deferral` says what it
+writes to (`connect`), in either order. What would break it: an object of the context that dies
+(`_keep` holds them), and a slot of `core.deferred`'s classes that holds something else than it
+says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """numjet.nn: activation functions, softmax, one-hot codes, attention, initializers."""
 
-from numjet.api.hashed import hold as _hold
-from numjet.api.large import wrap_public as _wrap_public
+from numjet.api.compiled.hashed import hold as _hold
+from numjet.api.eager.large import wrap_public as _wrap_public
 from numjet.nn import initializers
 from numjet.nn.activations import (
     celu,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.shown import FLAG, as_call, shown, wanted
+from numjet.api.compiled.shown import FLAG, as_call, shown, wanted
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.base.record import record
 from numjet.core import dtypes
 from numjet.core.array import as_array

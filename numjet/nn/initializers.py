@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from numjet import random
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg

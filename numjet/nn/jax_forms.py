@@ -1,7 +1,7 @@
-"""Functions in the operations that JAX makes them of, for who looks at jaxprs (`api.shown`).
+"""Functions in the operations that JAX makes them of, for who looks at jaxprs.
 
-What runs has fewer operations, or rules of its own. For `activations` and `normalization`, where
-`make_jaxpr` traces.
+`api.compiled.shown` writes them. What runs has fewer operations, or rules of its own. For
+`activations` and `normalization`, where `make_jaxpr` traces.
 """
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import Shown, form
+from numjet.api.compiled.shown import Shown, form
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, scalar
 from numjet.numpy import lax_names as lax

@@ -47,12 +47,12 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from numjet.api.hashed import hold as _hold
-from numjet.api.large import (
+from numjet.api.compiled.hashed import hold as _hold
+from numjet.api.compiled.shown import CALLS as _CALLS, reflected as _reflected, shown as _shown
+from numjet.api.eager.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
 )
-from numjet.api.shown import CALLS as _CALLS, reflected as _reflected, shown as _shown
 from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import (

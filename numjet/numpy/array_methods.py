@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numjet.api.devices import device_put
+from numjet.api.placement.devices import device_put
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.trace import Tracer

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.devices import Device, devices
+from numjet.api.placement.devices import Device, devices
 from numjet.core import dtypes
 
 _KINDS: dict[str, tuple[str, ...]] = {

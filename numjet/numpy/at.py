@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.dims import any_symbolic

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.shown import FLAG, FORMS, wanted
+from numjet.api.compiled.shown import FLAG, FORMS, wanted
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.numpy import lax_names as lax

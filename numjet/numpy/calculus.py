@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.base.errors import ConcretizationTypeError, ShardingTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array

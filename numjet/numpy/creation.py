@@ -16,9 +16,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from numjet.api import interchange
-from numjet.api.computed import computed_on
-from numjet.api.devices import (
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.maps.mapping import vmap
+from numjet.api.placement import interchange
+from numjet.api.placement.computed import computed_on
+from numjet.api.placement.devices import (
     Sharding,
     SingleDeviceSharding,
     at_default,
@@ -26,11 +28,9 @@ from numjet.api.devices import (
     mark,
     over_current,
 )
-from numjet.api.layout import Format
-from numjet.api.mapping import vmap
-from numjet.api.reshard import laid_out, over_no_mesh
-from numjet.api.sharding import NamedSharding, PartitionSpec
-from numjet.api.shown import FLAG, wanted
+from numjet.api.placement.layout import Format
+from numjet.api.placement.reshard import laid_out, over_no_mesh
+from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped

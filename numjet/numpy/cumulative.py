@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.compiled.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.promote import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numjet.api.custom import jvp_of_arrays
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit_arguments import hashable
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.jit_arguments import hashable
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes, structural
 from numjet.core.dims import any_symbolic
 from numjet.core.memo import remembered

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.large import as_program
-from numjet.api.shown import FLAG, Shown, as_call, in_place, wanted
+from numjet.api.compiled.shown import FLAG, Shown, as_call, in_place, wanted
+from numjet.api.eager.large import as_program
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.large import as_program
+from numjet.api.eager.large import as_program
 from numjet.base import config
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
@@ -150,7 +150,7 @@ def quick(function: Callable, operands: int, often: bool = False) -> Callable:
     first, where it is there.
 
     often: whether calls on operands that native code does not know are compiled for when they come
-    often (`api.large`). Not for operators: those of concrete arrays are native methods
+    often (`api.eager.large`). Not for operators: those of concrete arrays are native methods
     (`fast_native.install`).
     """
     if not native.possible():

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.hashed import hold
-from numjet.api.large import wrap_public
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.compiled.hashed import hold
+from numjet.api.compiled.shown import FLAG, Shown, wanted
+from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import DimExpr, index_of, is_symbolic
 from numjet.core.trace import Tracer

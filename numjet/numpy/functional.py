@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.mapping import vmap
+from numjet.api.maps.mapping import vmap
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray

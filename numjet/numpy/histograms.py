@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, as_call, in_place, wanted
+from numjet.api.compiled.shown import FLAG, as_call, in_place, wanted
+from numjet.api.placement.reshard import laid_out
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.dims import DimExpr, count_of

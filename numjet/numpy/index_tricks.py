@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, as_call, in_place, wanted
+from numjet.api.compiled.shown import FLAG, as_call, in_place, wanted
 from numjet.base import config
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes

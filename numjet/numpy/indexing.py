@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.base.errors import (
     InconclusiveDimensionOperation,
     NonConcreteBooleanIndexError,

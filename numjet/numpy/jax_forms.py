@@ -1,7 +1,7 @@
-"""Functions in the operations that JAX makes them of, for who looks at jaxprs (`api.shown`).
+"""Functions in the operations that JAX makes them of, for who looks at jaxprs.
 
-What runs has fewer operations, or gives signs of zeros that these do not. Each takes the arguments
-of the function whose calls it shows.
+`api.compiled.shown` writes them. What runs has fewer operations, or gives signs of zeros that these
+do not. Each takes the arguments of the function whose calls it shows.
 """
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.shown import Shown, form
+from numjet.api.compiled.shown import Shown, form
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.structural import broadcast_in_dim, convert, scalar
 from numjet.numpy import lax_names as lax

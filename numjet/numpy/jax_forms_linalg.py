@@ -1,5 +1,5 @@
 """Solutions of linear systems in the operations that JAX makes them of, as `numpy.jax_forms` has
-the others: for who looks at jaxprs (`api.shown`).
+the others: for who looks at jaxprs (`api.compiled.shown`).
 
 What runs has fewer operations. Each takes the arguments of the function whose calls it shows.
 """
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.implicit import linear_solve
-from numjet.api.mapping import vmap
-from numjet.api.shown import Shown, form
+from numjet.api.compiled.shown import Shown, form
+from numjet.api.derivatives.custom import jvp_of_arrays
+from numjet.api.derivatives.implicit import linear_solve
+from numjet.api.maps.mapping import vmap
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar

@@ -1,5 +1,6 @@
 """Polynomials, differences along axes, covariances and products with vectors in the operations
-that JAX makes them of, as `numpy.jax_forms` has the others: for who looks at jaxprs (`api.shown`).
+that JAX makes them of, as `numpy.jax_forms` has the others: for who looks at jaxprs
+(`api.compiled.shown`).
 
 What runs has fewer operations. Each takes the arguments of the function whose calls it shows.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.shown import Shown, form
+from numjet.api.compiled.shown import Shown, form
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar

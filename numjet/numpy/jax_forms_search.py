@@ -1,5 +1,5 @@
 """Functions that search in the operations that JAX makes them of, as `numpy.jax_forms` has the
-others: for who looks at jaxprs (`api.shown`).
+others: for who looks at jaxprs (`api.compiled.shown`).
 
 What runs has no loop. Each takes the arguments of the function whose calls it shows.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.mapping import vmap
-from numjet.api.shown import Shown, as_call, form, in_place
+from numjet.api.compiled.shown import Shown, as_call, form, in_place
+from numjet.api.maps.mapping import vmap
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar

@@ -1,5 +1,5 @@
 """Functions that move and make elements in the operations that JAX makes them of, as
-`numpy.jax_forms` has the others: for who looks at jaxprs (`api.shown`).
+`numpy.jax_forms` has the others: for who looks at jaxprs (`api.compiled.shown`).
 
 What runs has fewer operations. Each takes the arguments that its function hands to `as_call`.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import Shown, as_call, form
+from numjet.api.compiled.shown import Shown, as_call, form
 from numjet.core import dtypes
 from numjet.core.primitive import REGISTRY
 from numjet.core.structural import broadcast_in_dim, convert, scalar

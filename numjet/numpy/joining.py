@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, as_call, wanted
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.dims import DimExpr, largest, smallest
 from numjet.numpy import lax_names as lax

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, in_place, shown, wanted
+from numjet.api.compiled.shown import FLAG, in_place, shown, wanted
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.dims import largest

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.compiled.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray

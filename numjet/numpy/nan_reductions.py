@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.structural import scalar

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.computed import computed_on
-from numjet.api.devices import SingleDeviceSharding
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.placement.computed import computed_on
+from numjet.api.placement.devices import SingleDeviceSharding
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, is_arraylike
 from numjet.core.evaluate import another

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray

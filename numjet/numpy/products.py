@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit_arguments import hashable
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.jit_arguments import hashable
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.placement.reshard import laid_out
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.reshard import laid_out
+from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.structural import scalar

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, as_call, wanted
 from numjet.base.config import jax_form as in_jax_form
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural

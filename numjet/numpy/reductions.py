@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit_arguments import hashable
-from numjet.api.shown import FLAG, Shown, as_call, wanted
+from numjet.api.compiled.jit_arguments import hashable
+from numjet.api.compiled.shown import FLAG, Shown, as_call, wanted
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray

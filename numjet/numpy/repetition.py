@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.mesh import context_mesh
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, as_call, wanted
+from numjet.api.placement.mesh import context_mesh
+from numjet.api.placement.reshard import laid_out
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl

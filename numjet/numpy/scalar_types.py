@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.computed import computed_on
+from numjet.api.placement.computed import computed_on
 from numjet.base.config import numeric_checks
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array

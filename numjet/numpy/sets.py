@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.api.shown import FLAG, in_place, wanted
+from numjet.api.compiled.shown import FLAG, in_place, wanted
 from numjet.core import dtypes
 from numjet.core.dims import count_of
 from numjet.core.structural import broadcast_in_dim

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.reshard import laid_out
-from numjet.api.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, as_call, wanted
+from numjet.api.placement.reshard import laid_out
 from numjet.base.errors import InconclusiveDimensionOperation
 from numjet.core import structural
 from numjet.core.array import Array, ArrayImpl

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit import jit
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.jit import jit
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.abstract import eval_shape
-from numjet.api.jit_arguments import hashable
+from numjet.api.compiled.abstract import eval_shape
+from numjet.api.compiled.jit_arguments import hashable
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
 from numjet.native import operators as native

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.shown import FLAG, FORMS, wanted
+from numjet.api.compiled.shown import FLAG, FORMS, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray

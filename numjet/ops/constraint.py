@@ -6,7 +6,7 @@ devices where operations run one by one, and are what they are in a program;
 `inspect_sharding`, which tells where a value lies.
 
 The partitioner reads it (`partition`); on one block of memory it changes nothing. For
-`api.sharding`. What would break it: a sharding without `batched` and `layout`.
+`api.placement.sharding`. What would break it: a sharding without `batched` and `layout`.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """custom_partitioning: a function with its own way of being cut over the devices of a mesh.
 
-For `api.custom_partition`, which makes the equations. To the compiler it is a call; the partitioner
-asks `rules` which layouts results have (`layouts`, or `rule`, a `partition.rules.Rule`) and what
-each device runs (`parts`). As in JAX it has no derivative and no batching rule of its own.
+For `api.maps.custom_partition`, which makes the equations. To the compiler it is a call; the
+partitioner asks `rules` which layouts results have (`layouts`, or `rule`, a `partition.rules.Rule`)
+and what each device runs (`parts`). As in JAX it has no derivative and no batching rule of its own.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The call primitive behind `jit`: a closed jaxpr applied to operands. `api.jit` makes its
+"""The call primitive behind `jit`: a closed jaxpr applied to operands. `api.compiled.jit` makes its
 equations."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Sums over processes in two parts: `psum_start` begins one, `psum_done` waits for it.
 
-For `api.overlap`, which writes them in the place of `psum` into the program of one process. What
-lies between them runs while messages travel. `number` is the request, one in a program; the value
-between the two is memory that belongs to MPI, which nothing but the `psum_done` may read.
+For `api.execution.overlap`, which writes them in the place of `psum` into the program of one
+process. What lies between them runs while messages travel. `number` is the request, one in a
+program; the value between the two is memory that belongs to MPI, which nothing but the `psum_done`
+may read.
 """
 from __future__ import annotations
 

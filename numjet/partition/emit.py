@@ -3,9 +3,9 @@
 `partition` stages each equation for the shapes of one device's parts, its operands moved to the
 layouts that its rule needs, and completes what was summed over cut axes. An operation without a
 rule has its operands gathered and is computed everywhere. Names of axes of the mesh are the
-collectives'. For `api.sharded_evaluation` and `api.explain`. What would break it: a program whose
-collectives hang on a value that differs between devices (a `cond` on a cut scalar is moved to
-everywhere first).
+collectives'. For `api.compiled.sharded_evaluation` and `api.compiled.explain`. What would break it:
+a program whose collectives hang on a value that differs between devices (a `cond` on a cut scalar
+is moved to everywhere first).
 """
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ import inspect as _inspect
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
-from numjet.api.large import (
+from numjet.api.eager.large import (
     drawn as _drawn,
     elements as _elements,
     wrap_public as _wrap_public,
 )
-from numjet.api.reshard import laid_out as _laid_out
+from numjet.api.placement.reshard import laid_out as _laid_out
 from numjet.random import (  # noqa: F401
     jax_forms as _jax_forms,
     jax_forms_more as _jax_forms_more,

@@ -15,8 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.jit import jit
-from numjet.api.shown import FLAG, Shown, as_call, shown, wanted
+from numjet.api.compiled.jit import jit
+from numjet.api.compiled.shown import FLAG, Shown, as_call, shown, wanted
 from numjet.base.errors import TypePromotionError
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array

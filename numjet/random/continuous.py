@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.compiled.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.structural import convert, reduce_sum, scalar

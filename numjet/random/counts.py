@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit import jit
+from numjet.api.compiled.jit import jit
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.structural import convert, full, scalar, transpose

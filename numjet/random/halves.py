@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit import jit
-from numjet.api.mapping import vmap
+from numjet.api.compiled.jit import jit
+from numjet.api.maps.mapping import vmap
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import convert

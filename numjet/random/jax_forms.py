@@ -1,4 +1,4 @@
-"""Draws in the operations that JAX makes them of, for who looks at jaxprs (`api.shown`).
+"""Draws in the operations that JAX makes them of, for who looks at jaxprs (`api.compiled.shown`).
 
 What runs has fewer operations. Each takes the arguments of the function whose calls it shows.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.shown import CALLS, PREPARED, Shown, form
+from numjet.api.compiled.shown import CALLS, PREPARED, Shown, form
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.primitive import REGISTRY

@@ -1,5 +1,5 @@
 """Distributions derived from others in the operations that JAX makes them of, as `random.jax_forms`
-has the first ones: for who looks at jaxprs (`api.shown`).
+has the first ones: for who looks at jaxprs (`api.compiled.shown`).
 
 What runs has fewer operations or other bounds. Each takes the arguments of the function whose calls
 it shows; parameters that are arrays with axes are left to that function.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.api.shown import Shown, as_call, form
+from numjet.api.compiled.shown import Shown, as_call, form
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.structural import convert, scalar

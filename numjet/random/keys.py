@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.large import as_program, drawn
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.eager.large import as_program, drawn
 from numjet.base import config
 from numjet.base.errors import TracerArrayConversionError
 from numjet.core import dtypes

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.jit import jit
-from numjet.api.shown import FLAG, Shown, wanted
+from numjet.api.compiled.jit import jit
+from numjet.api.compiled.shown import FLAG, Shown, wanted
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray

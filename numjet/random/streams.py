@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.mapping import vmap
+from numjet.api.maps.mapping import vmap
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.ops import key_words, random_bits as threefry

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.autodiff import jvp
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.jit import jit
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.autodiff import jvp
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.numpy.creation import taking_lists
 from numjet.scipy.special_gamma import gammasgn
 from numjet.scipy.special_integrals import wide

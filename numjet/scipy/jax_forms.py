@@ -1,5 +1,5 @@
 """Special functions in the operations that JAX makes them of, for who looks at jaxprs
-(`api.shown`): for the modules of `scipy.special`, where `make_jaxpr` traces.
+(`api.compiled.shown`): for the modules of `scipy.special`, where `make_jaxpr` traces.
 
 What runs has fewer operations, more digits or better derivatives.
 """
@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.custom import jvp_of_arrays
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.numpy.elementwise import constant
 
 _ROOT_HALF = math.sqrt(0.5)

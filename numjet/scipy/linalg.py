@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numjet.api.hashed import hold
-from numjet.api.large import wrap_public
-from numjet.api.shown import CALLS, FLAG, Shown, as_call, shown, wanted
+from numjet.api.compiled.hashed import hold
+from numjet.api.compiled.shown import CALLS, FLAG, Shown, as_call, shown, wanted
+from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.structural import scalar
 from numjet.numpy import lax_names as lax, linalg

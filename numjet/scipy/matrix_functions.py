@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import jvp_of_arrays
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import taking_lists

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.hashed import hold
-from numjet.api.large import as_program
+from numjet.api.compiled.hashed import hold
+from numjet.api.eager.large import as_program
 from numjet.core import dtypes
 
 

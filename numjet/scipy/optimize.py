@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from numjet import lax, numpy as jnp
-from numjet.api.autodiff import value_and_grad
+from numjet.api.derivatives.autodiff import value_and_grad
 from numjet.api.flat import check_callable
 from numjet.base import tree
 from numjet.core import dtypes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from numjet.api.jit import jit
+from numjet.api.compiled.jit import jit
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import scalar

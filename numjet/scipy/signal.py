@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.hashed import hold
+from numjet.api.compiled.hashed import hold
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact
 from numjet.scipy.spectra import csd, istft, stft, welch

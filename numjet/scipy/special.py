@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.hashed import hold
-from numjet.api.large import wrap_public
+from numjet.api.compiled.hashed import hold
+from numjet.api.derivatives.custom import jvp_of_arrays
+from numjet.api.eager.large import wrap_public
 from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array

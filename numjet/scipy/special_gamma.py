@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.core import dtypes
 from numjet.core.structural import convert, full
 from numjet.numpy.promote import (

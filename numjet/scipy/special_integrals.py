@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.custom import jvp_of_arrays
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy.creation import taking_lists
 from numjet.numpy.promote import promote_inexact, unmixed

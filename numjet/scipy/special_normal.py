@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numjet.api.custom import jvp_of_arrays
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import taking_lists

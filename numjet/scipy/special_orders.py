@@ -8,7 +8,7 @@ import operator
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.custom import jvp_of_arrays
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.memo import remembered
 from numjet.core.trace import concrete_or_none

@@ -1,7 +1,7 @@
 """Batching (vmap): carry a batch axis through every operation.
 
 A `BatchTracer` is an array with one more axis, at `dim`; each operation runs its `batch` rule under
-the parent trace. Collectives see the axis by its name (`axis_env`). For `api.mapping`, and for
+the parent trace. Collectives see the axis by its name (`axis_env`). For `api.maps.mapping`, and for
 rules of higher-order primitives (`batch_jaxpr`). What would break it: a rule that returns a result
 of one example where `dims` says that there is an axis.
 """

@@ -1,7 +1,7 @@
 """Derivative rules given by the user: the primitives behind `custom_jvp` and `custom_vjp`.
 
 Their operands are flat; `call_jaxpr` is the function itself, a Python callable while it has not
-been staged and a closed jaxpr after. `api.custom` holds the public decorators.
+been staged and a closed jaxpr after. `api.derivatives.custom` holds the public decorators.
 """
 
 from __future__ import annotations

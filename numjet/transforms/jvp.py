@@ -1,6 +1,6 @@
 """Forward-mode differentiation: push a primal and a tangent through every operation.
 
-`jvp_call` is used by `api.autodiff` and by linearization. Symbolic zeros (`Zero`) never
+`jvp_call` is used by `api.derivatives.autodiff` and by linearization. Symbolic zeros (`Zero`) never
 materialize.
 """
 

@@ -2,8 +2,8 @@
 
 A mapped value varies, one that is not mapped does not. Of a traced value the answer lies in the
 equations that made it: an axis's flow (`core.shared.Flow`) tells which arguments of the function
-vary, and follows the equations from there when somebody asks. For `api.shared_gradients`, and for
-who stages functions whose arguments it holds (`along`). What would break it: a function that is
+vary, and follows the equations from there when somebody asks. For `api.maps.shared_gradients`, and
+for who stages functions whose arguments it holds (`along`). What would break it: a function that is
 staged without a flow, whose values nobody knows anything of.
 """
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Importing it fills `core.remote.Remote` in. Executables are kept with the jaxpr they were made of,
 by devices and layouts of arguments, and in the disk cache. A place is a tuple of devices: one, or
-the partitions of one program. For `api.devices` and whoever asks for a platform; `cpu` does not
-know it.
+the partitions of one program. For `api.placement.devices` and whoever asks for a platform; `cpu`
+does not know it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Loaded:
         self.program, self.consts, self.place = program, consts, place
         self.avals, self.module, self.name, self.outs = avals, module, name, outs
         program.name = name  # which errors tell
-        self.calls = 0  # for `api.fastcall_remote`
+        self.calls = 0  # for `api.compiled.fastcall_remote`
 
     def __call__(self, args: Sequence[Any], committed: bool = False) -> list[RemoteArray]:
         buffers = [*self.consts, *[buffer_of(x, self.place) for x in args]]

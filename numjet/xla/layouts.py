@@ -2,8 +2,8 @@
 
 A `Layout` says of each dimension by which axes of a mesh it is cut; a mesh is the sizes of its axes
 and the order of its devices among those of the program. For `xla.backend` and `xla.hlo`. Shardings
-are taken by what they have (`mesh` and `spec`, or `devices` and `axis`), since `api.sharding` lies
-above.
+are taken by what they have (`mesh` and `spec`, or `devices` and `axis`), since
+`api.placement.sharding` lies above.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import deferral, large as large_functions
+from numjet.api.eager import deferral, large as large_functions
 from numjet.base import config
 from numjet.core import evaluate
 from numjet.core.array import ArrayImpl

@@ -16,7 +16,7 @@ from together import together
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import dispatch
+from numjet.api.execution import dispatch
 from numjet.base import config
 from numjet.native import calls as fastcall_native
 

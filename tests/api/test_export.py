@@ -117,7 +117,7 @@ def test_how_many_devices_a_program_is_for() -> None:
     function = export.export(nj.jit(lambda x: x + 1))
     assert function(nj.ShapeDtypeStruct((8,), "int32", sharding=layout)).nr_devices == 4
     assert function(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 1
-    devices = [nj.api.devices._device(i) for i in range(2)]
+    devices = [nj.api.placement.devices._device(i) for i in range(2)]
     over = nj.sharding.NamedSharding(nj.sharding.Mesh(np.array(devices), ("a",)), nj.P("a"))
     two = export.export(nj.jit(lambda x: x + 1, in_shardings=over))
     assert two(nj.ShapeDtypeStruct((8,), "int32")).nr_devices == 2

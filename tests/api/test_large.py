@@ -11,8 +11,9 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import cpu
-from numjet.api import any_size, deferral, dispatch, large
-from numjet.api.large import AT_ONCE, OFTEN
+from numjet.api.eager import deferral, large
+from numjet.api.eager.large import AT_ONCE, OFTEN
+from numjet.api.execution import any_size, dispatch
 from numjet.base import config
 from numjet.core.evaluate import LARGE
 from numjet.core.trace import Tracer

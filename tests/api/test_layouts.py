@@ -22,7 +22,7 @@ from numjet.sharding import (
     use_abstract_mesh,
 )
 
-DEVICES = [nj.api.devices._device(i) for i in range(4)]
+DEVICES = [nj.api.placement.devices._device(i) for i in range(4)]
 MESH = nj.make_mesh((2, 2), ("x", "y"), devices=DEVICES)
 LAYOUT = nj.NamedSharding(MESH, nj.P("x", "y"))
 BLOCK = np.arange(24.0, dtype=np.float32).reshape(4, 6)

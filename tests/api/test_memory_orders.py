@@ -8,7 +8,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api.placements import ORDERS
+from numjet.api.placement.placements import ORDERS
 from numjet.experimental.layout import Format, Layout, with_layout_constraint
 from numjet.sharding import make_single_device_sharding
 

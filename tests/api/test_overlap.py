@@ -11,7 +11,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
-from numjet.api import overlap
+from numjet.api.execution import overlap
 from numjet.core.cluster import Cluster, Ranks
 from numjet.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from numjet.core.jaxpr_check import check_jaxpr

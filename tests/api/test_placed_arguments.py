@@ -47,7 +47,7 @@ def test_the_first_device_as_the_default_commits_no_array(chosen):
     try:
         x = jnp.arange(8.0)
         assert not x.committed and not nj.device_put(np.ones(2)).committed
-        pair = [nj.api.devices._device(i) for i in range(2)]
+        pair = [nj.api.placement.devices._device(i) for i in range(2)]
         cut = nj.NamedSharding(nj.make_mesh((2,), ("i",), devices=pair), nj.P("i"))
         assert nj.jit(lambda x: x * 2, in_shardings=cut)(x).sharding.is_equivalent_to(cut, 1)
     finally:

@@ -14,7 +14,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import P, lax
-from numjet.api import shared_gradients
+from numjet.api.maps import shared_gradients
 from numjet.core.shared import Shared
 from numjet.sharding import AxisType
 

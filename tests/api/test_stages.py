@@ -110,7 +110,7 @@ def test_printing_with_decorators_and_logs(capsys, caplog) -> None:
 
 
 def test_a_layout_as_text(capsys) -> None:
-    devices = [nj.api.devices._device(i) for i in range(4)]
+    devices = [nj.api.placement.devices._device(i) for i in range(4)]
     mesh = nj.make_mesh((2, 2), ("x", "y"), devices=devices)
     nj.debug.visualize_array_sharding(
         nj.device_put(jnp.ones((4, 4)), nj.NamedSharding(mesh, nj.P("x", "y"))))

@@ -73,7 +73,8 @@ def test_install_and_uninstall(tmp_path):
             "print(jax.__version__, jax.jit.__module__, jnp.__name__, m.version('jaxlib'), "
             "[f.size for f in m.files('jax') if f.name == 'METADATA'][0] > 0)")
     done = call("-c", code)
-    assert done.stdout.split() == ["0.10.2", "numjet.api.jit", "jax.numpy", "0.10.2", "True"], done
+    assert done.stdout.split() == [
+        "0.10.2", "numjet.api.compiled.jit", "jax.numpy", "0.10.2", "True"], done
     done = call("-m", "numjet.as_jax", "uninstall")
     assert "Removed jax and jaxlib of numjet" in done.stdout, done.stderr
     assert not list(site.glob("jax*"))

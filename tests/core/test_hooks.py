@@ -57,5 +57,5 @@ def test_hooks_are_installed_and_read_by_their_module() -> None:
 
 def test_what_lower_layers_need_is_there() -> None:
     importlib.import_module("numjet")
-    assert hooks.run_compiled.__module__ == "numjet.api.dispatch"
+    assert hooks.run_compiled.__module__ == "numjet.api.execution.dispatch"
     assert hooks.user_line() is not None

@@ -171,7 +171,7 @@ print((resident() - before) // 600)
 
 
 def test_signatures_of_a_jitted_function_are_bounded(monkeypatch) -> None:
-    from numjet.api import jit
+    from numjet.api.compiled import jit
 
     monkeypatch.setattr(jit, "MAX_SIGNATURES", 4)
     f = nj.jit(lambda x: x + 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numjet
-import numjet.api.deferral  # which says what writing operations down has to know
+import numjet.api.eager.deferral  # which says what writing operations down has to know
 import numjet.numpy as jnp
 from numjet.core import hooks
 from numjet.cpu.builder.records import NULL, Array, Pointer, run_in_python

@@ -13,7 +13,7 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import errors
-from numjet.api import deferral
+from numjet.api.eager import deferral
 from numjet.base import config
 from numjet.core import evaluate, hooks
 from numjet.core.array import ArrayImpl

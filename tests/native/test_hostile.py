@@ -51,7 +51,7 @@ WITHOUT_MEMORY = """
 import os, sys
 import _testcapi
 import numjet as nj, numjet.numpy as jnp
-from numjet.api import deferral
+from numjet.api.eager import deferral
 from numjet.core import hooks
 from numjet.core.trace import EVAL
 from numjet.cpu.link import cache

@@ -11,7 +11,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet.api import deferral
+from numjet.api.eager import deferral
 from numjet.base import locks
 from numjet.core import evaluate, memo
 from numjet.core.array import ArrayImpl

@@ -8,8 +8,8 @@ import pytest
 from lax_cases import checks_of, sample
 
 from numjet import lax
-from numjet.api.autodiff import grad
-from numjet.api.jit import jit
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.autodiff import grad
 
 X, Y = sample(3, 4), sample(3, 4, seed=1)
 C, D = sample(3, dtype=np.complex64), sample(3, seed=1, dtype=np.complex64)

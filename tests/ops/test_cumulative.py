@@ -7,7 +7,7 @@ import pytest
 from lax_cases import checks_of, sample
 
 from numjet import lax
-from numjet.api.autodiff import grad
+from numjet.api.derivatives.autodiff import grad
 
 X = sample(3, 7)
 ZEROS = np.array([2, 0, 3, 0, 4, 5], np.float32)

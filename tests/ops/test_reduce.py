@@ -9,8 +9,8 @@ from lax_cases import checks_of, sample
 
 import numjet as nj
 from numjet import lax
-from numjet.api.autodiff import grad
-from numjet.api.jit import jit
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.autodiff import grad
 
 X = sample(3, 4, 5)
 TIES = np.array([[1, 3, 3, 0], [2, 2, 2, 2]], np.float32)

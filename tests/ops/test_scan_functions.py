@@ -7,9 +7,9 @@ import pytest
 from lax_cases import sample
 
 from numjet import lax
-from numjet.api.autodiff import grad
-from numjet.api.jit import jit
-from numjet.api.mapping import vmap
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.autodiff import grad
+from numjet.api.maps.mapping import vmap
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 13])

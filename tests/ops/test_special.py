@@ -9,8 +9,8 @@ import scipy.special
 from lax_cases import checks_of, sample
 
 from numjet import lax
-from numjet.api.autodiff import grad
-from numjet.api.jit import jit
+from numjet.api.compiled.jit import jit
+from numjet.api.derivatives.autodiff import grad
 from numjet.base import config
 
 X = sample(3, 4)

@@ -9,7 +9,7 @@ from lax_cases import checks_of, sample
 
 import numjet as nj
 from numjet import jit, lax, numpy as jnp
-from numjet.api.autodiff import grad
+from numjet.api.derivatives.autodiff import grad
 
 X = sample(3, 4)
 P = sample(3, 4, low=0.1, high=4.0)

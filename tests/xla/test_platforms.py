@@ -8,7 +8,7 @@ from xla.plugin import PLATFORM, needs_plugin
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import doctor
-from numjet.api import platforms as chosen_platforms
+from numjet.api.placement import platforms as chosen_platforms
 from numjet.base import config
 from numjet.xla import plugins
 

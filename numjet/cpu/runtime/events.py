@@ -1,7 +1,7 @@
 """Queues: native calls that run behind the caller's back, in order, one thread a queue.
 
-For: `api.dispatch`, which hands over calls that take longer than a thread's wake-up. What would
-break it: a call whose memory is not kept by what is passed as `keep`, and waiting for a call
+For: `api.execution.dispatch`, which hands over calls that take longer than a thread's wake-up. What
+would break it: a call whose memory is not kept by what is passed as `keep`, and waiting for a call
 from a call of the same queue.
 
 The queue's thread is native and a call's end is a word in memory, so a result is seen at once

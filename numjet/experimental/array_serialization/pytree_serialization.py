@@ -16,10 +16,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from numjet.api.devices import process_count, process_index
-from numjet.api.layout import Format
-from numjet.api.placements import Sharding
-from numjet.api.shape_struct import ShapeDtypeStruct
+from numjet.api.placement.devices import process_count, process_index
+from numjet.api.placement.layout import Format
+from numjet.api.placement.placements import Sharding
+from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.experimental.array_serialization import (

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from numjet.api.devices import process_count, process_index
+from numjet.api.placement.devices import process_count, process_index
 from numjet.experimental.array_serialization import tensorstore_impl as _store
 from numjet.experimental.array_serialization.tensorstore_impl import (
     _LimitInFlightBytes as _LimitInFlightBytes,

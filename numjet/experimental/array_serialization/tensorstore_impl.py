@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.assemble import make_array_from_callback
-from numjet.api.devices import process_index
-from numjet.api.layout import Format
-from numjet.api.placements import Sharding
+from numjet.api.placement.assemble import make_array_from_callback
+from numjet.api.placement.devices import process_index
+from numjet.api.placement.layout import Format
+from numjet.api.placement.placements import Sharding
 from numjet.core import dtypes
 from numjet.core.array import Array
 

@@ -12,7 +12,7 @@ import json
 import struct
 from typing import Any
 
-from numjet.api.export_bytes import stored_node, structure_of
+from numjet.api.exports.export_bytes import stored_node, structure_of
 from numjet.base import tree
 from numjet.base.treedef import PyTreeDef
 

@@ -18,9 +18,9 @@ import ml_dtypes
 import numpy as np
 
 from numjet import lax
-from numjet.api.abstract import make_jaxpr
+from numjet.api.compiled.abstract import make_jaxpr
+from numjet.api.compiled.jit import jit
 from numjet.api.flat import check_callable, name_of
-from numjet.api.jit import jit
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array

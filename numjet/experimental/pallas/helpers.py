@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.abstract import make_jaxpr
 from numjet.api.callbacks import debug_print as _print
-from numjet.api.costs import cost_analysis
+from numjet.api.compiled.abstract import make_jaxpr
+from numjet.api.execution.costs import cost_analysis
 from numjet.base import config, tree
 from numjet.core.array import Array, as_array
 from numjet.core.jaxpr import eval_jaxpr

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.api import autodiff, jacobians
+from numjet.api.derivatives import autodiff, jacobians
 from numjet.base import tree
 from numjet.experimental.sparse.bcoo import BCOO
 from numjet.experimental.sparse.bcsr import BCSR

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.api.mapping import vmap
+from numjet.api.maps.mapping import vmap
 from numjet.base import tree
 from numjet.core.array import Array, is_arraylike
 from numjet.numpy.at import accumulated

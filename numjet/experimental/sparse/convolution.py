@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.abstract import eval_shape
-from numjet.api.shape_struct import ShapeDtypeStruct
+from numjet.api.compiled.abstract import eval_shape
+from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.experimental.sparse.bcoo import BCOO, JAXSparse
 from numjet.experimental.sparse.layouts import flat, inside
 from numjet.ops.conv_numbers import padtype_to_pads

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.abstract import eval_shape
 from numjet.api.callbacks import pure_callback
-from numjet.api.implicit import custom_linear_solve
+from numjet.api.compiled.abstract import eval_shape
+from numjet.api.derivatives.implicit import custom_linear_solve
 from numjet.core import dtypes
 from numjet.experimental.sparse.csr import CSR, csr_matvec
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.abstract import eval_shape
+from numjet.api.compiled.abstract import eval_shape
 from numjet.core import dtypes
 from numjet.core.array import Array
 from numjet.core.trace import Tracer

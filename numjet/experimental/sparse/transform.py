@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet import lax, numpy as jnp
-from numjet.api.abstract import eval_shape
-from numjet.api.jit import jit
+from numjet.api.compiled.abstract import eval_shape
+from numjet.api.compiled.jit import jit
 from numjet.base import tree
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from numjet.api.mapping import vmap
+from numjet.api.maps.mapping import vmap
 from numjet.experimental.sparse.layouts import (
     SparseEfficiencyError as SparseEfficiencyError,
     SparseEfficiencyWarning as SparseEfficiencyWarning,

@@ -31,8 +31,8 @@ _OTHER = {
 }
 # Modules that hold primitives and load when they are first used.
 _LATER = (
-    "api.callbacks api.implicit custom_batching lax random ops.random_bits ops.linalg "
-    "ops.collective ops.permute api.custom_partition experimental.checkify"
+    "api.callbacks api.derivatives.implicit custom_batching lax random ops.random_bits ops.linalg "
+    "ops.collective ops.permute api.maps.custom_partition experimental.checkify"
 ).split()
 
 

@@ -1,9 +1,10 @@
 """Operations written down natively: the next rows of the thread's open tape.
 
-`write` does what `api.deferral.defer_plan` does where all is as it mostly is: the tape is open, has
-a row, and goes on, and the operands are on it or are memory that nobody writes to. Everything else
-is Python's (NULL, and no exception set). What is allocated may run the garbage collector, and that
-anything: rows are appended in one go when all is made, and only if the tape is as it was before.
+`write` does what `api.eager.deferral.defer_plan` does where all is as it mostly is: the tape is
+open, has a row, and goes on, and the operands are on it or are memory that nobody writes to.
+Everything else is Python's (NULL, and no exception set). What is allocated may run the garbage
+collector, and that anything: rows are appended in one go when all is made, and only if the tape is
+as it was before.
 """
 
 from __future__ import annotations

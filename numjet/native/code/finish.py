@@ -1,8 +1,8 @@
 """Tapes that end natively: what tells their rows from others, and programs that were found before.
 
-`api.deferral` asks `run_found` first, with the table of functions that are such programs. What
-would break it: a key that does not tell two lists of rows apart, or results in another order than
-that of the codes of those that somebody holds.
+`api.eager.deferral` asks `run_found` first, with the table of functions that are such programs.
+What would break it: a key that does not tell two lists of rows apart, or results in another order
+than that of the codes of those that somebody holds.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numjet import lax, numpy as jnp
-from numjet.api.implicit import custom_linear_solve
+from numjet.api.derivatives.implicit import custom_linear_solve
 from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import as_array

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact, weak_alone
 

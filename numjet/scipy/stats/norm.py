@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from numjet import numpy as jnp
-from numjet.api.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted
 from numjet.scipy import special
 from numjet.scipy.precision import float_array
 from numjet.scipy.stats.arguments import floats, in_jax

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from numjet import lax, numpy as jnp
-from numjet.api.hashed import hold
+from numjet.api.compiled.hashed import hold
 from numjet.numpy.promote import as_arrays
 from numjet.scipy.stats.arguments import floats
 

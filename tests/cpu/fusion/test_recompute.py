@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxpr_interpreter import compiled, spec
 
-from numjet.api.autodiff import grad
+from numjet.api.derivatives.autodiff import grad
 from numjet.core.structural import broadcast_in_dim, full, reduce_sum
 from numjet.nn import softmax
 from numjet.ops import transcendental as fn

@@ -1,0 +1,1 @@
+"""`jit`: signatures, their calls as straight code, and the stages of compiling."""

@@ -1,0 +1,776 @@
+"""`jit`: trace once for each signature, compile, and call native code.
+
+A signature is the structure of the arguments, the aval of each leaf, the static values and the
+flags that change tracing. `JitFunction.__call__` is the way every call takes; under another
+transformation the call becomes one `jit` equation.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import importlib
+import inspect
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+from numjet.api.compiled import fastcall
+from numjet.api.compiled.jit_arguments import (
+    NOT_SPECIFIED,
+    as_tuple,
+    aval_of_spec,
+    check_apart,
+    check_donated,
+    entry_over,
+    hashable,
+    incomparable,
+    keep_over,
+    meshes_of,
+    no_argument,
+    note_kinds,
+    output,
+    positional_tree,
+    positional_trees,
+    resolve,
+    warn_of_place,
+    warn_unusable,
+    without_value,
+)
+from numjet.api.compiled.stage_info import check_compiler_options, expected
+from numjet.api.compiled.stages import Entry, Lowered, Traced
+from numjet.api.execution import dispatch
+from numjet.api.flat import check_callable, wraps
+from numjet.api.placement.devices import (
+    CpuDevice,
+    asks_nothing,
+    devices,
+    in_memories,
+)
+from numjet.api.placement.placements import ORDERS
+from numjet.base import config, log, spans, tracebacks, tree
+from numjet.base.class_names import shown_as
+from numjet.base.spans import recorders
+from numjet.base.tree_registry import LEAF_TYPES
+from numjet.core import hi, hooks, memo
+from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing, argument_names
+from numjet.core.hooks import Remote, Sharded
+from numjet.core.jaxpr import HELD, eval_jaxpr
+from numjet.core.memo import Memo
+from numjet.core.refs import Ref, RefUse
+from numjet.core.remote import platform_of, target, traced_for
+from numjet.core.sharded import ShardedArray, any_sharded
+from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
+from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.cpu.link.jobs import undisturbed
+from numjet.native import calls as fastcall_native
+from numjet.ops.bodies import name_of
+from numjet.ops.constraint import result_memories
+from numjet.ops.jit_call import jit_p
+from numjet.transforms.batch import axis_env as named_axes
+from numjet.transforms.stage import has_tracers, hoist_consts, stage
+from numjet.transforms.varying import along
+
+# Signatures of one function that get code of their own.
+MAX_QUICK = 8
+# Signatures of one function that are kept; each takes some 30 KB.
+MAX_SIGNATURES = 1024
+# The numbers and the names of no arguments.
+_NO_ARGUMENTS: tuple[tuple, tuple] = (), ()
+
+
+def _nobody() -> None:
+    """The owner of a core that was made for tracing alone."""
+
+
+# Functions seen before, so that jit(f) made twice traces once.
+_shared: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+class JitCore:
+    """What a jitted function knows: its options, and a program for each signature.
+
+    It does not refer to the `JitFunction` around it, nor do the calls generated for it, so a
+    jitted function that nobody holds is gone at once.
+    """
+
+    def __init__(
+        self,
+        fun: Callable,
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: tuple[str, ...],
+    ) -> None:
+        self._fun = fun
+        self._owner: Callable[[], Any] = _nobody
+        self._quick_state, self._quick = -1, 0
+        self._calls: Any = None
+        self.device: Any = None  # that `jit` was told
+        self.device_of_jit = False  # whether that is a CPU's, to which arguments come
+        self.inline = self.keep_unused = False  # written in place while another is staged
+        self.layouts: tuple = (None, None)  # in_shardings and out_shardings
+        self.layout_trees: tuple | None = None  # both as given; None where there are none
+        self.orders = False  # whether they say how arrays lie in memory
+        # Of `pjit`: what enters the mesh of `with mesh:`, None where there is none to enter.
+        self.within_mesh: Any = None
+        self.compiler_options: Any = None
+        self._with_refs: dict = {}  # by which arguments are references
+        self._static_argnums, self._static_argnames = static_argnums, static_argnames
+        self._donate_argnums, self._donate_argnames = donate_argnums, donate_argnames
+        self._plain = not (static_argnums or static_argnames or donate_argnums or donate_argnames)
+        self._name = name_of(fun)
+        self._entries = self._memo_of(None)
+
+    def _memo_of(self, trees: Any) -> Memo:
+        """The signatures of all that was jitted of this function with the same options; `trees`:
+        the structure of in_shardings and out_shardings, which are checked once a signature."""
+        options = (self._static_argnums, self._static_argnames, self._donate_argnums,
+                   self._donate_argnames, trees)  # fmt: skip
+        try:
+            known = _shared.setdefault(self._fun, {})
+            entries = known.get(options)
+            return known.setdefault(options, self._memo()) if entries is None else entries
+        except TypeError:  # not hashable or not weakly referenceable: a cache of its own
+            return self._memo()
+
+    def _memo(self) -> Memo:
+        return Memo(f"programs of {self._name}", MAX_SIGNATURES, passing=True)
+
+    @tracebacks.is_boundary
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The complete way of a call."""
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            tracebacks.hide(error)
+            raise
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        if config.disable_jit.value:
+            return self._fun(*args, **kwargs)
+        if self.within_mesh is not None and (entered := self.within_mesh()) is not None:
+            with entered:
+                return self.call(*args, **kwargs)
+        statics, leaves, treedef = self._flatten(args, kwargs)
+        given = list(leaves)
+        avals, traced, sharded = [], current_trace() is not EVAL, False
+        for i, x in enumerate(leaves):
+            if type(x) is not ArrayImpl:
+                if isinstance(x, Tracer):
+                    traced = True
+                elif type(x) is ShardedArray:
+                    sharded = True
+                elif type(x) is Ref:
+                    return _refs().call_with_refs(self, statics, given, treedef)
+                elif type(x) in hi.TYPES:
+                    return _refs().call_with_values(self, statics, given, treedef)
+                else:
+                    x = leaves[i] = self._as_array(x, i, treedef)
+            avals.append(x.aval)
+        if self.layouts[0] is not None:  # axes of type Explicit are a part of avals
+            _layouts().lay_out(self, leaves, treedef, args, kwargs)
+            avals = [x.aval for x in leaves]
+        flows = along(leaves) if traced and Shared.axes.get() else {}
+        known = sharded or self.layouts[0] is not None
+        meshes = None if traced else meshes_of(leaves) if known else ()
+        entry = self._entry(
+            statics, avals, treedef, args, kwargs, flows, self._platform(leaves), meshes)
+        if entry.shares and traced and Shared.axes.get():  # which only their traces tell
+            return self._fun(*args, **kwargs)
+        if entry.use is not None:
+            return _refs().call_closed_over(self, entry, leaves, args, kwargs)
+        if not traced:
+            note_kinds(entry, given)
+        if self.layouts != (None, None):
+            traced |= has_tracers(entry.consts)
+            outs = _layouts().call(self, entry, leaves, traced)
+        elif traced or has_tracers(entry.consts):
+            Sharded.marks += entry.mesh_inside
+            if self.inline and current_trace().staging is current_trace():
+                outs = eval_jaxpr(entry.closed.jaxpr, [], *entry.consts, *leaves)
+                return tree.tree_unflatten(entry.out_tree, outs)
+            outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        elif entry.memories is not None:
+            outs = in_memories(_layouts().run(self, entry, leaves, None), entry.memories)
+        elif (place := self._place_for(entry, leaves)) is not None:
+            calls = importlib.import_module("numjet.api.compiled.fastcall_remote")
+            outs = calls.run(self, entry, treedef, statics, leaves, args, kwargs, place)
+        elif sharded or entry.mesh_inside or Sharded.placing and _over_mesh():
+            outs = _layouts().run(self, entry, leaves, None)
+        else:
+            if dispatch.arrived(leaves) and self._quick and (owner := self._owner()) is not None:
+                return owner(*args, **kwargs)  # which takes the short way now
+            if entry.calls and entry.executable.measured <= dispatch.ASYNC_ABOVE:
+                self._make_quick(entry, treedef, statics, given, args, kwargs)
+            outs = self._execute(entry, leaves, given)
+        return entry.unflatten(outs)
+
+    def _entry(
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
+        flows: dict[Any, Flow] | None = None, platform: str = "cpu", meshes: Any = None,
+    ) -> Entry:
+        """The function traced for a signature, now or before. flows: what of the arguments varies
+        along the axes of shard_maps around, a part of it. platform: where it will run. meshes: the
+        axes that arguments lie over; None: traced ones do not tell."""
+        key: Any = (
+            treedef, tuple(avals), statics, config.trace_key(), tuple(named_axes().items()),
+            meshes or (), Shared.axes.get(),
+            *[(name, tuple(flow.given)) for name, flow in (flows or {}).items()],
+        )  # fmt: skip
+        try:
+            entry = entry_over(meshes, self._entries, key)
+        except Exception as error:
+            raise incomparable(self._name, statics, error) from error
+        if entry is not None and entry.reads_mesh:
+            if Sharded.contexts and entry.context != (context := Sharded.context()):
+                key = (*key, context)
+                entry = self._entries.get(key)
+            Sharded.reads += 1
+        if entry is not None and entry.platform is not None:
+            if entry.platform != platform:
+                key = (*key, platform)
+                entry = self._entries.get(key)
+            Remote.asked += 1
+        if entry is None or entry.use is not None and not entry.use.current():
+            if config.explain_cache_misses.value and self._owner() is not None:
+                explain = importlib.import_module("numjet.api.compiled.cache_misses").explain
+                known, names = list(self._entries), functools.partial(self._arg_names, treedef)
+                log.logger().warning(explain(self._fun, self._name, key, known, names))
+            before, asked = traced_for.set(platform), Remote.asked
+            try:
+                entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
+            finally:
+                traced_for.reset(before)
+            entry.platform = platform if Remote.asked != asked else None
+            if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
+                keep_over(meshes, self._entries, key, entry)
+        return entry
+
+    def _make_quick(
+        self, entry: Entry, treedef: Any, statics: tuple, leaves: list, args: tuple, kwargs: dict
+    ) -> None:
+        """Have the owner's next call of this signature take the short way."""
+        state, owner = config.state[0], self._owner()
+        if owner is None or not may_be_quick(entry, leaves):
+            return
+        if self.within_mesh is not None and Sharded.contexts:  # the next call may be in one
+            return
+        if not self._begin_quick(owner, state):
+            return
+        values = {i: value for i, value, _ in statics}
+        if self._calls is not None:
+            self._calls.add(entry, treedef, values, args, kwargs)
+            return
+        before = owner.__call__ if self._quick > 1 else self.call
+        quick = fastcall.make(entry, treedef, values, leaves, len(args), before)
+        if quick is not None:
+            owner.__call__ = quick
+
+    def _begin_quick(self, owner: Any, state: int) -> bool:
+        """Make ready for one more prebuilt call under the flags as they are; False where there are
+        enough of them."""
+        if state != self._quick_state:
+            calls = fastcall_native.Calls() if fastcall_native.usable() else None
+            if calls is not None:
+                owner.__call__ = calls.function(self.call)
+            # The state last, by which other threads know that the rest is there.
+            self._calls, self._quick, self._quick_state = calls, 0, state
+        self._quick += 1
+        return self._quick <= MAX_QUICK
+
+    def _platform(self, leaves: list) -> str:
+        """The platform that a call with these arguments belongs to."""
+        if not Remote.active:
+            return "cpu"
+        device = self.device
+        return platform_of(leaves, self._name) if device is None else device.client.platform
+
+    def _place_for(self, entry: Entry, leaves: list) -> tuple | None:
+        """The devices of another backend that this call runs on, or None; () where an argument was
+        put on the CPU."""
+        if not Remote.active or self.device is not None:
+            return None if isinstance(self.device, CpuDevice | None) else (self.device,)
+        inside = Remote.within(entry.closed) if entry.mesh_inside else None
+        found = target((*entry.consts, *leaves), entry.name)
+        return found or inside or found
+
+    def _execute(self, entry: Entry, leaves: list, given: Sequence[Any] = ()) -> list:
+        executable = entry.executable
+        if executable is None:
+            n = len(entry.consts)
+            executable = dispatch.compiled(
+                entry.closed, entry.name, tuple([i + n for i in entry.donate])
+            )
+            entry.executable = executable
+            if entry.asked:
+                warn_unusable(entry)
+        if (
+            entry.calls >= dispatch.TIMED_CALLS
+            and executable.measured > dispatch.ASYNC_ABOVE
+            and not entry.donate
+            and dispatch.may_wait(executable)
+        ):
+            return dispatch.submit(executable, [*entry.consts, *leaves], entry.out_avals, given)
+        if entry.donate:
+            check_donated(leaves, entry.donate)
+        values = [x._value for x in (*entry.consts, *leaves)]
+        for i in entry.donate:
+            k = i + len(entry.consts)
+            if config.numeric_checks[0]:  # a failed program is evaluated once more
+                values[k] = values[k].copy()
+                continue
+            if not leaves[i]._give_up():
+                leaves[i]._value  # noqa: B018 - another thread was faster: raises
+            if dispatch.is_shared(values, k):
+                values[k] = values[k].copy()
+        start = perf_counter()
+        if recorders:
+            results = spans.during("program", f"jit({entry.name})", executable, values)
+        else:
+            results = executable(values)
+        executable.measured = min(executable.measured, perf_counter() - start)
+        entry.calls += 1
+        outs = dispatch.wrap(results, entry.closed, [*entry.consts, *leaves], entry.name)
+        for i in entry.donate:
+            leaves[i].delete()
+        return outs
+
+    # ---------------------------------------------------------------- signatures
+    def _flatten(self, args: tuple, kwargs: dict) -> tuple[Any, list, Any]:
+        """Static values (as part of the key), dynamic leaves and their structure."""
+        if hi.TYPES:
+            args, kwargs = hi.lower((args, kwargs))
+        if self._plain:
+            if not kwargs and LEAF_TYPES.issuperset(map(type, args)):
+                return (), list(args), positional_tree(len(args))
+            leaves, treedef = tree.tree_flatten((args, kwargs))
+            return (), leaves, treedef
+        statics, dynamic, kw = self._split(args, kwargs)
+        leaves, treedef = tree.tree_flatten((dynamic, kw))
+        return statics, leaves, treedef
+
+    def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, tuple, dict]:
+        n = len(args)
+        nums = {i % n if -n <= i < n else i for i in self._static_argnums} if n else set()
+        statics: list[tuple[Any, Any, type]] = []  # with the type, since 1 == 1.0 == True
+        for i in sorted(nums):
+            if i < n:
+                value = hashable(args[i], f"argument number {i}", self._name)
+                statics.append((i, value, type(value)))
+        for name in self._static_argnames:
+            if name in kwargs:
+                value = hashable(kwargs[name], f"argument {name!r}", self._name)
+                statics.append((name, value, type(value)))
+        dynamic = tuple([x for i, x in enumerate(args) if i not in nums])
+        return (
+            tuple(statics),
+            dynamic,
+            {k: v for k, v in kwargs.items() if k not in self._static_argnames},
+        )
+
+    def _donated(self, args: tuple, kwargs: dict, statics: tuple) -> tuple[int, ...]:
+        """Indices of donated leaves among the dynamic ones."""
+        if not (self._donate_argnums or self._donate_argnames):
+            return ()
+        static_nums = {k for k, *_ in statics if isinstance(k, int)}
+        n, marks = len(args), []
+        donate = {i % n for i in self._donate_argnums if -n <= i < n} if n else set()
+        dynamic = tuple(
+            [
+                tree.tree_map(lambda _, d=(i in donate): d, x)
+                for i, x in enumerate(args)
+                if i not in static_nums
+            ]
+        )
+        kw = {
+            k: tree.tree_map(lambda _, d=(k in self._donate_argnames): d, v)
+            for k, v in kwargs.items()
+            if k not in self._static_argnames
+        }
+        marks = tree.tree_leaves((dynamic, kw))
+        return tuple([i for i, m in enumerate(marks) if m])
+
+    def _as_array(self, x: Any, position: int, treedef: Any) -> ArrayImpl:
+        try:
+            return as_array(x)
+        except OverflowError as error:
+            raise OverflowError(
+                "An overflow was encountered while parsing an argument to a jitted computation, "
+                f"whose argument path is {self._arg_names(treedef)[position]}. {error}"
+            ) from None
+        except TypeError:
+            name = self._arg_names(treedef)[position]
+            raise TypeError(no_argument(x, name, self._fun)) from None
+
+    def _arg_names(self, treedef: Any) -> list[str]:
+        return argument_names(self._fun, self._static_argnums, treedef)
+
+    def _trace(
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
+        flows: dict[Any, Flow],
+    ) -> Entry:
+        static_args: dict[int, Any] = {}
+        static_kwargs: dict[str, Any] = {}
+        for name, value, _ in statics:
+            (static_args if isinstance(name, int) else static_kwargs)[name] = value
+        out_tree: list = []
+        alone = not statics and treedef is positional_trees.get(len(avals))
+
+        def flat(*leaves: Any) -> list[Any]:
+            if alone:
+                out = self._fun(*leaves)
+            else:
+                dynamic, kw = tree.tree_unflatten(treedef, leaves)
+                positional = list(dynamic)
+                for i in sorted(static_args):
+                    positional.insert(i, static_args[i])
+                out = self._fun(*positional, **kw, **static_kwargs)
+            outs, structure = tree.tree_flatten(hi.lower(out))
+            out_tree.append(structure)
+            return [
+                x if isinstance(x, Array) else output(x, self._name, structure, i)
+                for i, x in enumerate(outs)
+            ]
+
+        native = isinstance(self._fun, types.MethodDescriptorType)
+        if self._owner() is not None and not native:
+            weakref.ref(self._fun)  # TypeError where programs could not be kept with the function
+        if self.compiler_options is not None:
+            check_compiler_options(self.compiler_options, self._name)
+        if config.no_tracing.value:
+            raise RuntimeError(
+                f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
+            )
+        start = perf_counter()
+        with undisturbed:  # garbage collections among the equations are half of tracing
+            use, marks = RefUse(reads=True, reshapes=True, behind=True), Sharded.marks
+            reads, context, shares = Sharded.reads, Sharded.context(), Shared.here.unknown
+            with spans.span("trace", self._name):
+                traced = Tracing(self._fun, "jit", treedef, static=self._static_argnums)
+                jaxpr, consts = stage(flat, avals, self._name, traced, use, flows)
+        log.compiling(
+            config.log_compiles.value, "Finished tracing %s for jit in %.6f sec",
+            self._name, perf_counter() - start,
+        )  # fmt: skip
+        if self.layout_trees is not None:
+            _, dynamic, kw = self._split(args, kwargs)
+            _layouts().check_prefixes(self, dynamic, kw, treedef, out_tree[0])
+        donated = self._donated(args, kwargs, statics)
+        entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
+        if consts and not has_tracers(consts):
+            entry.closed.cache[HELD] = len(consts)
+        entry.mesh_inside = Sharded.marks != marks or any_sharded(consts)
+        if entry.mesh_inside and Sharded.memories:
+            kinds = result_memories(entry.closed)
+            if self.layout_trees is not None and self.layout_trees[1] is not None:
+                kinds = _layouts().not_told(self, entry.out_tree, kinds)
+            entry.memories = kinds if any(kinds) else None
+        entry.reads_mesh, entry.context = Sharded.reads != reads, context
+        entry.shares = Shared.here.unknown != shares
+        entry.flows = (flows, jaxpr) if flows else None
+        return entry
+
+    # ---------------------------------------------------------------- stages
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The jaxpr for these arguments (arrays or ShapeDtypeStructs)."""
+        if self.within_mesh is not None and (entered := self.within_mesh()) is not None:
+            with entered:
+                return self.trace(*args, **kwargs)
+        statics, leaves, treedef = self._flatten(args, kwargs)
+        if Ref in [*map(type, leaves)]:
+            return _refs().trace_with_refs(self, statics, leaves, treedef)
+        avals, flows = [*map(aval_of_spec, leaves)], {}
+        if Shared.axes.get():
+            flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
+        avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves),
+                            meshes_of(leaves))
+        place, found = self._place_for(entry, leaves), expected(leaves)
+        conflict = None
+        if self.layouts != (None, None):
+            found, conflict = _layouts().told(self, entry, leaves, treedef, args, kwargs, found)
+        if Sharded.placing:
+            found = _layouts().over_context(found, avals)
+        if Remote.active and self.device is None:
+            place = Remote.within(entry.closed, found) or place
+        again, dynamic = None, (args, kwargs)
+        if not config.jax_equations.value:  # flags and axes are context variables
+            args, kwargs = tree.tree_map(without_value, (args, kwargs))
+            here, rest = contextvars.copy_context().run, (
+                flows, self._platform(leaves), meshes_of(leaves))
+            again = functools.partial(
+                here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
+        traced = Traced(entry, treedef, self, place or None, found, again, conflict)
+        if self.orders or ORDERS or any([getattr(x, "layout", None) for x in leaves]):
+            traced.orders = _layouts().orders_told(self, leaves, *dynamic, treedef)
+        traced.complete(leaves)
+        return traced
+
+    def _in_jax_equations(self, *signature: Any) -> Entry:
+        with config.jax_equations(True):
+            return self._entry(*signature)
+
+
+@shown_as("PjitFunction")
+class JitFunction:
+    """A function compiled for each signature it is called with. `__call__` is found in the object:
+    at first the complete way, then code generated for the signatures that come again."""
+
+    # How often it forgot what it did, which else it remembers itself (`core.alike`).
+    clearings = 0
+    # Libraries (chex) tell jitted functions by this word in the type's name.
+    __qualname__ = "PjitFunction"
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+
+    def __init__(
+        self,
+        fun: Callable,
+        static_argnums: tuple[int, ...],
+        static_argnames: tuple[str, ...],
+        donate_argnums: tuple[int, ...],
+        donate_argnames: tuple[str, ...],
+    ) -> None:
+        wraps(fun)(self)
+        core = JitCore(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
+        core._owner = weakref.ref(self)
+        self._core = core
+        self.__call__ = core.call
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The jaxpr of a compiled function for arguments: a Traced.
+
+        args, kwargs: pytrees of arrays or ShapeDtypeStructs; static arguments as they are.
+
+        >>> import numjet as nj
+        >>> print(nj.jit(lambda x: x * 2).trace(1.0).jaxpr)
+        { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+        """
+        return self._core.trace(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """A compiled function for arguments, before machine code is made: a Lowered.
+
+        args, kwargs: pytrees of arrays or ShapeDtypeStructs; static arguments as they are.
+        `.as_text()` shows the kernels, `.compile()` goes on.
+
+        >>> import numjet as nj
+        >>> nj.jit(lambda x: x * 2).lower(1.0).compile()(3.0)
+        Array(6., dtype=float32, weak_type=True)
+        """
+        return self._core.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of a compiled function's result, without computing it.
+
+        args, kwargs: pytrees of arrays or ShapeDtypeStructs. Result: ShapeDtypeStructs.
+
+        >>> import numjet as nj, numjet.numpy as jnp
+        >>> nj.jit(jnp.sum).eval_shape(jnp.ones(3))
+        ShapeDtypeStruct(shape=(), dtype=float32)
+        """
+        return self._core.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget every signature of a compiled function: the next call traces it again.
+
+        >>> import numjet as nj
+        >>> f = nj.jit(lambda x: x * 2)
+        >>> f.clear_cache()
+        """
+        self._core._entries.clear()
+        self.__dict__["clearings"] = self.clearings + 1
+        config.changed()
+
+    def _cache_size(self) -> int:
+        """How many signatures were called."""
+        return sum([len(entry.called) for entry in {*self._core._entries.values()}])
+
+    @property
+    def _fun(self) -> Callable:
+        """The function itself, under the name that libraries read it by (nutpie)."""
+        return self._core._fun
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What `inspect.signature` gives: the parameters of the function."""
+        return inspect.signature(self._core._fun)
+
+    def __repr__(self) -> str:
+        try:
+            return f"<PjitFunction of {self.__dict__['__wrapped__']!r}>"
+        except Exception:  # whatever the function's own text raises
+            return "<PjitFunction>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What JAX's has of its state: the function's name."""
+        return {"function_name": self._core._name}
+
+    def __copy__(self) -> JitFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> JitFunction:
+        return self
+
+    def __reduce__(self) -> Any:
+        """By its name, where a module has it under that. Otherwise, and of the main module, which
+        is another one where it is read, by the function and what `jit` was told: cloudpickle writes
+        any function down, pickle those that their module has."""
+        own, core = self.__dict__, self._core
+        found = sys.modules.get(own["__module__"])
+        for part in own["__qualname__"].split("."):
+            found = getattr(found, part, None)
+        if found is self and own["__module__"] != "__main__":
+            return str(own["__qualname__"])
+        arguments = (core._static_argnums, core._static_argnames,
+                     core._donate_argnums, core._donate_argnames)  # fmt: skip
+        return _made_again, (core._fun, arguments, {name: getattr(core, name) for name in _TOLD})
+
+
+# What `jit` is told beside the function and its arguments' parts, as a core holds it.
+_TOLD = ("device", "device_of_jit", "inline", "keep_unused", "layouts", "layout_trees",
+         "compiler_options")  # fmt: skip
+
+
+def _made_again(fun: Callable, arguments: tuple, told: dict[str, Any]) -> JitFunction:
+    """A jitted function that was pickled, with nothing traced yet."""
+    made = JitFunction(fun, *arguments)
+    for name, value in told.items():
+        setattr(made._core, name, value)
+    if told["layout_trees"] is not None:
+        made._core._entries = made._core._memo_of(tree.tree_structure(told["layout_trees"]))
+    return made
+
+
+def _over_mesh() -> bool:
+    """Whether results lie over the mesh of `set_mesh` where no argument lies elsewhere."""
+    return bool(Sharded.placing) and hooks.sharding_of_nowhere(0) is not None
+
+
+def may_be_quick(entry: Entry, leaves: list) -> bool:
+    """Whether calls such as the present one may be prebuilt."""
+    if config.state[0] < 0 or named_axes() or config.numeric_checks[0]:
+        return False
+    if entry.reads_mesh and Sharded.contexts or _over_mesh():
+        return False
+    return fastcall.has_short_form(entry, leaves)
+
+
+@functools.cache
+def _layouts() -> Any:
+    """`api.compiled.jit_layouts`, which few programs need."""
+    return importlib.import_module("numjet.api.compiled.jit_layouts")
+
+
+def _refs() -> Any:
+    """`api.compiled.refs`, which few programs need."""
+    return importlib.import_module("numjet.api.compiled.refs")
+
+
+def jit(
+    fun: Callable = NOT_SPECIFIED,
+    /,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    compiler_options: Any = None,
+) -> Any:
+    """Compile `fun` into one native program for each signature of its arguments.
+
+    fun: pure, from pytrees of arrays to pytrees of arrays; left out, the result is a decorator. It
+    is traced once for each combination of structure, shapes, dtypes, weak types and layouts of the
+    arguments. static_argnums, static_argnames: arguments that are Python values (hashable), for
+    each of which it is traced anew. donate_argnums, donate_argnames: arguments whose memory the
+    results may take over; they cannot be used afterwards (RuntimeError). keep_unused: pass
+    arguments that the program does not read. in_shardings, out_shardings: layouts of arguments and
+    results, pytree prefixes. device, backend: where to run, instead of where the arguments are.
+    inline: no call of its own within another program. compiler_options: a dictionary of XLA's,
+    which change nothing here.
+
+    The returned function has `.trace`, `.lower` (ahead of time) and `.eval_shape`. Differentiation
+    and `vmap` pass through it. Raises ValueError for static values that are not hashable,
+    TracerBoolConversionError and its family where Python needs the value of a traced array.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> print(nj.jit(lambda x: jnp.sum(x * 2.0))(jnp.ones(3)))
+    6.0
+    >>> @nj.jit(static_argnames="n")
+    ... def power(x, n):
+    ...     return x ** n
+    >>> print(power(3.0, n=2))
+    9.0
+    """
+    if compiler_options is not None and not isinstance(compiler_options, Mapping):
+        check_compiler_options(compiler_options)
+    trees = (in_shardings, out_shardings)
+    layouts: tuple = trees
+    orders = False
+    if trees != (None, None):
+        _layouts().checked(in_shardings, out_shardings, device, backend)
+        orders = _layouts().names_orders(trees)
+        layouts = tuple([None if s is None or asks_nothing(s) else s for s in trees])
+    if device is not None or backend is not None:
+        warn_of_place(device, backend)
+    if isinstance(device, CpuDevice) and not asks_nothing(device):
+        layouts = _layouts().of_device(device)
+    if device is None and backend not in (None, "cpu"):
+        device = devices(backend)[0]
+    nums, names = as_tuple(static_argnums, int), as_tuple(static_argnames, str)
+    donate_nums, donate_names = as_tuple(donate_argnums, int), as_tuple(donate_argnames, str)
+    both = static_argnums is not None and static_argnames is not None
+    both_donated = donate_argnums is not None and donate_argnames is not None
+
+    def make(f: Callable) -> JitFunction:
+        check_callable("jit", f)
+        statics, donated = _NO_ARGUMENTS, _NO_ARGUMENTS
+        if nums or names:
+            statics = resolve(f, nums, names, both)
+        if donate_nums or donate_names:
+            donated = resolve(f, donate_nums, donate_names, both_donated, "donate")
+            check_apart(statics, donated)
+        made = JitFunction(f, *statics, *donated)
+        made._core.device, made._core.layouts = device, layouts
+        made._core.device_of_jit = isinstance(device, CpuDevice) and layouts != trees
+        if trees != (None, None):
+            made._core.layout_trees = trees
+            made._core.orders = orders
+            made._core._entries = made._core._memo_of(tree.tree_structure(trees))
+        made._core.compiler_options = compiler_options
+        made._core.inline, made._core.keep_unused = bool(inline), bool(keep_unused)
+        return made
+
+    return make if fun is NOT_SPECIFIED else make(fun)
+
+
+def clear_caches() -> None:
+    """Forget every traced and compiled function, and every shortcut that was learned
+    (`debug.memos`).
+
+    What was compiled is traced and built again at its next call (the disk cache stays). For tests
+    and measurements; nothing needs it to be correct.
+
+    >>> import numjet as nj
+    >>> nj.clear_caches()
+    """
+    # Taken at once: other threads may add functions meanwhile.
+    for fun in [alive for known in _shared.keyrefs() if (alive := known()) is not None]:
+        for entries in list(_shared.get(fun, {}).values()):
+            entries.clear()
+    memo.clear()
+    config.changed()

@@ -1,0 +1,1 @@
+"""Differentiation: `grad`, `vjp`, `jvp`, `hessian`, rules of the user's, implicit functions."""

@@ -1,0 +1,1 @@
+"""Code without `jit`: operations written down and run together, and functions that are compiled."""

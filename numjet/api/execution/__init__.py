@@ -1,0 +1,1 @@
+"""Running jaxprs on concrete arrays: dispatch, several processes, checks on the way."""

@@ -1,0 +1,1 @@
+"""What `export` reads and writes: bytes, layouts, shapes of dimension variables."""

@@ -1,0 +1,1 @@
+"""Functions of one example or of one device's part: `vmap`, `pmap`, `shard_map`."""

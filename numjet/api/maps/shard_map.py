@@ -1,0 +1,796 @@
+"""`shard_map`: a function of one device's part, run for every device of a mesh.
+
+The function is mapped over an axis for each axis of the mesh, which collectives see by name:
+arguments are cut into blocks, and the blocks of the results are put together. That is one program
+on whole arrays, so that every transformation applies; over several processes the partitioner finds
+the collectives in it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from numjet.api.flat import array_leaves, check_callable, name_of
+from numjet.api.maps.shard_map_arguments import of_values, values_of, without_objects
+from numjet.api.maps.shard_map_equation import equation, executed, shown
+from numjet.api.maps.shard_map_values import of_members
+from numjet.api.placement.devices import place, put
+from numjet.api.placement.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    check_devices_of,
+    context_mesh,
+    get_abstract_mesh,
+    use_abstract_mesh,
+)
+from numjet.api.placement.reshard import constrained, over_types, typed_mesh
+from numjet.api.placement.sharding import NamedSharding, PartitionSpec, axes_of, without_ones
+from numjet.base import config, tree
+from numjet.base.record import record
+from numjet.base.tracebacks import unnamed_boundary
+from numjet.core import hooks
+from numjet.core.array import ArrayImpl, as_array
+from numjet.core.avals import ShapedArray, any_placed, lenient
+from numjet.core.jaxpr import Jaxpr, eval_jaxpr
+from numjet.core.refs import Ref
+from numjet.core.sharded import ShardedArray
+from numjet.core.shared import Flow, Shared
+from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
+from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.ops.exchange import first_member
+from numjet.ops.shape import pad, reshape
+from numjet.transforms.batch import Axis, BatchTrace, batch_call, extend_axis_env
+from numjet.transforms.stage import StageTrace, stage
+from numjet.transforms.varying import along, results, varies
+
+# The mesh of the shard_map that runs, and the axes that it and those around it map over.
+_around: ContextVar[tuple[Any, frozenset]] = ContextVar(
+    "numjet.shard_map", default=(None, frozenset())
+)
+hooks.member_text = lambda tracer: of_members(tracer, _around.get()[0])
+
+
+class _InferFromArgs:
+    """Stands for specs that the arguments tell."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _InferFromArgs()
+
+
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | None = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+) -> Callable:
+    """`f` applied to each device's block of the arguments; collectives join the devices.
+
+    in_specs, out_specs: pytree prefixes of PartitionSpecs that say which dimensions are cut over
+    which axes of `mesh` (or of the current mesh, or of the shard_map around this one); None among
+    in_specs for what is cut over none. Of what is unreduced over an axis `f` gets, and gives, parts
+    of the sum. Without in_specs the arguments' own layouts serve, over Explicit axes. axis_names:
+    the axes that `f` is mapped over, all by default; over the others its arguments are whole.
+    check_vma: test that an output that is not cut over an axis does not vary along it, and in
+    gradients taken inside of `f` count what does not vary once; without the test the first device's
+    value is taken, and each device's value is one of its own. Without `f` the result is a
+    decorator. Differentiable.
+    Raises ValueError when a dimension is no multiple of the parts it is cut into, for an axis that
+    the mesh has not, where there is no mesh or another one is the current one, and, where all axes
+    are mapped and of type Explicit, for an argument whose type says that it lies otherwise.
+
+    >>> import numjet as nj, numjet.numpy as jnp
+    >>> mesh, spec = nj.make_mesh((1,), ("x",), nj.sharding.AxisType.Auto), nj.P("x")
+    >>> f = nj.shard_map(lambda x: nj.lax.psum(x, "x"), mesh=mesh, in_specs=spec, out_specs=nj.P())
+    >>> f(jnp.arange(2.0))
+    Array([0., 1.], dtype=float32)
+    """
+    if f is None:
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+            check_vma=check_vma,
+        )  # fmt: skip
+    check_callable("shard_map", f)
+    if not isinstance(mesh, Mesh | AbstractMesh | None):
+        raise TypeError(
+            "shard_map requires a `Mesh` or an `AbstractMesh` instance for its `mesh` argument, "
+            f"but got {mesh} of type {type(mesh)}."
+        )
+    for what, given in (("in_specs", in_specs), ("out_specs", out_specs)):
+        for spec in () if given is Infer else tree.tree_leaves(given):
+            if not isinstance(spec, PartitionSpec):
+                raise TypeError(
+                    f"shard_map {what} argument must be a pytree of `PartitionSpec` instances, "
+                    f"but it holds {spec} of type {type(spec).__name__}."
+                )
+
+    return _mapper(f, mesh, in_specs, out_specs, axis_names, check_vma)
+
+
+def unchecked(
+    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Any = frozenset(),
+    check_vma: bool = True,
+) -> Callable:  # fmt: skip
+    """`shard_map` whatever the current mesh is, and however the arguments' types say they lie: of
+    functions that are run for a caller's."""
+    return _mapper(f, mesh, in_specs, out_specs, axis_names, check_vma, checked=False)
+
+
+def _mapper(
+    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Any, check_vma: bool,
+    checked: bool = True,
+) -> Callable:  # fmt: skip
+    @functools.wraps(f)
+    @unnamed_boundary
+    def mapped(*args: Any) -> Any:
+        where, names = _mapped_axes(mesh, axis_names)
+        if in_specs is not Infer and (found := without_objects(f, in_specs, args)) is not None:
+            inner, own, arrays = found
+            return _mapper(inner, mesh, own, out_specs, axis_names, check_vma, checked)(*arrays)
+        if Ref in [*map(type, tree.tree_leaves(args))]:
+            values = values_of(args)
+            own = (_own_specs(where, names, values) if in_specs is Infer
+                   else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
+            inner, refs = of_values(f, args)
+            last = [own[i] for i in refs]
+            out, new = _mapper(
+                inner, mesh, tuple(own), (out_specs, last), axis_names, check_vma, checked
+            )(*values)
+            for ref, value in zip(refs.values(), new, strict=True):
+                ref.put_back(value)
+            return out
+        leaves, in_tree = array_leaves("shard_map", args)
+        if checked:
+            _check_context(mesh, leaves)
+        if isinstance(where, AbstractMesh):
+            where = _with_devices(where, leaves)
+        leaves = [as_array(x) for x in leaves]
+        for x in leaves:
+            check_devices_of(x, "shard_map", "shard_map's mesh", where)
+        specs = (_own_specs(where, names, leaves) if in_specs is Infer
+                 else _specs_of_leaves("in_specs", in_specs, args))  # fmt: skip
+        _check_names(specs, names, "in_specs")
+        if checked:
+            _check_sums(where, names, specs)
+        if current_trace() is not EVAL:
+            _check_mapped_over(specs, "in_specs")
+        if checked and where.are_all_axes_explicit and len(names) == len(where.axis_names):
+            for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
+                if not _says(x.aval, spec, where):
+                    # What does not fit the shape says that first.
+                    _block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
+                    raise ValueError(
+                        f"in_specs passed to shard_map: {spec} does not match the specs of the "
+                        f"input: {x.aval.sharding.spec} for arg: {x.aval}. `in_specs` is an "
+                        "optional argument so you can leave it out; else lay the argument out with "
+                        "numjet.reshard."
+                    )
+        out_tree: list = []
+
+        def local(*values: Any) -> list[Any]:
+            with _inside(where, names, check_vma):
+                out = f(*tree.tree_unflatten(in_tree, values))
+            outs, treedef = array_leaves("shard_map", out, "output")
+            out_tree[:] = [(treedef, _specs_of_leaves("out_specs", out_specs, out))]
+            return [as_array(x) for x in outs]
+
+        if config.jax_equations.value and _staged_or_mapped():
+            if set(names) == set(where.axis_names) or not where.explicit_axes:
+                staged = _Staged(where, names, specs, leaves, name_of(f), check_vma)
+                return staged.equation(local, out_tree)
+        inner = typed_mesh(where, names, AxisType.Auto)
+        manual = _axes_within(where, names)
+        if any_placed([x.aval for x in leaves]) or any(s.unreduced or s.reduced for s in specs):
+            if len(names) < len(where.axis_names) or not where.are_all_axes_explicit:
+                leaves = [_moved(names, *pair) for pair in zip(specs, leaves, strict=True)]
+            leaves = [_over(inner, *pair) for pair in zip(specs, leaves, strict=True)]
+        elif len(names) < len(where.axis_names) and not where.is_multi_process:
+            leaves = [
+                _kept_apart(where, names, spec, x)
+                if type(x) is ShardedArray and getattr(x._sharding, "mesh", None) == where else x
+                for spec, x in zip(specs, leaves, strict=True)
+            ]  # fmt: skip
+        blocks, uses = [], []
+        with use_abstract_mesh(manual):
+            for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
+                block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f), where)
+                blocks.append(block)
+                uses.append(used)
+        joined = []
+        with use_abstract_mesh(manual):
+            outs, varying = _run(local, inner, names, blocks, uses, check_vma)
+            treedef, wanted = out_tree[0]
+            _check_names(wanted, names, "out_specs")
+            _check_mapped_over(wanted, "out_specs")
+            for i, (spec, x) in enumerate(zip(wanted, outs, strict=True)):
+                along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
+                if check_vma:
+                    _check_varying(where, spec, along, name_of(f), i)
+                over = x.aval.placed  # by axes that are not mapped here
+                joined.append((_join(where, spec, x, along), over, len(along)))
+        return tree.tree_unflatten(treedef, [
+            _laid_out(where, names, spec, *whole)
+            for spec, whole in zip(wanted, joined, strict=True)
+        ])
+
+    return mapped
+
+
+def _axes_within(where: Any, names: Sequence[Any]) -> AbstractMesh:
+    """The axes that a function mapped over these sees: they are Manual, with those of the
+    functions around."""
+    return typed_mesh(where.abstract_mesh, [*_around.get()[1], *names], AxisType.Manual)
+
+
+def _staged_or_mapped() -> bool:
+    """Whether a function is being staged, here or around maps."""
+    trace: Any = current_trace()
+    while type(trace) is BatchTrace:
+        trace = trace.parent
+    return type(trace) is StageTrace
+
+
+@contextlib.contextmanager
+def _inside(where: Any, names: Sequence[Any], check_vma: bool) -> Iterator[None]:
+    """What runs is a function of one device's part."""
+    before = _around.get()[1]
+    token = _around.set((where, before | set(names)))
+    mapped = Shared.mapped.set(before | set(names))
+    others = tuple([pair for pair in Shared.axes.get() if pair[0] not in names])
+    mine = tuple([(n, where.shape[n]) for n in names]) if check_vma else ()
+    if without_ones.value:
+        mine = tuple([(n, size) for n, size in mine if size > 1])
+    tested = Shared.axes.set(others + mine)
+    try:
+        yield
+    finally:
+        Shared.axes.reset(tested)
+        Shared.mapped.reset(mapped)
+        _around.reset(token)
+
+
+@record(frozen=True)
+class _Staged:
+    """A shard_map as one equation: its mesh, its axes, the specs of its arguments, these, the
+    function's name, and whether it tests what varies."""
+
+    where: Any
+    names: list
+    specs: list[PartitionSpec]
+    leaves: list
+    name: str
+    check_vma: bool
+
+    def equation(self, local: Callable, out_tree: list) -> Any:
+        """Trace the function of one device's part, and write the equation down."""
+        where, names = self.where, self.names
+        avals = []
+        for i, (spec, x) in enumerate(zip(self.specs, self.leaves, strict=True)):
+            block = _block_shape(where, spec, x.aval.shape, f"argument number {i}", self.name)
+            avals.append(ShapedArray(block, x.aval.dtype, x.aval.weak_type))
+        flows = along(self.leaves)
+        if self.check_vma:
+            named = [_named(spec) for spec in self.specs]
+            flows.update({n: Flow([n in own for own in named]) for n in names})
+        with contextlib.ExitStack() as stack:
+            manual = _axes_within(where, names)
+            stack.enter_context(use_abstract_mesh(manual))
+            for n in names:
+                stack.enter_context(extend_axis_env(Axis(where.shape[n], n, n)))
+            jaxpr, consts = stage(local, avals, self.name, flows=flows)
+            ((treedef, wanted),) = out_tree
+            _check_names(wanted, names, "out_specs")
+            stack.enter_context(_inside(where, names, self.check_vma))
+            known = {n: results(flow, n, jaxpr, consts) for n, flow in flows.items()}
+            for i, spec in enumerate(wanted):
+                along_ = [n for n in names if self.check_vma and known[n][i]]
+                if self.check_vma:
+                    _check_varying(where, spec, along_, self.name, i)
+                _check_rank(spec, len(jaxpr.outvars[i].aval.shape))
+            body = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+            given = [
+                *[frozenset([n for n in flows if varies(c, n)]) for c in consts],
+                *[frozenset([n for n, flow in flows.items() if flow.given[i]])
+                  for i in range(len(avals))],
+            ]  # fmt: skip
+            told = shown(body, given)
+        outs = shard_map_p.bind(
+            *consts, *self.leaves, jaxpr=told, mesh=where, check_vma=self.check_vma,
+            in_specs=(*[PartitionSpec()] * len(consts), *self.specs), out_specs=tuple(wanted),
+            newly_manual_axes=frozenset(names),
+        )  # fmt: skip
+        return tree.tree_unflatten(treedef, outs)
+
+
+def _expanded(
+    *arrays: Any, jaxpr: Jaxpr, mesh: Any, in_specs: tuple, out_specs: tuple, check_vma: bool,
+    newly_manual_axes: frozenset,
+) -> list:  # fmt: skip
+    """The results of an equation, by operations on whole arrays."""
+    run = lambda *values: tuple(eval_jaxpr(executed(jaxpr), (), *values))  # noqa: E731
+    with config.jax_equations(False):
+        return list(unchecked(
+            run, mesh, in_specs, out_specs, newly_manual_axes, check_vma
+        )(*arrays))  # fmt: skip
+
+
+def _whole_avals(*, jaxpr: Jaxpr, mesh: Any, out_specs: tuple, **_: Any) -> list[ShapedArray]:
+    """The types of an equation's results."""
+    found = []
+    for x, spec in zip(executed(jaxpr).outvars, out_specs, strict=True):
+        counts = [math.prod([mesh.shape[a] for a in axes_of(entry)]) for entry in spec]
+        counts += [1] * (x.aval.ndim - len(counts))
+        shape = tuple([n * k for n, k in zip(x.aval.shape, counts, strict=True)])
+        whole = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
+        found.append(whole.over(NamedSharding(mesh, spec)) if mesh.explicit_axes else whole)
+    return found
+
+
+def _again(local: Callable, out_tree: list, *staged: Any) -> list:
+    return _Staged(*staged).equation(local, out_tree)
+
+
+shard_map_p = equation(_expanded, _whole_avals, _again)
+
+
+def _written_out(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    if config.jax_equations.value:
+        return trace.record(shard_map_p, args, params)
+    return _expanded(*args, **params)
+
+
+shard_map_p.stage = _written_out
+
+
+def _mapped_axes(mesh: Any, axis_names: Any) -> tuple[Any, list]:
+    """The mesh, and the names of its axes that are mapped here, in its order."""
+    if not isinstance(axis_names, set | frozenset):
+        raise TypeError(
+            "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+            f"{type(axis_names)}"
+        )
+    around, taken = _around.get()
+    where = mesh if mesh is not None else around if around is not None else context_mesh()
+    if isinstance(where, Mesh) and where.empty:
+        if mesh is not None:
+            raise ValueError(f"shard_map requires a non-empty mesh. Got {where}.")
+        raise ValueError(
+            "The context mesh cannot be empty. Pass mesh=... to shard_map, or use "
+            "`numjet.set_mesh(mesh)` to enter into a mesh context."
+        )
+    unknown = set(axis_names) - set(where.axis_names)
+    if unknown:
+        raise ValueError(
+            f"shard_map requires axis_names={set(axis_names)} to be a subset of the mesh's axes "
+            f"{where.axis_names}."
+        )
+    again = set(axis_names) & taken
+    if again:
+        raise ValueError(
+            f"shard_map: the axes {sorted(map(str, again))} are mapped by a shard_map around this "
+            "one already. Name others in axis_names."
+        )
+    return where, [
+        n for n in where.axis_names if (n in axis_names if axis_names else n not in taken)
+    ]
+
+
+def _with_devices(mesh: AbstractMesh, leaves: Sequence[Any]) -> Any:
+    """The mesh of devices that the arguments lie over, for the axes alone of it.
+
+    Raises ValueError for concrete arguments of which none lies over a mesh, or one does over
+    another mesh.
+    """
+    arrays = [x for x in leaves if not isinstance(x, Tracer)]
+    if not arrays:
+        return mesh
+    meshes = [getattr(getattr(x, "sharding", None), "mesh", None) for x in arrays]
+    found = [over for over in meshes if isinstance(over, Mesh)]
+    for over in found:
+        if over.shape_tuple != mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {over.shape_tuple} does not match the mesh shape passed "
+                f"to shard_map {mesh.shape_tuple}. Move the argument to a mesh of that shape."
+            )
+    if not found:
+        raise ValueError(
+            "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing "
+            "`AbstractMesh` to the mesh argument: it has no devices, and the arguments, which are "
+            f"of type {', '.join(sorted({type(x).__name__ for x in arrays}))}, lie over no mesh."
+        )
+    return found[0].update(axis_types=mesh.axis_types)
+
+
+def _own_specs(mesh: Mesh, names: Sequence[Any], leaves: Sequence[Any]) -> list[PartitionSpec]:
+    """The specs that the arguments have over the mapped axes, where the types of these make them
+    part of what the arguments are."""
+    if not set(names) <= set(mesh.explicit_axes):
+        kinds = ", ".join(str(t) for n, t in zip(mesh.axis_names, mesh.axis_types) if n in names)
+        raise TypeError(
+            "shard_map in_specs argument must be a pytree of `PartitionSpec` instances, but it was "
+            f"left out, and the axes {tuple(names)} are of type {kinds}. It may be left out where "
+            "all mapped axes are of type Explicit."
+        )
+    found = []
+    for x in leaves:
+        entries = () if x.aval.placed is None else x.aval.placed.spec
+        own = [[a for a in axes_of(entry) if a in names] for entry in entries]
+        sums = _sums_over(names, x)
+        found.append(PartitionSpec(*[tuple(a) or None for a in own], **sums))
+    return found
+
+
+def _check_context(mesh: Any, leaves: Sequence[Any]) -> None:
+    """Raise ValueError where the mesh that is given, or over which the first argument lies that
+    lies over one, is another than that of the context."""
+    here = get_abstract_mesh()
+    if here.empty:
+        return
+    given = mesh
+    if mesh is None or mesh is here:
+        own = [getattr(x._sharding, "mesh", None) for x in leaves if isinstance(x, ArrayImpl)]
+        given = next((m for m in own if isinstance(m, Mesh)), None)
+    if given is not None and given.abstract_mesh != here:
+        raise ValueError(
+            f"The context mesh {here} should match the mesh passed to shard_map {given}: leave "
+            "mesh out, enter that mesh (numjet.set_mesh), or move the arguments to the context's."
+        )
+
+
+def _check_sums(mesh: Any, names: Sequence[Any], specs: Sequence[PartitionSpec]) -> None:
+    """Raise where in_specs name pending sums over a mesh whose axes' types do not tell of them."""
+    if mesh.are_all_axes_explicit:
+        return
+    for spec in specs:
+        if not spec.unreduced and not spec.reduced:
+            continue
+        if len(names) < len(mesh.axis_names):
+            raise NotImplementedError(
+                "unreduced/reduced can only be passed to in_specs when shard_map is in full manual "
+                f"mode: got {spec}, of the axes {mesh.axis_names} these alone are mapped: "
+                f"{tuple(names)}. Map all of them."
+            )
+        raise ValueError(
+            f"{'unreduced' if spec.unreduced else 'reduced'} in in_specs {spec} can only be used "
+            "when the mesh passed to shard_map contains axis names all of type `Explicit`, whose "
+            f"types tell of sums that are pending: got {mesh}."
+        )
+
+
+def _check_mapped_over(specs: Sequence[PartitionSpec], what: str) -> None:
+    """Raise ValueError where specs name the axes that a `vmap` around lays its examples over."""
+    trace: Any = current_trace()
+    while trace is not None:
+        axis = getattr(trace, "axis", None)
+        if axis is not None and axis.spmd is not None and not axis.of_devices:
+            if any(not _named(s).isdisjoint(axes_of(axis.spmd)) for s in specs):
+                raise ValueError(f"vmap spmd_axis_name cannot appear in shard_map {what}")
+        trace = getattr(trace, "parent", None)
+
+
+def _says(aval: ShapedArray, spec: PartitionSpec, mesh: Any) -> bool:
+    """Whether a type says that the array lies over a mesh as a spec does."""
+    placed = aval.placed
+    if without_ones.value:
+        spec = spec.update(partitions=[
+            tuple([a for a in axes_of(entry) if mesh.shape[a] > 1]) or None for entry in spec
+        ])  # fmt: skip
+    if placed is None:
+        return not any(spec) and not spec.unreduced and not spec.reduced
+    wanted = [*spec, *[None] * (aval.ndim - len(spec))]
+    return list(map(axes_of, placed.spec)) == list(map(axes_of, wanted)) and (
+        placed.sums == (spec.unreduced, spec.reduced)
+    )
+
+
+def _sums_over(names: Sequence[Any], x: Any) -> dict[str, frozenset]:
+    """The mapped axes over which an argument is a pending sum, and over which it is reduced."""
+    sums = (frozenset(), frozenset()) if x.aval.placed is None else x.aval.placed.sums
+    return dict(zip(("unreduced", "reduced"), [s & set(names) for s in sums], strict=True))
+
+
+def _moved(names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
+    """An argument that lies over the mapped axes as its spec says, and over others as it did, which
+    cut it further."""
+    placed = x.aval.placed
+    if placed is None:
+        return x
+    entries = [
+        (*(axes_of(spec[i]) if i < len(spec) else ()), *[a for a in axes_of(e) if a not in names])
+        for i, e in enumerate(placed.spec)
+    ]
+    wanted = placed.of_entries(entries, *placed.sums)
+    return x if wanted.spec == placed.spec else constrained(x, wanted)
+
+
+def _over(mesh: Any, spec: PartitionSpec, x: Any) -> Any:
+    """An argument over a mesh whose axes have other types; an array over another mesh is moved."""
+    placed = x.aval.placed
+    if placed is None or isinstance(x, Tracer) or placed.mesh.shape_tuple == mesh.shape_tuple:
+        return over_types(x, mesh)
+    return put(x, NamedSharding(mesh, PartitionSpec(*spec)))
+
+
+def _others(names: Sequence[Any], layout: Sequence[Any]) -> list[tuple]:
+    """A layout without the axes that are mapped."""
+    return [tuple([a for a in axes if a not in names]) for axes in layout]
+
+
+def _finer(sharding: Any, entries: Sequence[Any], own: Sequence[Any], shape: tuple) -> Any:
+    """The sharding, whose parts are cut over axes that are not mapped too, where these divide them.
+    """
+    sizes, found = sharding.mesh.shape, []
+    for entry, more, n in zip(entries, own, shape, strict=True):
+        axes = (*axes_of(entry), *more)
+        fits = n % math.prod([sizes[a] for a in axes]) == 0
+        found.append(axes if fits else axes_of(entry))
+    return sharding.of_layout(found)
+
+
+class _AtLeast(NamedSharding):
+    """A layout of values in a program, whose parts may be cut further."""
+
+    def layout(self, ndim: int, have: Any = None, alone: bool = False) -> tuple:
+        """For each dimension the axes that cut it: those that it has, where they begin with the
+        spec's."""
+        own = super().layout(ndim, have, alone)
+        if have is None:
+            return own
+        kept = [
+            tuple(h) if axes and tuple(h[: len(axes)]) == axes else axes
+            for axes, h in zip(own, have, strict=True)
+        ]
+        named = [a for axes in kept for a in axes]
+        return tuple(kept) if len(set(named)) == len(named) else own
+
+    def _key(self) -> tuple:
+        return (*super()._key(), "at least")
+
+
+def _kept_apart(mesh: Any, names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
+    """An array that lies over the mapped axes as its spec says, and is cut over others of type Auto
+    as it was, as far as that cuts the parts."""
+    own = x._sharding.layout(x.ndim)
+    ends = [axes_of(e) for e in (*spec, *(None,) * (x.ndim - len(spec)))]
+    kept = [
+        axes if list(before[: len(axes)]) == list(axes) else ()
+        for axes, before in zip(ends, own, strict=True)
+    ]
+    within = [o if k == e else () for o, k, e in zip(_others(names, own), kept, ends, strict=True)]
+    sharding = NamedSharding(mesh, PartitionSpec(*spec))
+    wanted = _finer(sharding, ends, within, x.shape)
+    return x if wanted.layout(x.ndim) == own else put(x, wanted)
+
+
+def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
+    for spec in specs:
+        for entry in (*spec, tuple(spec.unreduced), tuple(spec.reduced)):
+            for name in axes_of(entry):
+                if name not in names:
+                    raise ValueError(
+                        f"shard_map {what} argument must refer to an axis marked as manual "
+                        f"({frozenset(names)}), but: {what} refers to {name!r} in {spec}. Check "
+                        f"the {what} values passed to shard_map."
+                    )
+
+
+def _run(
+    local: Callable, mesh: Mesh, names: Sequence[Any], blocks: list, uses: list, tests: bool
+) -> tuple[list, list]:
+    """`local` mapped over all axes: the results, with an axis in front for each along which they
+    vary, and for each axis which results do. tests: what varies is tested."""
+    varying: list[list[bool]] = []
+
+    def level(k: int, values: Sequence[Any]) -> list:
+        if k == len(names):
+            return local(*values)
+        pin = functools.partial(_pinned, mesh, [names[k]]) if mesh.is_multi_process else None
+        axis = Axis(mesh.shape[names[k]], names[k], names[k], pin, tested=tests)
+        dims = [0 if names[k] in used else None for used in uses]
+        outs, places = batch_call(lambda *xs: level(k + 1, xs), axis, values, dims)
+        varying.append([d is not None for d in places])
+        return [
+            x if d is None or d == 0 else moveaxis(x, d, 0)
+            for x, d in zip(outs, places, strict=True)
+        ]
+
+    outs = level(0, blocks)
+    return outs, varying[::-1]
+
+
+def _named(spec: PartitionSpec) -> set:
+    """The axes along which a value of that spec may vary."""
+    return {a for entry in spec for a in axes_of(entry)} | spec.unreduced
+
+
+def _check_rank(spec: PartitionSpec, ndim: int, what: str = "out_specs") -> None:
+    if len(spec) > ndim:
+        hint = f": consider using an {what} entry of `P()`." if ndim == 0 else "."
+        raise ValueError(
+            f"shard_map {what} argument has {spec}, which has length {len(spec)}, for a value on "
+            f"each device which has rank {ndim}; a spec has no more entries than its value has "
+            f"axes{hint}"
+        )
+
+
+def _check_varying(
+    mesh: Mesh, spec: PartitionSpec, along: Sequence[Any], name: str, i: int
+) -> None:
+    named = _named(spec)
+    alike = [n for n in mesh.axis_names if n in spec.unreduced and n not in along]
+    if alike:
+        raise ValueError(
+            f"shard_map applied to the function {name!r} was given out_specs {spec} for output "
+            f"number {i}, which is no sum over {alike}: it does not vary along them. Cast it with "
+            "lax.pcast(x, ..., to='varying'), or leave unreduced out."
+        )
+    extra = [n for n in along if n not in named and mesh.shape[n] > 1]
+    if extra:
+        raise ValueError(
+            f"shard_map applied to the function {name!r} was given out_specs which require "
+            f"replication which can't be statically inferred given the mesh {dict(mesh.shape)}: "
+            f"of output number {i} out_specs is {spec} which implies that the corresponding output "
+            f"value is only varying across mesh axes {_listed(n for n in along if n in named)} and "
+            f"not {_listed(extra)}, but it was inferred to be possibly varying over "
+            f"{_listed(along)}. Reduce it over these axes (lax.psum, ...), name them in out_specs, "
+            "or pass check_vma=False."
+        )
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return "{" + ",".join(map(str, names)) + "}"
+
+
+def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
+    """A PartitionSpec for each leaf of `value`. None stands for one among in_specs alone."""
+    is_spec = lambda s: (  # noqa: E731
+        s is None and what == "in_specs" or isinstance(s, PartitionSpec)
+    )
+    if is_spec(specs):
+        found = [specs] * len(tree.tree_leaves(value))
+    else:
+        found = tree.flatten_axes(f"shard_map {what}", tree.tree_structure(value), specs, is_spec)
+    return [PartitionSpec() if s is None else s for s in found]
+
+
+def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, function: str) -> tuple:
+    try:
+        _check_rank(spec, len(shape), "in_specs")
+        sharding = NamedSharding(mesh, PartitionSpec(*spec))
+        sharding.check_compatible_aval(shape)
+        return sharding.shard_shape(shape)
+    except ValueError as error:
+        uneven = (", whose axis sizes are not evenly divisible by those of the mesh"
+                  if "evenly divide" in str(error) else "")  # fmt: skip
+        raise ValueError(
+            f"shard_map applied to the function {function!r} was given {what} of shape {shape}"
+            f"{uneven}: {error}"
+        ) from None
+
+
+def _cut(
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, what: str, function: str,
+    around: Any,
+) -> tuple[Any, set]:
+    """`x` with an axis in front for each axis of the mesh that cuts it: device by device its
+    block; and which axes these are."""
+    shape = x.aval.shape
+    block = _block_shape(mesh, spec, shape, what, function)
+    pending, spec = spec.unreduced, PartitionSpec(*spec)
+    if isinstance(x, Tracer) and not around.explicit_axes and not around.is_multi_process:
+        x = _laid_out(around, names, spec, x)  # and so is its cotangent
+    x, used = _blocks(mesh, names, spec, x, block) if any(spec) else (x, [])
+    for name in names:
+        if name in pending:
+            used = [n for n in names if n in used or n == name]
+            x = _first_of(x, used.index(name), mesh.shape[name])
+    return (_pinned(mesh, used, x) if used else x), set(used)
+
+
+def _first_of(x: Any, at: int, size: int) -> Any:
+    """Parts of a pending sum along a new axis: the first is `x`, the others are zero."""
+    shape = (*x.shape[:at], 1, *x.shape[at:])
+    widths = [(0, size - 1 if i == at else 0, 0) for i in range(len(shape))]
+    return pad(reshape(x, shape), full((), 0, x.aval.dtype), widths)
+
+
+def _blocks(
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, block: Sequence[int]
+) -> tuple[Any, list]:
+    """`x` with an axis in front for each axis of the mesh that cuts it, and these."""
+    sizes, placed = mesh.shape, x.aval.placed
+    split: list[int] = []
+    places: dict[Any, int] = {}  # mesh axis -> axis of the split array
+    inner: list[int] = []
+    for i, n in enumerate(block):
+        for name in axes_of(spec[i]) if i < len(spec) else ():
+            places[name] = len(split)
+            split.append(sizes[name])
+        inner.append(len(split))
+        split.append(n)
+    used = [name for name in names if name in places]
+    with lenient() if placed is not None else contextlib.nullcontext():
+        x = reshape(x, tuple(split))
+        x = transpose(x, tuple([*[places[name] for name in used], *inner]))
+    if placed is not None:  # by axes that are not mapped here, which cut each block
+        x = constrained(x, placed.of_entries([*[()] * len(used), *placed.spec]))
+    return x, used
+
+
+def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
+    """Blocks, where processes are to keep each its own."""
+    if not mesh.is_multi_process:
+        return x
+    return constrained(x, NamedSharding(mesh, PartitionSpec(*used)))
+
+
+def _laid_out(
+    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, placed: Any = None,
+    front: int = 0,
+) -> Any:
+    """A value with its sharding over the mapped axes. placed: how its blocks lie over axes that are
+    not mapped here, behind so many axes in front. Over Auto ones they lie as they do."""
+    if placed is not None:
+        ends = (*spec, *(None,) * (x.ndim - len(spec)))
+        both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, placed.spec[front:])]
+        spec = placed.of_entries(both).spec.update(unreduced=spec.unreduced, reduced=spec.reduced)
+    sharding = NamedSharding(mesh, spec)
+    if len(names) < len(mesh.axis_names) and not mesh.explicit_axes and not spec.unreduced:
+        open_ = PartitionSpec.UNCONSTRAINED
+        ends = (*spec, *(None,) * (x.ndim - len(spec)))
+        if isinstance(x, Tracer):
+            sharding = _AtLeast(mesh, PartitionSpec(*[entry or open_ for entry in ends]))
+        elif type(x) is ShardedArray and hasattr(x._sharding, "layout"):
+            own = _others(names, x._sharding.layout(x.ndim))
+            sharding = _finer(sharding, ends, own, x.shape)
+    if isinstance(x, Tracer):
+        # Of one device there is nothing to say.
+        return constrained(x, sharding) if mesh.explicit_axes or mesh.size > 1 else x
+    if type(x) is ShardedArray:
+        return constrained(x, sharding)
+    return place(x, sharding)
+
+
+def _join(mesh: Mesh, spec: PartitionSpec, x: Any, along: Sequence[Any]) -> Any:
+    """The whole array of blocks that have an axis in front for each axis in `along`."""
+    ndim = x.ndim - len(along)
+    _check_rank(spec, ndim)
+    named = [axes_of(spec[i]) if i < len(spec) else () for i in range(ndim)]
+    cut = [name for entry in named for name in entry]
+    kept = list(along)
+    for name in along:
+        if name in spec.unreduced:
+            x = reduce_sum(x, (kept.index(name),))
+            kept.remove(name)
+        elif name not in cut:
+            x = first_member(x, kept.index(name))
+            kept.remove(name)
+    alike = [name for name in cut if name not in kept]
+    if alike:  # every device has the same block
+        front = tuple([mesh.shape[name] for name in alike])
+        shape = (*front, *x.aval.shape)
+        x = broadcast_in_dim(x, shape, tuple(range(len(alike), len(shape))))
+        kept = alike + kept
+    if not cut:
+        return x
+    order: list[int] = []
+    sizes: list[int] = []
+    known = x.aval.placed
+    for i, entry in enumerate(named):
+        order += [kept.index(name) for name in entry] + [len(kept) + i]
+        parts = math.prod([mesh.shape[name] for name in entry])
+        sizes.append(parts * x.aval.shape[len(kept) + i])
+    with lenient() if known is not None else contextlib.nullcontext():
+        return reshape(transpose(x, tuple(order)), tuple(sizes))

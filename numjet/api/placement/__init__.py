@@ -1,0 +1,1 @@
+"""Where arrays live: devices, meshes, shardings, layouts, and moving between them."""
