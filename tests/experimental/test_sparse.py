@@ -432,6 +432,7 @@ def test_reshapes_keep_the_kinds_of_axes_apart(n_batch: int, n_dense: int, kinds
         assert made.shape == sizes
         np.testing.assert_array_equal(made.todense(), CUBE.reshape(sizes))
     assert BCOO.fromdense(np.ones((2, 0, 3)), n_batch=1).reshape(2, 3, 0).n_batch == 1
+    assert m.reshape(CUBE.shape).indices_sorted and m.reshape(CUBE.shape).unique_indices
 
 
 def test_integers_out_of_bounds_are_the_nearest_places() -> None:
@@ -526,3 +527,12 @@ def test_booleans_lists_and_what_is_no_index() -> None:
     for refused in (False, (True, True), (True, np.array([0]))):
         with pytest.raises(NotImplementedError, match="one True alone"):
             m[refused]
+
+
+def test_maps_over_each_batch_axis() -> None:
+    m = BCOO.fromdense(CUBE, n_batch=2)
+    for axis in (0, 1):
+        found = nj.vmap(lambda x: x.todense(), in_axes=axis, out_axes=axis)(m)
+        np.testing.assert_array_equal(found, CUBE)
+        sums = nj.vmap(lambda x: x.sum(), in_axes=axis)(m)
+        np.testing.assert_allclose(sums, CUBE.sum((1 - axis, 2)), rtol=1e-5, atol=1e-6)

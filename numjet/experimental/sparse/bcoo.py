@@ -8,6 +8,7 @@ Operations on it (`operations.py`) are gathers and scatters of ordinary arrays.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -321,6 +322,11 @@ def mapped_shape(shape: tuple, batch: int, indices: Any, own: int) -> tuple:
                 f"Cannot map in_axis=0 for BCOO array with n_batch={batch}: vmap takes batch axes "
                 "of sparse arrays alone. Make one by update_layout."
             )
+        # Which axis was mapped the sizes of the others say; the first where they do not.
+        rest = max(0, batch + extra)
+        for stay in reversed(list(itertools.combinations(range(batch), rest))):
+            if all(n in (1, shape[a]) for n, a in zip(indices.shape, stay, strict=False)):
+                return (*[shape[a] for a in stay], *shape[batch:])
         return shape[-extra:]
     return (*indices.shape[:extra], *shape) if extra else shape
 

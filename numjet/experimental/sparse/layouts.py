@@ -280,6 +280,8 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Any = None,
         raise TypeError(
             f"bcoo_reshape: {mat.shape} has {mat.size} elements, {new_sizes} has not."
         )
+    if new_sizes == mat.shape:
+        return mat
     batch, last = mat.n_batch, mat.n_batch + mat.n_sparse
     groups = _split([mat.shape[:batch], mat.shape[batch:last], mat.shape[last:]], new_sizes)
     if groups is None:
