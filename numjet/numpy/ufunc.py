@@ -26,7 +26,7 @@ from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array, refuse
-from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
+from numjet.numpy.shape import broadcast_to, expand_dims, moveaxis, ravel, reshape
 from numjet.ops.cumulative import cummax, cummin
 from numjet.ops.scan import scan
 
@@ -308,8 +308,17 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         x = one_array("at", a)
         if b is None:
             return x.at[indices].apply(self)
-        old = getitem(x, indices)
-        return x.at[indices].set(cast(self(old, b), x.aval.dtype))
+        numbers = np.arange(x.aval.size, dtype=np.int32).reshape(x.aval.shape)
+        places = getitem(as_array(numbers), indices)
+        values = reshape(broadcast_to(as_array(b), places.aval.shape), (-1,))
+        start = reshape(cast(x, eval_shape(self, getitem(x, indices), as_array(b)).dtype), (-1,))
+
+        def step(carry: Any, row: tuple) -> tuple[Any, None]:
+            place, value = row  # One after the other: a place may come several times.
+            made = self(getitem(carry, place), value)
+            return carry.at[place].set(cast(made, carry.aval.dtype)), None
+
+        return reshape(scan(step, start, (reshape(places, (-1,)), values))[0], x.aval.shape)
 
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None

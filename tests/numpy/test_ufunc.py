@@ -137,3 +137,14 @@ def test_updates_of_booleans_are_logical() -> None:
             found = getattr(jnp, name).at(mask, at, values, inplace=False)
             assert found.dtype == bool
             np.testing.assert_array_equal(found, want)
+
+
+def test_updates_at_places_that_come_again() -> None:
+    x, at = np.array([1.0, -2.0, 0.5], np.float32), np.array([0, 2, 0, 0])
+    for name in ("logaddexp", "logaddexp2"):
+        want, b = x.copy(), np.array([0.5, 1.0, -1.0, 2.0], np.float32)
+        getattr(np, name).at(want, at, b)
+        found = getattr(jnp, name).at(x, at, b, inplace=False)
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+    assert jnp.logical_xor.at(x, at, True, inplace=False).tolist() == [False, True, False]
+    assert jnp.logaddexp.at(np.arange(3), 0, 1, inplace=False).dtype == np.float32
