@@ -249,6 +249,8 @@ class Elements(Writer):
             return self.ne(values[0], values[0])
         if name == "exp2":
             return self.call("exp", self.mul(values[0], float(np.log(2.0))))
+        if name == "square":
+            return self.mul(values[0], values[0])
         if name == "fma":
             return self.add(self.mul(values[0], values[1]), values[2])
         if name == "copysign":

@@ -26,7 +26,7 @@ from numjet.experimental.array_serialization import (
 HAS_STORE = importlib.util.find_spec("tensorstore") is not None
 needs_store = pytest.mark.skipif(not HAS_STORE, reason="tensorstore is not installed")
 Pair = collections.namedtuple("Pair", "left right")
-export.register_namedtuple_serialization(Pair, serialized_name="tests.Pair")
+export.register_namedtuple_serialization(Pair, serialized_name="tests.SavedPair")
 
 
 @tree_util.register_pytree_node_class
