@@ -411,7 +411,7 @@ def test_programs_that_are_kept_are_bounded_by_their_bytes(monkeypatch):
     monkeypatch.setattr(deferral, "FIRST", 1000)
     for n in range(8):
         y = large(np.ones((N + n, 2), np.float32))
-        assert float(jnp.sum(jnp.cos(y))) == pytest.approx(2 * (N + n) * np.cos(1), rel=1e-5)
+        assert float(jnp.sum(jnp.cos(y))) == pytest.approx(2 * (N + n) * np.cos(1), rel=1e-4)
     assert deferral._programs.weight <= 3 * one and 1 <= len(deferral._programs) < 8
 
 

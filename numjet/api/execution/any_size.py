@@ -19,8 +19,6 @@ import numpy as np
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.primitive import Primitive
-from numjet.cpu.passes.stream import RESULT_BYTES
-from numjet.cpu.program.buffers import ALIGNMENT
 from numjet.cpu.program.executable import KEPT_ARENA, Executable
 from numjet.cpu.runtime import memory
 
@@ -151,6 +149,10 @@ def run(
             arena = program.new_arena()
     place = None if arena is None else arena[1]
     table = ctypes.addressof(call.table)
+    # What compiling loads; the package's import does not.
+    from numjet.cpu.passes.stream import RESULT_BYTES
+    from numjet.cpu.program.buffers import ALIGNMENT
+
     # A program writes large results by whole lines of the cache, from where they begin: a block
     # that begins within one is made apart.
     wide = any([x.strides[0] * block >= RESULT_BYTES for x in outs])
