@@ -22,7 +22,8 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.ffi_api import FfiError
 from numjet.extend.primitive import NeedsMLIR, Value
-from numjet.ops.foreign import VMAP_METHODS, ffi_call_p, hashable
+from numjet.ops.callback import VMAP_METHODS
+from numjet.ops.foreign import ffi_call_p, hashable
 from numjet.random.keys import key_data, wrap_key_data
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")

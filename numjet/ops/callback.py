@@ -116,6 +116,17 @@ def _batch_looped(primitive: Primitive, axis: Axis, args: tuple, dims: tuple, pa
     return outs, [0] * len(outs)
 
 
+def by_method(x: Any, dim: int | None, size: int, method: str) -> tuple[Any, bool]:
+    """An operand as one of the methods wants it that call once for all examples, and whether it has
+    an axis for them, the first."""
+    if dim is not None or method == "broadcast_all":
+        return to_front(x, dim, size), True
+    if method != "expand_dims":
+        return x, False
+    shape = x.aval.shape
+    return broadcast_in_dim(x, (1, *shape), tuple(range(1, 1 + len(shape)))), True
+
+
 # ------------------------------------------------------------------ pure_callback
 def _pure_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
     method = "sequential" if axis.of_devices else params["vmap_method"]
@@ -128,14 +139,7 @@ def _pure_batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
         )
     if method.startswith("sequential"):
         return _batch_looped(pure_callback_p, axis, args, dims, params)
-    values = []
-    for x, d in zip(args, dims, strict=True):
-        if d is not None or method == "broadcast_all":
-            x = to_front(x, d, axis.size)
-        elif method == "expand_dims":
-            shape = x.aval.shape
-            x = broadcast_in_dim(x, (1, *shape), tuple(range(1, 1 + len(shape))))
-        values.append(x)
+    values = [by_method(x, d, axis.size, method)[0] for x, d in zip(args, dims, strict=True)]
     avals = tuple([a.update(shape=(axis.size, *a.shape)) for a in params["result_avals"]])
     outs = pure_callback_p.bind(*values, **{**params, "result_avals": avals})
     return outs, [0] * len(outs)

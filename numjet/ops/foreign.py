@@ -25,17 +25,10 @@ from numjet.core.ffi_targets import Shape, Site
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo, remembered
 from numjet.core.primitive import NO_EFFECTS, Primitive
-from numjet.core.structural import broadcast_in_dim
+from numjet.ops.callback import VMAP_METHODS, by_method
 from numjet.ops.scan import scan
-from numjet.transforms.batch import Axis, mapped_to_front, to_front
+from numjet.transforms.batch import Axis, mapped_to_front
 
-VMAP_METHODS = (
-    "sequential",
-    "sequential_unrolled",
-    "expand_dims",
-    "broadcast_all",
-    "legacy_vectorized",
-)
 # Attributes that a call outside of programs remembers a target's state for.
 _STATES = 256
 
@@ -218,14 +211,9 @@ def _batch(axis: Axis, args: tuple, dims: tuple, **params: Any) -> tuple:
     values, layouts = [], []
     for i, (x, d) in enumerate(zip(args, dims, strict=True)):
         layout = params["input_layouts"][i]
-        if d is not None or method == "broadcast_all" or i in aliased:
-            x, layout = to_front(x, d, axis.size), _outer(layout)
-        elif method == "expand_dims":
-            shape = x.aval.shape
-            x = broadcast_in_dim(x, (1, *shape), tuple(range(1, 1 + len(shape))))
-            layout = _outer(layout)
+        x, led = by_method(x, d, axis.size, "broadcast_all" if i in aliased else method)
         values.append(x)
-        layouts.append(layout)
+        layouts.append(_outer(layout) if led else layout)
     avals = tuple([a.update(shape=(axis.size, *a.shape)) for a in params["result_avals"]])
     outs = ffi_call_p.bind(*values, **{
         **params, "result_avals": avals, "input_layouts": tuple(layouts),
