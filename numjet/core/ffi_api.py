@@ -112,13 +112,20 @@ def _type_register(args: Any) -> None:
 class Context:
     """What handlers ask of a call: its number, and the states of its target by stage."""
 
-    __slots__ = ("number", "run", "states", "blocks")
+    __slots__ = ("number", "states", "blocks", "runs", "left")
 
     def __init__(self, states: dict[int, tuple[int, int]]) -> None:
         self.states = states  # stage -> (the type's number, the address of the state)
-        self.number = self.run = next(_numbers)
+        self.number = next(_numbers)
         self.blocks: dict[int, Any] = {}  # address -> memory that a handler asked for
+        # Of calls that native code makes: their count, and whether one left something behind.
+        self.runs, self.left = ctypes.c_int64(), ctypes.c_int64()
         _contexts[self.number] = self
+
+    @property
+    def run(self) -> int:
+        """The number of the present call, which no other has."""
+        return (self.number << 32) + self.runs.value
 
     def close(self) -> None:
         """Forget the call, and free its memory."""
@@ -141,6 +148,7 @@ def _state_set(args: Any) -> None:
     if args.stage in context.states:
         raise FfiError(structs.FAILED_PRECONDITION, "The state of this stage is set already.")
     context.states[args.stage] = number, args.state
+    context.left.value = 1
 
 
 def _state_get(args: Any) -> None:
@@ -167,7 +175,9 @@ def _memory_allocate(args: Any) -> None:
     )
     address = ctypes.addressof(block)
     args.data = address + -address % alignment
-    _contexts[args.context].blocks[args.data] = block
+    context = _contexts[args.context]
+    context.blocks[args.data] = block
+    context.left.value = 1
 
 
 def _memory_free(args: Any) -> None:

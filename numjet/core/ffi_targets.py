@@ -25,6 +25,8 @@ from numjet.core import dtypes, ffi_api, hooks
 from numjet.core.ffi_api import Context, FfiError
 
 _ALIGNMENT = 64  # that XLA promises its handlers
+# Bytes up to which native code copies an array that is not aligned so.
+ASIDE = 1 << 16
 _BYTE = np.dtype(np.uint8)
 
 
@@ -278,13 +280,14 @@ def _result(memory: np.ndarray, of: Shape) -> np.ndarray:
     return np.ascontiguousarray(flat.reshape(of.stored).transpose(np.argsort(of.order)))
 
 
-def _buffers(given: Sequence[np.ndarray], shapes: Sequence[Shape], keep: list) -> structs.List:
+def _buffers(given: Sequence[int], shapes: Sequence[Shape], keep: list) -> structs.List:
+    """Arrays of these addresses as handlers see them."""
     made = [
         structs.Buffer(
-            ctypes.sizeof(structs.Buffer), None, of.number, _address(memory), len(of.shape),
+            ctypes.sizeof(structs.Buffer), None, of.number, address, len(of.shape),
             ctypes.addressof(of.dims),
         )  # fmt: skip
-        for memory, of in zip(given, shapes, strict=True)
+        for address, of in zip(given, shapes, strict=True)
     ]
     keep += made
     found = structs.List(ctypes.sizeof(structs.List), None, len(made))
@@ -386,12 +389,25 @@ class Site:
         context = Context({**self._states})
         try:
             frame = _frame(context, structs.EXECUTE)
-            frame.operands = _buffers(ins, shapes, keep)
-            frame.results = _buffers(outs, results, keep)
+            frame.operands = _buffers([*map(_address, ins)], shapes, keep)
+            frame.results = _buffers([*map(_address, outs)], results, keep)
             frame.attributes = self._attributes
             _run(target.stages["execute"], frame)
         finally:
             context.close()
+
+    def prepared(
+        self,
+        shapes: Sequence[Shape],
+        results: Sequence[Shape],
+        aliases: Sequence[tuple[int, int]],
+    ) -> Prepared | None:
+        """A frame for calls on arrays that lie as handlers see them, after a first call; None
+        where arrays have to be brought into another form, and for the older interface."""
+        plain = all(of.in_rows and of.width >= 8 and of.nbytes for of in (*shapes, *results))
+        if not plain or self.version < 4:
+            return None
+        return Prepared(self, self._target().stages["execute"], shapes, results, aliases)
 
     def _call_untyped(
         self, target: Target, ins: Sequence[np.ndarray], outs: Sequence[np.ndarray]
@@ -419,6 +435,61 @@ class Site:
         ctypes.CFUNCTYPE(None, *kinds)(target.stages["execute"])(*values)
         if status.raw.strip(b"\0"):
             raise FfiError(structs.INTERNAL, f"The function {self.name} set its status to failed.")
+
+
+class Prepared:
+    """The frame of calls that come one after the other, for native code that has the arrays.
+
+    handler, frame: addresses. future: of the frame's word for one. data: where the addresses of
+    operands, then of results stand, of `nbytes` each. alias: for each operand the number of the
+    array, a result, that it shares its memory with, or 0. aside: for each aligned
+    memory that it may be copied to, or 0.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        handler: int,
+        shapes: Sequence[Shape],
+        results: Sequence[Shape],
+        aliases: Sequence[tuple[int, int]],
+    ) -> None:
+        self.handler, self.operands = handler, len(shapes)
+        self._site, self._states, self._keep = site, {**site._states}, []  # type: ignore[var-annotated]
+        context = self._context = Context({**self._states})
+        weakref.finalize(self, context.close).atexit = False
+        frame = self._frame = _frame(context, structs.EXECUTE)
+        frame.operands = _buffers([0] * len(shapes), shapes, self._keep)
+        frame.results = _buffers([0] * len(results), results, self._keep)
+        frame.attributes = site._attributes
+        at = structs.Buffer.data.offset
+        self.data = [
+            ctypes.addressof(x) + at for x in self._keep if isinstance(x, structs.Buffer)
+        ]
+        self.nbytes = [of.nbytes for of in (*shapes, *results)]
+        shared = dict(aliases)
+        self.alias = [len(shapes) + shared[k] if k in shared else 0 for k in range(len(shapes))]
+        self._aside = [_empty(n) if n <= ASIDE else None for n in self.nbytes]
+        self.aside = [0 if memory is None else _address(memory) for memory in self._aside]
+        self.frame = ctypes.addressof(frame)
+        self.future = self.frame + structs.Frame.future.offset
+
+    def watched_by(self, runs: int, left: int) -> None:
+        """Say where the calls are counted, and where it is written that `ended` has work."""
+        self._context.runs = ctypes.c_int64.from_address(runs)
+        self._context.left = ctypes.c_int64.from_address(left)
+
+    def ended(self, error: int | None) -> None:
+        """See to what a call left: raise its error, wait for its future, free its memory."""
+        future, self._frame.future = self._frame.future, None
+        try:
+            if error:
+                raise ffi_api.taken(error)
+            if future:
+                ffi_api.wait(future)
+        finally:
+            self._context.blocks.clear()
+            self._context.states = {**self._states}
 
 
 def _run(handler: int, frame: structs.Frame) -> None:

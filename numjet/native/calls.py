@@ -41,7 +41,6 @@ _adding = locks.reentrant()
 _SCALARS = {
     float: (Node.FLOAT, 4, 8), int: (Node.INT, 4, 8), bool: (Node.BOOL, 1, 1)
 }  # fmt: skip
-_MESSAGE = ctypes.create_string_buffer(b"a compiled program failed.\n")
 
 
 @functools.cache
@@ -62,7 +61,6 @@ def _context() -> np.ndarray:
     known = {
         "new_array": array_api()[NEW_ARRAY],
         "state": config.state.buffer_info()[0],
-        "message": ctypes.addressof(_MESSAGE),
     }
     for name, x in (
         ("axes", _axis_env),
@@ -76,7 +74,6 @@ def _context() -> np.ndarray:
         ("int", int),
         ("true", True),
         ("false", False),
-        ("error", RuntimeError),
     ):
         known[name] = id(x)
     return forever(context_of(CallContext, known))
@@ -332,6 +329,7 @@ def _entry(
         "needs_arena": int(arena != 0),
         "unlock": int(program is not None and executable.seconds > _UNLOCK_ABOVE),
         "builder": 0 if builder is None else id(builder),
+        "failed": 0 if program is None else id(program.failed),
         "remote": 0 if loaded is None else _remote(entry, loaded, n_in, keep),
         "arena": arena,
     }

@@ -61,7 +61,6 @@ class CallContext(Interpreter):
     PyList_New: Callable[[Int], Object]
     PyLong_AsLongLong: Callable[[Object], Int]
     PyErr_Occurred: Callable[[], Object]
-    PyErr_SetString: Callable[[Object, Pointer], None]
     PyObject_CallObject: Callable[[Object, Object], Object]
     PyEval_SaveThread: Callable[[], Pointer]
     PyEval_RestoreThread: Callable[[Pointer], None]
@@ -80,8 +79,6 @@ class CallContext(Interpreter):
     int: Object
     true: Object
     false: Object
-    error: Object
-    message: Pointer
 
 
 class Step(Record):
@@ -152,6 +149,7 @@ class CallEntry(Record):
     unlock: Int
     builder: Object
     remote: RemoteCall  # NULL for programs of the CPU
+    failed: Object  # raises what a program that failed left
     arena: Pointer
 
 

@@ -1,8 +1,9 @@
 """Calls of compiled functions that others register: `ffi_call`.
 
 The params say the target's name, its attributes, and how operands and results lie in memory (axes
-from the fastest to the slowest, as XLA writes layouts). A program calls the target from Python
-(`core.ffi_targets`), which gives up the interpreter's lock meanwhile. Each equation has its
+from the fastest to the slowest, as XLA writes layouts). The target is called from Python
+(`core.ffi_targets`), which gives up the interpreter's lock meanwhile; a compiled program calls it
+so the first time, and itself from then on where it can (`prepared`). Each equation has its
 `instance`, since a target may keep a state for each place that calls it. `numjet.ffi` is the public
 side. What would break it: a pass that joins two equations of different instances.
 """
@@ -21,7 +22,7 @@ from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import physical
 from numjet.core.effects import FOREIGN
-from numjet.core.ffi_targets import Shape, Site
+from numjet.core.ffi_targets import Prepared, Shape, Site
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo, remembered
 from numjet.core.primitive import NO_EFFECTS, Primitive
@@ -154,6 +155,15 @@ def _evaluate(*args: ArrayImpl, **params: Any) -> list[ArrayImpl]:
     )
     found = [ArrayImpl(x, a) for x, a in zip(outs, results, strict=True)]
     return [*map(hooks.computed_here, found)] if numeric_checks[0] else found
+
+
+def prepared(avals: Sequence[ShapedArray], params: dict) -> Prepared | None:
+    """The frame for calls of an equation that native code makes; None where they stay here."""
+    return _site(tuple(avals), params).prepared(
+        [*map(_shape, avals, params["input_layouts"])],
+        [*map(_shape, params["result_avals"], params["output_layouts"])],
+        params["input_output_aliases"],
+    )
 
 
 def _abstract(*avals: ShapedArray, result_avals: tuple, **_: Any) -> list[ShapedArray]:

@@ -32,6 +32,8 @@ _NO_AXES = axis_env()
 # Below this the allocator is as quick as a pool.
 _MALLOC_BYTES = 4096
 _SCALARS = (float, int, bool)
+# What of Python's calls in a program is nothing of the user's.
+FOREIGN = frozenset(["ffi_call"])
 
 
 def _items_known() -> bool:
@@ -67,14 +69,15 @@ class _Code:
 
 
 def has_short_form(entry: Any, leaves: list) -> bool:
-    """Whether calls of `entry` may be prebuilt: nothing happens in Python, nothing is donated."""
+    """Whether calls of `entry` may be prebuilt: nothing of the user's happens in Python, nothing is
+    donated."""
     executable = entry.executable
     return not (
         entry.donate
         or entry.without_values
         or executable is None
         or config.check_bounds.value
-        or executable.host_calls
+        or not FOREIGN.issuperset(executable.host_calls)
         or len(leaves) > MAX_LEAVES
     )
 

@@ -247,6 +247,12 @@ def words(record: type[Record]) -> list[str]:
     return list(layout_of(record).fields)
 
 
+def zeros(record: type[Record]) -> Any:
+    """A record of zeros, which lives as long as what refers to it does."""
+    words = (ctypes.c_int64 * (layout_of(record).size // 8))()
+    return record(ctypes.addressof(words), [words])
+
+
 def size_of(kind: Any) -> int:
     """The bytes of a value of a type."""
     return SCALARS[kind][1] if kind in SCALARS else 8

@@ -44,6 +44,7 @@ from numjet.cpu.runtime.entry import (
 )
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+FOREIGN = "ffi_call"
 # A call that is expected to take longer than this (seconds) lets other Python threads run.
 RELEASE_GIL_ABOVE = 5e-6
 ALIGNMENT = 64
@@ -54,11 +55,13 @@ KEPT_ARENA = 1 << 22
 class HostCall:
     """One call back into Python: run `primitive`'s reference on views of native memory.
 
-    A collective of processes calls MPI natively where it can (`runtime.collectives`); the first
-    entry of its table is what describes it, then come operands and results as for all.
+    A collective of processes calls MPI natively where it can (`runtime.collectives`), a call of a
+    compiled function of others that function (`runtime.foreign`). The first entry of their tables
+    is what describes them, then come operands and results as for all.
     """
 
-    __slots__ = ("primitive", "params", "ins", "outs", "failures", "function", "collective")
+    __slots__ = ("primitive", "params", "ins", "outs", "failures", "function", "collective",
+                 "foreign")  # fmt: skip
 
     def __init__(
         self,
@@ -70,13 +73,19 @@ class HostCall:
         self.primitive, self.params, self.ins, self.outs = primitive, params, ins, outs
         self.failures: dict[int, BaseException] = {}
         self.function: Any = None
-        # The description of a collective, None before it was made.
+        # The description of a collective, of a foreign call; None before it was made.
         self.collective: Any = None
+        self.foreign: Any = None
 
     @property
     def over_processes(self) -> bool:
         """Whether it is a collective of processes, which waits for others."""
         return self.primitive.collective and ranks_of(self.params) is not None
+
+    @property
+    def has_description(self) -> bool:
+        """Whether its table begins with what describes it to native code."""
+        return self.over_processes or self.primitive.name == FOREIGN
 
     @classmethod
     def of(
@@ -97,14 +106,24 @@ class HostCall:
     def bind(self, failures: dict[int, BaseException]) -> int:
         """The native address to call; exceptions are put into `failures`, under the thread."""
         self.failures = failures
-        if self.described():
+        if self.primitive.name != FOREIGN and self.described():
             return Cluster.transport.library.entry
         _hook()
         self.function = _CALLBACK(self._run)
-        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
+        address = ctypes.cast(self.function, ctypes.c_void_p).value or 0
+        if self.primitive.name != FOREIGN:
+            return address
+        native = importlib.import_module("numjet.cpu.runtime.foreign")
+        self.foreign = native.Described(address, self._keep)
+        return native.entry()
+
+    def _keep(self, error: BaseException) -> None:
+        self.failures[threading.get_ident()] = error
 
     def described(self) -> int:
-        """The address of what describes a collective to native code; 0: it runs in Python."""
+        """The address of what describes the call to native code; 0: it runs in Python."""
+        if self.foreign is not None:
+            return self.foreign.address
         transport = Cluster.transport
         if not self.over_processes or transport is None or transport.library is None:
             return 0
@@ -118,12 +137,12 @@ class HostCall:
 
     def _failed(self, code: int) -> int:
         """MPI returned an error; the program's status."""
-        self.failures[threading.get_ident()] = Cluster.transport.mpi.Exception(code)
+        self._keep(Cluster.transport.mpi.Exception(code))
         return 1
 
     def _run(self, table: int) -> int:
         try:
-            if self.over_processes:
+            if self.has_description:
                 table += ctypes.sizeof(ctypes.c_void_p)
             pointers = (ctypes.c_void_p * (len(self.ins) + len(self.outs) + 1)).from_address(table)
             if self.primitive.collective and Cluster.transport is not None:
@@ -143,10 +162,13 @@ class HostCall:
             for k, (result, (shape, dtype)) in enumerate(zip(results, self.outs, strict=True)):
                 if math.prod(shape) and dtype.itemsize:
                     _view(pointers[len(self.ins) + k], shape, dtype)[...] = result._value
+            if self.foreign is not None and self.foreign.waiting:
+                prepared = importlib.import_module("numjet.ops.foreign").prepared
+                self.foreign.prepare(prepared([a for _, _, a in self.ins], self.params))
             pointers[-1] = 0  # after all else
         except BaseException as error:
             # It may not unwind through native frames: kept, and raised by the caller.
-            self.failures[threading.get_ident()] = error
+            self._keep(error)
             return 1
         return 0
 
@@ -235,13 +257,15 @@ class _Program:
 
 class Prepared(NamedTuple):
     """`function(inputs, outputs, arena, table)`: the first two are addresses of tables of array
-    objects. `arenas` is the list of idle ones (see `new_arena`), None when none is needed."""
+    objects. `arenas` is the list of idle ones (see `new_arena`), None when none is needed;
+    `failed` raises what a call that returned 1 left."""
 
     function: Any
     table: Any
     outs: list
     makers: list
     arenas: list | None
+    failed: Callable[[], None]
 
 
 _NDARRAY = {np.ndarray}
@@ -444,7 +468,7 @@ class Executable:
         kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         function = self._prototype(ctypes.c_int, *kinds)(self._objects)
         arenas = self.arenas if self.arena_bytes else None
-        return Prepared(function, self.table, self.outs, self.makers, arenas)
+        return Prepared(function, self.table, self.outs, self.makers, arenas, self._raise)
 
     def _raise(self) -> None:
         error: BaseException | None = self._failures.pop(threading.get_ident(), None)

@@ -68,7 +68,7 @@ class Values:
         index = len(self.program.consts)
         self.program.consts.append(None)
         self.program.hosts[index] = call
-        if call.over_processes:
+        if call.has_description:
             description = Val.of(ShapedArray((1,), np.dtype(np.int64)))
             description.place = Place(Slot("const", description.nbytes, index + 1))
             self.program.consts.append(None)

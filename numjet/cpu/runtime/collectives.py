@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from numjet.core.cluster import ranks_of
-from numjet.cpu.builder.records import Record, layout_of
+from numjet.cpu.builder.records import zeros
 from numjet.cpu.runtime import build
 from numjet.cpu.runtime.code import collectives as code
 
@@ -51,7 +51,7 @@ class Library:
         self.functions = {name: function(f"MPI_{name}") for name in names}
         self.code = build.library("collectives")
         self.entry = self.code.address("collective")
-        self.state = _record(code.State)
+        self.state = zeros(code.State)
         self.labels: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.requests: dict[int, ctypes.c_int64] = {}
         self._seen: tuple[Any, float] = None, 0.0
@@ -105,7 +105,7 @@ class Library:
         size = math.prod(shape)
         if size > MOST or not size:
             return None
-        call: Any = _record(code.Collective)
+        call: Any = zeros(code.Collective)
         call.state, call.comm = self.state, handle(comm)
         call.type = handle(transport.type_of(dtype))
         call.bytes = math.prod(out) * dtype.itemsize
@@ -151,9 +151,3 @@ class Library:
         call.source = {d: s for s, d in perm}.get(here, call.nobody)
         call.kind = code.STAY if call.source == here else code.EXCHANGE
         call.exchange, call.count = self.functions["Sendrecv"], size
-
-
-def _record(kind: type[Record]) -> Any:
-    """A record of zeros, which lives as long as what refers to it does."""
-    words = (ctypes.c_int64 * (layout_of(kind).size // 8))()
-    return kind(ctypes.addressof(words), [words])

@@ -273,9 +273,8 @@ def run(
     give_back(e, arena)
     release(c, owned, own)
     if failed != 0:
-        c.PyErr_SetString(c.error, c.message)
         release(c, tree, e.oregs)
-        return NULL
+        return c.PyObject_Vectorcall(e.failed, NULL, 0, NULL)
     return finished(c, e, tree)
 
 
