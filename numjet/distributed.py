@@ -1,6 +1,7 @@
 """numjet.distributed: several processes that work together, over MPI.
 
-`mpiexec -n 4 python train.py`, where train.py calls `initialize()` first. Devices of all processes
+`mpiexec -n 4 python train.py`, where train.py calls `initialize()` first; or processes that were
+started one by one, each of which is told where the first is and who it is. Devices of all processes
 then form meshes, arrays over them are global, and each process holds its part. Needs mpi4py (`pip
 install numjet[mpi]`). `numjet.process` has what is asked of processes; `api.execution.processes`
 runs the programs.
@@ -68,15 +69,21 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Join the other processes that `mpiexec` started. Call it before arrays or devices are used.
+    """Join the other processes. Call it before arrays or devices are used.
 
-    num_processes, process_id: what MPI is expected to say. coordinator_address,
-    coordinator_bind_address, local_device_ids, cluster_detection_method, heartbeat_timeout_seconds,
-    shutdown_timeout_seconds, slice_index, partition_index: MPI has its own, they are not used.
-    initialization_timeout: seconds after which a process that waits here for others, which ended
-    before they came, ends with a sentence. Each process has the devices that
-    NUMJET_NUM_CPU_DEVICES (config num_cpu_devices, one by default) says. Raises RuntimeError where
-    mpi4py cannot be loaded, where it was called before, and where MPI says otherwise.
+    Under `mpiexec` without arguments. Processes that were started one by one say which of how many
+    they are (process_id, num_processes) and where process 0 is: coordinator_address, "host:port" of
+    a free port there, at which it listens at coordinator_bind_address, by default at all addresses
+    of its machine. The variables JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID
+    stand for arguments that are not given. Under `mpiexec` num_processes and process_id are what
+    MPI is expected to say, and addresses are not used. local_device_ids, cluster_detection_method,
+    heartbeat_timeout_seconds, shutdown_timeout_seconds, slice_index, partition_index: MPI has its
+    own, they are not used. initialization_timeout: seconds after which a process that waits here
+    for others, which ended before they came, ends with a sentence. Each process has the devices
+    that NUMJET_NUM_CPU_DEVICES (config num_cpu_devices, one by default) says. Raises RuntimeError
+    where mpi4py cannot be loaded, where it was called before, and where MPI says otherwise;
+    JaxRuntimeError where processes that were started one by one do not meet; ValueError where one
+    of the three arguments is missing.
 
     Flags of the environment: NUMJET_COLLECTIVE_TIMEOUT (seconds, 30; 0: none) after which a
     collective that others do not come to ends the program with a sentence that names them;
@@ -84,10 +91,10 @@ def initialize(
 
     >>> from numjet import distributed
     >>> distributed.initialize()  # doctest: +SKIP
+    >>> distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=0)  # doctest: +SKIP
     """
-    del coordinator_address, local_device_ids, cluster_detection_method
-    del heartbeat_timeout_seconds, shutdown_timeout_seconds, coordinator_bind_address
-    del slice_index, partition_index
+    del local_device_ids, cluster_detection_method, heartbeat_timeout_seconds
+    del shutdown_timeout_seconds, slice_index, partition_index
     if Cluster.transport is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
     if _device.cache_info().currsize:
@@ -95,7 +102,17 @@ def initialize(
             "jax.distributed.initialize() must be called before any calls that use devices: those "
             "of arrays, devices() and meshes. Call numjet.distributed.initialize() first of all."
         )
-    with _at_most(initialization_timeout):
+    told = os.environ.get
+    coordinator_address = coordinator_address or told("JAX_COORDINATOR_ADDRESS")
+    if num_processes is None and "JAX_NUM_PROCESSES" in os.environ:
+        num_processes = int(told("JAX_NUM_PROCESSES", ""))
+    if process_id is None and "JAX_PROCESS_ID" in os.environ:
+        process_id = int(told("JAX_PROCESS_ID", ""))
+    met = _meeting(
+        coordinator_address, num_processes, process_id, initialization_timeout,
+        coordinator_bind_address,
+    )  # fmt: skip
+    with met, _at_most(initialization_timeout):
         try:
             mpi = importlib.import_module("mpi4py.MPI")
         except (ImportError, RuntimeError) as error:
@@ -107,6 +124,32 @@ def initialize(
     importlib.import_module("numjet.cpu.runtime.watch").start(Cluster.transport)
 
 
+def _meeting(
+    address: str | None, count: int | None, index: int | None, seconds: float, bind: str | None
+) -> contextlib.AbstractContextManager[None]:
+    """Where processes that nobody started together wait for each other."""
+    pmi = importlib.import_module("numjet.cpu.runtime.pmi")
+    if pmi.launched() or count == 1 or (address, count, index) == (None, None, None):
+        return contextlib.nullcontext()
+    if address is None or count is None or index is None:
+        what = (
+            "coordinator_address should be defined." if address is None
+            else "Number of processes must be defined (num_processes)." if count is None
+            else "The process id of the current process must be defined (process_id)."
+        )  # fmt: skip
+        raise ValueError(
+            f"distributed.initialize: {what} Say all three, or have `mpiexec -n {count or 'N'} "
+            "python ...` start the processes."
+        )
+    if "mpi4py.MPI" in sys.modules:
+        raise RuntimeError(
+            "distributed.initialize: mpi4py.MPI was imported before, and has found this process "
+            "alone. Call numjet.distributed.initialize(...) first of all, or start the program "
+            f"with `mpiexec -n {count} python ...`."
+        )
+    return pmi.meet(address, count, index, seconds, bind)  # type: ignore[no-any-return]
+
+
 def _join(mpi: Any, num_processes: int | None, process_id: int | None) -> None:
     """Meet the other processes: as many as expected, with as many devices each."""
     world = mpi.COMM_WORLD
@@ -115,7 +158,8 @@ def _join(mpi: Any, num_processes: int | None, process_id: int | None) -> None:
         if given is not None and given != found[what]:
             raise RuntimeError(
                 f"distributed.initialize: {what}={given}, but MPI says {found[what]}. Start the "
-                f"program with `mpiexec -n {num_processes or 'N'} python ...`."
+                f"program with `mpiexec -n {num_processes or 'N'} python ...`; libraries that are "
+                "not of MPICH's kind have to be started so."
             )
     counts = world.allgather(max(1, config.num_cpu_devices.value))
     if len(set(counts)) != 1:
