@@ -147,6 +147,7 @@ def _meeting(
             "alone. Call numjet.distributed.initialize(...) first of all, or start the program "
             f"with `mpiexec -n {count} python ...`."
         )
+    Cluster.address = address
     return pmi.meet(address, count, index, seconds, bind)  # type: ignore[no-any-return]
 
 
@@ -181,19 +182,20 @@ def shutdown() -> None:
     >>> from numjet import distributed
     >>> distributed.shutdown()
     """
-    if Cluster.transport is not None:
+    if is_initialized():
         Cluster.transport.leave()
+        Cluster.left = True
         importlib.import_module("numjet.cpu.runtime.watch").stop()
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` was called.
+    """Whether `initialize` was called, and `shutdown` was not.
 
     >>> from numjet import distributed
     >>> distributed.is_initialized()
     False
     """
-    return Cluster.transport is not None
+    return Cluster.transport is not None and not Cluster.left
 
 
 __all__ = ["initialize", "is_initialized", "shutdown"]

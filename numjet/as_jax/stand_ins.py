@@ -3,6 +3,7 @@ counterpart of. Named by the rows of private.py, loaded when one of them is aske
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from numjet.base.tree_registry import KINDS
 from numjet.core import trace
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
+from numjet.core.cluster import Cluster
 from numjet.core.dtypes import canonical
 from numjet.core.trace import EVAL, current_trace
 from numjet.core.typed_numbers import (
@@ -253,14 +255,32 @@ def merge_lists(which: Iterable[bool], unchosen: Iterable[Any], chosen: Iterable
 
 
 class GlobalState:
-    """Of several processes there is one, without a coordinator."""
+    """Which process this is, of how many, and where they tell each other things by name."""
 
-    process_id = 0
-    num_processes = 1
-    client = None
     service = None
-    coordinator_address = None
     preemption_sync_manager = None
+
+    @property
+    def process_id(self) -> int:
+        """The number of this process."""
+        return Cluster.index
+
+    @property
+    def num_processes(self) -> int:
+        """How many there are."""
+        return Cluster.count
+
+    @property
+    def client(self) -> Any:
+        """Values by keys and barriers of all processes; None for one alone."""
+        if Cluster.transport is None:
+            return None
+        return importlib.import_module("numjet.cpu.runtime.watch").store()
+
+    @property
+    def coordinator_address(self) -> str | None:
+        """Where processes that nobody started together have met."""
+        return Cluster.address
 
 
 global_state = GlobalState()

@@ -16,6 +16,9 @@ class Cluster:
     index = 0
     count = 1
     transport: Any = None
+    # Where processes that nobody started together have met; and whether they still work together.
+    address: str | None = None
+    left = False
 
     @classmethod
     def join(cls, transport: Any) -> None:

@@ -18,6 +18,7 @@ from numjet.api.placement.assemble import make_array_from_process_local_data
 from numjet.api.placement.devices import device_put
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
+from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.cluster import Cluster
@@ -33,6 +34,14 @@ def _everyone(value: Any) -> list[Any]:
     if Cluster.transport is None:
         return [value]
     return Cluster.transport.objects(value)
+
+
+def _exchanged(x: Any) -> np.ndarray:
+    """What processes exchange of a value: with several, of a dtype that arrays have."""
+    value = np.asarray(x)
+    if Cluster.count == 1 or value.dtype.kind not in "iufc":
+        return value
+    return value.astype(dtypes.canonical(value.dtype), copy=False)
 
 
 def sync_global_devices(name: str) -> None:
@@ -63,7 +72,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     array([0, 1])
     """
     source = Cluster.index == 0 if is_source is None else is_source
-    values = tree.tree_map(np.asarray, in_tree)
+    values = tree.tree_map(_exchanged, in_tree)
     found = [v for v in _everyone(tree.tree_leaves(values) if source else None) if v is not None]
     if len(found) != 1:
         raise ValueError(f"broadcast_one_to_all: {len(found)} processes are the source, not one.")
@@ -85,7 +94,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     def gather(x: Any) -> np.ndarray:
         if type(x) is ShardedArray and not x.is_fully_addressable:
             return _whole(x)
-        value = np.asarray(x)
+        value = _exchanged(x)
         parts = _everyone(value)
         return np.concatenate(parts) if tiled else np.stack(parts)
 
@@ -107,20 +116,22 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """Check that all processes hold values equal to those of process 0.
 
     in_tree: a pytree of arrays and numbers. fail_message: begins the message. Raises AssertionError
-    where they differ.
+    on all where some differ.
 
     >>> from numjet.experimental import multihost_utils
     >>> multihost_utils.assert_equal({"step": 3})
     """
-    mine = tree.tree_map(np.asarray, in_tree)
+    mine = tree.tree_map(_exchanged, in_tree)
     first = broadcast_one_to_all(in_tree)
     same = [
         bool(np.array_equal(a, b))
         for a, b in zip(tree.tree_leaves(mine), tree.tree_leaves(first), strict=True)
     ]
-    if not all(same):
+    other = [k for k, equal in enumerate(_everyone(all(same))) if not equal]
+    if other:
         raise AssertionError(
-            f"{fail_message} Values of process {Cluster.index} differ from those of process 0."
+            f"{fail_message} Values of process {', '.join(map(str, other))} differ from those of "
+            "process 0."
         )
 
 

@@ -68,6 +68,47 @@ nj.distributed.shutdown()
         assert status == 0 and output == "66.0 [12. 15. 18. 21.] [0 1 2]\n", output
 
 
+def test_numbers_and_what_processes_tell_each_other_by_name() -> None:
+    found = run("""
+nj.distributed.initialize(address, count, index)
+from numjet.as_jax.stand_ins import global_state
+mesh = nj.make_mesh((2 * count,), ("x",))
+for x in (np.float32(3), np.ones((4, 2), np.float32)):
+    whole = nj.device_put(x, NamedSharding(mesh, P()))
+    assert [s.data.shape for s in whole.addressable_shards] == [x.shape] * 2
+    assert [d.process_index for d in whole.sharding._addressable_device_assignment] == [index] * 2
+assert mu.process_allgather(np.array([index])).dtype == np.int32
+assert mu.broadcast_one_to_all(2.5).dtype == np.float32
+try:
+    mu.assert_equal(index, "differs")
+except AssertionError as error:
+    assert "process 1" in str(error)
+else:
+    raise SystemExit(5)
+store = global_state.client
+assert (global_state.process_id, global_state.num_processes) == (index, count)
+assert global_state.coordinator_address == address
+store.key_value_set(f"a/{index}", str(index))
+store.key_value_set_bytes(f"b/{index}", bytes([0, 255, index]))
+assert store.blocking_key_value_get(f"a/{1 - index}", 20_000) == str(1 - index)
+assert store.blocking_key_value_get_bytes(f"b/{1 - index}", 20_000) == bytes([0, 255, 1 - index])
+assert store.key_value_dir_get("a") == [("a/0", "0"), ("a/1", "1")]
+store.wait_at_barrier("there", 20_000)
+try:
+    store.wait_at_barrier(f"alone{index}", 300)
+except nj.errors.JaxRuntimeError as error:
+    assert "DEADLINE_EXCEEDED" in str(error) and f"processes {1 - index}" in str(error)
+else:
+    raise SystemExit(6)
+assert store.get_live_nodes([index]) == {index: os.getpid()}
+mu.sync_global_devices("end")
+assert nj.distributed.is_initialized()
+nj.distributed.shutdown()
+assert not nj.distributed.is_initialized() and global_state.client is None
+""", 2, NUMJET_NUM_CPU_DEVICES="2")  # fmt: skip
+    assert found == [("", 0)] * 2, found
+
+
 def test_the_environment_names_them() -> None:
     found = run("""
 os.environ["JAX_PROCESS_ID"] = str(index)

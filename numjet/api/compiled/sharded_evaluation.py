@@ -683,7 +683,7 @@ def _to_mesh(x: ShardedArray, sharding: Any) -> Any:
     steps = _common_steps(here.axis_sizes, there.axis_sizes) if same else None
     if steps is None:
         whole = move(x, x._sharding.update(spec=PartitionSpec()))
-        block = np.ascontiguousarray(whole._block[sharding.block_index(aval.shape)])
+        block = np.asarray(whole._block[sharding.block_index(aval.shape)], order="C")
         return ShardedArray(block, aval, sharding)
     sizes = [b // a for a, b in zip(steps, steps[1:], strict=False)]
     names = [f"axis{i}" for i in range(len(sizes))]

@@ -124,7 +124,7 @@ def block_of(x: Any, sharding: Any) -> np.ndarray:
     index = sharding.block_index(value.shape)
     if all(i.stop - i.start == n for i, n in zip(index, value.shape, strict=True)):
         return value
-    return np.ascontiguousarray(value[index])
+    return np.asarray(value[index], order="C")
 
 
 def renamed(closed: ClosedJaxpr, mesh: Any) -> ClosedJaxpr:

@@ -264,7 +264,7 @@ def _of_processes(name: str, array: Any, sharding: Any, want: Any) -> ShardedArr
     window = sharding.block_index(aval.shape)
     block = array._value
     if array.shape == aval.shape:  # every process has all of it
-        block = np.ascontiguousarray(block[window])
+        block = np.asarray(block[window], order="C")
     found = tuple([at.stop - at.start for at in window])
     if block.shape != found:
         raise ValueError(

@@ -488,7 +488,7 @@ def place(x: ArrayImpl, sharding: Any) -> ArrayImpl:
             out._sharding = sharding
             return out
     elif not sharding.is_fully_addressable:
-        value = np.ascontiguousarray(value[sharding.block_index(x.shape)])
+        value = np.asarray(value[sharding.block_index(x.shape)], order="C")
     return ShardedArray(value, x.aval, sharding)
 
 

@@ -72,7 +72,7 @@ class Sharding:
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        return self._device_assignment
+        return tuple([d for d in self._device_assignment if d.process_index == Cluster.index])
 
     @property
     def has_addressable_devices(self) -> bool:

@@ -7,22 +7,110 @@ the hosts (a warning says so, and MPI alone is left to notice).
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
+import queue
 import socket
 import subprocess
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from numjet.base.errors import JaxRuntimeError
 from numjet.cpu.runtime import events
 
 _BEAT = 0.25  # seconds between what a rank says of itself
 _watch: Any = None
 _server: Any = None  # rank 0's: the process that watches
+
+
+class Store:
+    """What the ranks tell each other by name, beside MPI: values by keys, and barriers.
+
+    For libraries that ask JAX's coordinator for it (`as_jax.stand_ins`). Times are in milliseconds.
+    Raises JaxRuntimeError with a code in front: DEADLINE_EXCEEDED where nobody came in time,
+    NOT_FOUND, ALREADY_EXISTS.
+    """
+
+    def __init__(self, send: Callable[[dict], None]) -> None:
+        self._send = send
+        self._numbers = itertools.count()
+        self._asked: dict[int, queue.SimpleQueue] = {}
+
+    def _ask(self, op: str, **given: Any) -> Any:
+        number, answers = next(self._numbers), queue.SimpleQueue[dict]()
+        self._asked[number] = answers
+        self._send({"op": op, "id": number, "with": given})
+        answer = answers.get()
+        if "error" in answer:
+            raise JaxRuntimeError(": ".join(answer["error"]))
+        return answer["value"]
+
+    def answered(self, said: dict) -> None:
+        """Take an answer in."""
+        self._asked.pop(said["id"]).put(said)
+
+    def key_value_set(self, key: str, value: str, allow_overwrite: bool = False) -> None:
+        """Tell all."""
+        self._ask("set", key=key, value=value, overwrite=allow_overwrite)
+
+    def key_value_set_bytes(self, key: str, value: bytes, allow_overwrite: bool = False) -> None:
+        """Tell all bytes."""
+        self.key_value_set(key, value.decode("latin-1"), allow_overwrite)
+
+    def blocking_key_value_get(self, key: str, timeout_in_ms: int) -> str:
+        """What a rank has told, or will tell in that time."""
+        return self._ask("get", key=key, seconds=timeout_in_ms / 1000)  # type: ignore[no-any-return]
+
+    def blocking_key_value_get_bytes(self, key: str, timeout_in_ms: int) -> bytes:
+        """The same of bytes."""
+        return self.blocking_key_value_get(key, timeout_in_ms).encode("latin-1")
+
+    def key_value_try_get(self, key: str) -> str:
+        """What a rank has told."""
+        return self._ask("get", key=key, seconds=None)  # type: ignore[no-any-return]
+
+    def key_value_try_get_bytes(self, key: str) -> bytes:
+        """The same of bytes."""
+        return self.key_value_try_get(key).encode("latin-1")
+
+    def key_value_dir_get(self, key: str) -> list[tuple[str, str]]:
+        """The keys that begin with `key/`, and their values."""
+        return [(k, v) for k, v in self._ask("below", prefix=key)]
+
+    def key_value_dir_get_bytes(self, key: str) -> list[tuple[str, bytes]]:
+        """The same of bytes."""
+        return [(k, v.encode("latin-1")) for k, v in self.key_value_dir_get(key)]
+
+    def key_value_delete(self, key: str) -> None:
+        """Forget a key, and those that begin with `key/`."""
+        self._ask("delete", key=key)
+
+    def key_value_increment(self, key: str, increment: int) -> int:
+        """Add to a number, which begins at 0: the sum."""
+        return self._ask("add", key=key, amount=increment)  # type: ignore[no-any-return]
+
+    def wait_at_barrier(
+        self, barrier_id: str, timeout_in_ms: int, process_ids: Sequence[int] | None = None
+    ) -> None:
+        """Wait until all, or all of these, have come here."""
+        ranks = None if process_ids is None else sorted(map(int, process_ids))
+        self._ask("meet", name=barrier_id, seconds=timeout_in_ms / 1000, ranks=ranks)
+
+    def get_live_nodes(self, process_ids: Sequence[int]) -> dict[int, int]:
+        """The number of the system's process for each: all live, or all end."""
+        pids = dict(self._ask("live"))
+        return {k: pids[k] for k in process_ids}
+
+
+def store() -> Store | None:
+    """Where the ranks tell each other things by name; None where there is one, or no watch."""
+    return None if _watch is None or _watch.link is None or _watch.ended else _watch.store
 
 
 def start(transport: Any) -> None:
@@ -43,6 +131,7 @@ class _Watch:
         self.limit = float(os.environ.get("NUMJET_COLLECTIVE_TIMEOUT", "30") or 0)
         self.ended = False
         self.lock = threading.Lock()
+        self.store = Store(self._send)
         address: Any = _serve(transport.count, self.limit) if transport.index == 0 else None
         host, port, secret = transport.control.bcast(address)
         self.link: socket.socket | None = None
@@ -103,7 +192,10 @@ class _Watch:
         assert self.link is not None
         try:
             for line in self.link.makefile("r"):
-                if "end" in json.loads(line):
+                said = json.loads(line)
+                if "id" in said:
+                    self.store.answered(said)
+                if "end" in said:
                     sys.stdout.flush()
                     os._exit(1)
         except (OSError, ValueError):

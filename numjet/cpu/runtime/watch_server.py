@@ -3,17 +3,115 @@
 Started by rank 0 (`watch`) as `python -S watch_server.py COUNT LIMIT ADDRESS`, in a session of its
 own, so that it outlives whatever ends the ranks; its input is the ranks' password. It prints its
 port. Each rank keeps a connection and says what it does, a JSON object a line; one that ends
-without a goodbye is a dead process. It imports nothing of the package. What would break it: a rank
+without a goodbye is a dead process. Beside it keeps what the ranks tell each other by name
+(`Store`). It imports nothing of the package. What would break it: a rank
 that does not connect.
 """
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import select
 import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Store:
+    """Values by keys, and barriers by names, of all ranks. What waits is answered when it is there,
+    or when its time is over (`expire`)."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.values: dict[str, str] = {}
+        self.pids: dict[int, int] = {}
+        self.readers: list[tuple[float, str, Callable[[dict], None]]] = []
+        self.barriers: dict[str, _Barrier] = {}
+        self.lock = threading.Lock()
+
+    def ask(self, rank: int, asked: dict, answer: Callable[[dict], None]) -> None:
+        """Answer a request of a rank, now or later: {"value": ...} or {"error": [code, text]}."""
+        with self.lock:
+            getattr(self, "_" + asked["op"])(rank, answer, **asked["with"])
+
+    def _set(self, rank: int, answer: Callable, key: str, value: str, overwrite: bool) -> None:
+        if key in self.values and not overwrite:
+            return answer(_error("ALREADY_EXISTS", f"Config key {key} already exists."))
+        self.values[key] = value
+        answer({"value": None})
+        for reader in [r for r in self.readers if r[1] == key]:
+            self.readers.remove(reader)
+            reader[2]({"value": value})
+
+    def _get(self, rank: int, answer: Callable, key: str, seconds: float | None) -> None:
+        if key in self.values:
+            answer({"value": self.values[key]})
+        elif seconds is None:
+            answer(_error("NOT_FOUND", f"Config key {key} not found."))
+        else:
+            self.readers.append((time.monotonic() + seconds, key, answer))
+
+    def _below(self, rank: int, answer: Callable, prefix: str) -> None:
+        folder = prefix.rstrip("/") + "/"
+        found = sorted(item for item in self.values.items() if item[0].startswith(folder))
+        answer({"value": found})
+
+    def _delete(self, rank: int, answer: Callable, key: str) -> None:
+        for name in [k for k in self.values if k == key or k.startswith(key.rstrip("/") + "/")]:
+            del self.values[name]
+        answer({"value": None})
+
+    def _add(self, rank: int, answer: Callable, key: str, amount: int) -> None:
+        self.values[key] = str(int(self.values.get(key, "0")) + amount)
+        answer({"value": int(self.values[key])})
+
+    def _live(self, rank: int, answer: Callable) -> None:
+        answer({"value": sorted(self.pids.items())})
+
+    def _meet(
+        self, rank: int, answer: Callable, name: str, seconds: float, ranks: list[int] | None
+    ) -> None:
+        members = frozenset(range(self.count) if ranks is None else ranks)
+        barrier = self.barriers.get(name)
+        if barrier is None:
+            barrier = self.barriers[name] = _Barrier(members, time.monotonic() + seconds, {})
+        if rank not in members or members != barrier.members:
+            return answer(_error("INVALID_ARGUMENT", f"Barrier {name} is of {sorted(members)}."))
+        barrier.here[rank] = answer
+        if len(barrier.here) == len(members):
+            del self.barriers[name]
+            for each in barrier.here.values():
+                each({"value": None})
+
+    def expire(self) -> None:
+        """End what has waited its time."""
+        now = time.monotonic()
+        with self.lock:
+            for reader in [r for r in self.readers if r[0] < now]:
+                self.readers.remove(reader)
+                reader[2](_error("DEADLINE_EXCEEDED", f"Nobody has set the key {reader[1]}."))
+            for name, barrier in [*self.barriers.items()]:
+                if barrier.end < now:
+                    del self.barriers[name]
+                    missing = sorted(barrier.members - barrier.here.keys())
+                    error = _error("DEADLINE_EXCEEDED", f"Barrier {name} timed out. Missing: "
+                                   f"processes {', '.join(map(str, missing))}.")
+                    for each in barrier.here.values():
+                        each(error)
+
+
+class _Barrier(NamedTuple):
+    members: frozenset[int]
+    end: float
+    here: dict[int, Callable]
+
+
+def _error(code: str, text: str) -> dict:
+    return {"error": [code, text]}
 
 
 class Server:
@@ -22,6 +120,7 @@ class Server:
     def __init__(self, count: int, limit: float, secret: str) -> None:
         self.count, self.limit, self.secret = count, limit, secret
         self.states: dict[int, dict] = {}
+        self.store = Store(count)
         self.lock = threading.Lock()
         self.ended = False
 
@@ -37,10 +136,14 @@ class Server:
             return
         rank = hello["rank"]
         state = self.states[rank] = {**hello, "link": link}
+        self.store.pids[rank] = hello["pid"]
         where = self.name(rank)
         try:
             for line in stream:
                 said = json.loads(line)
+                if "op" in said:
+                    self.store.ask(rank, said, functools.partial(_tell, link, said["id"]))
+                    continue
                 state.update(said)
                 if "failed" in said:
                     self.end(f"{where} failed: {said['failed']} All processes end with it.")
@@ -145,6 +248,12 @@ class Server:
                 continue
 
 
+def _tell(link: socket.socket, number: int, answer: dict) -> None:
+    """Send a rank the answer to what it asked."""
+    with contextlib.suppress(OSError):
+        link.sendall(json.dumps({"id": number, **answer}).encode() + b"\n")
+
+
 def _count(calls: int) -> str:
     return f"{calls} program{'' if calls == 1 else 's'}"
 
@@ -174,6 +283,7 @@ def main() -> None:
     except TimeoutError:
         pass
     while any(thread.is_alive() for thread in threads):
+        server.store.expire()
         time.sleep(0.1)
 
 
