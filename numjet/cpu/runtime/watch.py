@@ -42,7 +42,7 @@ class Store:
         self._numbers = itertools.count()
         self._asked: dict[int, queue.SimpleQueue] = {}
 
-    def _ask(self, op: str, **given: Any) -> Any:
+    def _ask(self, op: str, **given: object) -> Any:
         number, answers = next(self._numbers), queue.SimpleQueue[dict]()
         self._asked[number] = answers
         self._send({"op": op, "id": number, "with": given})
