@@ -147,7 +147,7 @@ def _meeting(
             "alone. Call numjet.distributed.initialize(...) first of all, or start the program "
             f"with `mpiexec -n {count} python ...`."
         )
-    Cluster.address = address
+    Cluster.meet_at(address)
     return pmi.meet(address, count, index, seconds, bind)  # type: ignore[no-any-return]
 
 
@@ -184,7 +184,7 @@ def shutdown() -> None:
     """
     if is_initialized():
         Cluster.transport.leave()
-        Cluster.left = True
+        Cluster.leave()
         importlib.import_module("numjet.cpu.runtime.watch").stop()
 
 

@@ -25,6 +25,16 @@ class Cluster:
         """Be the process that `transport` knows, for good."""
         cls.index, cls.count, cls.transport = transport.index, transport.count, transport
 
+    @classmethod
+    def meet_at(cls, address: str) -> None:
+        """Remember where processes that nobody started together meet."""
+        cls.address = address
+
+    @classmethod
+    def leave(cls) -> None:
+        """Work together no more."""
+        cls.left = True
+
 
 class Ranks:
     """The name of an axis in the program of one process: which processes are members of one group,
