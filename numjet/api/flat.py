@@ -216,7 +216,10 @@ def argnums_tuple(what: str, argnums: Any, n_args: int, name: str) -> tuple[int,
                 f"{max(max(j, -j - 1) for j in nums) + 1} positional arguments to be passed by the "
                 f"caller, but got only {n_args} positional arguments for {name}."
             )
-    return tuple([i % n_args for i in nums])
+    found = tuple([i % n_args for i in nums])
+    if len({*found}) < len(found):
+        raise TypeError(f"{what}: argnums={argnums!r} names an argument of {name} twice.")
+    return found
 
 
 def close_over(fun: Callable, args: tuple, kwargs: dict, nums: tuple[int, ...]) -> Callable:

@@ -681,7 +681,7 @@ def substituted(x: Any, values: Mapping[str, Any]) -> Any:
 
 
 # ------------------------------------------------------------------ text
-_TOKEN = re.compile(r"\s*([A-Za-z]\w*|\d+|\.\.\.|[-+*^(),_]|\S)")
+_TOKEN = re.compile(r"\s*([^\W\d]\w*|\d+|\.\.\.|[-+*^(),]|\S)")
 OPERATIONS = ("floordiv", "mod", "max", "min")
 
 
@@ -697,6 +697,11 @@ class Reader:
     def next(self) -> str:
         """The token that comes; "" at the end."""
         return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
+
+    @property
+    def after(self) -> str:
+        """The token behind that; "" at the end."""
+        return self.tokens[self.at + 1][0] if self.at + 1 < len(self.tokens) else ""
 
     def take(self, *wanted: str) -> str:
         """The token that comes, which must be one of the wanted ones where there are any."""
@@ -744,6 +749,9 @@ class Reader:
         token = self.next
         if token.isdigit():
             return int(self.take())
+        if token == "-" and self.after.isdigit():  # a number with its sign, as in `n*-1`
+            self.take()
+            return -int(self.take())
         if not token.isidentifier() or token == "_":
             raise ValueError(self.wrong(f"expecting a name or a number but found {token!r}"))
         self.take()

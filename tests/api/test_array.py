@@ -121,6 +121,9 @@ def test_life_of_the_buffer() -> None:
     ):
         with pytest.raises(RuntimeError, match="deleted"):
             use()
+    for wait in (y.block_until_ready, lambda: nj.block_until_ready([y])):
+        with pytest.raises(nj.errors.JaxRuntimeError, match="deleted"):
+            wait()
 
 
 def test_devices_of_arrays() -> None:

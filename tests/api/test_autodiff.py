@@ -360,3 +360,10 @@ def test_derivatives_agree_with_the_oracle(name: str, expected: dict) -> None:
     np.testing.assert_allclose(np.asarray(got), expected[name], rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(np.asarray(staged), expected[name], rtol=1e-9, atol=1e-10)
     assert got.dtype == expected[name].dtype
+
+
+@pytest.mark.parametrize("derivative", [nj.grad, nj.value_and_grad, nj.jacfwd, nj.jacrev])
+@pytest.mark.parametrize("argnums", [(0, 0), (1, 0, -1)])
+def test_an_argument_that_is_named_twice(derivative, argnums) -> None:
+    with pytest.raises(TypeError, match="names an argument of .* twice"):
+        derivative(lambda x, y: x * y, argnums=argnums)(2.0, 3.0)

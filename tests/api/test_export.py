@@ -347,3 +347,9 @@ def test_the_calling_convention_is_that_of_the_flag():
 def test_shapes_of_arguments_may_have_another_rank():
     (spec,) = export.symbolic_args_specs((np.ones((2, 3), "f"),), "n")
     assert str(spec.shape) == "(n,)"
+
+
+def test_bytes_are_the_same_each_time():
+    made = export.export(nj.jit(network))(*ARGS)
+    first = made.serialize()
+    assert [made.serialize(), (lambda: made.serialize())()] == [first] * 2

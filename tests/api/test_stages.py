@@ -173,6 +173,9 @@ def test_compiler_options(caplog) -> None:
         lowered.compile({"fast": True})
     with pytest.raises(TypeError, match="must be a dictionary"):
         nj.jit(lambda x: x, compiler_options="fast")
+    nj.jit(jnp.cosh)(2.0)
+    with pytest.raises(wrong, match="'fast'"):  # of a function that was compiled without, too
+        nj.jit(jnp.cosh, compiler_options={"fast": True})(2.0)
     option = {"xla_cpu_option_of_a_test": True}
     for _ in range(2):
         assert lowered.compile(option)(1.0) == 2

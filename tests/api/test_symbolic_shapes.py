@@ -24,6 +24,7 @@ a, b = export.symbolic_shape("a, b")
     (export.symbolic_shape("max(a, b)*2, min(a, 0), mod(a, 3)"), "(2*max(a, b), 0, mod(a, 3))"),
     (export.symbolic_shape("b", constraints=["b == 2*c"]), "(2*c,)"),
     (export.symbolic_shape("(a, _, ...)", like=(1, 2, 3, 4)), "(a, 2, 3, 4)"),
+    (export.symbolic_shape("n*-3, n - -1, _n, __, é"), "(- 3*n, n + 1, _n, __, é)"),
     (export.symbolic_shape(None, like=(4, 5)), "(4, 5)"), (export.symbolic_shape(""), "()"),
 ])
 def test_expressions_have_a_normal_form(found, text):
@@ -329,6 +330,12 @@ def test_a_specification_for_every_argument():
     assert str(one.shape) == "(a, 4)" and two["k"].shape == (3,)
     one, two = export.symbolic_args_specs(args, "a, ...")
     assert one.shape[0] == two["k"].shape[0] and export.is_symbolic_dim(one.shape[0])
+
+
+def test_specifications_of_what_has_a_shape_alone():
+    args = nj.ShapeDtypeStruct((2, 3), jnp.int8), np.ones(4, np.float32)
+    one, two = export.symbolic_args_specs(args, ["n, ...", "n+1"])  # a list for a tuple, too
+    assert (str(one.shape), one.dtype) == ("(n, 3)", jnp.int8) and str(two.shape) == "(n + 1,)"
 
 
 def test_outside_of_export_shapes_are_told_and_values_are_not():

@@ -751,7 +751,8 @@ def jit(
             made._core.layout_trees = trees
             made._core.orders = orders
             made._core._entries = made._core._memo_of(tree.tree_structure(trees))
-        made._core.compiler_options = compiler_options
+        if compiler_options is not None:  # which are looked at when it is traced
+            made._core.compiler_options, made._core._entries = compiler_options, made._core._memo()
         made._core.inline, made._core.keep_unused = bool(inline), bool(keep_unused)
         return made
 

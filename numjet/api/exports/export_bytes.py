@@ -83,6 +83,7 @@ def _written(trace: Any, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any])
             outs = _written(trace, body, held, values[len(values) - len(body.invars) :])
         else:
             params = {name: with_jaxprs(value, inlined) for name, value in eqn.params.items()}
+            trace.source = eqn.source  # else the line that asks for the bytes would stand in them
             found = trace.record(eqn.primitive, values, params)
             outs = found if eqn.primitive.multiple_results else [found]
         env.update(zip(eqn.outvars, outs, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numjet.api.compiled.jit_arguments import aval_of_spec
 from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import InconclusiveDimensionOperation
@@ -25,7 +26,6 @@ from numjet.core.dims import (
     substituted,
     variables,
 )
-from numjet.core.trace import aval_of
 
 
 def symbolic_shape(
@@ -132,10 +132,12 @@ def symbolic_args_specs(
     def is_spec(x: Any) -> bool:
         return x is None or isinstance(x, str)
 
+    if isinstance(args, tuple) and isinstance(shapes_specs, list):
+        shapes_specs = tuple(shapes_specs)
     specs = tree.broadcast_prefix(shapes_specs, args, is_leaf=is_spec)
     out = []
     for x, spec in zip(leaves, specs, strict=True):
-        aval = aval_of(x)
+        aval = aval_of_spec(x)
         shape = symbolic_shape(spec, scope=scope, like=aval.shape)
         out.append(ShapeDtypeStruct(shape, aval.dtype))
     return tree.tree_unflatten(treedef, out)

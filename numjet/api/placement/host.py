@@ -45,7 +45,11 @@ def block_until_ready(x: Any) -> Any:
     """
     for leaf in tree.tree_leaves(x):
         if type(leaf) is ArrayImpl:
-            leaf._value  # noqa: B018 - `block_until_ready`, written out
+            try:
+                leaf._value  # noqa: B018 - `block_until_ready`, written out
+            except RuntimeError:
+                leaf.block_until_ready()  # which says it of a deleted array
+                raise
         elif isinstance(leaf, ArrayImpl):
             leaf.block_until_ready()
     return x
