@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from numjet.core.jaxpr import HELD, ClosedJaxpr, Eqn, Jaxpr, Var
+from numjet.core.jit_params import without_first
 
 # Equations whose body takes constants first, by the param that counts them.
 _COUNTED = {
@@ -78,7 +79,8 @@ class _Rewriting:
         if found is None:
             found = inner.replace(constvars=inner.invars[:n], invars=inner.invars[n:])
             found = self.known[key] = self.jaxpr(found, found.constvars)
-        params = {**eqn.params, "jaxpr": ClosedJaxpr(found, closed.consts)}
+        params = without_first(eqn.params, n)
+        params["jaxpr"] = ClosedJaxpr(found, closed.consts)
         return eqn.replace(invars=eqn.invars[n:], params=params)
 
     def inside(

@@ -19,6 +19,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from numjet.core.jaxpr_held import with_held
+from numjet.core.jit_params import worth_showing
 from numjet.core.memo import remembered
 from numjet.core.primitive import REGISTRY
 from numjet.core.ref_equations import NDIndexer, Slice, addupdate_p, get_p, swap_p
@@ -404,8 +405,10 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         kind, shown = "reshard", {}
     elif kind == "shard_map" and namer.context[0] is shown["mesh"] is not None:
         shown["mesh"] = shown["mesh"].abstract_mesh  # nobody named it: it is set_mesh's
-    elif kind == "jit" and namer.context[0] is not None:
-        shown["ctx_mesh"] = namer.context[0]
+    elif kind == "jit":
+        shown = worth_showing(shown)
+        if namer.context[0] is not None:
+            shown["ctx_mesh"] = namer.context[0]
     elif kind == "gather" and "fill_value" not in told:
         if str(told["mode"]).endswith("FILL_OR_DROP"):
             shown["fill_value"] = _filled(eqn.outvars[0].aval.dtype)

@@ -104,6 +104,8 @@ def in_our_terms(
     extra = EXTRA.get(primitive.name)
     if extra is None or extra.keys().isdisjoint(params):
         return primitive, args, params
+    if primitive.name == "jit":  # which takes what it says in `make_jaxpr`
+        return primitive, args, params
     for name, neutral in extra.items():
         if (given := params.get(name, _NOT_GIVEN)) is not _NOT_GIVEN and given != neutral:
             raise NotImplementedError(

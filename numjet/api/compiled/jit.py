@@ -187,15 +187,18 @@ class JitCore:
             return _refs().call_closed_over(self, entry, leaves, args, kwargs)
         if not traced:
             note_kinds(entry, given)
+        told = {}
+        if traced and config.jax_form():
+            told = _layouts().in_equation(self, entry, treedef, args, kwargs)
         if self.layouts != (None, None):
             traced |= has_tracers(entry.consts)
-            outs = _layouts().call(self, entry, leaves, traced)
+            outs = _layouts().call(self, entry, leaves, traced, told)
         elif traced or has_tracers(entry.consts):
             Sharded.marks += entry.mesh_inside
             if self.inline and current_trace().staging is current_trace():
                 outs = eval_jaxpr(entry.closed.jaxpr, [], *entry.consts, *leaves)
                 return tree.tree_unflatten(entry.out_tree, outs)
-            outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+            outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name, **told)
         elif entry.memories is not None:
             outs = in_memories(_layouts().run(self, entry, leaves, None), entry.memories)
         elif (place := self._place_for(entry, leaves)) is not None:

@@ -6,6 +6,7 @@ it: static arguments among those that in_shardings counts (they are left out).
 """
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -16,16 +17,17 @@ from numjet.api.compiled.jit_arguments import warn_unusable
 from numjet.api.execution import dispatch
 from numjet.api.placement.devices import Sharding, SingleDeviceSharding, in_memories, kind_of, place
 from numjet.api.placement.layout import Format, Layout, check_layout, labelled, order_of
-from numjet.api.placement.mesh import set_for_arrays
+from numjet.api.placement.mesh import AxisType, set_for_arrays
 from numjet.api.placement.reshard import constrained, of_context
 from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.hooks import Remote, Sharded
+from numjet.core.jit_params import UNSPECIFIED
 from numjet.core.sharded import ShardedArray
-from numjet.core.trace import Tracer
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.jit_call import jit_p
 
 
@@ -33,18 +35,50 @@ def lay_out(core: Any, leaves: list, treedef: Any, args: tuple, kwargs: dict) ->
     """Lay the arguments of a call out as in_shardings say."""
     _, dynamic, _ = core._split(args, kwargs)
     ins = of_arguments(core, dynamic, kwargs, treedef)
+    if config.jax_form() and current_trace() is not EVAL:  # what the equation says is not done here
+        for i, (x, sharding) in enumerate(zip(leaves, ins, strict=True)):
+            if sharding is not None and not _in_types(sharding):
+                name = functools.partial(lambda i: core._arg_names(treedef)[i], i)
+                _fits(sharding, x.shape, "arguments", name)
+        ins = [s if _in_types(s) else None for s in ins]
     if core.orders:
         orders = _orders_in(core, dynamic, kwargs, treedef)
         _check_orders(leaves, orders, lambda: core._arg_names(treedef))
     leaves[:] = laid_out(leaves, ins, lambda: core._arg_names(treedef))
 
 
-def call(core: Any, entry: Any, leaves: list, traced: bool) -> list:
-    """A call of a function that was given in_shardings or out_shardings."""
+def _in_types(sharding: Any) -> bool:
+    """Whether it is over axes that types tell of."""
+    return AxisType.Explicit in getattr(getattr(sharding, "mesh", None), "axis_types", ())
+
+
+def in_equation(core: Any, entry: Any, structure: Any, args: tuple, kwargs: dict) -> dict:
+    """What the equation of a call says in `make_jaxpr`: shardings that were asked for, but over
+    axes that types tell of, where equations of their own do; donated arguments; options."""
+    _, dynamic, kw = core._split(args, kwargs)
+    ins, outs = core.layout_trees or (None, None)
+    if core.device is not None and core.layout_trees is None:
+        ins = outs = SingleDeviceSharding(core.device)
+    found: dict[str, Any] = {"keep_unused": core.keep_unused, "inline": core.inline}
+    if ins is not None or core.within_mesh is not None:
+        found["in_shardings"] = of_arguments(core, dynamic, kw, structure, ins)
+    if outs is not None or core.within_mesh is not None:
+        found["out_shardings"] = _leaves(core, "out_shardings", outs, entry.out_tree)
+    for name in found.keys() & {"in_shardings", "out_shardings"}:
+        found[name] = tuple(
+            [UNSPECIFIED if s is None or _in_types(s) else s for s in found[name]]
+        )
+    count = structure.num_leaves
+    return {**found, "donated_invars": tuple([i in entry.asked for i in range(count)])}
+
+
+def call(core: Any, entry: Any, leaves: list, traced: bool, told: dict) -> list:
+    """A call of a function that was given in_shardings or out_shardings. told: by its equation."""
     wanted = of_results(core, entry.out_tree)
     checked_results(entry.out_avals, wanted, entry.out_tree)
     if traced:
-        outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name)
+        outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name, **told)
+        wanted = [s if not told or _in_types(s) else None for s in wanted]
         return [x if s is None else constrained(x, s) for x, s in zip(outs, wanted, strict=True)]
     outs = run(core, entry, leaves, wanted)
     if core.orders:
