@@ -159,7 +159,7 @@ def dce_jaxpr(
     { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) } [True, False]
     """
     used = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else used_outputs
-    found, reads = _dce(jaxpr, list(used))
+    found, reads = _dce(jaxpr, list(used), calls=True)
     n = len(jaxpr.invars)
     forced = [instantiate] * n if isinstance(instantiate, bool) else instantiate
     kept = [a or b for a, b in zip(reads, forced, strict=True)]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from numjet.core.jaxpr import HELD, ClosedJaxpr, Eqn, Jaxpr, Var
 
 
-def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, list[bool]]:
+def dce_jaxpr(
+    jaxpr: Jaxpr, used: Sequence[bool] | None = None, calls: bool = False
+) -> tuple[Jaxpr, list[bool]]:
     """Drop unused outputs and every equation without effects that nothing needs.
 
     Returns the jaxpr with all its inputs kept, and which inputs it still reads. Loops and branches
-    lose the results that nothing needs, and what is computed for them alone.
+    lose the results that nothing needs, and what is computed for them alone; so do calls (`jit`,
+    `checkpoint`) where `calls` says so: elsewhere they stay as they are, to be compiled once.
     """
     outvars = (
         [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
@@ -28,7 +31,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used: Sequence[bool] | None = None) -> tuple[Jaxpr, 
             if left is not None:
                 kept.append(left)
         elif eqn.effects or any(used):
-            eqn = _pruned(eqn, used)
+            eqn = _pruned_call(eqn, used) if calls and _is_call(eqn) else _pruned(eqn, used)
             kept.append(eqn)
             needed.update(v for v in eqn.invars if type(v) is Var)
     kept.reverse()
@@ -61,6 +64,28 @@ def _pruned(eqn: Eqn, used: Sequence[bool]) -> Eqn:
         params=params,
         invars=[eqn.invars[i] for i in ins],
         outvars=[eqn.outvars[i] for i in outs],
+    )
+
+
+def _is_call(eqn: Eqn) -> bool:
+    return eqn.primitive.name in ("jit", "remat2") and "jaxpr" in eqn.params
+
+
+def _pruned_call(eqn: Eqn, used: Sequence[bool]) -> Eqn:
+    closed = eqn.params["jaxpr"]
+    key = ("call_pruned", tuple(used))
+    if key not in closed.cache:
+        inner, reads = dce_jaxpr(closed.jaxpr, used, calls=True)
+        invars = [v for v, read in zip(inner.invars, reads, strict=True) if read]
+        pruned = ClosedJaxpr(inner.replace(invars=invars), closed.consts)
+        if HELD in closed.cache:
+            pruned.cache[HELD] = sum(reads[: closed.cache[HELD]])
+        closed.cache[key] = pruned, reads
+    pruned, reads = closed.cache[key]
+    return eqn.replace(
+        params={**eqn.params, "jaxpr": pruned},
+        invars=[v for v, read in zip(eqn.invars, reads, strict=True) if read],
+        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
     )
 
 

@@ -349,3 +349,23 @@ def test_rules_for_dead_code_say_what_stays():
     assert len(pe.dce_jaxpr(jaxpr, [True, False])[0].eqns[-1].outvars) == 2
     with pytest.raises(NotImplementedError, match="numjet's own primitive"):
         pe.dce_rules[nj.lax.sin_p] = rule
+
+
+def test_dead_code_in_calls_is_dropped():
+    def f(x, y):
+        held = jnp.arange(3.0)
+        inner = nj.jit(lambda a, b: (jnp.sin(a), nj.checkpoint(lambda c: (c * held, c))(b), b))
+        return inner(x, y)
+
+    jaxpr = nj.make_jaxpr(f)(1.0, 2.0).jaxpr
+    found, reads = pe.dce_jaxpr(jaxpr, [True, False, False, False])
+    [call] = found.eqns
+    assert reads == [True, False] and len(call.invars) == len(call.outvars) == 1
+    assert [eqn.primitive.name for eqn in call.params["jaxpr"].eqns] == ["sin"]
+    found, reads = pe.dce_jaxpr(jaxpr, [False, False, True, False])
+    inner = found.eqns[-1].params["jaxpr"].jaxpr
+    assert reads == [False, True] and not inner.eqns[0].params["jaxpr"].eqns
+    found, reads = pe.dce_jaxpr(jaxpr, [False, True, False, True])
+    consts = [jnp.arange(3.0)][: len(found.constvars)]
+    ran = nj.extend.core.jaxpr_as_fun(nj.extend.core.ClosedJaxpr(found, consts))(2.0)
+    assert reads == [False, True] and [str(x) for x in ran] == ["[0. 2. 4.]", "2.0"]
