@@ -259,6 +259,8 @@ class Ref:
             kinds = (dtypes.is_floating, dtypes.is_integer, dtypes.is_complex)
             if any(of(value.dtype) and of(self.dtype) for of in kinds):
                 value = convert(value, self.dtype)
+        elif what == "swap" and dtypes.is_integer(value.dtype) and dtypes.is_integer(self.dtype):
+            value = convert(value, self.dtype)
         if value.dtype != self.dtype:
             raise ValueError(
                 f"Invalid dtype for `{what}`. Ref dtype: {self.dtype}. Value dtype: {value.dtype}. "
@@ -551,7 +553,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     if isinstance(init_val, Ref):
         raise TypeError("new_ref: the value is a reference already. Pass its value, ref[...].")
     try:
-        value = as_array(init_val)
+        # The user may write into a NumPy array later.
+        value = as_array(init_val.copy() if type(init_val) is np.ndarray else init_val)
     except TypeError:
         raise TypeError(
             "Error interpreting argument to new_ref as a JAX value. The problematic value is of "

@@ -579,3 +579,21 @@ def test_pullbacks_leave_cotangents_of_references_in_references(case, wrap):
     leaves, treedef = nj.tree.flatten(pullback)
     treedef.unflatten(leaves).with_refs(ct, total)(1.0)
     assert ct[...].tolist() == want and total[...] == of_x
+
+
+def test_what_is_stored():
+    both("""
+host = np.arange(3, dtype=np.float32)
+r = jax.new_ref(host)
+host[0] = 7
+r[1] = 5.0
+out['of its own'] = r[...]
+for to in (jnp.int8, jnp.uint32):
+    for of in (jnp.uint8, jnp.int32, jnp.bool_, jnp.float32):
+        r = jax.new_ref(jnp.zeros(2, to))
+        try:
+            r[0] = of(3)
+            out[f'{to.__name__} {of.__name__}'] = r[...]
+        except ValueError as error:
+            out[f'{to.__name__} {of.__name__}'] = 'dtype' in str(error)
+""")
