@@ -120,7 +120,7 @@ class ValueRef:
     def swap(self, value: Any, idx: Any = None) -> Any:
         """Replace the value; gives what was there."""
         old, held = self.get(idx), Held(value)
-        if held.type != self.type:
+        if held.type.normalize() != self.type.normalize():
             raise TypeError(
                 f"a reference to a value of type {self.type} was given one of {held.type}."
             )

@@ -156,3 +156,14 @@ def test_empty_references():
     r = nj.empty_ref(nj.typeof(make(A, B)))
     r[...] = make(B, A)
     assert nj.freeze(r).low.tolist() == B.tolist()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit])
+def test_references_take_values_of_weak_numbers(wrap):
+    def f():
+        ref = nj.new_ref(make(1.0, 2.0))
+        ref[...] = make(3.0, jnp.float32(4))
+        return nj.freeze(ref)
+
+    found = wrap(f)()
+    assert (found.low, found.high) == (3.0, 4.0)
