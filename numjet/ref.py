@@ -10,7 +10,12 @@ from typing import Any
 
 from numjet.core import dtypes as _dtypes
 from numjet.core.avals import ShapedArray as _ShapedArray
-from numjet.core.hi import LoweredValue as _LoweredValue, ValueRef as _ValueRef, lowered as _lowered
+from numjet.core.hi import (
+    LoweredValue as _LoweredValue,
+    ValueRef as _ValueRef,
+    carriers_of as _carriers_of,
+    lowered as _lowered,
+)
 from numjet.core.ref_equations import (
     does as _does,
     empty_ref_p as _empty_ref_p,
@@ -171,7 +176,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     Array([1., 1.], dtype=float32)
     """
     if hasattr(ty, "lo_ty") and not isinstance(ty, _ShapedArray):
-        return _ValueRef(ty, [empty_ref(a, memory_space) for a in ty.lo_ty()])
+        return _ValueRef(
+            ty, [empty_ref(a, memory_space) for a in (*ty.lo_ty(), *_carriers_of(ty))]
+        )
     if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
         raise TypeError(f"empty_ref: expected something with shape and dtype, got {ty!r:.80}.")
     aval = _ShapedArray(tuple(ty.shape), _dtypes.canonical(ty.dtype))

@@ -12,12 +12,15 @@ value without `bind`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from numjet.base.tree import register_pytree_node, tree_flatten
+from numjet.base.tree import register_pytree_node, tree_flatten, tree_unflatten
+from numjet.core import dtypes
 from numjet.core.array import as_array
+from numjet.core.avals import ShapedArray
 from numjet.core.refs import AbstractRef, Ref, RefError
 from numjet.core.structural import zeros
 from numjet.core.trace import EVAL, Tracer, aval_of, current_trace, set_trace
@@ -58,9 +61,50 @@ class Held:
             return self.type.new_from_loval(self.form, *arrays)
 
 
+# id of a value -> it, and the traced arrays that carry its tangents.
+_carried: dict[int, tuple[weakref.ref, list]] = {}
+
+
+def carriers_of(ty: Any) -> list[ShapedArray]:
+    """The avals of arrays that stand beside those that a value holds, where the tangents of its
+    type are other arrays than the tangents of these: zeros, whose tangents are the value's."""
+    try:
+        tangent = ty.to_tangent_aval()
+        found = [tangent] if isinstance(tangent, ShapedArray) else list(tangent.lo_ty())
+    except NotImplementedError:
+        return []
+    own = [a.tangent() for a in ty.lo_ty()]
+    alike = [(a.shape, a.dtype) for a in found] == [(a.shape, a.dtype) for a in own]
+    return [] if alike or not all([dtypes.is_inexact(a.dtype) for a in found]) else found
+
+
+def carried(value: Any) -> list | None:
+    """The traced arrays that carry a value's tangents, None where there are none."""
+    found = _carried.get(id(value))
+    return found[1] if found is not None and found[0]() is value else None
+
+
+def raised(ty: Any, arrays: Sequence[Any]) -> Any:
+    """A value of the arrays that it holds, and of those that carry its tangents."""
+    n = len(ty.lo_ty()) if carriers_of(ty) else len(arrays)
+    value = ty.raise_val(*arrays[:n])
+    if any([isinstance(x, Tracer) for x in arrays[n:]]):
+        key = id(value)
+        try:
+            held = weakref.ref(value, lambda _: _carried.pop(key, None))
+        except TypeError:
+            raise NotImplementedError(
+                f"{type(value).__name__}: values whose tangents are other arrays than theirs are "
+                "of a class that weak references can be made to. Give it a slot __weakref__."
+            ) from None
+        _carried[key] = held, list(arrays[n:])
+    return value
+
+
 class LoweredValue:
-    """A value that does not change, as a node of trees: of the arrays that it holds. What a tree
-    with it is made of again is the value of the arrays that are given."""
+    """A value that does not change, as a node of trees: of the arrays that it holds, and those that
+    carry its tangents. What a tree with it is made of again is the value of the arrays that are
+    given."""
 
     __slots__ = ("type", "arrays")
 
@@ -68,13 +112,22 @@ class LoweredValue:
         self.type, self.arrays = ty, list(arrays)
 
 
+# What is made of a node again: `raised`, unless somebody asks for something else.
+_made_of: ContextVar[Callable[[Any, list], Any]] = ContextVar("made_of", default=raised)
 register_pytree_node(
-    LoweredValue, lambda node: (node.arrays, node.type), lambda ty, xs: _raise_value(ty, xs)
+    LoweredValue,
+    lambda node: (node.arrays, node.type),
+    lambda ty, xs: _made_of.get()(ty, list(xs)),
 )
 
 
-def _raise_value(ty: Any, arrays: Sequence[Any]) -> Any:
-    return ty.raise_val(*arrays)
+def unflatten_as(made: Callable[[Any, list], Any], treedef: Any, leaves: Sequence[Any]) -> Any:
+    """The tree of `leaves`, in which `made(type, arrays)` stands for values that are no arrays."""
+    before = _made_of.set(made)
+    try:
+        return tree_unflatten(treedef, leaves)
+    finally:
+        _made_of.reset(before)
 
 
 def lowered(x: Any) -> Any:
@@ -83,7 +136,10 @@ def lowered(x: Any) -> Any:
     if type(x) not in TYPES or changes(x):
         return x
     held = Held(x)
-    return LoweredValue(held.type.normalize(), held.arrays)
+    beside = carried(x)
+    if beside is None:
+        beside = [zeros(a) for a in carriers_of(held.type)]
+    return LoweredValue(held.type.normalize(), [*held.arrays, *beside])
 
 
 def lower(value: Any) -> Any:
@@ -115,11 +171,11 @@ class ValueRef:
     def get(self, idx: Any = None) -> Any:
         """The value."""
         _whole(idx)
-        return _raise_value(self.type, [ref.get() for ref in self.refs])
+        return raised(self.type, [ref.get() for ref in self.refs])
 
     def swap(self, value: Any, idx: Any = None) -> Any:
         """Replace the value; gives what was there."""
-        old, held = self.get(idx), Held(value)
+        old, held = self.get(idx), lowered(value)
         if held.type.normalize() != self.type.normalize():
             raise TypeError(
                 f"a reference to a value of type {self.type} was given one of {held.type}."

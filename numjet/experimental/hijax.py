@@ -42,8 +42,9 @@ class HiType(AbstractValue):
 
     A subclass says which arrays a value holds: `lower_val(value)` gives them, `raise_val(*arrays)`
     makes a value of them, `lo_ty()` gives their avals. For derivatives it gives the type of
-    tangents, whose values hold as many arrays: `to_tangent_aval()`, and `to_ct_aval()` where that
-    of cotangents is another; `vspace_zero()` is a tangent of zeros, `vspace_add(x, y)` a sum.
+    tangents, or the aval of an array: `to_tangent_aval()`, and `to_ct_aval()` where that of
+    cotangents, of as many arrays, is another; `vspace_zero()` is a tangent of zeros,
+    `vspace_add(x, y)` a sum.
     """
 
     has_qdd = False

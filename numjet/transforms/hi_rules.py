@@ -5,8 +5,9 @@ A call's operands and results are flat arrays: a value that is none is the list 
 holds (`core.hi.LoweredValue`, a node of trees), and the rules are asked with values again (`Call`).
 Under a derivative the rules for reverse mode make the call's linear part (`custom_lin`), those for
 forward mode are run; operations that these apply to tangents are transposed by their own
-`transpose`. What would break it: a type whose tangents are other arrays than its arrays' tangents,
-which is refused.
+`transpose`. Where a type's tangents are other arrays than its arrays' tangents, arrays of zeros
+stand beside these to carry them (`core.hi.carriers_of`). What would break it: a value that the user
+copies while it is traced: the copy has no such arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from numjet.base import tree
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.avals import ShapedArray
-from numjet.core.hi import LoweredValue, forward_rules, lowered, raised_type
+from numjet.core.hi import (
+    LoweredValue,
+    carriers_of,
+    forward_rules,
+    lowered,
+    raised,
+    raised_type,
+)
 from numjet.core.lowering import Region
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.structural import convert, instantiate, moveaxis
@@ -45,11 +53,13 @@ def linearizing() -> Iterator[None]:
 class Form:
     """Which leaves of a tree are values that are no arrays, and which arrays stand for each."""
 
-    __slots__ = ("treedef", "types", "counts")
+    __slots__ = ("treedef", "types", "counts", "carriers")
 
     def __init__(self, treedef: Any, types: Sequence[Any], counts: Sequence[int]) -> None:
-        # The type of each leaf, None for an array; and how many arrays stand for it.
+        # The type of each leaf, None for an array; how many arrays stand for it; and how many of
+        # these, at the end, are there for tangents of another layout.
         self.treedef, self.types, self.counts = treedef, tuple(types), tuple(counts)
+        self.carriers = [0 if ty is None else len(carriers_of(ty)) for ty in self.types]
 
     @classmethod
     def of(cls, value: Any) -> tuple[Form, list[Any]]:
@@ -73,7 +83,7 @@ class Form:
         flat: list[ShapedArray] = []
         for a in leaves:
             held = not isinstance(a, ShapedArray)
-            arrays = list(a.lo_ty()) if held else [a]
+            arrays = [*a.lo_ty(), *carriers_of(a)] if held else [a]
             types.append(a if held else None)
             counts.append(len(arrays))
             flat += arrays
@@ -90,7 +100,7 @@ class Form:
     def value(self, flat: Sequence[Any]) -> Any:
         """The tree of these arrays."""
         leaves = [
-            xs[0] if ty is None else ty.raise_val(*xs)
+            xs[0] if ty is None else raised(ty, xs)
             for ty, xs in zip(self.types, self.groups(flat), strict=True)
         ]
         return tree.tree_unflatten(self.treedef, leaves)
@@ -98,7 +108,8 @@ class Form:
     def tangents(self, flat: Sequence[Any], cotangents: bool = False) -> list[Any]:
         """The tangent of each leaf, a Zero where all of it is zero; or the cotangent."""
         leaves = []
-        for ty, ts in zip(self.types, self.groups(flat), strict=True):
+        for ty, ts, n in zip(self.types, self.groups(flat), self.carriers, strict=True):
+            ts = ts[len(ts) - n :] if n else ts
             if ty is None:
                 leaves.append(ts[0])
             elif all([type(t) is Zero for t in ts]) and not cotangents:
@@ -113,13 +124,16 @@ class Form:
         there is none. `avals` are those of the arrays."""
         leaves = tree.flatten_axes("the derivative", self.treedef, value)
         out: list[Any] = []
-        for x, n in zip(leaves, self.counts, strict=True):
+        for x, n, carriers in zip(leaves, self.counts, self.carriers, strict=True):
+            if carriers:  # which the derivative is of
+                out += [Zero(a.tangent()) for a in avals[len(out) : len(out) + n - carriers]]
+                n = carriers
             want = avals[len(out) : len(out) + n]
             if x is None or type(x) is Zero:
                 out += [Zero(a.tangent()) for a in want]
                 continue
             x = lowered(x)
-            found = x.arrays if type(x) is LoweredValue else [x]
+            found = x.arrays[: len(x.type.lo_ty())] if type(x) is LoweredValue else [x]
             if len(found) != n:
                 raise TypeError(
                     f"a derivative rule gave {len(found)} arrays for a value of {n}. Give one of "
@@ -373,7 +387,7 @@ def _transpose(
         if linear:
             leaves.append(Linear(ty) if ty is not None else xs[0])
         else:
-            leaves.append(xs[0] if ty is None else ty.raise_val(*xs))
+            leaves.append(xs[0] if ty is None else raised(ty, xs))
     if not call.has("transpose"):
         raise _lacks(call, "transpose", "transpose")
     if call.params is None:

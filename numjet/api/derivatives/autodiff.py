@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.derivatives import value_tangents
 from numjet.api.derivatives.pullbacks import linearize_seen, pull
 from numjet.api.flat import (
     Flat,
@@ -84,6 +85,7 @@ def jvp(
         leaves, in_tree = array_leaves("jvp", primals, "primals", noted)
     except RefGiven:
         return _ref_arguments().jvp(jvp, fun, primals, tangents, has_aux)
+    tangents = value_tangents.flat_form(in_tree, tangents)
     t_leaves, t_tree = array_leaves("jvp", tangents, "tangents", noted)
     if in_tree != t_tree:
         raise TypeError(
@@ -108,7 +110,7 @@ def jvp(
     if noted:
         dense = tangents_as_given(outs[:n], dense, noted)
         outs = list(as_given(outs, noted))
-    result = flat.unflatten(outs[:n]), flat.unflatten(dense)
+    result = flat.unflatten(outs[:n]), value_tangents.values(flat.out_tree, dense)
     return (*result, flat.unflatten_aux(outs[n:])) if has_aux else result
 
 
@@ -211,7 +213,8 @@ class _LinearMap:
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         noted: Noted = {}
-        leaves, treedef = array_leaves("linearize", tangents, "tangents", noted)
+        given = value_tangents.flat_form(self.in_tree, tangents)
+        leaves, treedef = array_leaves("linearize", given, "tangents", noted)
         if treedef != self.in_tree:
             raise TypeError(
                 f"linearize: the linear function takes tangents of structure {self.in_tree}, got "
@@ -224,7 +227,7 @@ class _LinearMap:
         ]
         found = iter(eval_jaxpr(self.jaxpr, [], *residuals, *checked))
         outs = [next(found) if z is None else _dense_tangent(z) for z in self.zeros]
-        return tree.tree_unflatten(self.out_tree, as_given(outs, noted))
+        return value_tangents.values(self.out_tree, as_given(outs, noted))
 
 
 def _dense_tangent(t: Any) -> Any:
@@ -282,8 +285,9 @@ def value_and_grad(
             chosen = tuple([args[i] for i in nums])
         noted: Noted = {}
         leaves, in_tree = array_leaves("grad", chosen, "argument", noted)
+        of_values = value_tangents.without_own(in_tree)
         for i, x in enumerate(leaves):
-            if holomorphic or x.aval.dtype is not dtypes.float32:
+            if (holomorphic or x.aval.dtype is not dtypes.float32) and i not in of_values:
                 check_input("grad", name, in_tree, i, x.aval, holomorphic, allow_int)
         flat = Flat("grad", close_over(fun, args, kwargs, nums), in_tree, has_aux)
         result = linearize_seen(flat, leaves, noted)
@@ -298,7 +302,7 @@ def value_and_grad(
         if aval.shape or holomorphic or aval.dtype is not dtypes.float32:
             _check_output(name, aval, holomorphic)
         found = pull(result, leaves, 1, [_first_cotangent(aval, leaves)])
-        grads = tree.tree_unflatten(in_tree, found)
+        grads = value_tangents.values(in_tree, found, True)
         grads = grads[0] if isinstance(argnums, int) else grads
         values = as_given(result.outs, noted)
         value = values[0]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.jit import JitFunction
+from numjet.api.derivatives import value_tangents
 from numjet.api.derivatives.gradient_places import DontWant, NotNeeded, placed
 from numjet.api.flat import Flat, RefGiven, array_leaves, check_callable, leaf_name, name_of
 from numjet.api.maps.shared_gradients import sharing, sharing_of
@@ -75,7 +76,7 @@ class VJP:
                 "It takes one, of the structure that the function's result has: a tuple of "
                 "cotangents, pullback((a, b)), where it returned a tuple."
             )
-        return tree.tree_unflatten(self.in_tree, self._gradients(out_ct))
+        return value_tangents.values(self.in_tree, self._gradients(out_ct), True)
 
     def __repr__(self) -> str:
         parts = _parts_of(self)
@@ -170,6 +171,7 @@ class VJP:
 
     def _gradients(self, cotangents: Any, wanted: list[bool] | None = None) -> list:
         noted: Noted = {}
+        cotangents = value_tangents.flat_form(self.out_tree, cotangents)
         leaves, treedef = array_leaves("vjp", cotangents, "cotangent", noted)
         if treedef != self.out_tree:
             raise ValueError(

@@ -48,6 +48,8 @@ def taken_apart(
                 f"type {type(x).__name__}, which is an array. Give an integer or None."
             )
         held = Held(x)
+        if hi.carried(x) is not None:
+            raise _refused(held.type)
         inner = held.type.dec_rank(size, axis)
         nodes.append(LoweredValue(inner, held.arrays))
         whole, rows = map(np.shape, held.arrays), [a.shape for a in inner.lo_ty()]
@@ -74,16 +76,20 @@ class Places:
                 found.append(axis)
                 continue
             have = list(dims[len(found) : len(found) + len(x.arrays)])
+            own = len(have) - len(hi.carriers_of(x.type))
+            have, beside = have[:own], have[own:]
             if not isinstance(axis, MappingSpec):
-                found += [axis] * len(have)
+                found += [axis] * len(x.arrays)
                 continue
-            want = _dims(axis, None, [*map(np.shape, x.arrays)], size)
+            if any([d is not None for d in beside]):
+                raise _refused(x.type)
+            want = _dims(axis, None, [*map(np.shape, x.arrays[:own])], size)
             if [d is None for d in want] != [d is None for d in have]:
                 raise ValueError(
                     f"at vmap out_axes, got axis spec {axis} but output was batched on the axes "
                     f"{have} of its arrays. Say None for those that are not mapped."
                 )
-            found += want
+            found += [*want, *beside]
         return found
 
     def value(self, arrays: Sequence[Any]) -> Any:
@@ -91,10 +97,17 @@ class Places:
         given, leaves = iter(arrays), []
         for x in self.nodes:
             if type(x) is LoweredValue:
-                leaves.append(x.type.raise_val(*[next(given) for _ in x.arrays]))
+                leaves.append(hi.raised(x.type, [next(given) for _ in x.arrays]))
             else:
                 leaves.append(next(given))
         return self.treedef.unflatten(leaves)
+
+
+def _refused(ty: Any) -> NotImplementedError:
+    return NotImplementedError(
+        f"vmap: values of type {ty}, whose tangents are other arrays than theirs, are no mapped "
+        "arguments or results of a function that is differentiated. Make them inside of it."
+    )
 
 
 def _dims(spec: Any, whole: list | None, rows: list, size: int) -> list[int | None]:
