@@ -38,6 +38,17 @@ class MappingSpec:
     """What of a value that is no array `vmap` maps; a subclass holds the axes."""
 
 
+class HiPspec:
+    """How a value of such a type is cut over a mesh, for `shard_map`; a subclass has `to_lo()`,
+    which gives the PartitionSpecs of the arrays that a value holds."""
+
+    def to_lo(self) -> Any:
+        """The PartitionSpecs of the arrays that a value holds, given by the subclass."""
+        raise NotImplementedError(
+            f"shard_map requires {type(self).__name__} to implement the `to_lo` method."
+        )
+
+
 class Held:
     """What a value holds: its type, what changes of it (`form`), and its arrays."""
 

@@ -93,16 +93,8 @@ class MutableHiType(HiType):
     has_qdd = True
 
 
-class HiPspec:
-    """How a value of such a type is cut over a mesh, for `shard_map`; a subclass has `to_lo()`."""
-
-    def to_lo(self) -> Any:
-        """The PartitionSpecs of the arrays that a value holds, given by the subclass."""
-        raise _lacks(self, "shard_map", "to_lo")
-
-
-# What of such a value `vmap` maps: a subclass holds the axes of the arrays.
-MappingSpec = hi.MappingSpec
+# What of such a value `vmap` maps, and how `shard_map` cuts one.
+MappingSpec, HiPspec = hi.MappingSpec, hi.HiPspec
 
 
 class AvalQDD:

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from numjet.api.flat import array_leaves, check_callable, name_of
-from numjet.api.maps.shard_map_arguments import of_values, values_of, without_objects
+from numjet.api.maps.shard_map_arguments import array_specs, of_values, values_of, without_objects
 from numjet.api.maps.shard_map_equation import equation, executed, shown
 from numjet.api.maps.shard_map_values import of_members
 from numjet.api.placement.devices import place, put
@@ -34,7 +34,7 @@ from numjet.api.placement.sharding import NamedSharding, PartitionSpec, axes_of,
 from numjet.base import config, tree
 from numjet.base.record import record
 from numjet.base.tracebacks import unnamed_boundary
-from numjet.core import hooks
+from numjet.core import hi, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray, any_placed, lenient
 from numjet.core.jaxpr import Jaxpr, eval_jaxpr
@@ -110,7 +110,7 @@ def shard_map(
         )
     for what, given in (("in_specs", in_specs), ("out_specs", out_specs)):
         for spec in () if given is Infer else tree.tree_leaves(given):
-            if not isinstance(spec, PartitionSpec):
+            if not isinstance(spec, PartitionSpec | hi.HiPspec):
                 raise TypeError(
                     f"shard_map {what} argument must be a pytree of `PartitionSpec` instances, "
                     f"but it holds {spec} of type {type(spec).__name__}."
@@ -136,6 +136,7 @@ def _mapper(
     @unnamed_boundary
     def mapped(*args: Any) -> Any:
         where, names = _mapped_axes(mesh, axis_names)
+        args = hi.lower(args)
         if in_specs is not Infer and (found := without_objects(f, in_specs, args)) is not None:
             inner, own, arrays = found
             return _mapper(inner, mesh, own, out_specs, axis_names, check_vma, checked)(*arrays)
@@ -181,7 +182,7 @@ def _mapper(
 
         def local(*values: Any) -> list[Any]:
             with _inside(where, names, check_vma):
-                out = f(*tree.tree_unflatten(in_tree, values))
+                out = hi.lower(f(*tree.tree_unflatten(in_tree, values)))
             outs, treedef = array_leaves("shard_map", out, "output")
             out_tree[:] = [(treedef, _specs_of_leaves("out_specs", out_specs, out))]
             return [as_array(x) for x in outs]
@@ -656,12 +657,14 @@ def _listed(names: Iterable[Any]) -> str:
 def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     """A PartitionSpec for each leaf of `value`. None stands for one among in_specs alone."""
     is_spec = lambda s: (  # noqa: E731
-        s is None and what == "in_specs" or isinstance(s, PartitionSpec)
+        s is None and what == "in_specs" or isinstance(s, PartitionSpec | hi.HiPspec)
     )
     if is_spec(specs):
         found = [specs] * len(tree.tree_leaves(value))
     else:
         found = tree.flatten_axes(f"shard_map {what}", tree.tree_structure(value), specs, is_spec)
+    if any([isinstance(s, hi.HiPspec) for s in found]):
+        found = array_specs(what, found, value)
     return [PartitionSpec() if s is None else s for s in found]
 
 

@@ -1,4 +1,5 @@
-"""Arguments of `shard_map` that are no arrays: references, and objects that it hands on.
+"""Arguments of `shard_map` that are no arrays: references, objects that it hands on, and values
+that hold arrays.
 
 For `api.maps.shard_map`. What would break it: a reference that stands in two places.
 """
@@ -11,6 +12,7 @@ from typing import Any
 
 from numjet.api.placement.sharding import PartitionSpec
 from numjet.base import tree
+from numjet.core import hi
 from numjet.core.array import as_array, is_arraylike
 from numjet.core.refs import AbstractRef, Ref
 
@@ -58,3 +60,33 @@ def of_values(f: Callable, args: tuple) -> tuple[Callable, dict[int, Ref]]:
         return out, [made[i].value() for i in refs]
 
     return inner, refs
+
+
+def array_specs(what: str, specs: list, value: Any) -> list:
+    """The specs of all leaves, of some for values that are no arrays: those stand for each of the
+    arrays that such a value, a node in `value`, holds."""
+    found: list = []
+    for x in tree.tree_leaves(value, is_leaf=lambda x: type(x) is hi.LoweredValue):
+        n = len(x.arrays) if type(x) is hi.LoweredValue else 1
+        spec = specs[len(found)]
+        if not isinstance(spec, hi.HiPspec):
+            found += specs[len(found) : len(found) + n]
+            continue
+        if type(x) is not hi.LoweredValue:
+            raise ValueError(
+                f"shard_map {what}: a spec of class {type(spec).__name__} is given for an array. "
+                "Give a PartitionSpec."
+            )
+        if hi.carriers_of(x.type):
+            raise NotImplementedError(
+                f"shard_map: values of type {x.type}, whose tangents are other arrays than theirs, "
+                "are no arguments or results. Make them inside of it."
+            )
+        told = list(spec.to_lo())
+        if len(told) != n:
+            raise ValueError(
+                f"shard_map {what}: {spec} gives {len(told)} PartitionSpecs for a value of {n} "
+                "arrays. Give one for each."
+            )
+        found += told
+    return found
