@@ -141,13 +141,15 @@ class Jaxpr:
         outvars: Sequence[Atom],
         eqns: Sequence[Eqn],
         effects: frozenset | None = None,
-        debug: Any = None,
+        debug_info: Any = None,
+        is_high: bool = False,
     ) -> None:
+        del is_high  # JAX says so where there are types in it that are made of others
         self.constvars, self.invars = list(constvars), list(invars)
         self.eqns, self.outvars = list(eqns), list(outvars)
         self.effects = join_effects(self.eqns) if effects is None else effects
         # The function's name, or all that is known of it, or a function that tells it.
-        self.debug = debug
+        self.debug = debug_info
         self.cache: dict = {}  # derived jaxprs (jvp, batched, ...), kept as long as this one lives
 
     @property
@@ -172,12 +174,12 @@ class Jaxpr:
         return False
 
     def replace(self, **changes: Any) -> Jaxpr:
-        if "debug_info" in changes:
-            changes["debug"] = changes.pop("debug_info")
+        if "debug" in changes:
+            changes["debug_info"] = changes.pop("debug")
         fields = {
             name: getattr(self, name)
-            for name in ("constvars", "invars", "outvars", "eqns", "effects", "debug")
-        } | changes
+            for name in ("constvars", "invars", "outvars", "eqns", "effects")
+        } | {"debug_info": self.debug} | changes
         return Jaxpr(**fields)
 
     def __repr__(self) -> str:

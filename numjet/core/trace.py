@@ -60,6 +60,27 @@ class Source:
         """The column that the call begins in, where the code says it."""
         return next(itertools.islice(self.code.co_positions(), self.at // 2, None))[2]
 
+    @property
+    def frames(self) -> list[Source]:
+        """The lines of a traceback: this one, with the attributes that JAX's frames have."""
+        return [self]
+
+    @property
+    def file_name(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function_name(self) -> str:
+        return self.code.co_qualname
+
+    @property
+    def function_start_line(self) -> int:
+        return self.code.co_firstlineno
+
+    @property
+    def line_num(self) -> int:
+        return self.line
+
     def __str__(self) -> str:
         column = f":{self.column}" if self.column is not None else ""
         return f"{self.code.co_filename}:{self.line}{column} ({self.code.co_qualname})"

@@ -533,3 +533,22 @@ out['index'] = err(lambda: jax.jit(lambda x: [1, 2][x])(1))
 out['numpy'] = err(lambda: jax.jit(lambda x: np.asarray(x))(1.0))
 out['mask'] = err(lambda: jax.jit(lambda x: x[x > 0])(jnp.ones(2)))
 """)
+
+
+def test_a_jaxpr_is_made_of_parts_of_another():
+    both("""
+from PACKAGE.extend import core
+from PACKAGE.extend.core import ClosedJaxpr, Jaxpr
+def f(x, y): return jnp.sin(x) * y
+jaxpr = jax.make_jaxpr(f)(1.0, 2.0).jaxpr
+sine, product = jaxpr.eqns
+made = Jaxpr((), jaxpr.invars[:1], sine.outvars, [sine],
+             debug_info=jaxpr.debug_info.with_unknown_names())
+out['~first'] = core.jaxpr_as_fun(ClosedJaxpr(made, ()))(1.0)[0]
+made = Jaxpr((), [jaxpr.invars[1], *sine.outvars], jaxpr.outvars, [product], jaxpr.effects,
+             jaxpr.debug_info.with_unknown_names(), is_high=False)
+out['second'] = core.jaxpr_as_fun(ClosedJaxpr(made, ()))(3.0, 5.0)[0]
+frame = sine.source_info.traceback.frames[-1]
+out['line'] = str([frame.function_name, frame.line_num - frame.function_start_line,
+                   product.source_info.traceback.frames[-1].file_name == frame.file_name])
+""")
