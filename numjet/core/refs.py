@@ -17,6 +17,7 @@ over references, and that does not treat them as arguments.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +28,7 @@ from numjet.base import config, errors
 from numjet.base.tree import register_pytree_node, tree_flatten, tree_leaves, tree_map
 from numjet.core import dtypes, hooks, ref_equations as equations
 from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.primitive import Zero
 from numjet.core.ref_equations import AbstractRef
 from numjet.core.structural import convert
 from numjet.core.trace import EVAL, Trace, Tracer, current_trace, set_trace, user_source
@@ -621,6 +623,33 @@ def watched(refs: Iterable[Ref]) -> Iterator[list[Ref]]:
     finally:
         for ref in refs:
             _watched.pop(ref, None)
+
+
+# A reference that was made in a differentiated function -> what stands for it after that.
+_lasting: weakref.WeakKeyDictionary[Ref, Ref] = weakref.WeakKeyDictionary()
+
+
+def _primal(ref: Ref) -> Any:
+    """What a reference holds, without its tangent, where its home is a trace that is not around and
+    nothing else is there to hold it; else None."""
+    trace: Any = current_trace()
+    while trace is not None and trace is not ref.home:
+        trace = trace.parent
+    value = ref._value
+    if trace is not None or isinstance(value.aval, AbstractRef):
+        return None
+    if isinstance(value, Tracer) and value.owner is ref.home:
+        known = type(getattr(value, "tangent", None)) is Zero
+        return getattr(value, "primal", None) if known else None
+    return value
+
+
+def lasting(ref: Ref) -> Ref:
+    """`ref`, or, where the differentiated function that it was made in has returned, a reference to
+    what it held at the end: for backward passes."""
+    if ref not in _lasting and (value := _primal(ref)) is not None:
+        _lasting[ref] = Ref(ref.aval, value)
+    return _lasting.get(ref, ref)
 
 
 class _Held:

@@ -597,3 +597,24 @@ for to in (jnp.int8, jnp.uint32):
         except ValueError as error:
             out[f'{to.__name__} {of.__name__}'] = 'dtype' in str(error)
 """)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, nj.jit])
+def test_backward_rules_use_references_made_in_the_function(wrap):
+    @nj.custom_vjp
+    def tap(x, ref):
+        return x
+
+    def backward(ref, ct):
+        ref[...] += ct
+        return ct + 100 * ref[...], None
+
+    tap.defvjp(lambda x, ref: (x, ref), backward)
+
+    def f(x):
+        ref = nj.new_ref(jnp.float32(2))
+        return tap(tap(x, ref) * 3, ref)
+
+    # The outer rule leaves 3 there, and gives 301; the inner one is given 903 and leaves 906.
+    assert wrap(nj.grad(f))(1.0) == 903 + 100 * 906
+    assert wrap(nj.vmap(nj.grad(f)))(jnp.arange(2.0)).tolist() == [91503.0] * 2

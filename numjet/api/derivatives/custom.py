@@ -24,7 +24,7 @@ from numjet.core.debug_info import Tracing
 from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
-from numjet.core.refs import Ref, refuse_returned, refuse_twice
+from numjet.core.refs import Ref, lasting, refuse_returned, refuse_twice
 from numjet.core.shared import Shared
 from numjet.core.structural import convert, zeros
 from numjet.core.trace import Tracer, aval_of
@@ -576,6 +576,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
 
         def flat(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
             structure, arrays, others, shared = res_tree[-1]
+            others = [lasting(x) if type(x) is Ref else x for x in others]
             given, rest = iter(residuals), iter(others)
             res = tree.tree_unflatten(structure, [next(given) if a else next(rest) for a in arrays])
             if shared is not None:
