@@ -10,6 +10,7 @@ import numpy as np
 
 from numjet.api.compiled.jit_arguments import hashable
 from numjet.api.compiled.shown import FLAG, Shown, as_call, wanted
+from numjet.base.config import enable_x64
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -130,15 +131,22 @@ def _reduction(
 
     def bound(a: Tracer, axis: Any) -> Any:
         """The common call, traced: the primitive at once where nothing else was done before."""
-        axes = traced.get((a.aval, axis))
+        key = placed(a.aval, axis)
+        axes = traced.get(key)
         if axes and not FLAG.uses:  # `make_jaxpr` shows the casts of 16-bit sums
             return record.bind(a, axes=axes)
         out = complete(a, axis, None, False, None, None, True)
         if axes is None and not (FLAG.uses and wanted()):
             axes = reduced_axes(axis, a.aval.ndim, name)
             alone = prepare(name, a, None, True) is a and not dtypes.is_complex(a.aval.dtype)
-            traced[a.aval, axis] = axes if alone and type(out) is type(a) else ()
+            traced[key] = axes if alone and type(out) is type(a) else ()
         return out
+
+    def placed(aval: ShapedArray, axis: Any) -> tuple:
+        """The key of a common call: what small integers are added up in depends on the flag."""
+        if prepare is accumulating and dtypes.is_integer(aval.dtype):
+            return aval, axis, enable_x64.value
+        return aval, axis
 
     def reduce(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
@@ -153,7 +161,7 @@ def _reduction(
             and type(axis) in _AXIS_TYPES
         )
         if plain:
-            run = recall((a.aval, axis))
+            run = recall((a.aval, axis)) or recall((a.aval, axis, enable_x64.value))
             if run is not None and current_trace().at_once:
                 return run(a)
         if isinstance(a, Tracer) and type(axis) in _AXIS_TYPES and not keepdims and promote:
@@ -177,10 +185,8 @@ def _reduction(
             if alike and prepare(name, a, None, True) is a:
                 axes = reduced_axes(axis, a.aval.ndim, name)
                 if axes and record.out_avals((a.aval,), {"axes": axes}) is out.aval:
-                    x_aval = a.aval
-                    remember(
-                        known, (x_aval, axis), lambda: executor(record, (x_aval,), {"axes": axes})
-                    )
+                    x_aval, key = a.aval, placed(a.aval, axis)
+                    remember(known, key, lambda: executor(record, (x_aval,), {"axes": axes}))
         return out
 
     # Functions that were made without native code are made anew with it.
