@@ -533,8 +533,9 @@ def as_array(x: Any) -> Any:
 def wrapped(x: Any, dtype: Any = None) -> Any:
     """`as_array`, but a Python integer that the default integer cannot hold becomes one of `dtype`
     (without one, the default integer), of which integers keep its lowest bits. Raises OverflowError
-    beyond 64 bits."""
-    if type(x) is int and -(2**63) <= x < 2**64:
+    beyond 64 bits, of integers."""
+    inexact = dtype is not None and dtypes.is_inexact(dtype)
+    if type(x) is int and (-(2**63) <= x < 2**64 or inexact):
         default = dtypes.canonical(dtypes.int64)
         low = -(1 << 8 * default.itemsize - 1)
         if not low <= x < -low:

@@ -46,7 +46,7 @@ from numjet.numpy.indexing import (
     unwrapped,
 )
 from numjet.numpy.logic import where
-from numjet.numpy.promote import broadcast, cast, promoted
+from numjet.numpy.promote import broadcast, cast, int_dtype, promoted
 from numjet.ops.slicing import dynamic_update_slice_p, index_dtype
 
 
@@ -371,7 +371,7 @@ def update(
     wrap: bool = True,
 ) -> Any:
     """x with `name` (set, add, subtract, multiply, min, max) done with `values` at `index`."""
-    y = values if isinstance(values, Array) else make_array(values)
+    y = values if isinstance(values, Array) else _given(values, x.aval.dtype)
     if x.aval.dtype == y.aval.dtype == dtypes.bool_ and name in ("add", "multiply", "subtract"):
         raise TypeError(
             f"at[].{name}: scatter_{name} does not accept dtype bool. Use .max for 'or', .min for "
@@ -398,6 +398,16 @@ def update(
         return where(masked, broadcast(new, x.aval.shape), x)
     plan = parse(index if wrap else unwrapped(index, PAST), x.aval.shape)
     return write_plan(name, x, plan, y, is_sorted, unique, mode, wrap)
+
+
+def _given(values: Any, dtype: Any) -> Any:
+    """Values that are no array as one: a Python integer that the default integer cannot hold, and
+    unsigned integers or floats may, is of their dtype."""
+    if type(values) is int and not (dtypes.is_bool(dtype) or dtypes.kind(dtype) == "i"):
+        high = 1 << 8 * int_dtype().itemsize - 1
+        if not -high <= values < high:
+            return make_array(values, dtype=dtype)
+    return make_array(values)
 
 
 def accumulated(x: Any, index: Any, values: Any) -> Any:

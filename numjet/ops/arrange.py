@@ -274,10 +274,11 @@ def full_like(
         raise ValueError("full_like: x must be an array or a scalar, got None.")
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else as_array(x).aval
     weak = dtype is None and getattr(aval, "weak_type", False)
-    out = full(
-        aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype
-    )
-    out = structural.convert(out, out.aval.dtype, weak)
+    kind = dtypes.canonical(aval.dtype) if dtype is None else dtype
+    out = full(aval.shape if shape is None else shape, fill_value, kind)
+    # An array of 64 bits is one where these are not the default, too.
+    own = x.aval.dtype if isinstance(x, Array) and dtype is None else out.aval.dtype
+    out = structural.convert(out, own, weak)
     return varied_like(out, x) if Shared.axes.get() else out
 
 
