@@ -18,15 +18,19 @@ from numjet.core import dtypes
 
 # Of the Wolfe conditions: the part of the slope that a step must go down, and may leave.
 DECREASE, CURVATURE = 1e-4, 0.9
-# Trials stay so far (of the bracket) from the bracket's ends.
-MARGIN = 0.1
-CONVERGED, STOPPED, STUCK = 0, 1, 3
+# Trials stay this part of the bracket away from its ends: those where a cubic is least, and those
+# where a parabola is.
+CUBIC_MARGIN, PARABOLA_MARGIN = 0.2, 0.1
+# A bracket is given up after so many trials in it, and where it is narrower, in steps of the
+# direction's length, than this: of doubles, of other floats.
+BRACKET_TRIALS, NARROW = 30, (1e-10, 1e-5)
+CONVERGED, STOPPED, STUCK, ENDLESS = 0, 1, 3, 5
 # With little memory these have numbers of their own, and no step that goes down another.
 TOO_MANY_CALLS, TOO_MANY_GRADIENTS, FLAT, STUCK_LIMITED = 2, 3, 4, 5
 LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
 _COMMON = {"gtol": 1e-5, "norm": float("inf"), "maxiter": None}
 _OPTIONS = {
-    "bfgs": {**_COMMON, "line_search_maxiter": 20},
+    "bfgs": {**_COMMON, "line_search_maxiter": 10},
     # SciPy's default of ftol: ten million times the precision of doubles.
     LIMITED: {**_COMMON, "maxls": 20, "maxcor": 10, "ftol": 2.220446049250313e-09, "maxfun": None,
               "maxgrad": None},
@@ -34,9 +38,10 @@ _OPTIONS = {
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down; of
-    limited memory 2 and 3 too many evaluations of the function and its gradient, 4 it hardly gets
-    smaller, 5 no step goes down. nfev, njev: the evaluations; nit: iterations.
+    """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down, 5 it
+    goes down further than steps were tried; of limited memory 2 and 3 too many evaluations of the
+    function and its gradient, 4 it hardly gets smaller, 5 no step goes down. nfev, njev: the
+    evaluations; nit: iterations.
 
     x: the point; success: whether it converged; fun: the function's value there; jac: its gradient;
     hess_inv: the estimate of the inverse of its second derivatives, None of limited memory.
@@ -72,9 +77,12 @@ class _Search(NamedTuple):
     trial: Any  # the next step to try
     low: _Point  # the best so far with enough decrease
     high: _Point  # the other end, once there is one
+    recent: _Point  # the end that was left last
     bracketed: Any
     done: Any
     tries: Any
+    inside: Any  # how many of them were in the bracket
+    narrow: Any  # the bracket in which the last one was
 
 
 def _inner(x: Any, y: Any) -> Any:
@@ -86,21 +94,32 @@ def _chosen(condition: Any, one: _Point, other: _Point) -> _Point:
     return _Point(*[jnp.where(condition, a, b) for a, b in zip(one, other, strict=True)])
 
 
-def _between(low: _Point, high: _Point) -> Any:
-    """Where the cubic through both ends' values and slopes is least, or their middle."""
-    span = high.step - low.step
-    bend = low.slope + high.slope - 3 * (low.value - high.value) / (low.step - high.step)
-    root = jnp.sqrt(jnp.maximum(bend * bend - low.slope * high.slope, 0)) * jnp.sign(span)
-    part = (high.slope + root - bend) / (high.slope - low.slope + 2 * root)
-    part = 1 - part
-    good = (part >= MARGIN) & (part <= 1 - MARGIN)
-    return low.step + span * jnp.where(good, part, 0.5)
+def _between(low: _Point, high: _Point, recent: _Point, first: Any) -> Any:
+    """The next trial in a bracket: where the cubic with the lower end's value and slope and the
+    values at the other end and at the end before that is least (Nocedal & Wright, 3.58 and 3.59),
+    or else such a parabola, or else the middle."""
+    span, other = high.step - low.step, recent.step - low.step
+    above = high.value - low.value - low.slope * span
+    beyond = recent.value - low.value - low.slope * other
+    scale = (span * other) ** 2 * (span - other)
+    third = (other**2 * above - span**2 * beyond) / scale
+    second = (span**3 * beyond - other**3 * above) / scale
+    cubic = (jnp.sqrt(second**2 - 3 * third * low.slope) - second) / (3 * third)
+    parabola = -low.slope * span**2 / (2 * above)
+
+    def inner(move: Any, margin: float) -> Any:
+        """Whether a move from the lower end keeps away from both."""
+        return (move / span >= margin) & (move / span <= 1 - margin)
+
+    move = jnp.where(inner(parabola, PARABOLA_MARGIN), parabola, span / 2)
+    return low.step + jnp.where(~first & inner(cubic, CUBIC_MARGIN), cubic, move)
 
 
 def _line_search(
     f: Callable, x: Any, direction: Any, start: _Point, first: Any, most: int
-) -> tuple[_Point, Any, Any]:
-    """The point that is taken, whether it is better than the start, and how many were tried."""
+) -> _Search:
+    """The search for a step by the strong Wolfe conditions: twice as long until one is too long,
+    `most` trials at most, then in the bracket."""
 
     def body(s: _Search) -> _Search:
         value, gradient = f(x + s.trial * direction)
@@ -114,22 +133,33 @@ def _line_search(
         # What is behind: uphill from here, seen from the lower end.
         ahead = jnp.where(s.bracketed, s.high.step - s.low.step, 1)
         turned = here.slope * ahead >= 0
+        recent = _chosen(enough & ~turned, s.low, s.high)
         high = _chosen(enough & turned, s.low, _chosen(enough, s.high, here))
         low = _chosen(enough, here, s.low)
         bracketed = s.bracketed | ~enough | turned
-        trial = jnp.where(bracketed, _between(low, high), 2 * s.trial)
-        return _Search(trial, low, high, bracketed, enough & flat, s.tries + 1)
+        trial = jnp.where(bracketed, _between(low, high, recent, ~s.bracketed), 2 * s.trial)
+        inside = jnp.where(s.bracketed, s.inside + 1, s.inside)
+        narrow = s.bracketed & (jnp.abs(s.high.step - s.low.step) < least)
+        return _Search(
+            trial, low, high, recent, bracketed, enough & flat, s.tries + 1, inside, narrow
+        )
 
+    def going(s: _Search) -> Any:
+        more = jnp.where(s.bracketed, s.inside < BRACKET_TRIALS, s.tries < most)
+        return ~s.done & ~s.narrow & more
+
+    least = NARROW[0] if jnp.finfo(x.dtype).bits == 64 else NARROW[1]
     rounding = 10 * jnp.finfo(x.dtype).eps * jnp.abs(start.value)
-    false = jnp.asarray(False)
-    search = _Search(first, start, start, false, false, jnp.asarray(0))
-    search = lax.while_loop(lambda s: ~s.done & (s.tries < most), body, search)
-    return search.low, search.low.step > 0, search.tries
+    false, none = jnp.asarray(False), jnp.asarray(0)
+    return lax.while_loop(
+        going, body, _Search(first, start, start, start, false, false, none, none, false)
+    )
 
 
 class _State(NamedTuple):
     x: Any
     value: Any
+    before: Any  # the value one step before
     gradient: Any
     memory: Any
     status: Any
@@ -140,26 +170,31 @@ class _State(NamedTuple):
 class _Method(NamedTuple):
     """What is kept of the steps: to begin with; the direction that it gives for a gradient; and
     after a step `move`, over which the gradient changed by `change`, with their product
-    `curvature`, if it is positive."""
+    `curvature`, if it is positive; and the first trial of a step, for the change of the value with
+    the step before and the slope."""
 
     start: Any
     direction: Callable
     after: Callable
+    first: Callable
 
 
 def _whole(x: Any) -> _Method:
     """An estimate of the inverse of the second derivatives."""
     identity = jnp.eye(x.size, dtype=x.dtype)
 
-    def after(inverse: Any, move: Any, change: Any, curvature: Any, first: Any) -> Any:
+    def after(inverse: Any, move: Any, change: Any, curvature: Any) -> Any:
         safe = jnp.where(curvature > 0, curvature, 1)
-        # The function's scale is known with the first step (Nocedal & Wright, 6.20).
-        scale = jnp.where(first, safe / jnp.dot(change, change), 1)
-        scale = jnp.where(curvature > 0, scale, 1).astype(x.dtype)
         turn = identity - jnp.outer(move, change) / safe
-        return turn @ (scale * inverse) @ turn.T + jnp.outer(move, move) / safe
+        return turn @ inverse @ turn.T + jnp.outer(move, move) / safe
 
-    return _Method(identity, lambda inverse, gradient: -(inverse @ gradient), after)
+    def first(decrease: Any, slope: Any) -> Any:
+        """As far as a parabola would go that falls by what the step before fell, a bit further,
+        so that it becomes 1 in the end (Nocedal & Wright, 3.60)."""
+        step = 1.01 * 2 * decrease / slope
+        return jnp.where((step > 0) & (step < 1), step, 1)
+
+    return _Method(identity, lambda inverse, gradient: -(inverse @ gradient), after, first)
 
 
 class _Steps(NamedTuple):
@@ -190,7 +225,7 @@ def _limited(x: Any, count: int) -> _Method:
         rest, _ = lax.scan(forth, kept.scale * rest, (*steps, parts))
         return -rest
 
-    def after(kept: _Steps, move: Any, change: Any, curvature: Any, first: Any) -> _Steps:
+    def after(kept: _Steps, move: Any, change: Any, curvature: Any) -> _Steps:
         safe = jnp.where(curvature > 0, curvature, 1)
         size = _inner(change, change)
         moves, changes, weights = [
@@ -199,7 +234,7 @@ def _limited(x: Any, count: int) -> _Method:
         ]
         return _Steps(moves, changes, weights, safe / jnp.where(size > 0, size, 1))
 
-    return _Method(start, direction, after)
+    return _Method(start, direction, after, lambda decrease, slope: jnp.ones_like(slope))
 
 
 def _chosen_options(
@@ -241,13 +276,14 @@ def minimize(
     "l-bfgs-experimental-do-not-rely-on-this", which keeps the last steps instead of n numbers for
     each of x, and takes complex x0, too (ValueError for others). tol: the norm of the gradient at
     which to stop. options: `gtol` (the same, 1e-5), `norm` (its order, infinity), `maxiter` (200 n)
-    and `line_search_maxiter` (20), of limited memory `maxls` (20), and `maxcor` (10), how many
-    steps are kept, `maxfun` and `maxgrad` (no limit), and `ftol` (2.2e-9): it ends when one step
-    makes the value smaller by less, relative to it or to 1. Result: OptimizeResults. Works under
+    and `line_search_maxiter` (10, how many trials there are, each twice as far, until one is too
+    far), of limited memory `maxls` (20, the same), and `maxcor` (10), how many steps are kept,
+    `maxfun` and `maxgrad` (no limit), and `ftol` (2.2e-9): it ends when one step makes the value
+    smaller by less, relative to it or to 1. Result: OptimizeResults. Works under
     `jit` and `vmap`. Derivatives are not those of the minimum: forward mode gives those of the
     steps, reverse mode raises ValueError; `lax.custom_root` of the gradient has them. SciPy finds
     the gradient by differences where none is given; here it is exact. Source: Nocedal and Wright,
-    Numerical Optimization, algorithms 6.1, 7.5 and 3.5. Its `jac`, hess, hessp, `bounds`,
+    Numerical Optimization, algorithms 6.1, 7.5, 3.5 and 3.6. Its `jac`, hess, hessp, `bounds`,
     `constraints` and `callback` are not there.
 
     >>> from numjet import numpy as jnp
@@ -294,32 +330,42 @@ def minimize(
     def step(s: _State) -> _State:
         direction = kept.direction(s.memory, s.gradient)
         start = _Point(jnp.zeros_like(s.value), s.value, s.gradient, _inner(s.gradient, direction))
-        # The first direction has no scale of its own.
-        length = jnp.where(s.iterations == 0, 1 / (1 + jnp.linalg.norm(s.gradient)), 1)
-        length = length.astype(s.value.dtype)
-        found, better, tries = _line_search(f, s.x, direction, start, length, trials)
+        length = kept.first(s.value - s.before, start.slope).astype(s.value.dtype)
+        search = _line_search(f, s.x, direction, start, length, trials)
+        # Where it goes down without an end no step is taken.
+        endless = ~search.done & ~search.bracketed
+        found = _chosen(endless, start, search.low)
         move, change = found.step * direction, found.gradient - s.gradient
         curvature = _inner(change, move)
-        memory = kept.after(s.memory, move, change, curvature, s.iterations == 0)
+        better = found.step > 0
         memory = tree.tree_map(
-            lambda new, old: jnp.where(better & (curvature > 0), new, old), memory, s.memory
+            lambda new, old: jnp.where(better & (curvature > 0), new, old),
+            kept.after(s.memory, move, change, curvature),
+            s.memory,
         )
         # At the limit of rounding neither the value nor the slope gets smaller.
         better &= (found.value < s.value) | (
             jnp.linalg.norm(found.gradient) < jnp.linalg.norm(s.gradient)
         )
-        calls = s.calls + tries
+        calls = s.calls + search.tries
+        stuck = jnp.where(endless, ENDLESS, STUCK)
+        # The last iteration that there may be says so, whatever became of it.
+        stuck = jnp.where(s.iterations + 1 == most, STOPPED, stuck)
         status = jnp.where(better, ended(s.value, found.value, calls),
-                           STUCK_LIMITED if limited else STUCK)  # fmt: skip
+                           STUCK_LIMITED if limited else stuck)  # fmt: skip
         status = jnp.where(small(found.gradient), CONVERGED, status)
         return _State(
-            s.x + move, found.value, found.gradient, memory, status, calls, s.iterations + 1
-        )
+            s.x + move, found.value, s.value, found.gradient, memory, status, calls,
+            s.iterations + 1,
+        )  # fmt: skip
 
     value, gradient = f(x)
     status = jnp.where(small(gradient), CONVERGED, STOPPED)
     one, none = jnp.asarray(1), jnp.asarray(0)
-    end = lax.while_loop(going, step, _State(x, value, gradient, kept.start, status, one, none))
+    # As if the step before the first had been half the gradient's norm long.
+    before = value + jnp.linalg.norm(gradient) / 2
+    start = _State(x, value, before, gradient, kept.start, status, one, none)
+    end = lax.while_loop(going, step, start)
     success = jnp.asarray(end.status == CONVERGED, bool)
     slope = end.gradient.conj() if dtypes.is_complex(x.dtype) else end.gradient
     return OptimizeResults(

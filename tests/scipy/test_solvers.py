@@ -192,6 +192,48 @@ def test_single_precision_arguments_and_maps() -> None:
                                atol=2e-3)  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("fun", "x0", "counts"),  # the evaluations and iterations that JAX takes
+    [
+        (lambda x: 0.01 * jnp.sum(x**2), [3.0, 4.0], (7, 3)),
+        (lambda x: jnp.sum((x - 2) ** 4), [0.0, 0.0], (19, 18)),
+        (lambda x: jnp.exp(3 * x[0]) - 40 * x[0], [0.0], (8, 6)),
+        (lambda x: 3 * jnp.sum(jnp.cosh(x - 1)), [5.0, -3.0], (10, 9)),
+        (rosenbrock, [0.0] * 4, (48, 33)),
+    ],
+)
+def test_steps_are_those_of_jax(fun: Any, x0: list, counts: tuple[int, int]) -> None:
+    with nj.enable_x64(True):
+        found = minimize(fun, jnp.array(x0), method="BFGS")
+    assert found.success and (found.nfev, found.nit) == counts
+
+
+@nj.custom_jvp
+def promising(x: Any) -> Any:
+    """Rises, with a derivative that says that it falls."""
+    return jnp.sum(x)
+
+
+promising.defjvp(lambda primals, tangents: (promising(*primals), -jnp.sum(tangents[0])))
+
+
+def test_ends_of_line_searches() -> None:
+    for x64, calls in ((False, 11), (True, 19)):
+        with nj.enable_x64(x64):
+            found = minimize(promising, jnp.zeros(1), method="BFGS")
+            assert (found.status, found.nfev, found.nit, found.x[0]) == (3, calls, 1, 0)
+            few = minimize(promising, jnp.zeros(1), method="BFGS", options={"maxiter": 1})
+            assert few.status == 1
+    for most in (3, 10):
+        found = minimize(lambda x: -jnp.sum(x), jnp.zeros(2), method="BFGS",
+                         options={"line_search_maxiter": most})  # fmt: skip
+        assert (found.status, found.nfev) == (5, 1 + most) and not found.x.any()
+    # From beyond a minimum back: the better end of the bracket lies further off.
+    found = minimize(lambda x: (x[0] ** 2 + x[1] - 11) ** 2 + (x[0] + x[1] ** 2 - 7) ** 2,
+                     jnp.zeros(2), method="BFGS")  # fmt: skip
+    np.testing.assert_allclose(found.x, [3, 2], atol=1e-3)
+
+
 def test_what_stops_without_success() -> None:
     few = minimize(rosenbrock, jnp.zeros(5), method="BFGS", options={"maxiter": 3})
     assert not few.success and few.status == 1 and few.nit == 3
