@@ -21,9 +21,9 @@ DECREASE, CURVATURE = 1e-4, 0.9
 # Trials stay this part of the bracket away from its ends: those where a cubic is least, and those
 # where a parabola is.
 CUBIC_MARGIN, PARABOLA_MARGIN = 0.2, 0.1
-# A bracket is given up after so many trials in it, and where it is narrower, in steps of the
-# direction's length, than this: of doubles, of other floats.
-BRACKET_TRIALS, NARROW = 30, (1e-10, 1e-5)
+# A bracket is given up after so many trials in it. Its width does not tell: of functions whose
+# values are large good steps are short.
+BRACKET_TRIALS = 30
 CONVERGED, STOPPED, STUCK, ENDLESS = 0, 1, 3, 5
 # With little memory these have numbers of their own, and no step that goes down another.
 TOO_MANY_CALLS, TOO_MANY_GRADIENTS, FLAT, STUCK_LIMITED = 2, 3, 4, 5
@@ -82,7 +82,6 @@ class _Search(NamedTuple):
     done: Any
     tries: Any
     inside: Any  # how many of them were in the bracket
-    narrow: Any  # the bracket in which the last one was
 
 
 def _inner(x: Any, y: Any) -> Any:
@@ -139,20 +138,16 @@ def _line_search(
         bracketed = s.bracketed | ~enough | turned
         trial = jnp.where(bracketed, _between(low, high, recent, ~s.bracketed), 2 * s.trial)
         inside = jnp.where(s.bracketed, s.inside + 1, s.inside)
-        narrow = s.bracketed & (jnp.abs(s.high.step - s.low.step) < least)
-        return _Search(
-            trial, low, high, recent, bracketed, enough & flat, s.tries + 1, inside, narrow
-        )
+        return _Search(trial, low, high, recent, bracketed, enough & flat, s.tries + 1, inside)
 
     def going(s: _Search) -> Any:
         more = jnp.where(s.bracketed, s.inside < BRACKET_TRIALS, s.tries < most)
-        return ~s.done & ~s.narrow & more
+        return ~s.done & more
 
-    least = NARROW[0] if jnp.finfo(x.dtype).bits == 64 else NARROW[1]
     rounding = 10 * jnp.finfo(x.dtype).eps * jnp.abs(start.value)
     false, none = jnp.asarray(False), jnp.asarray(0)
     return lax.while_loop(
-        going, body, _Search(first, start, start, start, false, false, none, none, false)
+        going, body, _Search(first, start, start, start, false, false, none, none)
     )
 
 
@@ -162,6 +157,7 @@ class _State(NamedTuple):
     before: Any  # the value one step before
     gradient: Any
     memory: Any
+    anew: Any  # whether it was begun anew and no step was taken since, or there was none at all
     status: Any
     calls: Any
     iterations: Any
@@ -170,23 +166,30 @@ class _State(NamedTuple):
 class _Method(NamedTuple):
     """What is kept of the steps: to begin with; the direction that it gives for a gradient; and
     after a step `move`, over which the gradient changed by `change`, with their product
-    `curvature`, if it is positive; and the first trial of a step, for the change of the value with
-    the step before and the slope."""
+    `curvature`, if it is positive; the first trial of a step, for the change of the value with the
+    step before and the slope; and what is kept, begun anew, where no step goes down."""
 
     start: Any
     direction: Callable
     after: Callable
     first: Callable
+    again: Callable | None
+
+
+class _Inverse(NamedTuple):
+    matrix: Any
+    scale: Any  # of the last step: the reciprocal of the second derivative along it
 
 
 def _whole(x: Any) -> _Method:
     """An estimate of the inverse of the second derivatives."""
     identity = jnp.eye(x.size, dtype=x.dtype)
 
-    def after(inverse: Any, move: Any, change: Any, curvature: Any) -> Any:
+    def after(inverse: _Inverse, move: Any, change: Any, curvature: Any) -> _Inverse:
         safe = jnp.where(curvature > 0, curvature, 1)
         turn = identity - jnp.outer(move, change) / safe
-        return turn @ inverse @ turn.T + jnp.outer(move, move) / safe
+        matrix = turn @ inverse.matrix @ turn.T + jnp.outer(move, move) / safe
+        return _Inverse(matrix, safe / jnp.dot(change, change))
 
     def first(decrease: Any, slope: Any) -> Any:
         """As far as a parabola would go that falls by what the step before fell, a bit further,
@@ -194,7 +197,16 @@ def _whole(x: Any) -> _Method:
         step = 1.01 * 2 * decrease / slope
         return jnp.where((step > 0) & (step < 1), step, 1)
 
-    return _Method(identity, lambda inverse, gradient: -(inverse @ gradient), after, first)
+    def again(inverse: _Inverse) -> _Inverse:
+        """Where 1 is far from the function's second derivatives rounding spoils the estimate: now
+        their scale is known (Nocedal & Wright, 6.20)."""
+        return _Inverse(inverse.scale * identity, inverse.scale)
+
+    start = _Inverse(identity, jnp.ones((), x.dtype))
+    def direction(inverse: _Inverse, gradient: Any) -> Any:
+        return -(inverse.matrix @ gradient)
+
+    return _Method(start, direction, after, first, again)
 
 
 class _Steps(NamedTuple):
@@ -234,7 +246,8 @@ def _limited(x: Any, count: int) -> _Method:
         ]
         return _Steps(moves, changes, weights, safe / jnp.where(size > 0, size, 1))
 
-    return _Method(start, direction, after, lambda decrease, slope: jnp.ones_like(slope))
+    return _Method(start, direction, after, lambda decrease, slope: jnp.ones_like(slope),
+                   None)  # fmt: skip
 
 
 def _chosen_options(
@@ -317,9 +330,7 @@ def minimize(
         return (s.status == STOPPED) & (s.iterations < most)
 
     def ended(before: Any, value: Any, calls: Any) -> Any:
-        """The status of a step that went down."""
-        if not limited:
-            return STOPPED
+        """The status of a step that went down, of limited memory."""
         sizes = jnp.maximum(jnp.maximum(jnp.abs(before), jnp.abs(value)), 1)
         status = jnp.where(before - value <= chosen["ftol"] * sizes, FLAT, STOPPED)
         for text, found in (("maxgrad", TOO_MANY_GRADIENTS), ("maxfun", TOO_MANY_CALLS)):
@@ -348,14 +359,21 @@ def minimize(
             jnp.linalg.norm(found.gradient) < jnp.linalg.norm(s.gradient)
         )
         calls = s.calls + search.tries
-        stuck = jnp.where(endless, ENDLESS, STUCK)
-        # The last iteration that there may be says so, whatever became of it.
-        stuck = jnp.where(s.iterations + 1 == most, STOPPED, stuck)
-        status = jnp.where(better, ended(s.value, found.value, calls),
-                           STUCK_LIMITED if limited else stuck)  # fmt: skip
+        if limited:
+            status = jnp.where(better, ended(s.value, found.value, calls), STUCK_LIMITED)
+        else:
+            # The last iteration that there may be says so, whatever became of it.
+            stuck = jnp.where(s.iterations + 1 == most, STOPPED, jnp.where(endless, ENDLESS, STUCK))
+            status = jnp.where(better | ~s.anew, STOPPED, stuck)
+        if kept.again is not None:
+            memory = tree.tree_map(
+                lambda new, old: jnp.where(better, old, new), kept.again(memory), memory
+            )
         status = jnp.where(small(found.gradient), CONVERGED, status)
+        # Begun anew with its scale known the first trial is 1: so far would any decrease lead.
+        before = jnp.where(better, s.value, jnp.inf)
         return _State(
-            s.x + move, found.value, s.value, found.gradient, memory, status, calls,
+            s.x + move, found.value, before, found.gradient, memory, ~better, status, calls,
             s.iterations + 1,
         )  # fmt: skip
 
@@ -364,13 +382,13 @@ def minimize(
     one, none = jnp.asarray(1), jnp.asarray(0)
     # As if the step before the first had been half the gradient's norm long.
     before = value + jnp.linalg.norm(gradient) / 2
-    start = _State(x, value, before, gradient, kept.start, status, one, none)
+    start = _State(x, value, before, gradient, kept.start, jnp.asarray(True), status, one, none)
     end = lax.while_loop(going, step, start)
     success = jnp.asarray(end.status == CONVERGED, bool)
     slope = end.gradient.conj() if dtypes.is_complex(x.dtype) else end.gradient
     return OptimizeResults(
-        end.x, success, end.status, end.value, slope, None if limited else end.memory, end.calls,
-        end.calls, end.iterations,
+        end.x, success, end.status, end.value, slope, None if limited else end.memory.matrix,
+        end.calls, end.calls, end.iterations,
     )  # fmt: skip
 
 

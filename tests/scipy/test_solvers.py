@@ -218,12 +218,10 @@ promising.defjvp(lambda primals, tangents: (promising(*primals), -jnp.sum(tangen
 
 
 def test_ends_of_line_searches() -> None:
-    for x64, calls in ((False, 11), (True, 19)):
-        with nj.enable_x64(x64):
-            found = minimize(promising, jnp.zeros(1), method="BFGS")
-            assert (found.status, found.nfev, found.nit, found.x[0]) == (3, calls, 1, 0)
-            few = minimize(promising, jnp.zeros(1), method="BFGS", options={"maxiter": 1})
-            assert few.status == 1
+    found = minimize(promising, jnp.zeros(1), method="BFGS")
+    assert (found.status, found.nit, found.x[0]) == (3, 1, 0)
+    few = minimize(promising, jnp.zeros(1), method="BFGS", options={"maxiter": 1})
+    assert few.status == 1
     for most in (3, 10):
         found = minimize(lambda x: -jnp.sum(x), jnp.zeros(2), method="BFGS",
                          options={"line_search_maxiter": most})  # fmt: skip
