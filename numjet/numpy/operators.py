@@ -243,9 +243,10 @@ def _transpose(self: Any, *axes: Any) -> Any:
     >>> jnp.zeros((2, 3, 4)).transpose(1, 0, 2).shape
     (3, 2, 4)
     """
-    if not axes or axes == (None,):
+    if not axes or axes[0] is None:
         return sh.transpose(self)
-    return sh.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+    alone = len(axes) == 1 and not isinstance(axes[0], (int, np.integer))
+    return sh.transpose(self, axes[0] if alone else axes)
 
 
 def _item(self: Any, *args: Any) -> Any:

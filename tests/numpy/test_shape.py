@@ -614,3 +614,16 @@ def test_unravel_index_of_traced_sizes():
     assert not jnp.unravel_index(7, sizes)[0].weak_type
     with pytest.raises(ValueError, match="scalar or 1D"):
         nj.jit(jnp.unravel_index)(7, jnp.array([[3, 4]]))
+
+
+def test_transpose_takes_axes_as_an_array_and_as_numpy_integers():
+    x = nj.numpy.arange(30).reshape(2, 3, 5)
+    axes = np.array([1, 2, 0])
+    expected = np.asarray(x).transpose(1, 2, 0)
+    for turned in (
+        x.transpose(axes), np.transpose(x, axes), x.transpose(*axes),
+        nj.jit(lambda x: np.transpose(x, axes))(x),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(turned, expected)
+    assert x.transpose(None).shape == (5, 3, 2)
+    assert x[0, 0].transpose(np.int32(0)).shape == (5,)
