@@ -123,6 +123,21 @@ def is_constant_dim(d: Any) -> bool:
     return not is_symbolic(d)
 
 
+def is_concrete(x: Any) -> bool:
+    """Whether the value of x is known; of traced values that of those `grad` and `jvp` follow.
+
+    x: any object; None has no value.
+
+    >>> import numjet as nj
+    >>> from numjet.extend import jax_core
+    >>> jax_core.is_concrete(nj.numpy.ones(2))
+    True
+    >>> nj.jit(lambda x: x * jax_core.is_concrete(x))(3.0).item()
+    0.0
+    """
+    return x is not None and (not isinstance(x, Tracer) or x.concrete() is not None)
+
+
 def thread_local_state() -> Any:
     """Not there: raises NotImplementedError. Use get_opaque_trace_state.
 
