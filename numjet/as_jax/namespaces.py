@@ -47,6 +47,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "jax.experimental.colocated_python.func": {},
     "jax.experimental.colocated_python.serialization": {"DeviceList": "builtins:tuple"},
+    "jax.experimental.pallas": {"dot": "numjet.experimental.pallas.triton:dot"},
     "jax.experimental.pallas.ops": {},
     "jax.experimental.pallas.ops.tpu": {},
     "jax.experimental.pallas.ops.tpu.megablox": {"gmm": "numjet.as_jax.stand_ins:gmm"},
@@ -91,7 +92,10 @@ NAMES: dict[str, dict[str, str]] = {
     },
 }
 # Modules of JAX whose name an internal package of ours has.
-MODULES = {"jax.core": "numjet.extend.jax_core"}
+MODULES = {
+    "jax.core": "numjet.extend.jax_core",
+    "jax.experimental.pallas": "numjet.experimental.pallas",
+}
 # Classes that say JAX's module, as programs print it and pickle writes it: by our module, JAX's
 # with their names there.
 SHOWN: dict[str, tuple[tuple[str, str], ...]] = {

@@ -237,7 +237,9 @@ from jax._src.numpy.util import promote_dtypes_complex
 from jax.experimental.array_serialization import serialization
 from jax.experimental.pallas.ops.tpu.megablox import gmm
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask
+from jax.experimental import pallas
 
+assert pallas.dot(np.ones((2, 3)), np.ones((3, 2))).shape == (2, 2) and pallas.pallas_call
 found = promote_dtypes_complex(1, np.float32(2), jnp.ones(2, "bfloat16"))
 assert [x.dtype for x in found] == [np.complex64] * 3 and not found[0].weak_type
 assert promote_dtypes_complex(1.0)[0].weak_type

@@ -7,7 +7,7 @@ from same_script import compare
 import numjet as nj
 import numjet.numpy as jnp
 from numjet.experimental import pallas as pl
-from numjet.experimental.pallas import tpu
+from numjet.experimental.pallas import tpu, triton
 
 F32 = jnp.float32
 
@@ -199,3 +199,15 @@ def test_debugging(capfd):
     nj.effects_barrier()
     printed = capfd.readouterr().out
     assert "first 1.0" in printed and "lambda" in printed
+
+
+def test_dot_adds_up_in_32_bits():
+    for dtype, expected in (("int8", "int32"), ("bfloat16", "float32"), ("float32", "float32")):
+        a = jnp.full((3, 4), 100).astype(dtype)
+        product = triton.dot(a, a, trans_b=True)
+        assert product.dtype == expected and product.shape == (3, 3)
+        np.testing.assert_array_equal(product, 40_000)
+    with pytest.raises(ValueError, match="must be 2D"):
+        triton.dot(jnp.ones(3), jnp.ones((3, 2)))
+    with pytest.raises(ValueError, match="Only one of"):
+        triton.dot(jnp.ones((2, 2)), jnp.ones((2, 2)), False, False, True, "highest")

@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from numjet.experimental.pallas.blocks import CompilerParams as CompilerParams
-from numjet.numpy import dot as _dot, tanh, where
+from numjet.numpy import (
+    asarray,
+    float32,
+    int32,
+    integer,
+    issubdtype,
+    matmul,
+    promote_types,
+    tanh,
+    where,
+)
 
 
 def load(
@@ -53,10 +63,19 @@ def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None =
     ref[...] = val if mask is None else where(mask, val, ref[...])
 
 
-def dot(a: Any, b: Any, *, trans_a: bool = False, trans_b: bool = False, **options: Any) -> Any:
-    """The product of two matrices.
+def dot(
+    a: Any,
+    b: Any,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    allow_tf32: bool | None = None,
+    precision: Any = None,
+) -> Any:
+    """The product of two matrices, added up in float32 (of integers in int32).
 
-    a, b: arrays of two axes; trans_a, trans_b: turned before. options: how a GPU computes it.
+    a, b: arrays of two axes (ValueError for others); trans_a, trans_b: turned before. allow_tf32,
+    precision: how a GPU computes it, one of the two (ValueError). Result: float32 or int32; of
+    float64 and int64 these.
 
     >>> import numjet.numpy as jnp
     >>> from numjet.experimental.pallas import triton
@@ -64,7 +83,17 @@ def dot(a: Any, b: Any, *, trans_a: bool = False, trans_b: bool = False, **optio
     [[3. 3.]
      [3. 3.]]
     """
-    return _dot(a.T if trans_a else a, b.T if trans_b else b)
+    if allow_tf32 is not None and precision is not None:
+        raise ValueError("triton.dot: Only one of allow_tf32 and precision can be specified.")
+    a, b = asarray(a), asarray(b)
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(
+            f"triton.dot: `a` and `b` must be 2D arrays, got shapes {a.shape} and {b.shape}."
+        )
+    dtype = promote_types(a.dtype, b.dtype)
+    if dtype.itemsize <= 4:
+        dtype = int32 if issubdtype(dtype, integer) else float32
+    return matmul(a.T if trans_a else a, b.T if trans_b else b, preferred_element_type=dtype)
 
 
 def approx_tanh(x: Any) -> Any:
