@@ -351,12 +351,28 @@ def _eager_write(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl 
         ):
             new[plain] = _AT[name](new[plain], value)
         else:
-            _AT[name].at(new, plain, value if type(values) is ArrayImpl else dtype.type(value))
+            if type(value) is np.ndarray:
+                if new.ndim == value.ndim == 1:
+                    value = _rows(value, plain)
+            else:
+                value = dtype.type(value)
+            _AT[name].at(new, plain, value)
     except (IndexError, ValueError, TypeError, OverflowError):
         return None
     finally:
         quiet_leave(token)
     return ArrayImpl(new, x.aval)
+
+
+def _rows(values: np.ndarray, index: Any) -> np.ndarray:
+    """A row of values for `ufunc.at` on an array of one axis, with as many axes as the index has.
+
+    NumPy (2.4 and before) reads past the end of a row that it should repeat for rows of an index.
+    """
+    for item in index if type(index) is tuple else (index,):
+        if type(item) is np.ndarray and item.ndim > 1:
+            return values.reshape([1] * (item.ndim - 1) + [-1])
+    return values
 
 
 # ------------------------------------------------------------------ the complete way

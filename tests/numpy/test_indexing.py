@@ -237,6 +237,20 @@ def test_at_methods():
         assert ints.at[0].add(True).dtype == jnp.int32
 
 
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "min", "max"])
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("lines", [(), (4,), (2, 3)])
+def test_one_row_of_values_is_written_for_each_row_of_the_index(name, wrapped, lines) -> None:
+    """`ufunc.at` of NumPy reads past the end of such a row."""
+    places = np.random.default_rng(5).integers(0, 40, (*lines, 9))
+    row = np.linspace(0.5, 2.5, 9, dtype=np.float32)
+    index = (jnp.asarray(places), ...) if wrapped else jnp.asarray(places)
+    got = getattr(jnp.ones(40).at[index], name)(jnp.asarray(row))
+    want = getattr(jnp.ones(40).at[index], name)(jnp.asarray(np.broadcast_to(row, places.shape)))
+    np.testing.assert_array_equal(got, want)
+
+
+
 def test_boolean_masks():
     x = jnp.arange(6.0).reshape(2, 3)
     mask = x > 2
