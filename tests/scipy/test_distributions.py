@@ -97,6 +97,13 @@ def test_gumbel_tails_and_infinities() -> None:
         np.testing.assert_array_equal(module.ppf(np.array([0.0, 1, -1])), [-INF, INF, NAN])
 
 
+def test_the_logistic_density_continues_to_complex_numbers() -> None:
+    for z in (0.4 - 1.1j, -2.0 + 0.3j):
+        want = 0.25 / np.cosh(z / 4) ** 2 / 2
+        got = nj.scipy.stats.logistic.pdf(jnp.complex64(z), scale=2.0)
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
 def test_vectors() -> None:
     rng = np.random.default_rng(0)
     x, mean = rng.standard_normal((5, 3)), rng.standard_normal(3)

@@ -33,6 +33,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x, loc, scale = weakly("logistic.logpdf", x, loc, scale)
     if x.ndim or loc.ndim or scale.ndim:
         x = strong(x)  # weak numbers make a weak density, weak arrays none
+    if x.dtype.kind == "c":
+        return _log_density(x, loc, scale)  # |x| is x or -x of real numbers alone
     z = jnp.abs(x - loc) / scale
     return -z - jnp.log(scale) - 2 * jnp.log1p(jnp.exp(-z))
 
