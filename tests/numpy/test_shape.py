@@ -110,6 +110,21 @@ def test_padding(mode, width):
     agree("pad", F, width, mode, tol=1e-4)
 
 
+@pytest.mark.parametrize("n", [1, 16, 17, 60])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_counts_known_at_run_time_repeat_as_those_known_before(n: int, mapped: bool) -> None:
+    rng = np.random.default_rng(n)
+    x, counts = rng.normal(size=(2, n)).astype(np.float32), rng.integers(0, 4, (2, n))
+    counts[:, -1] = 2
+    for length in (0, 5, int(counts[0].sum()), int(counts.sum()) + 7):
+        run = numjet.jit(lambda x, c, n=length: jnp.repeat(x, c, total_repeat_length=n))
+        got = numjet.vmap(run)(x, counts) if mapped else [run(*pair) for pair in zip(x, counts)]
+        for row, repeated in zip(got, map(np.repeat, x, counts)):
+            want = np.pad(repeated, (0, max(length - len(repeated), 0)), mode="edge")[:length]
+            np.testing.assert_array_equal(row, want)
+
+
+
 def test_few_repeated_elements_are_joined_and_many_are_gathered():
     for mode in ("edge", "reflect", "symmetric", "wrap"):
         assert "gather" not in str(numjet.jit(lambda x, m=mode: jnp.pad(x, 3, m)).trace(F).program)
