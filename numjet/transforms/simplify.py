@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from numjet.core import jit_params
 from numjet.core.jaxpr import HELD, ClosedJaxpr, Eqn, Jaxpr, Var
 
 
@@ -82,10 +83,13 @@ def _pruned_call(eqn: Eqn, used: Sequence[bool]) -> Eqn:
             pruned.cache[HELD] = sum(reads[: closed.cache[HELD]])
         closed.cache[key] = pruned, reads
     pruned, reads = closed.cache[key]
+    ins = [i for i, read in enumerate(reads) if read]
+    outs = [i for i, u in enumerate(used) if u]
+    told = {name: value for name, value in eqn.params.items() if name in jit_params.NAMES}
     return eqn.replace(
-        params={**eqn.params, "jaxpr": pruned},
-        invars=[v for v, read in zip(eqn.invars, reads, strict=True) if read],
-        outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
+        params={**eqn.params, **jit_params.derived(told, ins, outs), "jaxpr": pruned},
+        invars=[eqn.invars[i] for i in ins],
+        outvars=[eqn.outvars[i] for i in outs],
     )
 
 

@@ -535,7 +535,6 @@ out['mask'] = err(lambda: jax.jit(lambda x: x[x > 0])(jnp.ones(2)))
 """)
 
 
-<<<<<<< HEAD
 def test_a_jaxpr_is_made_of_parts_of_another():
     both("""
 from PACKAGE.extend import core
@@ -553,7 +552,8 @@ frame = sine.source_info.traceback.frames[-1]
 out['line'] = str([frame.function_name, frame.line_num - frame.function_start_line,
                    product.source_info.traceback.frames[-1].file_name == frame.file_name])
 """)
-=======
+
+
 def test_is_concrete_tells_what_is_known():
     seen = []
 
@@ -566,4 +566,3 @@ def test_is_concrete_tells_what_is_known():
     nj.vmap(f)(nj.numpy.ones(2))
     assert seen == [(True, True), (False, False), (False, False)]
     assert jax_core.is_concrete(3) and not jax_core.is_concrete(None)
->>>>>>> 19b158d6 (core: is_concrete)

@@ -362,6 +362,7 @@ def test_dead_code_in_calls_is_dropped():
     [call] = found.eqns
     assert reads == [True, False] and len(call.invars) == len(call.outvars) == 1
     assert [eqn.primitive.name for eqn in call.params["jaxpr"].eqns] == ["sin"]
+    assert len(call.params["in_shardings"]) == len(call.params["out_shardings"]) == 1
     found, reads = pe.dce_jaxpr(jaxpr, [False, False, True, False])
     inner = found.eqns[-1].params["jaxpr"].jaxpr
     assert reads == [False, True] and not inner.eqns[0].params["jaxpr"].eqns
