@@ -26,6 +26,7 @@ from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.dims import any_symbolic, index_of
 from numjet.lax import Precision
+from numjet.numpy.promote import inexact_dtype
 
 
 class ResizeMethod(enum.Enum):
@@ -167,6 +168,9 @@ def _nearest(x: Any, shape: tuple) -> Any:
     for axis, size in enumerate(shape):
         n = x.shape[axis]
         if n != size:
+            if size == 0:
+                x = jnp.take(x, np.zeros(0, np.int32), axis=axis)
+                continue
             if any_symbolic((n, size)):
                 at = jnp.floor((jnp.arange(size) + 0.5) * (n / size)).astype(jnp.int32)
                 x = jnp.take(x, jnp.minimum(at, n - 1), axis=axis)
@@ -286,7 +290,7 @@ def resize(
 
 
 def _floating(image: Any) -> Any:
-    return image if dtypes.is_inexact(image.dtype) else image.astype(dtypes.canonical(float))
+    return image.astype(inexact_dtype(image.dtype))
 
 
 def _real(dtype: Any) -> Any:

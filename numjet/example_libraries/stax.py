@@ -158,7 +158,7 @@ def _shape_of(fun: Callable, input_shape: Sequence[int]) -> tuple[int, ...]:
     from numjet.api.placement.shape_struct import ShapeDtypeStruct
 
     known = [1 if n == -1 else n for n in input_shape]
-    shape = list(eval_shape(fun, ShapeDtypeStruct(known, jnp.float32)).shape)
+    shape = list(eval_shape(fun, ShapeDtypeStruct(known, float)).shape)
     for axis, n in enumerate(input_shape):
         if n == -1 and axis < len(shape) and shape[axis] == 1:
             shape[axis] = -1

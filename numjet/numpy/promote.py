@@ -180,19 +180,9 @@ def inexact_dtype(dtype: Any) -> Any:
     return dtypes.canonical(dtypes.float64 if dtype.itemsize == 8 else dtypes.float32)
 
 
-# What numbers of 64 bits are computed in.
-_WIDE = {
-    dtypes.float64: dtypes.float64, dtypes.complex128: dtypes.complex128,
-    dtypes.int64: dtypes.float64, dtypes.uint64: dtypes.float64,
-}  # fmt: skip
-
-
 def promote_inexact(*xs: Any) -> list[Any]:
-    """The arrays at their common dtype, integers and booleans as floats. One alone keeps 64 bits
-    where these are not the default."""
+    """The arrays at their common dtype, integers and booleans as floats."""
     dtype, weak = promoted(*xs)
-    if len(xs) == 1 and xs[0].aval.dtype in _WIDE:
-        dtype = _WIDE[xs[0].aval.dtype]
     dtype = inexact_dtype(dtype)
     return [cast(x, dtype, weak) for x in xs]
 

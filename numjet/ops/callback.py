@@ -41,9 +41,14 @@ def _abstract(*avals: ShapedArray, result_avals: tuple, **_: Any) -> list[Shaped
 
 def _evaluate(*args: Any, callback: Callable, result_avals: tuple, **_: Any) -> list[Any]:
     with set_trace(EVAL):
-        outs = callback(*args)
+        outs = callback(*map(_strong, args))
     found = [_result(i, x, a) for i, (x, a) in enumerate(zip(outs, result_avals, strict=True))]
     return [*map(hooks.computed_here, found)] if numeric_checks[0] else found
+
+
+def _strong(x: ArrayImpl) -> ArrayImpl:
+    """What a callback is handed: an array whose dtype counts."""
+    return ArrayImpl(x._value, x.aval.strong()) if x.aval.weak_type else x
 
 
 def _result(i: int, value: Any, aval: ShapedArray) -> ArrayImpl:

@@ -32,7 +32,7 @@ from numjet.random.basic import (
     safely,
     unit,
 )
-from numjet.random.keys import refuse_lists, shape_of, single_key, split_two
+from numjet.random.keys import parameter, refuse_lists, shape_of, single_key, split_two
 from numjet.random.rejection import gamma_within
 
 # Distributions whose parameters may not be of a wider dtype than the result.
@@ -540,8 +540,8 @@ def multivariate_normal(
     key: one PRNG key. mean: [..., n]. cov: [..., n, n], symmetric, positive semidefinite. method:
     'cholesky' (the fastest; NaN for singular ones), 'eigh' or 'svd', how its root is found. shape:
     of the result without its last axis; by default what the leading axes broadcast to. dtype: real
-    floating, the default one unless given. out_sharding: the layout of the result. Differentiable
-    in mean and cov. Raises TypeError for what is no key, ValueError for several keys (use `vmap`)
+    floating; by default that of mean and cov together, of 32 bits at least. out_sharding: the
+    layout of the result. Differentiable in mean and cov. Raises TypeError for what is no key, ValueError for several keys (use `vmap`)
     and for another dtype, shapes that do not fit or another method. Computed by
     `lax.linalg.cholesky`.
 
@@ -549,6 +549,10 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).round(4)
     Array([1.6226, 2.0253], dtype=float32)
     """
+    if dtype is None:
+        given = [parameter(x).aval for x in (mean, cov)]
+        joined = dtypes.promote(*[(a.dtype, a.weak_type) for a in given])[0]
+        dtype = joined if dtypes.is_floating(joined) and joined.itemsize >= 4 else None
     key, dtype = single_key(key, "multivariate_normal"), float_dtype("multivariate_normal", dtype)
     mean, cov = as_float(mean, dtype), as_float(cov, dtype)
     if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:

@@ -434,4 +434,8 @@ def poisson(
         raise ValueError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")
     lam = convert(as_array(lam), dtypes.float32)
     shape = result_shape("poisson", shape, lam)
-    return _compiled_poisson(key, broadcast_to(lam, shape), dtype=dtype)
+    signed = dtype
+    if dtype.kind == "u":  # the counts begin at -1
+        signed = dtypes.canonical(dtypes.int64 if dtype.itemsize == 8 else dtypes.int32)
+    counts = _compiled_poisson(key, broadcast_to(lam, shape), dtype=signed)
+    return counts if signed == dtype else convert(counts, dtype)

@@ -47,3 +47,11 @@ def test_dropout_needs_a_key():
     with pytest.raises(ValueError, match="requires apply_fun to be called with a PRNG key"):
         apply((), jnp.ones(3))
     assert stax.Dropout(0.5, mode="test")[1]((), jnp.ones(3), rng=random.key(0)).tolist() == [1] * 3
+
+
+def test_convolutions_with_64_bits():
+    with nj.enable_x64(True):
+        init, apply = stax.serial(stax.Conv(3, (3, 3)), stax.ConvTranspose(2, (2, 2)))
+        shape, params = init(nj.random.key(0), (1, 8, 8, 1))
+        assert shape == (1, 7, 7, 2)
+        assert apply(params, jnp.ones((1, 8, 8, 1))).dtype == "float64"

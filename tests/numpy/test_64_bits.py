@@ -22,16 +22,53 @@ def test_what_integers_are_added_up_in_follows_the_flag(total, kind):
                 assert total(x).dtype == (wide if x64 else wide[:-2] + "32")
 
 
-def test_64_bits_outside_of_their_block_stay_in_functions_of_one_array():
+def test_full_like_keeps_64_bits_outside_of_their_block():
     with nj.enable_x64(True):
         x, i, z = jnp.array([0.3, 1.1]), jnp.array([2, 5]), jnp.array([0.3 + 1j])
-    for f in (jnp.exp, jnp.tan, nj.jit(jnp.log1p)):
-        assert (f(x).dtype, f(i).dtype, f(z).dtype) == ("float64", "float64", "complex128")
-        assert f(np.array([0.5])).dtype == "float32"
-    np.testing.assert_allclose(jnp.exp(x), np.exp([0.3, 1.1]), rtol=1e-15)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [nj.lax.full_like(y, 3).dtype for y in (x, i, z)] == [x.dtype, i.dtype, z.dtype]
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint32", "uint64", "int8"])
+def test_counts_of_unsigned_integers(kind):
+    key = nj.random.key(0)
+    for x64 in (False, True):
+        with nj.enable_x64(x64), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            drawn = nj.random.poisson(key, 3.0, (50,), kind)
+            assert drawn.dtype == nj.dtypes.canonicalize_dtype(kind)
+            assert (drawn == nj.random.poisson(key, 3.0, (50,), "int32")).all()
+
+
+def test_what_is_computed_of_arrays_of_32_bits_has_32_bits():
+    key = nj.random.key(1)
+    mean, cov = jnp.zeros(2, "float32"), jnp.eye(2, dtype="float32")
+    drawn = nj.random.multivariate_normal(key, mean, cov)
+    with nj.enable_x64(True):
+        assert (nj.random.multivariate_normal(key, mean, cov) == drawn).all()
+        assert nj.random.multivariate_normal(key, mean, jnp.eye(2)).dtype == "float64"
+        image = jnp.arange(4).reshape(2, 2)
+        for kind, wanted in (("uint8", "float32"), ("int32", "float32"), ("int64", "float64")):
+            larger = nj.image.resize(image.astype(kind), (3, 3), "linear")
+            assert larger.dtype == wanted
+    assert nj.image.resize(jnp.ones((2, 3)), (0, 3), "nearest").shape == (0, 3)
+
+
+def test_callbacks_are_handed_arrays_whose_dtype_counts():
+    seen = []
+
+    def note(x):
+        seen.append((x.dtype, x.weak_type, (x + np.float32(1)).dtype))
+        return x
+
+    with nj.enable_x64(True):
+        of = nj.ShapeDtypeStruct((), "float64")
+        for call in (nj.jit, lambda f: f):
+            call(lambda x: nj.pure_callback(note, of, x * 1.0))(2.0)
+            call(lambda x: nj.debug.callback(note, x * 1.0))(2.0)
+        nj.effects_barrier()
+    assert seen == [(np.dtype("float64"), False, np.dtype("float64"))] * 4
 
 
 def test_numbers_beyond_the_default_integer_are_of_the_arrays_dtype():
