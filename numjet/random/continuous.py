@@ -541,9 +541,9 @@ def multivariate_normal(
     'cholesky' (the fastest; NaN for singular ones), 'eigh' or 'svd', how its root is found. shape:
     of the result without its last axis; by default what the leading axes broadcast to. dtype: real
     floating; by default that of mean and cov together, of 32 bits at least. out_sharding: the
-    layout of the result. Differentiable in mean and cov. Raises TypeError for what is no key, ValueError for several keys (use `vmap`)
-    and for another dtype, shapes that do not fit or another method. Computed by
-    `lax.linalg.cholesky`.
+    layout of the result. Differentiable in mean and cov. Raises TypeError for what is no key,
+    ValueError for several keys (use `vmap`) and for another dtype, shapes that do not fit or
+    another method. Computed by `lax.linalg.cholesky`.
 
     >>> from numjet import random, numpy as jnp
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).round(4)
