@@ -90,6 +90,7 @@ def _key(node: Node) -> tuple:
         params["preferred_element_type"],
         params.get("windows"),
         params.get("transposed"),
+        params.get("pairs"),
         tuple([(v.shape, v.dtype, v.literal is None) for v in node.ins]),
         tuple([(v.shape, v.dtype) for v in node.outs]),
     )

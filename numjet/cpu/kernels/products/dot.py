@@ -24,6 +24,7 @@ from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.idioms import lanes_of, merge, parallel_call, strides, table
 from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
+from numjet.cpu.kernels.products.pairs import PAIRS, in_pairs
 from numjet.cpu.program.steps import Function, SpecialStep, Step
 from numjet.cpu.program.values import Values
 from numjet.ops.dot import product_dtypes
@@ -83,13 +84,14 @@ def analyse(node: Node) -> Product | None:
     """The product of a node, or None where it has no row or no column.
 
     Beside those of dot_general a node may have the params `windows`, a `Window` or None for each
-    operand, and `transposed`, the order of the product's axes in its result."""
+    operand, `transposed`, the order of the product's axes in its result, and `pairs`, whether its
+    elements are those of `pairs.in_pairs`."""
     lhs, rhs = node.ins
     out = node.outs[0]
-    element = _element(out.dtype)
+    params = node.params
+    element = PAIRS if params.get("pairs") else _element(out.dtype)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype:
         return None
-    params = node.params
     return _analysed(
         element, out.dtype.itemsize, (lhs.shape, rhs.shape, out.shape),
         params["dimension_numbers"], params.get("windows", (None, None)), params.get("transposed"),
@@ -192,7 +194,7 @@ def claims(node: Node) -> bool:
 def depths_last(node: Node) -> bool:
     """Whether a right operand that is transposed is to have its depths last."""
     product = analyse(node)
-    return product is not None and product.element in ELEMENT_BYTES and _few_vectors(product)
+    return product is not None and _few_vectors(product)
 
 
 def to_transpose(node: Node) -> int | None:
@@ -231,6 +233,8 @@ def to_transpose(node: Node) -> int | None:
 
 def _few_vectors(product: Product) -> bool:
     """Whether a product is one of a large matrix, read along its depths, and a few vectors."""
+    if product.element not in ELEMENT_BYTES:
+        return False
     size = ELEMENT_BYTES[product.element]
     few, many = sorted((product.m, product.n))
     columns = product.n == few  # few of the right operand
@@ -275,7 +279,8 @@ def generate(build: Values, node: Node) -> list[Step] | None:
         product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
         tuple(product.loops),
     )  # fmt: skip
-    if flops < gemm.PARALLEL_FLOPS and not product.depths and small.fits(spec):
+    few = flops < gemm.PARALLEL_FLOPS and product.element != PAIRS
+    if few and not product.depths and small.fits(spec):
         known = Known(spec, True)
         return [
             SpecialStep(
@@ -327,12 +332,14 @@ class Known:
 
 
 def widened(node: Node) -> list[Node] | None:
-    """The product of 16-bit (or mixed) floats in the dtype it is summed in; None where the library
-    would not run that either."""
+    """The product of 16-bit (or mixed) floats in the dtype it is summed in, and that of small
+    integers in pairs; None where the library would not run that either."""
     out = node.outs[0]
     _, work = product_dtypes(
         node.ins[0].dtype, node.ins[1].dtype, node.params["preferred_element_type"]
     )
+    if work.kind in "iu":
+        return in_pairs(node, work)
     if work.name not in ELEMENTS or any(v.dtype.kind == "c" for v in node.ins):
         return None
     nodes: list[Node] = []

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from numjet.cpu.builder.builder import Builder, Value, const, const_lanes, vector
 from numjet.cpu.kernels.idioms import fused, lanes_of, size_of
+from numjet.cpu.kernels.products.pairs import PAIRS, multiply_add
 
 
 class Line:
@@ -26,7 +27,7 @@ class Line:
         self.offsets: list[int] = []
         at = 0
         while at < self.vectors:
-            width = 1 << ((self.vectors - at).bit_length() - 1)
+            width = 1 if element == PAIRS else 1 << ((self.vectors - at).bit_length() - 1)
             self.kinds.append(vector(element, width * lanes))
             self.offsets.append(at * lanes * self.size)
             at += width
@@ -69,6 +70,10 @@ class Line:
         for r, row in enumerate(rows):
             x = b.load(row, self.element, self.size)
             for v, y in enumerate(parts):
-                wide = b.splat(x, int(y.type[1:].partition(" ")[0]))
-                found.append(fused(b, wide, y, sums[r * len(parts) + v]))
+                lanes = int(y.type[1:].partition(" ")[0])
+                wide, sum_ = b.splat(x, lanes), sums[r * len(parts) + v]
+                if self.element == PAIRS:
+                    found.append(multiply_add(b, wide, y, sum_, lanes))
+                else:
+                    found.append(fused(b, wide, y, sum_))
         return found

@@ -1,0 +1,86 @@
+"""Products of integers of at most 16 bits beside NumPy's: layouts, odd depths, extremes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import numjet as nj
+import numjet.numpy as np_
+from numjet import lax
+from numjet.cpu.kernels import libraries
+from numjet.cpu.link import link
+
+CASES = [
+    ((33, 40), (40, 65), (((1,), (0,)), ((), ()))),
+    ((64, 515), (70, 515), (((1,), (1,)), ((), ()))),
+    ((301, 37), (301, 50), (((0,), (0,)), ((), ()))),
+    ((130, 48), (33, 130), (((0,), (1,)), ((), ()))),
+    ((2, 50, 90), (2, 90, 17), (((2,), (1,)), ((0,), (0,)))),
+    ((50, 3, 65), (20, 65, 3), (((2,), (1,)), ((1,), (2,)))),
+    ((5, 16, 40), (40, 6, 4), (((2,), (0,)), ((), ()))),
+    ((20, 8192), (8192, 20), (((1,), (0,)), ((), ()))),
+]
+
+
+def _exact(x: np.ndarray, y: np.ndarray, numbers: tuple, dtype: np.dtype) -> np.ndarray:
+    """The product with the wrap-around of `dtype`."""
+    (lc, rc), (lb, rb) = numbers
+    letters = iter("abcdefghij")
+    left, right = [""] * x.ndim, [""] * y.ndim
+    for i, j in (*zip(lb, rb, strict=True), *zip(lc, rc, strict=True)):
+        left[i] = right[j] = next(letters)
+    left = [c or next(letters) for c in left]
+    right = [c or next(letters) for c in right]
+    batch = [left[i] for i in lb]
+    rows = [c for i, c in enumerate(left) if i not in (*lb, *lc)]
+    columns = [c for i, c in enumerate(right) if i not in (*rb, *rc)]
+    words = f"{''.join(left)},{''.join(right)}->{''.join(batch + rows + columns)}"
+    return np.einsum(words, x.astype(np.int64), y.astype(np.int64)).astype(dtype)
+
+
+@pytest.mark.parametrize("values", ["random", "extreme"])
+@pytest.mark.parametrize("dtypes", ["int8 int8", "uint8 uint8", "int8 uint8", "int16 int8"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_products_of_small_integers(case: tuple, dtypes: str, values: str) -> None:
+    rng = np.random.default_rng(3)
+    *shapes, numbers = case
+    operands = []
+    for shape, name in zip(shapes, dtypes.split(), strict=True):
+        info = np.iinfo(name)
+        if values == "random":
+            operands.append(rng.integers(info.min, info.max + 1, shape).astype(name))
+        else:
+            operands.append(np.full(shape, info.min or info.max, name))
+    same = operands[0].dtype == operands[1].dtype
+    for preferred in (*([None] if same else []), "int32", "int16"):
+        found = nj.jit(
+            lambda x, y, p=preferred: lax.dot_general(x, y, numbers, preferred_element_type=p)
+        )(*operands)
+        assert found.dtype == (preferred or operands[0].dtype)
+        np.testing.assert_array_equal(found, _exact(*operands, numbers, found.dtype))
+
+
+def test_sums_beyond_32_bits_stay_whole() -> None:
+    x = np.full((16, 4096), -32768, np.int16)
+    with nj.enable_x64(True):
+        found = nj.jit(lambda x: lax.dot(x, x.T, preferred_element_type=np.int64))(x)
+    assert found.dtype == np.int64
+    assert (np.asarray(found) == 4096 << 30).all()
+
+
+@pytest.mark.skipif(
+    not link.target().triple.startswith("x86_64"), reason="pairs are an instruction of x86"
+)
+def test_what_follows_stands_behind_the_product() -> None:
+    rng = np.random.default_rng(4)
+    x, y = (rng.integers(-128, 128, (96, 96)).astype(np.int8) for _ in range(2))
+    scale = rng.uniform(size=96).astype(np.float32)
+
+    @nj.jit
+    def layer(x: nj.Array, y: nj.Array, scale: nj.Array) -> nj.Array:
+        return np_.maximum(lax.dot(x, y, preferred_element_type=np.int32) * scale, 0)
+
+    want = np.maximum(x.astype(np.int64) @ y.astype(np.int64) * scale.astype(np.float64), 0)
+    np.testing.assert_allclose(layer(x, y, scale), want, rtol=1e-6)
+    assert any(symbol == "nj_gemm_i32" for symbol in libraries._jobs)
