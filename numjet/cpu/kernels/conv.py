@@ -18,13 +18,14 @@ import numpy as np
 from numjet.core.avals import ShapedArray
 from numjet.core.structural import convert_element_type_p, transpose_p
 from numjet.cpu.graph.nodes import Node, Val, literal
-from numjet.cpu.kernels.idioms import merge, strides as strides_of
-from numjet.cpu.kernels.products import dot, gemm
+from numjet.cpu.kernels.idioms import PAIRS, merge, strides as strides_of
+from numjet.cpu.kernels.products import dot, gemm, pairs
 from numjet.cpu.program.steps import SpecialStep, Step
 from numjet.cpu.program.values import Values
 from numjet.ops.shape import pad_p
 
 _MOST_CALLS = 256
+_ELEMENTS = {**dot.ELEMENTS, **dot.INTEGERS}
 
 
 def _specs(ndim: int) -> tuple[tuple[int, ...], ...]:
@@ -45,13 +46,30 @@ def _is_plain(node: Node) -> bool:
 
 def expand(node: Node) -> list[Node] | None:
     """Nodes that lead to a plain convolution and from it; None where it is plain already."""
+    out, operands = node.outs[0], node.ins
+    (_, rs, _), kernel = node.params["dimension_numbers"], operands[1].shape
+    features, depth = kernel[rs[1]], operands[1].size // max(kernel[rs[0]], 1)
+    even = node.params["feature_group_count"] == 1 or features % 2 == 0
+    if features > 1 and even and pairs.suits(operands, depth, out.dtype):
+        found = _expanded(node, True)
+        if found is not None and all(_products(made) for made in found if made.params.get("pairs")):
+            return found
+    return _expanded(node, False)
+
+
+def _expanded(node: Node, paired: bool) -> list[Node] | None:
+    """As `expand`; paired: with operands whose features are in pairs (`products.pairs`)."""
     lhs, rhs = node.ins
     out = node.outs[0]
-    work = np.dtype(np.float32) if out.dtype.name in ("float16", "bfloat16") else out.dtype
-    if work.name not in dot.ELEMENTS or not (lhs.size and rhs.size and out.size):
+    work = _work(out.dtype)
+    if work.name not in _ELEMENTS or not (lhs.size and rhs.size and out.size):
         return None
     if lhs.dtype != rhs.dtype or (lhs.dtype == out.dtype == work and _is_plain(node)):
         return None
+    params = node.params
+    ls, rs, os = params["dimension_numbers"]
+    if paired:
+        work = np.dtype(np.int32)
     nodes: list[Node] = []
 
     def apply(
@@ -72,10 +90,15 @@ def expand(node: Node) -> list[Node] | None:
             return x
         return apply(convert_element_type_p, x, x.shape, dtype, new_dtype=dtype, weak_type=False)
 
-    ls, rs, os = node.params["dimension_numbers"]
+    def pair(x: Val, contracted: int) -> Val:
+        made = pairs.pairing(node, x, range(len(x.shape)), contracted)
+        nodes.append(made)
+        return made.outs[0]
+
     ndim = len(lhs.shape)
-    image = turn(cast(lhs, work), (ls[0], *ls[2:], ls[1]))
-    gaps = zip(node.params["padding"], node.params["lhs_dilation"], strict=True)
+    given = lhs.dtype if paired else work
+    image = turn(cast(lhs, given), (ls[0], *ls[2:], ls[1]))
+    gaps = zip(params["padding"], params["lhs_dilation"], strict=True)
     padding = ((0, 0, 0), *[(int(a), int(b), int(d) - 1) for (a, b), d in gaps], (0, 0, 0))
     if any(p != (0, 0, 0) for p in padding):
         shape = tuple(
@@ -84,17 +107,20 @@ def expand(node: Node) -> list[Node] | None:
                 for n, (low, high, inner) in zip(image.shape, padding, strict=True)
             ]
         )
-        zero = literal(0, ShapedArray((), work))
-        image = apply(pad_p, image, shape, work, zero, padding_config=padding)
-    kernel = turn(cast(rhs, work), (*rs[2:], rs[1], rs[0]))
+        zero = literal(0, ShapedArray((), given))
+        image = apply(pad_p, image, shape, given, zero, padding_config=padding)
+    kernel = turn(cast(rhs, given), (*rs[2:], rs[1], rs[0]))
+    if paired:
+        image, kernel = pair(image, ndim - 1), pair(kernel, ndim - 2)
     spatial = [out.shape[os[i + 2]] for i in range(ndim - 2)]
     shape = (out.shape[os[0]], *spatial, out.shape[os[1]])
     params = {
-        **node.params,
-        "dimension_numbers": type(node.params["dimension_numbers"])(*_specs(ndim)),
+        **params,
+        "dimension_numbers": type(params["dimension_numbers"])(*_specs(ndim)),
         "padding": ((0, 0),) * (ndim - 2),
         "lhs_dilation": (1,) * (ndim - 2),
         "preferred_element_type": None,
+        "pairs": paired,
     }
     result = apply(node.primitive, image, shape, work, kernel, **params)
     order = [0] * ndim
@@ -109,11 +135,29 @@ def expand(node: Node) -> list[Node] | None:
     return nodes
 
 
+def _work(dtype: np.dtype) -> np.dtype:
+    """The dtype in which results of `dtype` are computed."""
+    if dtype.name in ("float16", "bfloat16"):
+        return np.dtype(np.float32)
+    return np.dtype(np.int32) if dtype.kind in "iu" and dtype.itemsize < 4 else dtype
+
+
 def generate(build: Values, node: Node) -> list[Step] | None:
     """The step of a plain convolution, or None where its products would be too many."""
+    products = _products(node)
+    if products is None:
+        return None
+    out = node.outs[0]
+    flops = 2 * out.size * math.prod(node.ins[1].shape[:-1])
+    reads = [build.materialize(v) for v in node.ins]
+    return [SpecialStep("conv", reads, [out], gemm.function(*products), flops=flops)]
+
+
+def _products(node: Node) -> tuple | None:
+    """What `gemm.function` takes for a plain convolution, or None where that is not to run it."""
     lhs, rhs = node.ins
     out = node.outs[0]
-    element = dot.ELEMENTS.get(out.dtype.name)
+    element = PAIRS if node.params.get("pairs") else _ELEMENTS.get(out.dtype.name)
     if element is None or lhs.dtype != out.dtype or rhs.dtype != out.dtype or not _is_plain(node):
         return None
     size = out.dtype.itemsize
@@ -148,11 +192,7 @@ def generate(build: Values, node: Node) -> list[Step] | None:
     around = loops[:-2]
     if len(offsets) * math.prod([loop[0] for loop in around]) > _MOST_CALLS:
         return None
-
-    function = gemm.function(
+    return (
         element, m, columns, depth, (ars, size), (b_strides[-2], size), crs, loops, offsets,
         segments,
     )  # fmt: skip
-    flops = 2 * out.size * math.prod(rhs.shape[:-1])
-    reads = [build.materialize(v) for v in node.ins]
-    return [SpecialStep("conv", reads, list(node.outs), function, flops=flops)]

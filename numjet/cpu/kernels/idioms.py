@@ -41,9 +41,18 @@ def element(dtype: np.dtype) -> str | None:
     return ELEMENTS.get(dtype.name)
 
 
+# Two 16-bit integers side by side, an element of products (`products.pairs`).
+PAIRS = "pairs"
+
+
 def size_of(element: str) -> int:
     """Bytes of one element."""
-    return TYPES[element].bits // 8
+    return TYPES[stored(element)].bits // 8
+
+
+def stored(element: str) -> str:
+    """The LLVM type that one element has in memory."""
+    return "i32" if element == PAIRS else element
 
 
 def lanes_of(element: str) -> int:
@@ -174,6 +183,7 @@ __all__ = [
     "parallel_call",
     "prefix_mask",
     "size_of",
+    "stored",
     "strides",
     "table",
     "transpose_block",

@@ -21,16 +21,27 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.graph.nodes import Node, Val
 from numjet.cpu.kernels import libraries
-from numjet.cpu.kernels.idioms import lanes_of, merge, parallel_call, strides, table
+from numjet.cpu.kernels.idioms import (
+    PAIRS,
+    lanes_of,
+    merge,
+    parallel_call,
+    size_of,
+    strides,
+    table,
+)
 from numjet.cpu.kernels.linalg import lapack
 from numjet.cpu.kernels.products import gemm, matvec, small, vecmat
-from numjet.cpu.kernels.products.pairs import PAIRS, in_pairs
+from numjet.cpu.kernels.products.pairs import in_pairs
 from numjet.cpu.program.steps import Function, SpecialStep, Step
 from numjet.cpu.program.values import Values
 from numjet.ops.dot import product_dtypes
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 ELEMENT_BYTES = {"float": 4, "double": 8}
+# Integers that the library multiplies: from so much work on.
+INTEGERS = {"int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64"}
+SMALLEST_INTEGERS = 1 << 17
 # Complex products run in BLAS; the letter of its routines.
 LETTERS = {"complex64": "c", "complex128": "z"}
 # Smaller products run as loops, fused with what follows.
@@ -77,7 +88,10 @@ class Window(NamedTuple):
 
 @functools.cache  # NumPy makes up a dtype's name anew each time, in 5 us
 def _element(dtype: np.dtype) -> str | None:
-    return ELEMENTS.get(dtype.name) or LETTERS.get(dtype.name)
+    for elements in (ELEMENTS, LETTERS, INTEGERS):
+        if dtype.name in elements:
+            return elements[dtype.name]
+    return None
 
 
 def analyse(node: Node) -> Product | None:
@@ -178,7 +192,10 @@ def claims(node: Node) -> bool:
         if work < SMALLEST_COMPLEX or (product.m == 1 and not product.crs):
             return False
         return len(product.loops) <= 2 and not product.depths and _blas(product) is not None
-    if work < (SMALLEST_BATCHED if product.loops else SMALLEST):
+    if product.element not in ELEMENT_BYTES:
+        if not _integers_pay(product, work):
+            return False
+    elif work < (SMALLEST_BATCHED if product.loops else SMALLEST):
         return False
     if product.m == 1 and not product.crs:
         # Reading B is all the work: loops do as well while it is in the nearest cache.
@@ -189,6 +206,16 @@ def claims(node: Node) -> bool:
     for loop in sorted(product.loops)[:-2]:
         calls *= loop[0]
     return calls <= _MOST_CALLS
+
+
+def _integers_pay(product: Product, work: int) -> bool:
+    """Whether the library is faster than loops for a product of integers."""
+    if product.m == 1 and not product.crs:
+        return False
+    if product.element == PAIRS:  # who made them knows
+        return work >= SMALLEST_BATCHED
+    rows, columns = (4, 8) if product.b[1] == size_of(product.element) else (2, 2)
+    return work >= SMALLEST_INTEGERS and product.m >= rows and product.n >= columns
 
 
 def depths_last(node: Node) -> bool:
@@ -279,7 +306,7 @@ def generate(build: Values, node: Node) -> list[Step] | None:
         product.element, product.m, product.n, product.k, product.a, product.b, product.crs,
         tuple(product.loops),
     )  # fmt: skip
-    few = flops < gemm.PARALLEL_FLOPS and product.element != PAIRS
+    few = flops < gemm.PARALLEL_FLOPS and product.element in ELEMENT_BYTES
     if few and not product.depths and small.fits(spec):
         known = Known(spec, True)
         return [

@@ -30,6 +30,7 @@ from numjet.cpu.kernels.idioms import (
     lanes_of,
     prefix_mask,
     size_of,
+    stored,
     table,
     transpose_block,
 )
@@ -342,7 +343,7 @@ def _pack_columns(b: Builder, element: str) -> None:
     t, source, to, k, columns, width = b.args
     size = size_of(element)
     side = min(lanes_of(element), 8)  # larger squares are hardly faster and slow to compile
-    kind = vector(element, side)
+    kind = vector(stored(element), side)
     bcs = Fields(b, t, FIELDS).bcs
     count = b.div(width, size)
     last = b.sub(columns, 1)
@@ -376,7 +377,8 @@ def _pack_elements(b: Builder, element: str) -> None:
         start = b.gep(source, b.mul(rows.index, brs))
         end = b.gep(to, b.mul(rows.index, width))
         with b.loop(0, count) as line:
-            value = b.load(b.gep(start, b.mul(b.min(line.index, last), bcs)), element, size)
+            place = b.gep(start, b.mul(b.min(line.index, last), bcs))
+            value = b.load(place, stored(element), size)
             b.store(value, b.gep(end, b.mul(line.index, size)), size)
     b.ret()
 

@@ -19,7 +19,6 @@ from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.kernels import libraries
 from numjet.cpu.kernels.idioms import Fields, lanes_of, size_of
-from numjet.cpu.kernels.products.pairs import PAIRS
 from numjet.cpu.kernels.products.tiles import Line
 from numjet.cpu.link import link
 from numjet.cpu.x86.whole import product, segments
@@ -93,7 +92,7 @@ def tile_rows(vectors: int) -> int:
 def _module(name: str) -> Module:
     kind, columns, element = name.split("_")
     module = Module(link.features())
-    if kind != LARGE and element != PAIRS and link.direct():
+    if kind != LARGE and element in _FLOATS and link.direct():
         _Known(module, element, int(columns), kind == GENERAL)
         return module
     b = Builder(module, libraries.ENTRY, _ARGUMENTS)
@@ -104,6 +103,7 @@ def _module(name: str) -> Module:
     return module
 
 
+_FLOATS = ("float", "double")  # whose strips the direct generator knows
 _ARGUMENTS = [
     ("table", "ptr"), ("a", "ptr"), ("b", "ptr"), ("c", "ptr"), ("depth", "i64"),
     ("rows", "i64"), ("brs", "i64"), ("old", "i64"), ("scratch", "ptr"),
@@ -269,5 +269,6 @@ def _large(b: Builder, element: str, columns: int) -> None:
 
 # Selected from lines, large tiles are a tenth to a quarter slower than LLVM's.
 libraries.provide(
-    TILE_PREFIX, _module, direct=lambda rest: not (rest.startswith(LARGE) or rest.endswith(PAIRS))
+    TILE_PREFIX, _module,
+    direct=lambda rest: not rest.startswith(LARGE) and rest.endswith(_FLOATS),
 )

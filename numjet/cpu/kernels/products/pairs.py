@@ -4,7 +4,7 @@ x86 multiplies pairs of 16-bit integers and adds the two products in one instruc
 `in_pairs(node)` puts the depths of both operands in pairs, each the 32 bits of one element, so that
 the product library (`gemm`) runs the rest with `PAIRS` as the element: half as deep, `multiply_add`
 where it has a fused multiplication of floats. Sums are those of 32-bit integers, which wrap around.
-For: `dot`, `tiles`. What would break it: operands whose pairs of products do not fit 32 bits.
+For: `dot`, `conv`, `tiles`. What would break it: operands of more than 16 bits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from numjet.cpu.loops.build import ExprEmitter
 from numjet.cpu.loops.index import Index
 from numjet.cpu.loops.ir import Expr
 
-PAIRS = "i32"  # the element of the product library
 # Of fewer steps of the depth, rows or columns, or multiplications loops are as fast: those that
 # form the product in 32 bits or more, and those that do in fewer, with more lanes.
 _WIDE, _NARROW = (8, 4, 1 << 15), (32, 16, 1 << 17)
@@ -39,9 +38,22 @@ _INSTRUCTIONS = {
 def multiply_add(b: Builder, x: Value, y: Value, z: Value, lanes: int) -> Value:
     """z plus the two products of each pair of x and y."""
     words = f"<{2 * lanes} x i16>"
-    kind = f"<{lanes} x {PAIRS}>"
+    kind = f"<{lanes} x i32>"
     both = b.call(_INSTRUCTIONS[lanes], kind, b.bitcast(x, words), b.bitcast(y, words))
     return b.add(z, both)
+
+
+def suits(operands: Sequence[Val], depth: int, work: np.dtype) -> bool:
+    """Whether the target multiplies pairs of these operands' elements, and sums of so many, wrapped
+    around in 32 bits, are those of `work`."""
+    target = link.target()
+    if any(v.dtype not in _OPERANDS for v in operands) or not target.triple.startswith("x86_64"):
+        return False
+    if link.vector_bytes() == 64 and not target.has("avx512bw"):
+        return False
+    ranges = [np.iinfo(v.dtype) for v in operands]
+    largest = math.prod([max(-int(values.min), int(values.max)) for values in ranges])
+    return work.itemsize <= 4 or depth * largest < 1 << 31
 
 
 def in_pairs(node: Node, work: np.dtype) -> list[Node] | None:
@@ -50,59 +62,39 @@ def in_pairs(node: Node, work: np.dtype) -> list[Node] | None:
     which the product is formed."""
     out = node.outs[0]
     (lc, rc), (lb, rb) = node.params["dimension_numbers"]
-    if len(lc) != 1 or any(v.dtype not in _OPERANDS for v in node.ins):
-        return None
-    if not link.target().triple.startswith("x86_64"):
-        return None
-    if link.vector_bytes() == 64 and not link.target().has("avx512bw"):
+    if len(lc) != 1 or not suits(node.ins, node.ins[0].shape[lc[0]], work):
         return None
     depth = node.ins[0].shape[lc[0]]
-    if work.itemsize > 4 and depth * _largest(node) >= 1 << 31:
-        return None
-    batches = len(lb)
-    batch = [node.ins[0].shape[a] for a in lb]
-    steps = -(-depth // 2)
     sides = []
     for v, contracted, batched in ((node.ins[0], lc[0], lb), (node.ins[1], rc[0], rb)):
         free = [a for a in range(len(v.shape)) if a != contracted and a not in batched]
         sides.append((v, contracted, batched, free))
-    rows, columns = ([v.shape[a] for a in free] for v, _, _, free in sides)
     deep, side, many = _WIDE if work.itemsize >= 4 else _NARROW
-    if depth < deep or min(math.prod(rows), math.prod(columns)) < side or depth * out.size < many:
+    if depth < deep or depth * out.size < many:
         return None
-    shapes = ((*batch, *rows, steps), (*batch, steps, *columns))
-    nodes, pairs = [], []
-    for (v, contracted, batched, free), shape, last in zip(
-        sides, shapes, (True, False), strict=True
-    ):
-        axes = [*batched, *free, contracted] if last else [*batched, contracted, *free]
-        made = Val.of(ShapedArray(shape, np.dtype(np.int32)))
-        nodes.append(node.instead([v], [made], {}, rule=_pairing(axes, contracted, depth)))
-        pairs.append(made)
+    if min([math.prod([v.shape[a] for a in free]) for v, _, _, free in sides]) < side:
+        return None
+    nodes = []
+    for (v, contracted, batched, free), last in zip(sides, (True, False), strict=True):
+        axes = (*batched, *free, contracted) if last else (*batched, contracted, *free)
+        nodes.append(pairing(node, v, axes, contracted))
+    left, right = (made.outs[0] for made in nodes)
     whole = out if out.dtype == np.int32 else Val.of(ShapedArray(out.shape, np.dtype(np.int32)))
-    both = tuple(range(batches))
-    numbers = (((len(shapes[0]) - 1,), (batches,)), (both, both))
+    batches = tuple(range(len(lb)))
+    numbers = (((len(left.shape) - 1,), (len(lb),)), (batches, batches))
     params = {"dimension_numbers": numbers, "preferred_element_type": None, "pairs": True}
-    product = Node(node.primitive, params, pairs, [whole], node.rule, node.effects, node.source)
-    whole.node = product
-    nodes.append(product)
+    nodes.append(node.instead([left, right], [whole], params, rule=node.rule))
     if whole is not out:
         to = {"new_dtype": out.dtype, "weak_type": False}
         nodes.append(node.instead([whole], [out], to, convert_element_type_p))
     return nodes
 
 
-def _largest(node: Node) -> int:
-    """A bound of the products of two elements."""
-    found = 1
-    for v in node.ins:
-        found *= max(-int(np.iinfo(v.dtype).min), int(np.iinfo(v.dtype).max))
-    return found
-
-
-def _pairing(axes: Sequence[int], contracted: int, depth: int) -> Pointwise:
-    """Two neighbours along `contracted` as the low and the high half of 32 bits; the axes of the
-    result are those of the operand, in this order. The last of an odd number is with a zero."""
+def pairing(node: Node, v: Val, axes: Sequence[int], contracted: int) -> Node:
+    """A node, a part of the work of `node`, that puts two neighbours of `v` along `contracted` into
+    the low and the high half of 32 bits; the axes of the result are those of `v`, in this order.
+    The last of an odd number is beside a zero."""
+    depth = v.shape[contracted]
 
     def pair(e: ExprEmitter, index: Sequence[Index], x: Callable[..., Expr]) -> Expr:
         at = [index[axes.index(a)] for a in range(len(axes))]
@@ -119,4 +111,6 @@ def _pairing(axes: Sequence[int], contracted: int, depth: int) -> Pointwise:
         high = e.shl(read(e.index_clamp(second, 0, depth - 1)), 16)
         return e.or_(e.select(e.index_in_range(second, 0, depth), high, 0), low)
 
-    return Pointwise(pair)
+    shape = tuple([-(-depth // 2) if a == contracted else v.shape[a] for a in axes])
+    made = Val.of(ShapedArray(shape, np.dtype(np.int32)))
+    return node.instead([v], [made], {}, rule=Pointwise(pair))

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numjet.cpu.builder.builder import Builder, Value, const, const_lanes, vector
-from numjet.cpu.kernels.idioms import fused, lanes_of, size_of
-from numjet.cpu.kernels.products.pairs import PAIRS, multiply_add
+from numjet.cpu.kernels.idioms import PAIRS, fused, lanes_of, size_of, stored
+from numjet.cpu.kernels.products.pairs import multiply_add
 
 
 class Line:
@@ -28,7 +28,7 @@ class Line:
         at = 0
         while at < self.vectors:
             width = 1 if element == PAIRS else 1 << ((self.vectors - at).bit_length() - 1)
-            self.kinds.append(vector(element, width * lanes))
+            self.kinds.append(vector(stored(element), width * lanes))
             self.offsets.append(at * lanes * self.size)
             at += width
         inside = columns - self.offsets[-1] // self.size
@@ -68,7 +68,7 @@ class Line:
         `columns`."""
         parts, found = self.load(b, columns), []
         for r, row in enumerate(rows):
-            x = b.load(row, self.element, self.size)
+            x = b.load(row, stored(self.element), self.size)
             for v, y in enumerate(parts):
                 lanes = int(y.type[1:].partition(" ")[0])
                 wide, sum_ = b.splat(x, lanes), sums[r * len(parts) + v]

@@ -1,4 +1,4 @@
-"""Products of integers of at most 16 bits beside NumPy's: layouts, odd depths, extremes."""
+"""Products and convolutions of integers beside NumPy's: layouts, odd depths, extremes."""
 
 from __future__ import annotations
 
@@ -61,6 +61,63 @@ def test_products_of_small_integers(case: tuple, dtypes: str, values: str) -> No
         np.testing.assert_array_equal(found, _exact(*operands, numbers, found.dtype))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("case", [
+    ((60, 70), (70, 80), (((1,), (0,)), ((), ()))),
+    ((64, 515), (70, 515), (((1,), (1,)), ((), ()))),
+    ((3, 50, 90), (3, 90, 33), (((2,), (1,)), ((0,), (0,)))),
+    ((20, 9000), (9000, 20), (((1,), (0,)), ((), ()))),
+], ids=str)
+def test_products_of_integers_wrap_around(case: tuple, dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    *shapes, numbers = case
+    info = np.iinfo(dtype)
+    x, y = (rng.integers(info.min, info.max, shape, dtype=dtype) for shape in shapes)
+    with nj.enable_x64(True):
+        found = nj.jit(lambda x, y: lax.dot_general(x, y, numbers))(x, y)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, _exact(x, y, numbers, np.dtype(dtype)))
+
+
+CONVOLUTIONS = [
+    # image, kernel, groups, strides, dilation of the kernel, of the image
+    ((2, 8, 12, 11), (6, 8, 3, 3), 1, (1, 1), (1, 1), (1, 1)),
+    ((1, 3, 20, 9), (5, 3, 2, 3), 1, (2, 1), (1, 2), (1, 1)),
+    ((2, 12, 9, 9), (6, 4, 3, 2), 3, (1, 1), (1, 1), (2, 1)),
+    ((1, 6, 15), (4, 3, 4), 2, (1,), (1,), (1,)),
+    ((1, 2, 6, 7, 5), (3, 2, 2, 3, 2), 1, (1, 1, 2), (1, 1, 1), (1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+@pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
+def test_convolutions_of_integers(case: tuple, dtype: str) -> None:
+    image, kernel, groups, strides, dilation, gaps = case
+    rng, info = np.random.default_rng(6), np.iinfo(dtype)
+    x, k = (rng.integers(info.min, info.max, shape, dtype=dtype) for shape in (image, kernel))
+    padding = [(1, 2)] * len(strides)
+
+    def convolve(x: nj.Array, k: nj.Array, preferred: type | None = None) -> nj.Array:
+        return lax.conv_general_dilated(
+            x, k, strides, padding, lhs_dilation=gaps, rhs_dilation=dilation,
+            feature_group_count=groups, preferred_element_type=preferred,
+        )  # fmt: skip
+
+    with nj.enable_x64(True):  # 16-bit halves are exact in float64
+        (x_low, x_high), (k_low, k_high) = (
+            ((v.astype(np.int64) & 0xFFFF) * 1.0, (v.astype(np.int64) >> 16) * 1.0) for v in (x, k)
+        )
+        low, one, two = (
+            np.asarray(convolve(*each)).astype(np.int64)
+            for each in ((x_low, k_low), (x_high, k_low), (x_low, k_high))
+        )
+        want = low + ((one + two) << 16)
+    for preferred in (None, np.int32):
+        found = nj.jit(convolve, static_argnums=2)(x, k, preferred)
+        assert found.dtype == (preferred or dtype)
+        np.testing.assert_array_equal(found, want.astype(found.dtype))
+
+
 def test_sums_beyond_32_bits_stay_whole() -> None:
     x = np.full((16, 4096), -32768, np.int16)
     with nj.enable_x64(True):
@@ -83,4 +140,4 @@ def test_what_follows_stands_behind_the_product() -> None:
 
     want = np.maximum(x.astype(np.int64) @ y.astype(np.int64) * scale.astype(np.float64), 0)
     np.testing.assert_allclose(layer(x, y, scale), want, rtol=1e-6)
-    assert any(symbol == "nj_gemm_i32" for symbol in libraries._jobs)
+    assert any(symbol == "nj_gemm_pairs" for symbol in libraries._jobs)
