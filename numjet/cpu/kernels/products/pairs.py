@@ -1,6 +1,6 @@
 """Products of integers of at most 16 bits, two steps of the depth at a time.
 
-x86 multiplies pairs of 16-bit integers and adds the two products in one instruction (`pmaddwd`).
+x86 multiplies pairs of 16-bit integers and adds the two products in one instruction (PMADDWD).
 `in_pairs(node)` puts the depths of both operands in pairs, each the 32 bits of one element, so that
 the product library (`gemm`) runs the rest with `PAIRS` as the element: half as deep, `multiply_add`
 where it has a fused multiplication of floats. Sums are those of 32-bit integers, which wrap around.
