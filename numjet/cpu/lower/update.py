@@ -16,7 +16,7 @@ from numjet.core import lowering as low
 from numjet.core.jaxpr import Eqn
 from numjet.cpu import kernels
 from numjet.cpu.graph.nodes import Node, Val
-from numjet.cpu.loops.index import Index, LoopVar
+from numjet.cpu.loops.index import Dyn, Index, LoopVar, clamp, dynamic
 from numjet.cpu.loops.ir import Buffer, For, If, Kernel, Load, Stmt, Store, exprs
 from numjet.cpu.lower.core import Lowering
 from numjet.cpu.lower.groups import Compilation, Fusion, Group
@@ -69,7 +69,7 @@ def lower(build: Compilation, fusion: Fusion, group: Group, node: Node) -> list[
     if node.primitive.name == "dynamic_update_slice":
         place, order, conditions = slice_place(k, node, operand)
     else:
-        place, order, conditions = scatter_place(k, node, operand)
+        place, order, conditions = scatter_place(k, node, operand, guarded=True)
     window = [a for a in range(len(axes)) if a not in order]
     value = k.element(updates, tuple(k.domain))
     method = METHODS.get(node.primitive.name)
@@ -160,9 +160,11 @@ def slice_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int]
     return tuple(place), [], {}
 
 
-def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[int], dict[int, Any]]:
+def scatter_place(
+    k: Lowering, node: Node, operand: Val, guarded: bool = False
+) -> tuple[tuple, list[int], dict[int, Any]]:
     """(index in the result, axes of the updates that count positions, conditions for writing, each
-    with the axis whose place it is about)."""
+    with the axis whose place it is about). guarded: the place is used where the conditions hold."""
     e, (_, indices, updates) = k.e, node.ins
     numbers, mode = node.params["dimension_numbers"], node.params["mode"]
     window = sorted(numbers.update_window_dims)
@@ -190,8 +192,17 @@ def scatter_place(k: Lowering, node: Node, operand: Val) -> tuple[tuple, list[in
                 inside = e.index_in_range(starts[axis], 0, n - size + 1)
                 if getattr(inside, "value", False) is not True:
                     conditions[axis] = inside
+                    at = _known_inside(starts[axis], n - size) if guarded else at
         place.append(at + k.domain[axis_of[axis]] if axis in axis_of else at)
     return tuple(place), order, conditions
+
+
+def _known_inside(at: Index, last: int) -> Index:
+    """A start that was found to be in 0..last."""
+    atoms = [atom for atom, factor in at.terms if factor == 1 and type(atom) is Dyn]
+    if len(at.terms) != 1 or not atoms or at.const:
+        return clamp(at, 0, last)
+    return dynamic(atoms[0].expr, max(atoms[0].lo, 0), min(atoms[0].hi, last))
 
 
 def dear_places(node: Node) -> bool:
