@@ -2,7 +2,7 @@
 
     python benchmarks/survey.py [--jit] [--sizes 3000000,1000] [--only NAMES] [--record FILE.jsonl]
                                 [--output FILE.md] [--peer PYTHON] [--repeat N] [--rounds N]
-                                [--warm SECONDS] [--processor]
+                                [--warm SECONDS] [--processor] [--dtype DTYPE]
 
 Finds the functions of numpy, numpy.fft, lax, nn, scipy.special and random that take one to three
 arrays of one size as they are, by calling them on small ones; `extra` has calls of other kinds.
@@ -18,6 +18,7 @@ both run on one processor and what is measured is the time that their processes 
 calls in a row where they are short: so on a machine that others use too. With --warm each call is
 repeated for so long before it is timed: small calls without --jit are compiled for once they have
 taken 10 ms together, so that `--sizes 12 --warm 0.1 --processor` shows what a loop of them takes.
+With --dtype all operands are small numbers of that dtype (JAX_ENABLE_X64=1 for those of 64 bits).
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ SKIP = set(
 )
 
 
-def operands(package: Any, n: int) -> dict[str, Any]:
-    """Arrays of n elements, the same for each package."""
+def operands(package: Any, n: int, dtype: str = "") -> dict[str, Any]:
+    """Arrays of n elements, the same for each package; of one dtype if that is given."""
     rng = np.random.default_rng(0)
     jnp = package.numpy
     made = {
@@ -72,7 +73,12 @@ def operands(package: Any, n: int) -> dict[str, Any]:
         "b": rng.integers(0, 2, n).astype(bool),
         "z": (rng.normal(size=n) + 1j * rng.normal(size=n)).astype(np.complex64),
     }
+    if dtype[:1] in ("i", "u", "b") and dtype != "bfloat16":
+        made |= {name: np.abs(np.round(3 * made[name])) for name in "xpq"}
     arrays = {name: jnp.array(value) for name, value in made.items()}
+    if dtype:
+        arrays = {name: value if name == "b" else jnp.real(value).astype(dtype)
+                  for name, value in arrays.items()}
     arrays["key"] = package.random.key(0)
     arrays["shape"] = (n,)
     return arrays
@@ -102,9 +108,9 @@ def leaves(package: Any, out: Any) -> list[Any]:
     return [x for x in package.tree_util.tree_leaves(out) if hasattr(x, "block_until_ready")]
 
 
-def find(package: Any) -> list[tuple[str, tuple[str, ...]]]:
+def find(package: Any, dtype: str) -> list[tuple[str, tuple[str, ...]]]:
     """Functions that give arrays for some operands, with these."""
-    small = operands(package, 48)
+    small = operands(package, 48, dtype)
     found = []
     for name, function in functions(package).items():
         for way in WAYS:
@@ -267,19 +273,20 @@ def worker(name: str) -> None:
         importlib.import_module(f"{name}.{space}")
     known = {f: (call, None) for f, call in functions(package).items()} | extra(package)
     answers, sys.stdout = sys.stdout, sys.stderr
-    given: dict[int, dict[str, Any]] = {}
+    given: dict[tuple[int, str], dict[str, Any]] = {}
     last: tuple[Any, Callable, list] = (None, len, [])  # as it is asked again in the next round
     for line in sys.stdin:
         task = json.loads(line)
         try:
             if task["what"] == "find":
-                answer = [*find(package), *[(call, ws) for call, (_, ws) in extra(package).items()]]
+                ways = find(package, task["dtype"])
+                answer = [*ways, *[(call, ws) for call, (_, ws) in extra(package).items()]]
             else:
-                n = task["n"]
-                if n not in given:
-                    given[n] = operands(package, n)
+                kind = task["n"], task["dtype"]
+                if kind not in given:
+                    given[kind] = operands(package, *kind)
                 if last[0] != task:
-                    args = [given[n][a] for a in task["way"]]
+                    args = [given[kind][a] for a in task["way"]]
                     function = known[task["call"]][0]
                     if task["jit"]:
                         function, args = jitted(package, function, args)
@@ -353,7 +360,7 @@ def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
     workers = {"numjet": Worker(sys.executable, "numjet", given.processor),
                "jax": Worker(given.peer, "jax", given.processor)}
     try:
-        calls = workers["numjet"].ask({"what": "find"}, 20 * PATIENCE)
+        calls = workers["numjet"].ask({"what": "find", "dtype": given.dtype}, 20 * PATIENCE)
         wanted = set(filter(None, given.only.split(",")))
         calls = [c for c in calls if not wanted or c[0] in wanted or c[0].split(".")[0] in wanted]
         for n in map(int, given.sizes.split(",")):
@@ -361,7 +368,7 @@ def survey(given: argparse.Namespace, file: pathlib.Path | None) -> Record:
                 if (n, call) in record:
                     continue
                 task = {"what": "time", "call": call, "way": way, "n": n,
-                        "repeat": given.repeat, "jit": given.jit,
+                        "repeat": given.repeat, "jit": given.jit, "dtype": given.dtype,
                         "processor": given.processor, "warm": given.warm}  # fmt: skip
                 told: dict[str, list[Any]] = {package: [] for package in workers}
                 for _ in range(given.rounds):
@@ -417,6 +424,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--processor", action="store_true")
     parser.add_argument("--warm", type=float, default=0.0)
+    parser.add_argument("--dtype", default="")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
