@@ -315,6 +315,8 @@ def to_integer(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _convert_loops(e: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    if new_dtype == dtypes.bool_ and dtypes.is_complex(x.dtype):
+        x = e.real(x)  # as in the reference, the real part tells
     return e.cast(x, dtypes.physical(new_dtype))
 
 

@@ -231,8 +231,9 @@ class IndexUpdateRef(AtIndexSlots):
     ) -> Any:
         """The elements at the index: x[index], with a choice of what is out of bounds.
 
-        mode: 'clip' gives the element at that end, as x[index] does; 'fill' gives `fill_value`, by
-        default NaN, the smallest signed or the largest unsigned integer, or True.
+        mode: 'clip' gives the element at that end, as x[index] does, whatever `fill_value` is;
+        'fill' gives `fill_value`, by default NaN, the smallest signed or the largest unsigned
+        integer, or True.
         indices_are_sorted, unique_indices, out_sharding, wrap_negative_indices: as in `set`.
 
         >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=-1)

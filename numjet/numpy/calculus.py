@@ -227,9 +227,7 @@ def interp(
     given = as_arrays("interp", x, xp, fp)
     if any([dtypes.is_complex(v.aval.dtype) for v in given[:2]]):
         raise ValueError("jnp.interp: complex x values not supported. Those of fp may be complex.")
-    weak = all([v.aval.weak_type for v in given])
-    given = [*promote_inexact(*given[:2]), *promote_inexact(given[2])]
-    x, xp, fp = [cast(v, v.aval.dtype, weak) for v in given]
+    x, xp, fp = [*promote_inexact(*given[:2]), *promote_inexact(given[2])]
     if xp.aval.ndim != 1 or fp.aval.shape != xp.aval.shape:
         raise ValueError(
             "xp and fp must be one-dimensional arrays of equal size, got "

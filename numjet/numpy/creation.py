@@ -719,9 +719,14 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
-    if type(fill_value) is complex:
+    if type(fill_value) is complex and not weak:
         value = cast(_from_scalar(fill_value, dtype), dtype, weak)
     else:
         fill = wrapped(fill_value, dtype) if type(fill_value) is int else fill_value
         value = cast(one_array("full_like", fill), dtype, weak)
+    if value.aval.ndim > len(shape):
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: full_like makes {shape} of "
+            f"fill_value, whose shape is {value.aval.shape}."
+        )
     return _made_like(broadcast(value, shape), a, device, out_sharding)

@@ -85,7 +85,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     info = np.finfo(wide)
     bits = np.dtype(f"int{info.bits}")
     low, high = int(info.minexp), int(info.maxexp) - 1
-    n = cast(n, dtypes.uint8) if n.aval.dtype == dtypes.bool_ else n
+    n = cast(n, dtypes.int8) if n.aval.dtype in dtypes.NARROW or n.aval.dtype == dtypes.bool_ else n
     limits = np.iinfo(n.aval.dtype)
     bounds = max(3 * low, int(limits.min)), min(3 * high, int(limits.max))
     least, most = [scalar(b, n.aval.dtype) for b in bounds]

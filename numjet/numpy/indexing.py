@@ -442,10 +442,10 @@ def get(
 ) -> Any:
     """`x.at[index].get(...)`: getitem with a choice of what happens out of bounds.
 
-    mode: 'clip' (and 'promise_in_bounds', the default) or 'fill' with `fill_value` (NaN, or the
-    smallest or largest integer, by default).
+    mode: 'clip' (and 'promise_in_bounds', the default, which pay no heed to `fill_value`) or 'fill'
+    with `fill_value` (NaN, or the smallest or largest integer, by default).
     """
-    if mode is None and fill_value is None and wrap_negative_indices:
+    if mode is None and wrap_negative_indices:
         return getitem(x, index)
     if not wrap_negative_indices:
         index = unwrapped(index, PAST if mode is not None and is_fill(mode) else 0)
@@ -487,7 +487,7 @@ def take_plan(
     """The elements of x that `plan` names."""
     if x.aval.shape != plan.shape:
         x = lax.reshape(x, plan.shape)
-    filling = mode is None and fill_value is not None or is_fill(mode)
+    filling = is_fill(mode)
     arrays = dict(plan.arrays)
     ints = dict(plan.ints)
     shows, dynamic = FLAG.uses and wanted(), all(not a.aval.ndim for a in arrays.values())

@@ -133,7 +133,7 @@ def repeat(
                 "operands could not be broadcast together: repeats of shape "
                 f"{counts.shape} must have one entry for each of the {n} elements of axis {axis}."
             )
-        indices = np.repeat(np.arange(n, dtype=np.int32), counts)
+        indices = np.repeat(np.arange(n, dtype=np.int32), counts.astype(np.int64))
         return _rows(x, ArrayImpl(indices, ShapedArray(indices.shape, dtypes.int32)), axis)
     if total_repeat_length is None:
         repeats._need_concrete(

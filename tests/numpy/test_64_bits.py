@@ -83,3 +83,17 @@ def test_numbers_beyond_the_default_integer_are_of_the_arrays_dtype():
             with pytest.raises(OverflowError):
                 run(lambda x, n=beyond: x.at[0].set(n))(x.astype(kind))
     assert jnp.full(2, 2**70, "float32")[0] == 2.0**70
+
+
+def test_places_and_counts_of_other_integers():
+    x = jnp.arange(6.0).reshape(2, 3)
+    with nj.enable_x64(True):
+        for kind in ("uint64", "int8", "uint16"):
+            counts = jnp.array([2, 0, 1], kind)
+            assert jnp.repeat(x, counts, axis=1).tolist() == [[0, 0, 2], [3, 3, 5]]
+    far = jnp.array([1, 7])
+    for run in (lambda f: f, nj.jit):  # a value to fill with is used where filling is asked for
+        assert run(lambda x, i: x.at[:, i].get(fill_value=9))(x, far).tolist() == [[1, 2], [4, 5]]
+        assert run(lambda x, i: x.at[i[1], 0].get(fill_value=9))(x, far) == 3
+        filled = run(lambda x, i: x.at[:, i].get(mode="fill", fill_value=9))(x, far)
+        assert filled.tolist() == [[1, 9], [4, 9]]

@@ -58,6 +58,23 @@ def test_real_parts_on_purpose_are_not_told():
         assert C.astype(float).tolist() == [1.0, 0.0, 2.0]
 
 
+def test_complex_numbers_that_are_converted_are_true_by_their_real_parts():
+    x = jnp.array([2j, 1 - 1j, 0, 0.5])
+    for run in (lambda f: f, nj.jit):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            converted = run(lambda x: lax.convert_element_type(x, bool))(x)
+            made = run(lambda x: jnp.full_like(jnp.zeros(4, bool), x))(x)
+        assert converted.tolist() == made.tolist() == [False, True, False, True]
+        assert run(lambda x: x.astype(bool))(x).tolist() == [True, True, False, True]
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert jnp.full_like(3.0, 2 + 1j) == 2.0
+    with pytest.raises(ValueError, match="fewer dimensions"):
+        jnp.full_like(3.0, jnp.ones(2))
+    small = jnp.array([1, -2, 3], "int4")
+    assert jnp.ldexp(jnp.array([1.0, 8.0, 0.5]), small).tolist() == [2.0, 2.0, 4.0]
+
+
 def test_sums_that_are_booleans():
     m = jnp.array([[0.0, 0.5], [0.0, 0.0]])
     for function in (jnp.sum, jnp.nansum, lambda x, **k: x.sum(**k)):

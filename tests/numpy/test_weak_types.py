@@ -176,6 +176,13 @@ def test_dtypes_of_places_and_polygons():
         assert jnp.argpartition(jnp.array([2.0, 1.0]), 0).dtype == "int32"
     assert jnp.interp(2, np.array([1, 3]), HALVES).dtype == "float32"
     assert jnp.interp(HALVES, HALVES, jnp.ones(2)).dtype == "float32"
+    with nj.enable_x64(True):
+        signs = jnp.array([True, False])
+        knots = jnp.atleast_1d(3.5)
+        assert jnp.interp(2, knots, jnp.ones(1, "float32")).dtype == "float32"
+        assert jnp.interp(1.5, jnp.ones(1, "int8"), jnp.ones(1, bool)).dtype == "float32"
+        polygon = jnp.interp(signs, jnp.atleast_1d(2), jnp.atleast_1d(1.5))
+        assert (polygon.dtype, polygon.weak_type) == ("float64", True)
     x, points = jnp.array([0.5, 7.0]), jnp.array([0.0, 1.0, 2.0])
     got = jnp.interp(x, points, jnp.array([0, 2j, 1.0]), right=3.0, period=6.0)
     np.testing.assert_allclose(got, [1j, 2j], rtol=1e-6)
