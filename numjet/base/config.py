@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import textwrap
+import threading
 from array import array
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -26,6 +27,8 @@ numeric_checks = [0]
 # change of a flag, and is negative while a block of code anywhere has a value of its own.
 state = array("q", [0])
 _blocks = [0, 0]  # such blocks now, and changes so far
+# Blocks around which others were entered: kept, as a generator that is freed ends its block.
+_entered: list[tuple] = []
 
 
 def changed(blocks: int = 0) -> None:
@@ -232,35 +235,69 @@ class Flag:
                     f"representing the new value for the config option."
                 )
             new_val = True
-        return self._within(self._check(new_val))
+        return Block(self, self._check(new_val))
 
-    @contextlib.contextmanager
-    def _within(self, value: Any) -> Iterator[None]:
-        self._set_before(self._check(value))
-        token = self._local.set(self._check(value))
-        checks = self._checks(value)
-        numeric_checks[0] += checks
+    def _begin(self, value: Any) -> tuple:
+        """Give a block of code its own value; `_end` takes what comes back."""
+        self._set_before(value)
+        token = self._local.set(value)
+        numeric_checks[0] += self._checks(value)
         key = _key.set(_compute_key()) if self.traced else None
         self.uses += 1
         for begin in self._begins:
             begin()
         changed(1)
+        around = None if self._around is None else self._around(value)
+        if around is not None:
+            around.__enter__()
+        return value, token, key, around
+
+    def _end(self, begun: tuple, *raised: Any) -> None:
+        value, token, key, around = begun
         try:
-            if self._around is None:
-                yield
-            else:
-                with self._around(value):
-                    yield
+            if around is not None:
+                around.__exit__(*raised)
         finally:
             changed(-1)
             self.uses -= 1
             self._local.reset(token)
-            numeric_checks[0] -= checks
+            numeric_checks[0] -= self._checks(value)
             if key is not None:
                 _key.reset(key)
 
     def __repr__(self) -> str:
         return f"Flag({self.name}={self.value!r})"
+
+
+class Block(contextlib.ContextDecorator):
+    """A flag's value for a block of code, or for the calls of a function that it decorates.
+
+    It may be entered as often as one likes, also within itself. What was entered by hand stays so
+    until it is left, whether or not anybody keeps the object.
+    """
+
+    def __init__(self, flag: Flag, value: Any) -> None:
+        self._flag, self._value = flag, value
+        # What was begun and has not ended, by thread.
+        self._begun: dict[int, list[tuple]] = {}
+
+    def _recreate_cm(self) -> Block:
+        return self
+
+    def __enter__(self) -> None:
+        begun = self._flag._begin(self._value)
+        self._begun.setdefault(threading.get_ident(), []).append(begun)
+        if begun[-1] is not None:
+            _entered.append(begun)
+
+    def __exit__(self, *raised: Any) -> None:
+        thread = threading.get_ident()
+        begun = self._begun[thread].pop()
+        if not self._begun[thread]:
+            del self._begun[thread]
+        if begun[-1] is not None:
+            _entered.remove(begun)
+        self._flag._end(begun, *raised)
 
 
 class _Documentation:

@@ -74,3 +74,30 @@ def test_environment_variables(variables, printed):
     done = subprocess.run([sys.executable, "-c", script, flags.__file__], env=environment,
                           capture_output=True, text=True)
     assert printed in done.stdout + done.stderr
+
+
+def test_a_block_may_be_entered_by_hand_and_again():
+    before = config.debug_infs
+    block = flags.debug_infs(not before)
+    with block:
+        with block:
+            assert config.debug_infs is not before
+        assert config.debug_infs is not before
+    assert config.debug_infs is before
+
+    @flags.debug_infs(not before)
+    def seen(more):
+        return [config.debug_infs] + (seen(more - 1) if more else [])
+
+    assert seen(1) == [not before] * 2 and config.debug_infs is before
+
+
+def test_a_block_that_nobody_keeps_lasts():
+    script = ("import numjet as nj, numjet.numpy as jnp, numpy as np\n"
+              "nj.enable_x64(True).__enter__()\n"
+              "nj.transfer_guard_host_to_device('disallow').__enter__()\n"
+              "x = nj.device_put(np.arange(2.0))\n"
+              "try: x + np.ones(2)\n"
+              "except nj.errors.JaxRuntimeError: print(x.dtype)\n")
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout.strip() == "float64", run.stderr
