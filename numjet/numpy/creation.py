@@ -35,7 +35,7 @@ from numjet.base import config
 from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike, wrapped
 from numjet.core.avals import ShapedArray
-from numjet.core.dims import DimExpr
+from numjet.core.dims import DimExpr, is_symbolic
 from numjet.core.evaluate import another
 from numjet.core.hooks import Sharded
 from numjet.core.memories import MemorySpace
@@ -210,7 +210,10 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
     ):
         return _from_sequence(list(x) if not isinstance(x, (str, dict)) else x, dtype)
     if hasattr(x, "__jax_array__") or hasattr(x, "__numjet_array__"):
-        return _convert(as_array(x), dtype, copy)
+        out = _convert(as_array(x), dtype, copy)
+        if out.aval.weak_type and not is_symbolic(x):  # a value of its own, no number of Python
+            out = structural.convert(out, out.aval.dtype)
+        return out
     if is_arraylike(x):
         return _convert(as_array(x), dtype, copy)
     if isinstance(x, (bytes, memoryview, bytearray)) or hasattr(x, "__array__"):

@@ -324,6 +324,17 @@ def convert_all(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any
             for x, a in zip(found, avals, strict=True)]  # fmt: skip
 
 
+def weakened(
+    values: Sequence[Any], avals: Sequence[ShapedArray], chosen: Sequence[bool]
+) -> list[Any]:
+    """The values, one for each chosen aval, of which those of weak avals become weak."""
+    wanted = [a for a, c in zip(avals, chosen, strict=True) if c]
+    return [
+        convert(x, x.aval.dtype, True) if a.weak_type and not x.aval.weak_type else x
+        for x, a in zip(values, wanted, strict=True)
+    ]
+
+
 def permute(
     closed: ClosedJaxpr,
     in_order: Sequence[int] | None = None,

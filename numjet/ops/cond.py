@@ -36,6 +36,7 @@ from numjet.ops.bodies import (
     flatten_values,
     name_of,
     stage_once,
+    weakened,
 )
 from numjet.ops.logic import eq, ne
 from numjet.ops.named import empty_p
@@ -154,7 +155,21 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases)
         for cases in zip(*results, strict=True)
     ]
+    for i, out in enumerate(outs):
+        if out.aval.weak_type and any(_was_strong(b, i) for b in branches):
+            outs[i] = convert(out, out.aval.dtype, False)
     return outs, [0] * len(outs)
+
+
+def _was_strong(branch: ClosedJaxpr, place: int) -> bool:
+    """Whether a weak output was made of a strong one, as another branch's is weak: of examples
+    that choose differently, as of operands of a selection, one that is strong makes all strong."""
+    out = branch.jaxpr.outvars[place]
+    for eqn in reversed(branch.jaxpr.eqns):
+        if eqn.outvars[0] is out:
+            source = eqn.invars[0].aval if eqn.primitive.name == "convert_element_type" else None
+            return source is not None and source.dtype == out.aval.dtype and not source.weak_type
+    return False
 
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -264,7 +279,8 @@ def _transpose(cts: list, *args: Any, branches: tuple) -> list:
     values = [x for x in operands if type(x) is not Linear] + [
         ct for ct in cts if type(ct) is not Zero
     ]
-    outs = iter(cond_p.bind(index, *values, branches=tuple(transposed)))
+    found = cond_p.bind(index, *values, branches=tuple(transposed))
+    outs = iter(weakened(found, branches[0].in_avals, linear))
     return [None, *[next(outs) if lin else None for lin in linear]]
 
 

@@ -46,6 +46,7 @@ from numjet.ops.bodies import (
     split,
     stage_tree,
     strengthen,
+    weakened,
 )
 from numjet.ops.shape import concatenate, expand_dims
 from numjet.transforms.batch import Axis, batch_jaxpr, to_front
@@ -282,7 +283,10 @@ def _transpose(
     )
     for ref, value in zip(use.written, values, strict=True):
         ref.put_back(value)
-    given_consts, given_xs = iter(ct_consts), iter(ct_xs)
+    # What rules of the user give for a weak operand counts as weak, as it does in JAX's loops.
+    x_avals = in_avals[num_consts + num_carry :]
+    given_consts = iter(weakened(ct_consts, in_avals[:num_consts], lin_consts))
+    given_xs = iter(weakened(ct_xs, x_avals, lin_xs))
     return [
         *[next(given_consts) if lin else None for lin in lin_consts],
         *[ct if lin else None for ct, lin in zip(ct_carry_out, lin_carry, strict=True)],

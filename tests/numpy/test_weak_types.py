@@ -313,3 +313,43 @@ def test_sums_with_numbers_have_tangents_that_are_arrays():
         assert nj.jvp(function, (0.7,), (1.0,))[1].weak_type
     with pytest.raises(NotImplementedError, match="Differentiation rule for 'nextafter'"):
         nj.grad(lambda v: jnp.nextafter(v, 1.0))(0.7)
+
+
+def test_examples_that_choose_branches_of_both_kinds_are_strong():
+    strong = lambda: jnp.float32(2)
+    choose = lambda *branches: nj.vmap(lambda i: lax.switch(i, branches))(np.array([0, 1]))
+    assert not choose(lambda: 1.0, strong).weak_type
+    assert not choose(strong, lambda: 1.0).weak_type
+    assert not choose(lambda: 1.0, lambda: 3.0, strong).weak_type
+    assert choose(lambda: 1.0, lambda: 3.0).weak_type
+    assert nj.vmap(lambda x: lax.cond(True, strong, lambda: 1.0))(np.ones(2)).weak_type
+
+
+@nj.custom_vjp
+def scaled(x, by):
+    return x * by
+
+
+scaled.defvjp(lambda x, by: (x * by, (x, by)), lambda kept, ct: (ct * kept[1], ct * kept[0]))
+
+
+def test_gradients_of_weak_operands_of_loops_and_branches_are_weak():
+    """Of a `custom_vjp` function's rule that gives strong ones, too."""
+    x = np.float32(3)
+    repeated = lambda by: lax.scan(lambda c, _: (scaled(c, by), None), x, None, 2)[0]
+    mapped = lambda by: lax.map(lambda row: scaled(row, by), np.ones(2, np.float32)).sum()
+    chosen = lambda by: lax.cond(x > 0, lambda: scaled(x, by), lambda: x)
+    for fun, slope in ((repeated, 12), (mapped, 2), (chosen, 3)):
+        found = nj.grad(fun)(2.0)
+        assert found.weak_type and found == slope
+        assert not nj.grad(fun)(np.float32(2)).weak_type
+    assert not nj.grad(lambda by: scaled(x, by))(2.0).weak_type
+
+
+def test_arrays_made_of_objects_are_strong():
+    class Holds:
+        def __jax_array__(self):
+            return jnp.asarray(2.0)
+
+    assert not jnp.asarray(Holds()).weak_type and not jnp.array(Holds()).weak_type
+    assert jnp.asarray(2.0).weak_type
