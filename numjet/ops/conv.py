@@ -30,6 +30,7 @@ from numjet.ops.conv_numbers import (
     transpose_pads,
 )
 from numjet.ops.dot import canonical_precision, dot_general
+from numjet.ops.dot_algorithms import of_convolution
 from numjet.ops.shape import padded, reshape, rev
 
 
@@ -491,7 +492,7 @@ def conv_general_dilated(
         rhs_dilation=rhs_dilation,
         dimension_numbers=numbers,
         feature_group_count=int(feature_group_count),
-        precision=canonical_precision(precision),
+        precision=canonical_precision(of_convolution(precision)),
         preferred_element_type=preferred_element_type,
     )
 

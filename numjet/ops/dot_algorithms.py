@@ -49,22 +49,22 @@ class DotAlgorithmPreset(enum.Enum):
     2.0
     """
 
-    DEFAULT = 0
-    ANY_F8_ANY_F8_F32 = 1
-    ANY_F8_ANY_F8_F32_FAST_ACCUM = 2
-    ANY_F8_ANY_F8_ANY = 3
-    ANY_F8_ANY_F8_ANY_FAST_ACCUM = 4
-    F16_F16_F16 = 5
-    F16_F16_F32 = 6
-    BF16_BF16_BF16 = 7
-    BF16_BF16_F32 = 8
-    BF16_BF16_F32_X3 = 9
-    BF16_BF16_F32_X6 = 10
-    BF16_BF16_F32_X9 = 11
-    TF32_TF32_F32 = 12
-    TF32_TF32_F32_X3 = 13
-    F32_F32_F32 = 14
-    F64_F64_F64 = 15
+    DEFAULT = 1
+    ANY_F8_ANY_F8_F32 = 2
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = 3
+    ANY_F8_ANY_F8_ANY = 4
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = 5
+    F16_F16_F16 = 6
+    F16_F16_F32 = 7
+    BF16_BF16_BF16 = 8
+    BF16_BF16_F32 = 9
+    BF16_BF16_F32_X3 = 10
+    BF16_BF16_F32_X6 = 11
+    BF16_BF16_F32_X9 = 12
+    TF32_TF32_F32 = 13
+    TF32_TF32_F32_X3 = 14
+    F32_F32_F32 = 15
+    F64_F64_F64 = 16
 
     def __repr__(self) -> str:
         return f"DotAlgorithmPreset.{self.name}"
@@ -77,9 +77,25 @@ class DotAlgorithmPreset(enum.Enum):
         """The dtype of the sum; None where the operands decide."""
         return _SUMS.get(self.name)
 
+    @property
+    def supported_lhs_types(self) -> tuple | None:
+        """The dtypes that the left operand may have; None where any may be."""
+        if self.name.startswith("BF16") and not self.name.endswith(("_X3", "_X6", "_X9")):
+            return _BF16.type, np.float32
+        kind = {"F16": np.float16, "F64": np.float64, "DEFAULT": None, "ANY": None}.get(
+            self.name.split("_")[0], np.float32
+        )
+        return kind if kind is None else (kind,)
+
+    @property
+    def supported_rhs_types(self) -> tuple | None:
+        """The dtypes that the right operand may have: those of the left one."""
+        return self.supported_lhs_types
+
 
 _SUMS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64} | dict.fromkeys(
-    ("F16_F16_F32", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
+    ("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "F16_F16_F32", "BF16_BF16_F32",
+     "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9",
      "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32"), _F32)
 # What operands become first. Those of a float32 sum keep their digits, as on JAX's CPUs.
 OPERANDS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64}
@@ -87,6 +103,16 @@ OPERANDS = {"F16_F16_F16": _F16, "BF16_BF16_BF16": _BF16, "F64_F64_F64": _F64}
 # The `Precision` that comes closest where hardware offers a choice, if not the default one.
 EXACTNESS = {"BF16_BF16_F32_X3": "HIGH"} | dict.fromkeys(
     ("BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "F64_F64_F64"), "HIGHEST")
+
+
+def of_convolution(precision: Any) -> Any:
+    """What a convolution, which has no algorithms, makes of one: the name of the `Precision` that
+    comes closest, None for the default; `precision` itself where it is no algorithm."""
+    if isinstance(precision, str):
+        precision = DotAlgorithmPreset.__members__.get(precision, precision)
+    if isinstance(precision, DotAlgorithmPreset):
+        return EXACTNESS.get(precision.name, "default").lower()
+    return None if isinstance(precision, DotAlgorithm) else precision
 
 
 def algorithm_of(precision: Any) -> DotAlgorithmPreset | None:

@@ -165,3 +165,23 @@ def test_a_product_of_dtypes_of_one_range_asks_for_the_results() -> None:
         lax.dot_general(x, y, numbers)
     z = lax.dot_general(x, y, numbers, preferred_element_type="float32")
     assert z.dtype == "float32" and np.all(z == 2)
+
+
+def test_convolutions_take_the_algorithms_of_products():
+    image, kernel = jnp.ones((1, 1, 3, 3)), jnp.full((1, 1, 2, 2), 0.5)
+    want = lax.conv(image, kernel, (1, 1), "VALID")
+    for precision in (*lax.DotAlgorithmPreset, "BF16_BF16_F32", "TF32_TF32_F32",
+                      lax.DotAlgorithm(np.float32, np.float32, np.float32)):
+        found = lax.conv(image, kernel, (1, 1), "VALID", precision=precision)
+        np.testing.assert_array_equal(found, want)
+    with pytest.raises(ValueError, match="Precision argument"):
+        lax.conv(image, kernel, (1, 1), "VALID", precision="BF16")
+
+
+def test_algorithms_say_their_operands():
+    presets = lax.DotAlgorithmPreset
+    assert presets.F16_F16_F32.supported_lhs_types == (np.float16,)
+    assert presets.BF16_BF16_F32.supported_rhs_types == (jnp.bfloat16, np.float32)
+    assert presets.BF16_BF16_F32_X6.supported_rhs_types == (np.float32,)
+    assert presets.DEFAULT.supported_lhs_types is None
+    assert presets.ANY_F8_ANY_F8_F32.accumulation_type == np.float32
