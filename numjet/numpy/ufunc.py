@@ -19,16 +19,19 @@ from numjet.api.compiled.abstract import eval_shape
 from numjet.api.compiled.jit_arguments import hashable
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl, as_array
+from numjet.core.trace import Tracer
 from numjet.native import operators as native
 from numjet.numpy import binary, cumulative, elementwise as el, logic, reductions
-from numjet.numpy.creation import array
+from numjet.numpy.creation import array, full, zeros
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
 from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array, refuse
+from numjet.numpy.ranges import arange
 from numjet.numpy.shape import broadcast_to, expand_dims, moveaxis, ravel, reshape
 from numjet.ops.cumulative import cummax, cummin
 from numjet.ops.scan import scan
+from numjet.ops.shape import select_n
 
 
 def _rows_first(name: str, a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
@@ -326,9 +329,10 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         """`reduce` of the slices along `axis` that begin at `indices` and end where the next
         begins.
 
-        a: an array. indices: a vector of known integers (ValueError for others); where one is not
-        below the next, that element alone. dtype: that of the result. ValueError for functions of
-        other than two arrays; `out` raises NotImplementedError.
+        a: an array. indices: a vector of integers (ValueError for others); where one is not below
+        the next, that element alone. A slice whose index counts from the end is the element there
+        and what precedes the next index; beyond the end lies NaN. dtype: that of the result.
+        ValueError for functions of other than two arrays; `out` raises NotImplementedError.
 
         >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 2, 5]))
         Array([1, 9, 5], dtype=int32)
@@ -343,8 +347,11 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
             )
         if not dtypes.is_integer(indices.aval.dtype):
             raise ValueError(f"reduceat: indices must be integers, got {indices.aval.dtype}.")
-        starts = np.asarray(indices).tolist()
         n = x.aval.shape[0]
+        known = None if isinstance(indices, Tracer) else np.asarray(indices)
+        if known is None or ((known < 0) | (known >= n)).any():
+            return moveaxis(self._slices(x, indices), 0, axis)
+        starts = known.tolist()
         parts = []
         for i, start in enumerate(starts):
             stop = starts[i + 1] if i + 1 < len(starts) else n
@@ -356,6 +363,26 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         if not parts:
             return moveaxis(getitem(x, slice(0, 0)), 0, axis)
         return moveaxis(stack(parts), 0, axis)
+
+    def _slices(self, x: Any, starts: Any) -> Any:
+        """`reduceat` of the first axis for indices that are not known, or not in range: each row
+        joins, in its turn, the slices that it is in."""
+        one = self.reduce(zeros((1, *x.aval.shape[1:]), x.aval.dtype), 0).aval.dtype
+        if self._own["reduce"] in (reductions.sum, reductions.prod):
+            one = x.aval.dtype
+        x, rows = cast(x, one), x.aval.shape[0]
+        stops = concatenate([getitem(starts, slice(1, None)), full((1,), rows, starts.aval.dtype)])
+        shape = (-1,) + (1,) * (x.aval.ndim - 1)
+
+        def step(made: Any, row: tuple) -> tuple[Any, None]:
+            place, value = row
+            inside = logic.bitwise_and(place > starts, place < stops)
+            joined = cast(self(made, value), one)
+            inside = broadcast_to(reshape(inside, shape), joined.aval.shape)
+            return select_n(inside, made, joined), None
+
+        first = x.at[starts].get(mode="fill")
+        return scan(step, first, (arange(rows, dtype=starts.aval.dtype), x))[0]
 
 
 def axes_of(axis: Any) -> tuple:

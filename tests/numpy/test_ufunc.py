@@ -148,3 +148,20 @@ def test_updates_at_places_that_come_again() -> None:
         np.testing.assert_allclose(found, want, rtol=1e-5)
     assert jnp.logical_xor.at(x, at, True, inplace=False).tolist() == [False, True, False]
     assert jnp.logaddexp.at(np.arange(3), 0, 1, inplace=False).dtype == np.float32
+
+
+def test_reduceat_of_indices_that_are_not_known():
+    x, places = jnp.array([3.0, 1.0, 4.0, 1.0, 5.0]), np.array([3, 0, 2])
+    for name in ("add", "multiply", "maximum", "subtract"):
+        function = getattr(jnp, name)
+        np.testing.assert_allclose(
+            numjet.jit(function.reduceat)(x, places), function.reduceat(x, places)
+        )
+    rows = jnp.stack([x, 2 * x])
+    by_rows = numjet.jit(lambda x, i: jnp.add.reduceat(x, i, axis=1))(rows, places)
+    np.testing.assert_array_equal(by_rows, [[1, 4, 10], [2, 8, 20]])
+    assert numjet.jit(jnp.add.reduceat)(x.astype(jnp.int8), places).dtype == jnp.int8
+    slope = numjet.grad(lambda x: numjet.jit(jnp.multiply.reduceat)(x, places).sum())(x)
+    np.testing.assert_array_equal(slope, [1, 3, 5, 21, 4])
+    # From the end: the element there and what precedes the next index; nothing beyond the end.
+    np.testing.assert_array_equal(jnp.add.reduceat(x, np.array([-1, 2, 7])), [9, 10, np.nan])
