@@ -573,6 +573,8 @@ def made(primitive: Any, aval: AbstractRef, operands: list, params: dict) -> Any
     has no operand, and there are no equations."""
     trace = current_trace()
     value = operands[0] if operands else None
+    if isinstance(value, Tracer):
+        value.in_scope(primitive.name)
     if config.jax_form() and trace.staging is trace:
         value = trace.record_effect(primitive, operands, params, aval)
     elif value is None:

@@ -271,6 +271,13 @@ class Tracer(Array):
         """The function that is traced, and what for, where that is known."""
         return ""
 
+    def in_scope(self, name: str) -> Tracer:
+        """This tracer, which the operation `name` hands on as it is; UnexpectedTracerError where
+        nothing is traced any more."""
+        if current_trace() is EVAL:
+            raise errors.leaked(self, name)
+        return self
+
     def differentiated(self) -> bool:
         """Whether the value has a derivative, which an array of the host would not have."""
         return False

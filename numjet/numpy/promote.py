@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
+from numjet.base.config import numeric_checks
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray
@@ -100,7 +101,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     elif aval.dtype.kind == "c":
         warn_of_lost_part(aval.dtype, dtype)
     params = {"new_dtype": dtype, "weak_type": weak_type}
-    small = type(x) is ArrayImpl and aval.size < LARGE
+    small = type(x) is ArrayImpl and aval.size < LARGE and not numeric_checks[0]
     if small and current_trace().at_once and _plain(aval.dtype, dtype):
         token = _enter(_QUIET)
         try:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.shown import FLAG, as_call, wanted
-from numjet.base.config import jax_form as in_jax_form
+from numjet.base.config import jax_form as in_jax_form, numeric_checks
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
 from numjet.core.array import Array, ArrayImpl
@@ -232,6 +232,7 @@ def linspace(
     gaps = num - 1 if endpoint else num
     once = computed in (np.float32, np.float64)
     concrete = type(start) is type(stop) is ArrayImpl and not shape and not retstep and not axis
+    concrete = concrete and not numeric_checks[0]
     if num > 1 and once and concrete and asked == computed and current_trace().at_once:
         line = _line(start._value[()], stop._value[()], num, gaps)
         return placed(ArrayImpl(line, ShapedArray(line.shape, asked)), device, error=ValueError)

@@ -20,6 +20,7 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import DEBUG, IO, ORDERED_DEBUG, ORDERED_IO
+from numjet.core.evaluate import check_finite
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, moveaxis
@@ -43,7 +44,14 @@ def _evaluate(*args: Any, callback: Callable, result_avals: tuple, **_: Any) -> 
     with set_trace(EVAL):
         outs = callback(*map(_strong, args))
     found = [_result(i, x, a) for i, (x, a) in enumerate(zip(outs, result_avals, strict=True))]
-    return [*map(hooks.computed_here, found)] if numeric_checks[0] else found
+    return checked("callback", found) if numeric_checks[0] else found
+
+
+def checked(name: str, found: list[ArrayImpl]) -> list[Any]:
+    """Results of a function outside, looked at as those of operations are."""
+    for x in found:
+        check_finite(name, x._value)
+    return [*map(hooks.computed_here, found)]
 
 
 def _strong(x: ArrayImpl) -> ArrayImpl:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from numjet.base.config import numeric_checks
-from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dtypes import physical
@@ -26,7 +25,7 @@ from numjet.core.ffi_targets import Prepared, Shape, Site
 from numjet.core.lowering import Host
 from numjet.core.memo import Memo, remembered
 from numjet.core.primitive import NO_EFFECTS, Primitive
-from numjet.ops.callback import VMAP_METHODS, by_method
+from numjet.ops.callback import VMAP_METHODS, by_method, checked
 from numjet.ops.scan import scan
 from numjet.transforms.batch import Axis, mapped_to_front
 
@@ -154,7 +153,7 @@ def _evaluate(*args: ArrayImpl, **params: Any) -> list[ArrayImpl]:
         params["input_output_aliases"],
     )
     found = [ArrayImpl(x, a) for x, a in zip(outs, results, strict=True)]
-    return [*map(hooks.computed_here, found)] if numeric_checks[0] else found
+    return checked("ffi_call", found) if numeric_checks[0] else found
 
 
 def prepared(avals: Sequence[ShapedArray], params: dict) -> Prepared | None:

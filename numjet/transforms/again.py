@@ -24,7 +24,7 @@ from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.jaxpr import Jaxpr, Literal
 from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
-from numjet.core.trace import current_trace
+from numjet.core.trace import Tracer, current_trace
 from numjet.transforms.eager import LinearizeTrace, LinearTracer, Whole, linearized
 from numjet.transforms.stage import bind_known, stage
 
@@ -59,6 +59,8 @@ def again(
                     learn(one)
                 return linear
     elif plan is not None and trace.at_once and not config.numeric_checks[0]:
+        if isinstance(x, Tracer):  # one that outlived its trace
+            x.in_scope(equations[0][0].name)
         later = hooks.defer_plan(plan, [x])
         if later is not None:
             if learn is not None and type(later) is DeferredArray:

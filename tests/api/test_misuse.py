@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import numjet as nj
@@ -63,3 +64,19 @@ def test_misuse_is_explained(name: str) -> None:
     error, call, text = MISTAKES[name]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_values_that_left_their_function_are_refused_again():
+    """Also by what was learned of others before, and where they would be handed on as they are."""
+    kept = []
+
+    def keep(x):
+        kept.append(x + 1)
+        return x
+
+    for _ in range(3):
+        nj.make_jaxpr(keep)(np.ones(4, np.float32))
+    for x in kept:
+        for use in (lambda x: x[1], jnp.mean, jnp.array, jnp.copy, nj.new_ref, nj.device_put):
+            with pytest.raises(nj.errors.UnexpectedTracerError):
+                use(x)

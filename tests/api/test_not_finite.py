@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
+from numjet.experimental import io_callback
 
 LINE = "Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized"
 
@@ -53,3 +55,22 @@ def test_no_line_where_nothing_is_compiled(capsys: pytest.CaptureFixture) -> Non
     with nj.debug_nans(True), nj.disable_jit(), pytest.raises(FloatingPointError):
         nj.jit(jnp.log)(-1.0)
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flag", "call"),
+    [
+        ("debug_infs", lambda: jnp.array([1e20, 1.0]).astype(jnp.float16)),
+        ("debug_infs", lambda: jnp.array(1e20).astype(jnp.float16)),
+        ("debug_nans", lambda: jnp.linspace(0.0, float("nan"), 4)),
+        ("debug_nans", lambda: jnp.linspace(jnp.array(1.0), jnp.inf, 3)),
+        ("debug_nans", lambda: nj.pure_callback(lambda: np.array(np.nan, np.float32),
+                                                nj.ShapeDtypeStruct((), jnp.float32))),
+        ("debug_infs", lambda: io_callback(lambda: np.array([np.inf], np.float32),
+                                           nj.ShapeDtypeStruct((1,), jnp.float32))),
+    ],
+)
+def test_conversions_ranges_and_callbacks_are_looked_at(flag: str, call: Callable) -> None:
+    call()
+    with getattr(nj, flag)(True), pytest.raises(FloatingPointError):
+        call()

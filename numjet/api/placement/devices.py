@@ -619,6 +619,8 @@ def put(x: Any, device: Any) -> Any:
 
     def put_leaf(leaf: Any) -> Any:
         leaf = as_array(leaf)
+        if isinstance(leaf, Tracer):
+            leaf.in_scope("device_put")
         if sharding is None:
             return leaf
         if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
