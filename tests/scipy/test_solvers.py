@@ -260,7 +260,7 @@ def test_what_stops_without_success() -> None:
             ValueError,
             "gmres: solve_method must be",
         ),
-        (lambda: cg(jnp.eye(2), jnp.ones(2), jnp.ones(3)), ValueError, "cg: x0 and b must have"),
+        (lambda: cg(jnp.eye(2), jnp.ones(2), jnp.ones(3)), ValueError, "x0 and b must have"),
     ],
 )
 def test_mistakes_are_explained(call, error: type, text: str) -> None:
@@ -272,3 +272,38 @@ def test_bicgstab_ends_at_half_a_step_that_is_near_enough() -> None:
     a = jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]])
     x = bicgstab(a, jnp.array([1.0, 2, 3]), tol=0.1)[0]
     np.testing.assert_allclose(x, [0.1735, 0.2405, 1.3193], atol=1e-4)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_gradients_of_hermitian_systems(solver: Any) -> None:
+    a, b = system(4, True)
+    with nj.enable_x64(True):
+        a, b = jnp.asarray(a), jnp.asarray(b)
+
+        def norm(solve: Any) -> Any:
+            return lambda a, b: jnp.sum(jnp.abs(solve((a + a.conj().T) / 2, b)) ** 3)
+
+        found = nj.grad(norm(lambda a, b: solver(a, b, tol=1e-13)[0]), (0, 1))(a, b)
+        wanted = nj.grad(norm(jnp.linalg.solve), (0, 1))(a, b)
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-10)
+
+
+def test_vectors_of_classes_that_do_not_compare() -> None:
+    @nj.tree_util.register_pytree_node_class
+    class Held:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def tree_flatten(self) -> tuple:
+            return (self.x,), None
+
+        @classmethod
+        def tree_unflatten(cls, _: Any, leaves: Any) -> Any:
+            return cls(*leaves)
+
+    b = jnp.arange(3.0)
+    x = cg(lambda v: Held(4 * v.x), Held(b), Held(b + 1))[0]
+    np.testing.assert_allclose(x.x, b / 4, rtol=1e-6)
+    with pytest.raises(ValueError, match="x0 and b must have matching tree structure"):
+        cg(lambda v: v, {"p": b}, {"q": b})

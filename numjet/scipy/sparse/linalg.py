@@ -209,10 +209,15 @@ def _solve(
     inverse = (lambda x: x) if M is None else _operator(name, "M", M)
     b = tree.tree_map(_inexact, b)
     start = b if x0 is None else tree.tree_map(_inexact, x0)
-    shapes = [tree.tree_map(jnp.shape, x) for x in (start, b)]
+    (starts, structure), (wanted, like) = tree.tree_flatten(start), tree.tree_flatten(b)
+    if structure != like:
+        raise ValueError(
+            f"{name}: x0 and b must have matching tree structure, got {structure} and {like}."
+        )
+    shapes = [[x.shape for x in leaves] for leaves in (starts, wanted)]
     if shapes[0] != shapes[1]:
         raise ValueError(
-            f"{name}: x0 and b must have the same structure and shapes, got {shapes[0]} and "
+            f"{name}: arrays in x0 and b must have matching shapes, got {shapes[0]} and "
             f"{shapes[1]}."
         )
     size = sum(x.size for x in tree.tree_leaves(b))
@@ -222,6 +227,8 @@ def _solve(
         goal = jnp.maximum(jnp.square(tol) * _square(b), jnp.square(atol))
         return method(product, b, goal, most, inverse)
 
+    # The transpose of a Hermitian matrix is its conjugate: another one, unless it is real.
+    symmetric = symmetric and not any(dtypes.is_complex(x.dtype) for x in tree.tree_leaves(b))
     rest: dict = {"symmetric": True} if symmetric else {"transpose_solve": solve}
     if x0 is None:
         return custom_linear_solve(product, b, solve, **rest), None
