@@ -358,27 +358,18 @@ def _batched_bwd(
     tested: bool = False,
 ) -> Callable:
     """A backward function over the mapped axis: residuals have it at `res_dims` (None: leading),
-    output cotangents leading where `mapped` says so (None: all). Cotangents of inputs that are not
-    mapped are summed; of an output that is not, each place of the axis gets an equal part. Of a
-    function that has nothing mapped the rule runs once, of the whole cotangents. tested: the axis
-    is one of a `shard_map` that tests what varies; what does not is one value there, and so is its
-    cotangent."""
+    output cotangents leading where `mapped` says so (None: all). The cotangent of an output that is
+    not mapped is the whole one, of all places of the axis. Cotangents of inputs that are not mapped
+    are summed: those that the rule gives for each place are asked for with an equal part of the
+    whole at each, so that the sum counts it once. Of a function that has nothing mapped the rule
+    runs once. tested: the axis is one of a `shard_map` that tests what varies; what does not is
+    one value there, and so is its cotangent."""
 
-    def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        if mapped is not None and mapped.is_one_call(trace.axis, [*in_dims, *(res_dims or ())]):
-            with extend_axis_env(trace.axis):
-                return list(bwd(residuals, cts))
+    def run(residuals: Sequence[Any], cts: Sequence[Any], flags: Sequence[bool]) -> list:
+        """What the rule gives, with the mapped axis where it has one: None and Zero as they are."""
         n = len(residuals)
         present = [type(ct) is not Zero for ct in cts]
         found: list[Any] = []
-        flags = [True] * len(cts) if mapped is None or mapped.flags is None else mapped.flags
-        flags = flags[: len(cts)]
-        size = trace.axis.size
-        if not tested:
-            cts = [
-                ct if flag or type(ct) is Zero else to_front(_part(ct, size), None, size)
-                for ct, flag in zip(cts, flags, strict=True)
-            ]
 
         def flat(*xs: Any) -> list[Any]:
             given = iter(xs[n:])
@@ -390,24 +381,40 @@ def _batched_bwd(
             return [r for r in found if r is not None and type(r) is not Zero]
 
         args = [*residuals, *[ct for ct, p in zip(cts, present, strict=True) if p]]
-        at = [0 if flag or not tested else None for flag in flags]
+        at = [0 if flag else None for flag in flags]
         dims = [*([0] * n if res_dims is None else res_dims),
                 *[d for d, p in zip(at, present, strict=True) if p]]  # fmt: skip
-        outs, out_dims = batch_again(flat, trace, args, dims)
-        pairs = iter(zip(outs, out_dims, strict=True))
+        pairs = iter(zip(*batch_again(flat, trace, args, dims), strict=True))
+        return [(None, None) if r is None or type(r) is Zero else next(pairs) for r in found]
+
+    def batched(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        if mapped is not None and mapped.is_one_call(trace.axis, [*in_dims, *(res_dims or ())]):
+            with extend_axis_env(trace.axis):
+                return list(bwd(residuals, cts))
+        flags = [True] * len(cts) if mapped is None or mapped.flags is None else mapped.flags
+        flags = flags[: len(cts)]
+        size = trace.axis.size
+        given = run(residuals, cts, flags)
+        whole = [not flag and type(ct) is not Zero for ct, flag in zip(cts, flags, strict=True)]
+        summed = any([dim is None and d is not None for (_, d), dim in zip(given, in_dims)])
+        if summed and any(whole) and not tested:
+            parts = [to_front(_part(ct, size), None, size) if w else ct
+                     for ct, w in zip(cts, whole, strict=True)]  # fmt: skip
+            shared = run(residuals, parts, [f or w for f, w in zip(flags, whole, strict=True)])
+            given = [one if dim is None else pair
+                     for pair, one, dim in zip(given, shared, in_dims, strict=True)]  # fmt: skip
         cotangents: list[Any] = []
-        for i, (r, dim) in enumerate(zip(found, in_dims, strict=True)):
-            if r is None or type(r) is Zero:
+        for i, ((ct, ct_dim), dim) in enumerate(zip(given, in_dims, strict=True)):
+            if ct is None:
                 cotangents.append(None)
                 continue
-            ct, ct_dim = next(pairs)
             if tested and (dim is None) is not (ct_dim is None):
                 own = aval_of(ct) if ct_dim is None else aval_of(ct).row(ct_dim)
                 raise rule_error(i, own, trace.axis.name, dim is None)
             if dim is None:
                 cotangents.append(ct if ct_dim is None else reduce_sum(ct, (ct_dim,)))
             else:
-                cotangents.append(moveaxis(to_front(ct, ct_dim, trace.axis.size), 0, dim))
+                cotangents.append(moveaxis(to_front(ct, ct_dim, size), 0, dim))
         return cotangents
 
     batched.in_tree = getattr(bwd, "in_tree", None)  # type: ignore[attr-defined]
@@ -446,11 +453,7 @@ def batch_vjp(
 
         outs, out_dims = batch_again(flat, trace, primals, inner)
         n = count[0]
-        # Where the rule is the first to tell, all its outputs are mapped: which of them depend on
-        # the mapped axis through their tangents alone is not known. None does without operands that
-        # are mapped, and along an axis that is tested outputs alone tell.
-        known = tested or mapped.flags is not None or all([d is None for d in inner])
-        flags = [d is not None for d in out_dims[:n]] if known else [True] * n
+        flags = [d is not None for d in out_dims[:n]]
         first = mapped.arrange(outs[:n], flags, out_dims[:n])
         res_dims[:] = [None if d is None else 0 for d in out_dims[n:]]
         return first, mapped_to_front([as_array(x) for x in outs[n:]], out_dims[n:])

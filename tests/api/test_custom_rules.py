@@ -623,6 +623,7 @@ def test_arguments_that_have_no_position_are_named() -> None:
         f(1.0)
     with pytest.raises(TypeError, match="could not be resolved to positions: scale"):
         f(1.0, 2.0, scale=3.0)
+    assert float(f(y=1.0, x=2.0)) == 3.0 and float(nj.grad(f)(1.0, 2.0)) == 1.0
     bound = functools.partial(lambda x, k: k * x, k=4.0)  # what is bound by name is no argument
     g = nj.custom_jvp(bound)
     g.defjvp(lambda p, t: nj.jvp(bound, p, t))
@@ -790,3 +791,46 @@ def test_rules_run_as_their_function_was_shown(kind):
     want = nj.grad(lambda x: 3 * remembered(x)[0])(x)
     for found in (nj.grad(run)(x), nj.jit(nj.grad(run))(x)):
         np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+def test_the_cotangent_of_an_output_that_is_not_mapped_is_the_whole_one() -> None:
+    @nj.custom_vjp
+    def total(x: Any, w: Any) -> Any:
+        return lax.psum(x, "i") * w
+
+    total.defvjp(
+        lambda x, w: (total(x, w), (lax.psum(x, "i"), w)), lambda r, ct: (5 * r[1] * ct, r[0] * ct)
+    )
+    x, w = jnp.arange(4.0), jnp.float32(2)
+
+    def summed(x: Any, w: Any) -> Any:
+        return nj.vmap(total, (0, None), axis_name="i")(x, w).sum()
+
+    def looped(x: Any, w: Any) -> Any:
+        step = lambda c, _: (total(c, w), None)  # noqa: E731
+        one = lambda x: lax.scan(step, x, None, length=1)[0]  # noqa: E731
+        return nj.vmap(one, axis_name="i")(x).sum()
+
+    for f in (summed, looped, nj.jit(summed)):
+        gx, gw = nj.grad(f, (0, 1))(x, w)
+        np.testing.assert_allclose(gx, np.full(4, 5 * 2 * 4.0))
+        np.testing.assert_allclose(gw, 6 * 4.0)
+
+
+def test_outputs_that_are_not_mapped_stay_so_under_differentiation() -> None:
+    @nj.custom_vjp
+    def f(x: Any, w: Any) -> Any:
+        return 3 * w, x * w
+
+    f.defvjp(
+        lambda x, w: ((3 * w, x * w), (x, w)),
+        lambda r, ct: (r[1] * ct[1], 3 * ct[0] + r[0] * ct[1]),
+    )
+
+    def loss(x: Any, w: Any) -> Any:
+        once, each = nj.vmap(f, (0, None), (None, 0))(x, w)
+        return 7 * once + each.sum()
+
+    gx, gw = nj.grad(loss, (0, 1))(jnp.arange(3.0), 2.0)  # JAX counts the 21 thrice
+    np.testing.assert_allclose(gx, [2, 2, 2])
+    np.testing.assert_allclose(gw, 3 * 7 + 3, rtol=1e-6)

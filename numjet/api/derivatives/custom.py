@@ -100,7 +100,8 @@ def positional(fun: Callable) -> int:
 
 def resolve_kwargs(decorator: str, fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """All arguments of a function under `decorator` by position, with the function's defaults
-    filled in. What a `functools.partial` has bound by name is no argument."""
+    filled in. What a `functools.partial` has bound by name is no argument, nor is what can be given
+    by name alone and is not given: its default is used."""
     if not kwargs and isinstance(fun, functools.partial):
         return args
     try:
@@ -113,12 +114,12 @@ def resolve_kwargs(decorator: str, fun: Callable, args: tuple, kwargs: dict) -> 
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{_unresolved(decorator, fun)}\n{error}.") from None
-    bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(
             f"{_unresolved(decorator, fun)}\nThe following keyword arguments could not be resolved "
             f"to positions: {', '.join(sorted(bound.kwargs))}."
         )
+    bound.apply_defaults()
     return bound.args
 
 
