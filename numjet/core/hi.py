@@ -32,6 +32,9 @@ TYPES: dict[type, Callable[[Any], Any]] = {}
 # Whether operations with rules of both modes are differentiated by that for forward mode: so it is
 # within `checkpoint`, whose passes are derived from the forward derivative.
 forward_rules: ContextVar[bool] = ContextVar("forward_rules", default=False)
+# Whether the linear function is to be called, as that of `linearize`: rules of `lin` are asked
+# where an operation has them.
+linear_rules: ContextVar[bool] = ContextVar("linear_rules", default=False)
 
 
 class MappingSpec:

@@ -13,7 +13,6 @@ copies while it is traced: the copy has no such arrays.
 from __future__ import annotations
 
 import contextlib
-import contextvars
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from numjet.core.hi import (
     LoweredValue,
     carriers_of,
     forward_rules,
+    linear_rules,
     lowered,
     raised,
     raised_type,
@@ -37,17 +37,15 @@ from numjet.transforms import custom_rules
 from numjet.transforms.batch import Axis
 from numjet.transforms.linearize import PartialTracer
 
-_linearizing: contextvars.ContextVar[bool] = contextvars.ContextVar("linearizing", default=False)
-
 
 @contextlib.contextmanager
 def linearizing() -> Iterator[None]:
     """Ask for rules of `lin` where an operation has them: the linear function is to be called."""
-    before = _linearizing.set(True)
+    before = linear_rules.set(True)
     try:
         yield
     finally:
-        _linearizing.reset(before)
+        linear_rules.reset(before)
 
 
 class Form:
@@ -317,12 +315,12 @@ def _jvp(
     given = [t for t in tangents if type(t) is not Zero]
     forward, reverse = call.has("jvp"), call.has("vjp_fwd")
     known = all([_known(t) for t in given])
-    if call.has("lin") and (_linearizing.get() or not (forward or reverse)):
+    if call.has("lin") and (linear_rules.get() or not (forward or reverse)):
         return _lin(call, primals, tangents)
     if reverse and not (forward and (known or forward_rules.get())):
         if known:
             raise _lacks(call, "forward-mode autodiff", "jvp")
-        if _linearizing.get() and not forward:
+        if linear_rules.get() and not forward:
             raise _lacks(call, "linearize", "lin", "linearized")
         return _reverse(call, primals, tangents)
     if forward:
@@ -344,20 +342,22 @@ def _reverse(call: Call, primals: tuple, tangents: tuple) -> tuple:
     flags = [type(t) is not Zero for t in tangents]
     outs, residuals = call.residuals(flags, primals, found)
     n = len(residuals)
-    kept = [*residuals, *(primals if call.has("jvp") else ())]
+    kept = [*residuals, *(primals if call.has("jvp") or call.has("lin") else ())]
 
     def bwd(kept: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         return call.backward(found, kept[:n], cts)
 
     def run(*operands: Any) -> list[Any]:
-        if not call.has("jvp"):
+        if not (call.has("jvp") or call.has("lin")):
             raise _lacks(call, "forward-mode autodiff", "jvp")
         given = iter(operands[len(kept) :])
-        ts = [
+        ts = tuple([
             next(given) if f else Zero(a.tangent())
             for f, a in zip(flags, call.in_avals, strict=True)
-        ]
-        return [instantiate(t) for t in call.forward(operands[n : len(kept)], ts)[1]]
+        ])  # fmt: skip
+        values = tuple(operands[n : len(kept)])
+        moved = call.forward(values, ts) if call.has("jvp") else _lin(call, values, ts)
+        return [instantiate(t) for t in moved[1]]
 
     bwd.forward = run  # type: ignore[attr-defined]
     out_avals = [aval_of(x).tangent() for x in outs]

@@ -12,6 +12,7 @@ from typing import Any
 from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.avals import Placed, ShapedArray
+from numjet.core.hi import linear_rules
 from numjet.core.jaxpr import ClosedJaxpr, eval_at_own_lines
 from numjet.core.names import named as named_line
 from numjet.core.primitive import Primitive, Zero
@@ -175,7 +176,7 @@ def jvp_jaxpr(
     force = (
         [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
     )
-    key = ("jvp", tuple(nonzero), tuple(force))
+    key = ("jvp", tuple(nonzero), tuple(force), linear_rules.get())
     found = closed.cache.get(key)
     if found is not None:
         return found

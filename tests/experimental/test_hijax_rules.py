@@ -232,3 +232,19 @@ def test_what_types_and_operations_lack_is_told():
 
     with pytest.raises(TypeError, match="is declared as"):
         nj.jit(lambda x: Wrong(nj.typeof(x))(x))(1.0)
+
+
+def test_the_linear_rule_of_calls_in_jit():
+    both(ROOT + """
+class Cube(Op):
+    def expand(self, x): return x ** 3
+    def lin(self, nonzeros, x): return self(x), x
+    def linearized(self, kept, t): return 30 * t * kept ** 2
+    def vjp_fwd(self, nonzeros, x): return self(x), x
+    def vjp_bwd_retval(self, kept, ct): return (40 * ct * kept ** 2,)
+f = applied(Cube)
+for way, g in (('', f), ('jit', jax.jit(f))):
+    for turn in '01':  # what one asks of a jitted function is not what the other does
+        out['~linear' + way + turn] = jax.linearize(g, x)[1](y)
+        out['~grad' + way + turn] = jax.grad(g)(x)
+""")
