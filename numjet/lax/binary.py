@@ -462,7 +462,14 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     >>> lax.shift_right_arithmetic(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)
     """
-    return _apply(logic.shift_right_arithmetic_p, x, y)
+    x, y = operands("shift_right_arithmetic", x, y)
+    dtype = x.aval.dtype
+    if dtype not in dtypes.NARROW_UNSIGNED:
+        return logic.shift_right_arithmetic_p.bind(x, y)
+    # These are held in bytes, whose highest bit is not their own.
+    signed = dtypes.NARROW_SIGNED[dtypes.NARROW_UNSIGNED.index(dtype)]
+    x, y = convert(x, signed), convert(y, signed)
+    return convert(logic.shift_right_arithmetic_p.bind(x, y), dtype)
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
-from numjet import lax
+from numjet import jit, lax
 
 X = np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -0.0, 3.2, 1e9], np.float32)
 Y = np.array([0.5, 0.5, np.nan, np.inf, -2.5, 1.0, 0.0, 3.1, -np.inf], np.float32)
@@ -54,6 +54,19 @@ CASES = {
 
 
 test_against_jax, test_laws = checks_of(CASES)
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_unsigned_integers_of_few_bits_have_a_sign_to_shift(bits: int) -> None:
+    x, y = np.meshgrid(np.arange(1 << bits), np.arange(1 << bits))
+    dtype = f"uint{bits}"
+    a, b = (lax.convert_element_type(v.astype(np.uint8), dtype) for v in (x, y))
+    signed = np.where(x >> (bits - 1), x - (1 << bits), x)
+    want = (signed >> np.minimum(y, bits)) & ((1 << bits) - 1)
+    for run in (lax.shift_right_arithmetic, jit(lax.shift_right_arithmetic)):
+        out = run(a, b)
+        assert str(out.dtype) == dtype
+        np.testing.assert_array_equal(np.asarray(out).astype(int), want)
 
 
 def test_messages() -> None:
