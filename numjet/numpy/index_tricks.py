@@ -256,9 +256,7 @@ def _below(n: Any, k: int, m: Any) -> Any:
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    if not hasattr(arr, "shape"):
-        raise TypeError(f"{name}: expected an array, got {arr!r}.")
-    shape = tuple(arr.shape)
+    shape = tuple(arr.shape if hasattr(arr, "shape") else one_array(name, arr).aval.shape)
     if len(shape) != 2:
         raise ValueError(f"{name}: the input array must be 2-d, got shape {shape}.")
     return shape  # type: ignore[return-value]

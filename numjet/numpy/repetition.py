@@ -228,6 +228,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     Array([3, 4, 0, 1, 2], dtype=int32)
     """
     x = one_array("roll", a)
+    if hasattr(shift, "__jax_array__") and type(shift) is not DimExpr:
+        shift = one_array("roll", shift)
     if axis is None:
         return reshaped(roll(ravel(x), shift, 0), x.aval.shape)
     axes = canonical_axes_repeated(axis, x.aval.ndim, "roll")

@@ -20,7 +20,7 @@ from numjet.core import dtypes, hooks, structural
 from numjet.core.array import Array, ArrayImpl, as_array, wrapped
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray
-from numjet.core.dims import index_of
+from numjet.core.dims import any_symbolic, index_of
 from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Expand, elementwise_loops
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -570,9 +570,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as a NumPy array of int32; of no axes, as an Array.
+    """A shape as a NumPy array of int32; of no axes, or with dimension variables, as an Array.
 
-    shape: a tuple of integers.
+    shape: a tuple of integers, or of sizes of `export.symbolic_shape`.
 
     >>> from numjet import lax
     >>> lax.shape_as_value((2, 3))
@@ -580,4 +580,7 @@ def shape_as_value(shape: Sequence[int]) -> Any:
     """
     if not shape:
         return as_array(np.zeros(0, np.int32))
+    if any_symbolic(shape):
+        sizes = [structural.scalar(n, dtypes.int32) for n in shape]
+        return concatenate([reshape(n, (1,)) for n in sizes], 0)
     return np.asarray(tuple(shape), np.int32)

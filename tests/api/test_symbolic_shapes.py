@@ -346,3 +346,13 @@ def test_outside_of_export_shapes_are_told_and_values_are_not():
         jnp.ones(3) * a
     with pytest.raises(ValueError, match="symbolic shapes"):
         nj.jit(lambda x: x + 1).lower(spec).compile()
+
+
+def test_a_shape_as_a_value() -> None:
+    shape = export.symbolic_shape("m, 3, n")
+    exported = export.export(nj.jit(lambda x: lax.shape_as_value(x.shape)))(
+        nj.ShapeDtypeStruct(shape, np.float32)
+    )
+    out = exported.call(np.ones((2, 3, 5), np.float32))
+    assert out.dtype == np.int32
+    np.testing.assert_array_equal(out, [2, 3, 5])

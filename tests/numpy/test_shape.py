@@ -642,3 +642,20 @@ def test_transpose_takes_axes_as_an_array_and_as_numpy_integers():
         np.testing.assert_array_equal(turned, expected)
     assert x.transpose(None).shape == (5, 3, 2)
     assert x[0, 0].transpose(np.int32(0)).shape == (5,)
+
+
+def test_arguments_that_become_arrays_by_a_method() -> None:
+    class Held:
+        def __init__(self, x):
+            self.x = x
+
+        def __jax_array__(self):
+            return jnp.asarray(self.x)
+
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(jnp.roll(Held(x), Held(1)), np.roll(x, 1))
+    np.testing.assert_array_equal(jnp.roll(Held(x), Held(np.array([1, 2])), (0, 1)),
+                                  np.roll(x, (1, 2), (0, 1)))  # fmt: skip
+    for ours, theirs in ((jnp.triu_indices_from, np.triu_indices_from),
+                         (jnp.tril_indices_from, np.tril_indices_from)):  # fmt: skip
+        np.testing.assert_array_equal(ours(Held(x)), theirs(x))
