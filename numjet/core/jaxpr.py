@@ -10,6 +10,8 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numjet.base.class_names import shown_as
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
@@ -306,11 +308,21 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], staging
                 out = eqn.primitive.bind(*values, **eqn.params)
         else:
             out = eqn.primitive.bind(*values, **eqn.params)
+        if eqn.primitive.__class__ is not Primitive:
+            out = _arrays(out)  # a rule of the user's may give NumPy's arrays
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:
             env[eqn.outvars[0]] = out
     return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]  # type: ignore[index]
+
+
+def _arrays(out: Any) -> Any:
+    """Results of a user's primitive, with Arrays in place of numbers and NumPy arrays."""
+    if isinstance(out, tuple | list):
+        return [_arrays(x) for x in out]
+    host = np.ndarray | np.generic | int | float | complex
+    return as_array(out) if isinstance(out, host) else out
 
 
 def bare(closed: ClosedJaxpr) -> ClosedJaxpr:

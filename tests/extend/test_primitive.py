@@ -370,3 +370,29 @@ def test_dead_code_in_calls_is_dropped():
     consts = [jnp.arange(3.0)][: len(found.constvars)]
     ran = nj.extend.core.jaxpr_as_fun(nj.extend.core.ClosedJaxpr(found, consts))(2.0)
     assert reads == [False, True] and [str(x) for x in ran] == ["[0. 2. 4.]", "2.0"]
+
+
+def test_numpy_results_within_calls_are_arrays():
+    p = Primitive("fma_in_calls")
+    p.def_impl(lambda x, y: np.add(np.multiply(x, x), y))
+    p.def_abstract_eval(lambda x, y: ShapedArray(x.shape, x.dtype))
+
+    def jvp(primals, tangents):
+        (x, y), (dx, dy) = primals, [
+            lax.full_like(x, 0) if type(t) is ad.Zero else t for x, t in zip(primals, tangents)
+        ]
+        return p.bind(x, y), p.bind(x, dy) - p.bind(x, lax.full_like(x, 0)) + 2 * x * dx
+
+    def batched(args, dims):
+        return p.bind(*[jnp.broadcast_to(x, (3,)) for x in args]), 0
+
+    ad.primitive_jvps[p] = jvp
+    batching.primitive_batchers[p] = batched
+    transposed = lambda ct, x, y: [None, ct]
+    ad.primitive_transposes[p] = transposed
+    kept = nj.checkpoint(lambda x: p.bind(x, 10.0))
+    chosen = lambda x: lax.switch(1, [lambda x: x, lambda x: p.bind(x, 10.0)], x)
+    for f in (kept, chosen):
+        assert [float(v) for v in nj.jvp(f, (3.0,), (1.0,))] == [19.0, 6.0]
+        assert float(nj.grad(f)(3.0)) == 6.0 == float(nj.linearize(f, 3.0)[1](1.0))
+        np.testing.assert_array_equal(nj.vmap(f)(jnp.arange(3.0)), np.arange(3.0) ** 2 + 10)
