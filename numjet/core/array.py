@@ -440,6 +440,9 @@ def _writable_alias(value: np.ndarray) -> np.ndarray:
 
 
 def _restore(value: np.ndarray, aval: ShapedArray) -> ArrayImpl:
+    dtype = dtypes.canonical(aval.dtype)
+    if dtype != aval.dtype:  # of 64 bits, in a process that has none
+        return ArrayImpl(value.astype(dtype), ShapedArray(aval.shape, dtype, aval.weak_type))
     return ArrayImpl(value, aval)
 
 

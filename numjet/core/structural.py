@@ -332,8 +332,11 @@ def _convert_transpose(ct: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> l
     aval = x.aval
     if dtypes.is_complex(ct.aval.dtype) and not dtypes.is_complex(aval.dtype):
         ct = convert(ct, dtypes.real_of(ct.aval.dtype))
-    if type(ct) is ArrayImpl and not ct.aval.shape and ct.aval.dtype == aval.dtype:
-        return [ArrayImpl(ct._value, ct.aval.update(weak_type=aval.weak_type))]  # no equation
+    if type(ct) is ArrayImpl and not ct.aval.shape and (
+        ct.aval.dtype == aval.dtype or config.jax_form()
+    ):
+        told = ct.aval.update(dtype=aval.dtype, weak_type=aval.weak_type)
+        return [ArrayImpl(ct._value.astype(aval.dtype, copy=False), told)]  # no equation
     return [convert(ct, aval.dtype, aval.weak_type)]
 
 

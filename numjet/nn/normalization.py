@@ -10,10 +10,11 @@ import numpy as np
 
 from numjet.api.compiled.shown import FLAG, Shown, wanted
 from numjet.api.derivatives.custom import jvp_of_arrays
+from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
 from numjet.core.array import Array, as_array
 from numjet.core.dims import DimExpr, index_of
-from numjet.core.trace import Tracer
+from numjet.core.trace import Tracer, concrete_or_none
 from numjet.nn.jax_forms import logsumexp_in_jax, one_hot_in_jax
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import (
@@ -272,7 +273,16 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     """
     if not hasattr(num_classes, "__index__") and type(num_classes) is not DimExpr:
         raise TypeError(f"one_hot: num_classes must be an integer, got {num_classes!r}.")
-    num_classes = index_of(int(num_classes) if isinstance(num_classes, Tracer) else num_classes)
+    if isinstance(num_classes, Tracer):
+        known = concrete_or_none(num_classes)
+        if known is None:
+            raise ConcretizationTypeError(
+                f"{num_classes.aval.str_short()} is traced, so its value is not known. The error "
+                "arose in jax.nn.one_hot argument `num_classes`. The result's shape depends on it: "
+                f"give an integer, or make it static. {num_classes.origin()}"
+            )
+        num_classes = int(known)
+    num_classes = index_of(num_classes)
     if x is None:
         raise ValueError("one_hot: None is no array of positions.")
     index = x if isinstance(x, Array) else as_array(np.asarray(x))

@@ -278,6 +278,8 @@ def full_like(
     out = full(aval.shape if shape is None else shape, fill_value, kind)
     # An array of 64 bits is one where these are not the default, too.
     own = x.aval.dtype if isinstance(x, Array) and dtype is None else out.aval.dtype
+    if weak and type(out) is ArrayImpl and not out.aval.shape:
+        out = ArrayImpl(out._value.astype(own), ShapedArray((), own, True))  # no equation
     out = structural.convert(out, own, weak)
     return varied_like(out, x) if Shared.axes.get() else out
 

@@ -97,6 +97,11 @@ def canonical_precision(precision: Any) -> Any:
     )
 
 
+def turned_precision(precision: Any) -> Any:
+    """The precision of a product whose operands change places."""
+    return precision[::-1] if type(precision) is tuple else precision
+
+
 def _free(ndim: int, *used: tuple) -> list[int]:
     taken = {axis for axes in used for axis in axes}
     return [axis for axis in range(ndim) if axis not in taken]
@@ -316,7 +321,7 @@ def _transpose(
         aval, other = lhs.aval, rhs
     else:
         aval, other = rhs.aval, lhs
-        precision = precision[::-1] if precision else None
+        precision = turned_precision(precision)
     numbers, order = _turned(dimension_numbers, aval.ndim, other.aval.ndim, ct.aval.ndim, left)
     result = None
     if _narrow(ct.aval, other.aval):  # the product was given another dtype than its operands'
@@ -451,7 +456,12 @@ def _product_by(algorithm: DotAlgorithmPreset, lhs: Any, rhs: Any, numbers: Any,
                preferred: Any) -> Any:
     """The dot_general of operands converted as `algorithm` says; the result has the dtype that it
     would have without."""
-    result = preferred or dtypes.promote((lhs.aval.dtype, False), (rhs.aval.dtype, False))[0]
+    both = lhs.aval.dtype, rhs.aval.dtype
+    result = preferred or dtypes.promote((both[0], False), (both[1], False))[0]
+    if _as_they_are(algorithm, both, result):
+        return dot_general_p.bind(
+            lhs, rhs, dimension_numbers=numbers, precision=algorithm, preferred_element_type=result
+        )
     operands = OPERANDS.get(algorithm.name)
     if operands is not None:
         lhs, rhs = convert(lhs, operands), convert(rhs, operands)
@@ -460,6 +470,18 @@ def _product_by(algorithm: DotAlgorithmPreset, lhs: Any, rhs: Any, numbers: Any,
     exact = Precision[EXACTNESS.get(algorithm.name, "DEFAULT")]
     made = dot_general(lhs, rhs, numbers, exact, algorithm.accumulation_type)
     return convert(made, result)
+
+
+def _as_they_are(algorithm: DotAlgorithmPreset, operands: tuple, result: Any) -> bool:
+    """Whether a product of these dtypes is computed as `algorithm` says without conversions: small
+    floats are added up in float32."""
+    total = algorithm.accumulation_type
+    if total is None:
+        return True
+    if algorithm.name in OPERANDS:
+        return all([x == OPERANDS[algorithm.name] for x in (*operands, result)])
+    small = dtypes.float16, dtypes.bfloat16, dtypes.float32
+    return total == dtypes.float32 and all([x in small for x in (*operands, result)])
 
 
 def _axes(axes: Sequence[int]) -> tuple[int, ...]:

@@ -253,9 +253,9 @@ def double_sided_maxwell(
     """loc plus or minus scale times Maxwell values.
 
     key: one PRNG key. loc, scale: numbers or arrays, whose shape goes behind `shape`. shape: of the
-    samples, () by default. dtype: real floating, the default one unless given. Raises TypeError for
-    what is no key, ValueError for several keys (use `vmap`) and for another dtype. Made as `normal`
-    is.
+    samples; without one it is that of the parameters, which is there twice then. dtype: real
+    floating, the default one unless given. Raises TypeError for what is no key, ValueError for
+    several keys (use `vmap`) and for another dtype. Made as `normal` is.
 
     >>> from numjet import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).round(4)
@@ -264,7 +264,7 @@ def double_sided_maxwell(
     refuse_lists("double_sided_maxwell", loc, scale)
     loc, scale = as_array(loc), as_array(scale)
     key, dtype, _, (loc, scale) = _start("double_sided_maxwell", key, dtype, None, loc, scale)
-    shape = (*shape_of(shape), *loc.shape)
+    shape = (*(shape_of(shape) or loc.shape), *loc.shape)
     first, second = split_two(key)
     size = ar.mul(maxwell(first, shape, dtype), convert(rademacher(second, shape), dtype))
     return ar.add(ar.mul(size, broadcast_to(scale, shape)), broadcast_to(loc, shape))

@@ -475,7 +475,7 @@ def _without_turns(jaxpr: Jaxpr) -> list[Eqn]:
         precision = last.params["precision"]
         params = last.params | {
             "dimension_numbers": ((right, left), batch),
-            "precision": precision and precision[::-1],
+            "precision": precision[::-1] if type(precision) is tuple else precision,
         }
         eqns[-1] = last.replace(invars=last.invars[::-1], outvars=eqn.outvars, params=params)
     return eqns

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.ops.dot_algorithms import EXACTNESS, DotAlgorithmPreset
 from numjet.ops.fft import FftType
 from numjet.xla.arrays import Arrays
 from numjet.xla.writer import BOOL, WIDE, Value, numbers, spec
@@ -18,7 +19,10 @@ from numjet.xla.writer import BOOL, WIDE, Value, numbers, spec
 def _precision(precision: Any) -> str:
     """The attribute that says how exact both operands of a product are taken."""
     pair = precision if isinstance(precision, tuple) else (precision, precision)
-    names = [getattr(p, "name", None) or "DEFAULT" for p in pair]
+    names = [
+        EXACTNESS.get(p.name, "DEFAULT") if type(p) is DotAlgorithmPreset
+        else getattr(p, "name", None) or "DEFAULT" for p in pair
+    ]  # fmt: skip
     return f"precision_config = [{', '.join(f'#stablehlo<precision {n}>' for n in names)}]"
 
 

@@ -3,6 +3,7 @@ small answers that programs see. Values given here are JAX's."""
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 
@@ -30,6 +31,8 @@ _CASES: list[tuple[type[Exception], Callable, str]] = [
     (TypeError, lambda: jnp.sum(KEY), "Cannot interpret 'key<fry>' as a data type"),
     (TypeError, lambda: jnp.array(np.array([1, 2], object)), "object"),
     (TypeError, lambda: pow(jnp.array(2), 3, 5), "modulus"),
+    (errors.ConcretizationTypeError, lambda: nj.jit(nn.one_hot)(2, 4),
+     "in jax.nn.one_hot argument `num_classes`"),
     (AttributeError, lambda: x3.partition(1), "partition"),
     (TypeError, lambda: lax.concatenate([x3, x3], 1), "concatenate dimension out of bounds"),
     (ValueError, lambda: lax.squeeze(jnp.ones((1, 1)), (0, -2)), "dimensions are not unique"),
@@ -295,3 +298,46 @@ def test_an_error_without_checks_is_shown_as_jax_shows_it():
     error, _ = checkify.checkify(lambda x: x + 1)(x3)
     assert repr(error) == "Error(_pred={}, _code={}, _metadata={}, _payload={})"
     assert str(error) == "Error(None)"
+
+
+@pytest.mark.parametrize("name", ["F32_F32_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32"])
+def test_equations_of_products_and_their_derivatives_name_the_algorithm(name: str) -> None:
+    f = lambda x, w: jnp.dot(x, w, precision=name).sum()
+    x, w = jnp.ones((4, 2)), jnp.ones((2, 3))
+    derived = nj.make_jaxpr(nj.grad(f, (0, 1)))(x, w)
+    for program in (derived, nj.make_jaxpr(nj.vmap(f))(x[None], w[None])):
+        products = [e for e in program.eqns if e.primitive.name == "dot_general"]
+        found = {e.params["precision"] for e in products}
+        assert found == {lax.DotAlgorithmPreset[name]}
+        assert f"precision={name}" in str(program)
+    with nj.default_matmul_precision(name):
+        assert f"precision={name}" in str(nj.make_jaxpr(lambda x, w: x @ w)(x, w))
+    for dtype in (jnp.float32, jnp.float16):
+        y, v = x.astype(dtype), w.astype(dtype)
+        given = nj.jit(lambda x, w: jnp.matmul(x, w, precision=name))(y, v)
+        assert given.dtype == dtype and (given == 2).all()
+    np.testing.assert_array_equal(nj.jit(nj.grad(f))(x, w), np.full((4, 2), 3.0))
+
+
+def test_no_equations_for_numbers_of_another_type() -> None:
+    assert not nj.make_jaxpr(lambda x: lax.full_like(x, 3.0))(2.0).eqns
+    half = nj.make_jaxpr(nj.grad(lambda x: x.sum()))(jnp.ones(3, jnp.float16))
+    names = [e.primitive.name for e in half.eqns]
+    assert names[-2:] == ["broadcast_in_dim", "convert_element_type"]
+    assert str(half.eqns[-2].invars[0].aval) == "float32[]"
+
+
+def test_pickles_of_64_bits_are_of_32_where_there_are_no_64() -> None:
+    with nj.enable_x64(True):
+        data = pickle.dumps((jnp.array([2.5]), jnp.array(3)))
+        assert [x.dtype.name for x in pickle.loads(data)] == ["float64", "int64"]
+    with nj.enable_x64(False):
+        x, n = pickle.loads(data)
+    assert x.dtype == jnp.float32 and n.dtype == jnp.int32 and n.weak_type == jnp.array(3).weak_type
+    assert x.item() == 2.5 and n.item() == 3
+
+
+def test_parameters_alone_are_the_shape_of_double_sided_draws_twice() -> None:
+    draw = lambda *args: random.double_sided_maxwell(KEY, *args).shape
+    assert draw(jnp.zeros(2), 1.0) == (2, 2) and draw(jnp.zeros(2), 1.0, (5,)) == (5, 2)
+    assert draw(0.0, 1.0) == () and draw(0.0, 1.0, (4,)) == (4,)
