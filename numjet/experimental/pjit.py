@@ -1,6 +1,5 @@
 """numjet.experimental.pjit: `jit` by its older name for several devices, which warns."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,14 +8,12 @@ from numjet.api.compiled.jit_layouts import EVERYWHERE
 from numjet.api.placement.mesh import entering
 from numjet.api.placement.placements import Sharding
 from numjet.api.placement.reshard import with_sharding_constraint as with_sharding_constraint
-
-__all__ = ["pjit", "with_sharding_constraint"]
-
+from numjet.experimental.former import warn_importer as _warn_importer
 
 _NOT_SPECIFIED = Sharding()
 
 
-def pjit(
+def _pjit(
     fun: Callable,
     in_shardings: Any = _NOT_SPECIFIED,
     out_shardings: Any = _NOT_SPECIFIED,
@@ -30,19 +27,16 @@ def pjit(
     out_shardings may hold PartitionSpecs of it, and None for arrays that are whole on each device.
 
     fun, static_argnums, static_argnames, donate_argnums, donate_argnames, options: as of `jit`.
-    in_shardings, out_shardings: pytree prefixes of shardings; left out, layouts follow. Warns
-    (DeprecationWarning): use `jit` and `set_mesh`. Raises RuntimeError for PartitionSpecs where
-    there is no mesh, ValueError where a device is named within one.
+    in_shardings, out_shardings: pytree prefixes of shardings; left out, layouts follow. The import
+    warns (DeprecationWarning): use `jit` and `set_mesh`. Raises RuntimeError for PartitionSpecs
+    where there is no mesh, ValueError where a device is named within one.
 
     >>> import warnings, numjet as nj, numjet.numpy as jnp
-    >>> from numjet.experimental.pjit import pjit
     >>> with warnings.catch_warnings(action="ignore"), nj.make_mesh((1,), ("x",)):
+    ...     from numjet.experimental.pjit import pjit
     ...     print(pjit(lambda x: 2 * x, in_shardings=nj.P("x"))(jnp.arange(2)))
     [0 2]
     """
-    warnings.warn(
-        "pjit has been deprecated. Please use numjet.jit instead.", DeprecationWarning, stacklevel=2
-    )
     given = (in_shardings, out_shardings)
     ins, outs = [None if s is _NOT_SPECIFIED else s for s in given]
     made = jit(
@@ -56,6 +50,16 @@ def pjit(
     )
     core.within_mesh = entering if core.device is None else _no_place_of_its_own
     return made
+
+
+_pjit.__name__ = _pjit.__qualname__ = "pjit"
+
+
+def __getattr__(name: str) -> Any:
+    if name != "pjit":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _warn_importer("pjit has been deprecated. Please use numjet.jit instead.")
+    return _pjit
 
 
 def _no_place_of_its_own() -> None:

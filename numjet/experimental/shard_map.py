@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from numjet.api.maps.shard_map import shard_map as _shard_map
+from numjet.experimental.former import warn_importer as _warn_importer
 
 
 def _old(
@@ -20,20 +19,8 @@ def _old(
 _old.__name__ = _old.__qualname__ = "shard_map"
 
 
-def _module(frame: Any) -> str:
-    return str(frame.f_globals.get("__name__", ""))
-
-
 def __getattr__(name: str) -> Any:
     if name != "shard_map":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and _module(frame).startswith("numjet."):
-        level, frame = level + 1, frame.f_back  # under JAX's name a module of ours is between
-        while frame.f_back is not None and _module(frame).startswith("importlib."):
-            frame = frame.f_back  # which warnings do not count
-    warnings.warn(
-        "experimental.shard_map is deprecated. Use numjet.shard_map instead.",
-        DeprecationWarning, stacklevel=level,
-    )  # fmt: skip
+    _warn_importer("experimental.shard_map is deprecated. Use numjet.shard_map instead.")
     return _old

@@ -15,7 +15,6 @@ import numjet as nj
 from numjet import P, lax, numpy as jnp
 from numjet.base.errors import DuplicateSpecError, ShardingTypeError
 from numjet.core.avals import ShapedArray
-from numjet.experimental.pjit import pjit
 from numjet.sharding import (
     AbstractMesh,
     AxisType,
@@ -25,6 +24,9 @@ from numjet.sharding import (
     auto_axes,
     use_abstract_mesh,
 )
+
+with warnings.catch_warnings(action="ignore"):
+    from numjet.experimental.pjit import pjit
 
 pytestmark = pytest.mark.usefixtures("eight_devices")
 m = np.arange(24.0, dtype=np.float32).reshape(6, 4)

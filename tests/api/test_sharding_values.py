@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ import pytest
 import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
-from numjet.experimental.pjit import pjit
 from numjet.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 P = PartitionSpec
@@ -78,7 +78,9 @@ def test_with_mesh_is_for_constraints_and_pjit() -> None:
     with pytest.deprecated_call(match="set_mesh"), mesh():
         assert nj.sharding.get_mesh().empty and nj.sharding.get_abstract_mesh().empty
         assert lax.with_sharding_constraint(x, P("x")).sharding == rows()
-        with pytest.deprecated_call():
+        with pytest.deprecated_call(match="pjit has been deprecated"):
+            from numjet.experimental.pjit import pjit
+        with warnings.catch_warnings(action="error"):
             f = pjit(lambda x: x + 1, in_shardings=P("x"))
         assert f(x).sharding == rows()
         with pytest.raises(RuntimeError, match="non-empty mesh"):

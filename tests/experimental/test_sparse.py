@@ -536,3 +536,19 @@ def test_maps_over_each_batch_axis() -> None:
         np.testing.assert_array_equal(found, CUBE)
         sums = nj.vmap(lambda x: x.sum(), in_axes=axis)(m)
         np.testing.assert_allclose(sums, CUBE.sum((1 - axis, 2)), rtol=1e-5, atol=1e-6)
+
+
+def test_products_with_numbers_are_weak_as_dense_ones_are() -> None:
+    m = BCOO.fromdense(jnp.arange(4))
+    for f, weak in ((lambda x: x * 1.5, True), (lambda x: x * 2j, True), (lambda x: 3 * x, False),
+                    (lambda x: x * jnp.float32(2), False), (lambda x: x / 2, False)):
+        want = f(jnp.arange(4))
+        for g in (f, sparsify(f), nj.jit(sparsify(f))):
+            assert g(m).data.dtype == want.dtype and g(m).data.weak_type == weak
+
+
+def test_what_meets_in_sparse_products_comes_first() -> None:
+    x, y = [BCOO.fromdense(jnp.array(v)) for v in ([0, 3, 2, 0, 5], [4, 6, 0, 0, 7])]
+    for product in (sparse.bcoo_multiply_sparse(x, y), sparse.bcoo_multiply_sparse(y, x)):
+        assert product.nse == 9 and product.data[:2].tolist() == [18, 35]
+        assert product.indices[:3, 0].tolist() == [1, 4, 5] and not product.data[2:].any()

@@ -142,7 +142,8 @@ def _with_dense(mat: BCOO, v: Any, combine: Callable) -> BCOO:
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The product, element by element, of two sparse arrays: every element of one times every
-    element of the other, of which those at the same place are no padding. Axes of size 1 broadcast.
+    element of the other, of which those at the same place are no padding, and come first. Axes of
+    size 1 broadcast.
 
     lhs, rhs: the arrays, with as many axes and dense axes.
 
@@ -178,7 +179,12 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     empty = jnp.zeros((*meet.shape, 0), i.dtype)
     indices = (jnp.stack(columns, -1) if columns else empty).reshape(*rows, m.n_sparse)
     sizes = shape[batch : batch + m.n_sparse]
-    return BCOO(kept(data, indices, meet.reshape(rows), sizes), shape=shape)
+    meet = meet.reshape(rows)
+    first = jnp.argsort(~meet, axis=-1, stable=True)  # what is no padding
+    data, indices, meet = [
+        jnp.take_along_axis(x, wide(first, x), axis=batch) for x in (data, indices, meet)
+    ]
+    return BCOO(kept(data, indices, meet, sizes), shape=shape)
 
 
 def multiply(

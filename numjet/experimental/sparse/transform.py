@@ -18,6 +18,7 @@ from numjet.base import tree
 from numjet.core.array import Array
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from numjet.core.structural import convert
 from numjet.core.trace import Tracer, aval_of
 from numjet.experimental.sparse import layouts, operations as ops
 from numjet.experimental.sparse.bcoo import BCOO, DIVIDED, JAXSparse, unknown_rule
@@ -167,7 +168,7 @@ def _integer_pow(x: Any, *, y: int) -> Any:
 
 
 def _convert(x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
-    change = lambda d: d.astype(new_dtype)
+    change = lambda d: convert(jnp.asarray(d), new_dtype, weak_type)
     return ops.zero_map(x, change, jnp.issubdtype(new_dtype, jnp.inexact))
 
 
