@@ -139,6 +139,13 @@ def erfcx(w: mpf) -> mpf:
     return mp.exp(a * a) * mp.erfc(a) / w
 
 
+def erfcx_slope(w: mpf) -> mpf:
+    """-d/da exp(a²) erfc(a) / w² of the same w."""
+    a = 3 / w - 3
+    with mp.workdps(80):
+        return (2 / mp.sqrt(mp.pi) - 2 * a * mp.exp(a * a) * mp.erfc(a)) / w**2
+
+
 def quantile(w: mpf) -> mpf:
     """The y > 0 above which the normal distribution has q with 4 q (1 - q) = exp(-w)."""
     q = -mp.expm1(mp.log1p(-mp.exp(-w)) / 2) / 2
@@ -179,6 +186,7 @@ TABLES: dict[str, tuple[Callable, float, float]] = {
     "I1E": (bessel_whole(1, 7), 0, 1 / 7),
     "GAMMA_SCALED": (gamma_scaled, 0, 4 / 17),
     "ERFCX": (limit(erfcx, 1 / (3 * mp.sqrt(mp.pi))), 0, 1),
+    "ERFCX_SLOPE": (limit(erfcx_slope, 1 / (9 * mp.sqrt(mp.pi))), 0, 1),
     "NDTRI_CENTRE": (limit(quantile_centre, mp.sqrt(mp.pi / 2)), 0, 6.25),
     "NDTRI_FAR": (quantile_far, 0.035, 0.2857142857142857),
 }

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from numjet.api.compiled.shown import FLAG, FORMS, wanted
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -40,6 +41,7 @@ from numjet.numpy.promote import (
 )
 from numjet.ops import transcendental
 from numjet.ops.complex_ops import conjugate as conjugate_of
+from numjet.ops.special_series import polynomial
 
 # What the docstrings of functions of one float have in common, behind their first paragraph.
 _X = """
@@ -524,5 +526,33 @@ def i0(x: Any) -> Any:
     (x,) = promote_inexact(one_array("i0", x))
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError("i0 does not support complex numbers.")
-    # |x| as x sign(x), whose derivative at 0 is 0, as that of the scaled function there.
-    return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), lax.bessel_i0e(x))
+    return bessel_i0(x)
+
+
+@jvp_of_arrays
+def bessel_i0(x: Any) -> Any:
+    """I₀ of a real floating array."""
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+
+
+@jvp_of_arrays
+def bessel_i1(x: Any) -> Any:
+    """I₁ of a real floating array."""
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))
+
+
+# I1(x) / x in powers of x²; up to 1 these are all that double precision sees.
+_I1_OVER_X = tuple(0.5 / (4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(10))
+
+
+def _bessel_i1_rule(t: Any, out: Any, x: Any) -> Any:
+    """I₀(x) - I₁(x) / x; the scaled functions' own derivatives jump at 0."""
+    near = lax.lt(lax.abs(x), constant(1.0, x))
+    series = polynomial(_I1_OVER_X, lax.square(where(near, x, 0)))
+    safe = where(near, 1, x)
+    quotient = where(near, series, lax.div(bessel_i1(safe), safe))
+    return lax.mul(t, lax.sub(bessel_i0(x), quotient))
+
+
+bessel_i0.defjvps(lambda t, out, x: lax.mul(t, bessel_i1(x)))
+bessel_i1.defjvps(_bessel_i1_rule)

@@ -102,8 +102,26 @@ expm1_p = _unary(
 sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)))
 cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))))
 tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), square(out))))
-asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(sub(_one(x), square(x)))))
-acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))))
+# Of real x: 1 - square(x) would lose all that x is away from ±1 but for a rounding of 1.
+one_less_square_p = elementwise(
+    "one_less_square",
+    accepts=REAL_FLOATING,
+    reference=lambda x: (x.dtype.type(1) - x) * (x.dtype.type(1) + x),
+    jvp=lambda t, out, x: mul(t, mul(constant_like(x, -2), x)),
+    loops=lambda e, x: e.mul(
+        e.sub(e.const(1, x.dtype), x), e.add(e.const(1, x.dtype), x)
+    ),
+)
+
+
+def _one_less_square(x: Any) -> Any:
+    if config.jax_form() or dtypes.is_complex(x.aval.dtype):
+        return sub(_one(x), square(x))
+    return one_less_square_p.bind(x)
+
+
+asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(_one_less_square(x))))
+acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(t, neg(rsqrt(_one_less_square(x)))))
 atan_p = _unary("atan", np.arctan, lambda t, out, x: div(t, add(_one(x), square(x))))
 sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
 cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
@@ -127,7 +145,13 @@ acosh_p = _unary(
     np.arccosh,
     lambda t, out, x: mul(t, _acosh_slope(x)),
 )
-atanh_p = _unary("atanh", np.arctanh, lambda t, out, x: div(t, sub(_one(x), mul(x, x))))
+def _atanh_jvp(t: Any, out: Any, x: Any) -> Any:
+    if config.jax_form():
+        return mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x)))
+    return div(t, _one_less_square(x))
+
+
+atanh_p = _unary("atanh", np.arctanh, _atanh_jvp)
 sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: mul(t, div(constant_like(x, 0.5), out)))
 rsqrt_p = _unary(
     "rsqrt",

@@ -40,7 +40,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import expand_dims
-from numjet.numpy.unary import exp, expm1, i0, isfinite, log, log1p
+from numjet.numpy.unary import bessel_i1, expm1, i0, isfinite, log, log1p
 from numjet.ops.special_series import polynomial
 from numjet.scipy.hypergeometric import hyp1f1, hyp2f1
 from numjet.scipy.precision import refuse_complex
@@ -534,7 +534,7 @@ def i1(x: Any) -> Any:
     Array([0.    , 0.5652], dtype=float32)
     """
     x = one_inexact("i1", x)
-    return multiply(exp(lax.abs(x)), lax.bessel_i1e(x))
+    return bessel_i1(x)
 
 
 # Bernoulli numbers B_0, B_2, B_4, ...; B_1 is -1/2 and the other odd ones are 0.
