@@ -84,3 +84,35 @@ for label, dtype in (("f32", np.float32), ("f64", np.float64)):
         reads=4000**2 * np.dtype(dtype).itemsize,
         bars={"best": 1.0, "limit": 0.85},
     )
+
+
+def integers(*shapes):
+    return lambda rng: tuple(rng.integers(-128, 128, shape, dtype=np.int8) for shape in shapes)
+
+
+row(
+    "matmul_int8",
+    "product 512² int8, sums int32",
+    "matmul",
+    inputs=integers((512, 512), (512, 512)),
+    array=lambda s: s.jit(lambda a, b: s.lax.dot(a, b, preferred_element_type=np.int32)),
+    others={
+        "torch": lambda torch: torch._int_mm,
+    },
+    bars=BEST,
+    flops=2 * 512**3,
+)
+row(
+    "conv_int8",
+    "3×3 convolution 8×32×32, 16 to 32 features, int8, sums int32",
+    "matmul",
+    inputs=integers((8, 32, 32, 16), (3, 3, 16, 32)),
+    array=lambda s: s.jit(
+        lambda x, k: s.lax.conv_general_dilated(
+            x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            preferred_element_type=np.int32,
+        )  # fmt: skip
+    ),
+    bars=BEST,
+    flops=2 * 8 * 32 * 32 * 9 * 16 * 32,
+)
