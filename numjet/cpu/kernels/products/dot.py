@@ -9,6 +9,7 @@ For: `kernels.generator`. What would break it: an operand that is not C-contiguo
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +40,9 @@ from numjet.ops.dot import product_dtypes
 
 ELEMENTS = {"float32": "float", "float64": "double"}
 ELEMENT_BYTES = {"float": 4, "double": 8}
-# Integers that the library multiplies: from so much work on.
+# Integers that the library multiplies: from so much work on, of a product and of all in its loops.
 INTEGERS = {"int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64"}
-SMALLEST_INTEGERS = 1 << 17
+SMALLEST_INTEGERS = 1 << 12, 1 << 16
 # Complex products run in BLAS; the letter of its routines.
 LETTERS = {"complex64": "c", "complex128": "z"}
 # Smaller products run as loops, fused with what follows.
@@ -215,7 +216,10 @@ def _integers_pay(product: Product, work: int) -> bool:
     if product.element == PAIRS:  # who made them knows
         return work >= SMALLEST_BATCHED
     rows, columns = (4, 8) if product.b[1] == size_of(product.element) else (2, 2)
-    return work >= SMALLEST_INTEGERS and product.m >= rows and product.n >= columns
+    least, together = SMALLEST_INTEGERS
+    if work < least or product.m < rows or product.n < columns:
+        return False
+    return work * math.prod([loop[0] for loop in product.loops]) >= together
 
 
 def depths_last(node: Node) -> bool:
