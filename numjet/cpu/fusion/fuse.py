@@ -130,8 +130,8 @@ class _Fusion(Fusion):
             if self.is_update(node):
                 wanted.add(node.ins[0])
                 updates = lower_update.updates_of(node)
-                if updates.size > 1 and not lower_update.constant(updates):
-                    wanted.add(updates)
+                if updates.size > 1:
+                    wanted.add(lower_update.repeated(updates) or updates)
                 if lower_update.dear_places(node):
                     wanted.add(node.ins[1])
             elif rule is low.Pointwise:

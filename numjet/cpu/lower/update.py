@@ -221,15 +221,11 @@ def dear_places(node: Node) -> bool:
     return False
 
 
-def constant(val: Val) -> bool:
-    """Whether `val` is a literal, or one repeated."""
-    todo: Sequence[Val] = [val]
-    while todo:
-        val = todo[0]
-        if val.literal is not None:
-            return True
+def repeated(val: Val) -> Val | None:
+    """The one element, or literal, that `val` is or repeats by broadcasts; None of others."""
+    while val.size > 1 and val.literal is None:
         node = val.node
         if node is None or node.primitive.name != "broadcast_in_dim":
-            return False
-        todo = node.ins
-    return False
+            return None
+        val = node.ins[0]
+    return val

@@ -185,6 +185,8 @@ class LaneKernel(LoopKernel):
         constant, self.most, size = sizes.constant, sizes.most, self.domain.size
         if not carried or carried > MOST_CARRIED:
             raise NotLanes
+        if sizes.few and not light:
+            raise NotLanes  # all examples would go through what an update in place does to some
         lanes = max(link.vector_bytes() // widest, 2)
         vectors = self.vectors
         while vectors > 1 and (
@@ -481,11 +483,13 @@ class Sizes:
 
     carried, constant: elements of an example that change in the loop, that it reads in each round;
     operations: about how many a round takes; widest: bytes of the widest element that differs
-    between examples; most: elements that an example has in one value.
+    between examples; most: elements that an example has in one value; few: whether some examples
+    alone get new elements in a round.
     """
 
     def __init__(self, node: Node, domain: Domain) -> None:
         self.domain, self.widest, self.most, self.operations = domain, 1, 1, 0
+        self.few = False
         params = node.params
         count = params["num_consts"] if node.rule.name == "scan" else params["body_nconsts"]
         first = 0 if node.rule.name == "scan" else params["cond_nconsts"]
@@ -511,6 +515,8 @@ class Sizes:
                 self.walk(inner)
             count = max([self.see(Val.of(v.aval)) for v in eqn.outvars], default=0)
             name = eqn.primitive.name
+            if name == "dynamic_update_slice" and count:
+                self.few = self.few or not self.see(Val.of(eqn.invars[1].aval))
             if name == "dot_general":
                 (contracted, _), _ = eqn.params["dimension_numbers"]
                 count *= math.prod([eqn.invars[0].aval.shape[a] for a in contracted])

@@ -80,3 +80,30 @@ def test_windows_that_lie_together_are_one_row(shape, dtype):
 def test_one_loop_for_windows_of_several_axes():
     text = nj.jit(lambda x: x.at[jnp.arange(20) * 3].add(1)).lower(jnp.zeros((64, 20, 6))).as_text()
     assert "< 120 vector" in text, text
+
+
+ONES = {
+    "the round": lambda c, i: i * 2.0,
+    "what the array holds there": lambda c, i: c[i, 3],
+    "what it holds before": lambda c, i: c[i - 1, 0] + 1,
+    "one of the window itself": lambda c, i: c[i, 0] * 0.5,
+    "a sum": lambda c, i: c[i].sum(),
+}
+
+
+@pytest.mark.parametrize("name", ONES)
+def test_rows_of_one_number(name):
+    start = np.random.default_rng(1).random((20, 35), dtype=np.float32)
+    one, want = ONES[name], start.copy()
+    for i in range(1, 20):
+        want[i] = one(want, i)
+    for put in (
+        lambda c, i: c.at[i].set(one(c, i)),
+        lambda c, i: lax.dynamic_update_slice(c, jnp.full((1, 35), one(c, i)), (i, 0)),
+    ):
+        run = nj.jit(lambda c, put=put: lax.fori_loop(1, 20, lambda i, c: put(c, i), c))
+        np.testing.assert_allclose(run(start), want, rtol=1e-5)
+        once = nj.jit(lambda c, put=put: put(c, jnp.int32(4)))(start)
+        alone = start.copy()
+        alone[4] = one(start, 4)
+        np.testing.assert_allclose(once, alone, rtol=1e-5)

@@ -397,3 +397,17 @@ def test_what_any_example_decides_is_not_cut():
     found = lanes(run, x, expected=False)
     rounds = np.maximum(50 - x.min(1), 0)
     same(found, jnp.asarray(x + rounds[:, None]))
+
+
+def test_rows_that_are_written_one_a_round_are_updated_in_place():
+    x = normal(0, 300, 100)
+
+    def copied(x):
+        def body(i, c):
+            return lax.dynamic_update_slice(c, lax.dynamic_slice(x, (i, 0), (1, 100)), (i + 1, 0))
+
+        return lax.fori_loop(0, 90, body, x)
+
+    want = np.array(x)
+    want[1:91] = np.array(x)[:90]
+    np.testing.assert_array_equal(lanes(copied, x, expected=False), want)
