@@ -18,6 +18,7 @@ from numjet.numpy.logic import isnan_of, logical_and, logical_not, where
 from numjet.numpy.promote import (
     canonical_dtype,
     cast,
+    mask_of,
     one_array,
     promote_dtypes,
     promote_inexact,
@@ -48,6 +49,11 @@ def _valid(x: Any, mask: Any) -> Any:
     return valid if mask is None else logical_and(valid, mask)
 
 
+def _mask(name: str, where: Any) -> Any:
+    """The argument `where`, which may be None."""
+    return None if where is None else mask_of(name, where)
+
+
 def nansum(
     a: Any,
     axis: Any = None,
@@ -66,7 +72,7 @@ def nansum(
     Array(3., dtype=float32)
     """
     x, _ = _without_nans("nansum", a, lambda d: 0)
-    return sum(x, axis, dtype, out, keepdims, initial, where)
+    return sum(x, axis, dtype, out, keepdims, initial, _mask("nansum", where))
 
 
 def nanprod(
@@ -87,7 +93,7 @@ def nanprod(
     Array(6., dtype=float32)
     """
     x, _ = _without_nans("nanprod", a, lambda d: 1)
-    return prod(x, axis, dtype, out, keepdims, initial, where)
+    return prod(x, axis, dtype, out, keepdims, initial, _mask("nanprod", where))
 
 
 def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
@@ -100,7 +106,7 @@ def _nan_extremum(name: str, reduce: Callable, lowest: bool) -> Callable:
         where: Any = None,
     ) -> Any:
         x, nans = _without_nans(name, a, lambda d: extreme_of(d, lowest))
-        found = reduce(x, axis, out, keepdims, initial, where)
+        found = reduce(x, axis, out, keepdims, initial, _mask(name, where))
         if nans is None or initial is not None or where is not None:
             return found
         if FLAG.uses and wanted():  # which asks again
@@ -143,6 +149,7 @@ def nanmean(
     refuse("nanmean", out=out)
     x = one_array("nanmean", a)
     reduced_axes(axis, x.aval.ndim, "nanmean")
+    where = _mask("nanmean", where)
     if not dtypes.is_inexact(x.aval.dtype):
         return mean(x, axis, dtype, None, keepdims, where=where)
     valid = _valid(x, where)
@@ -172,6 +179,7 @@ def nanvar(
         raise TypeError("nanvar: dtype must be that of numbers, got bool.")
     x = one_array("nanvar", a)
     reduced_axes(axis, x.aval.ndim, "nanvar")
+    where = _mask("nanvar", where)
     if not dtypes.is_inexact(x.aval.dtype):
         return var(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean)
     valid = _valid(x, where)
@@ -197,7 +205,7 @@ def nanstd(
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
     Array(2., dtype=float32)
     """
-    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, _mask("nanstd", where), mean))
 
 
 def _nan_arg(name: str, find: Callable, lowest: bool) -> Callable:

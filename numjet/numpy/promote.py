@@ -46,6 +46,16 @@ def one_array(name: str, x: Any) -> Any:
     return x if isinstance(x, Array) else as_arrays(name, x)[0]
 
 
+def mask_of(name: str, where: Any) -> Any:
+    """The argument `where` of a reduction as an array of booleans."""
+    mask = one_array(name, where)
+    if mask.aval.dtype != dtypes.bool_:
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array, got one of {mask.aval.dtype}."
+        )
+    return mask
+
+
 def not_an_array(name: str, x: Any, position: int = 0) -> str:
     """The message for an argument that is no array."""
     told = "" if x is None or isinstance(x, list | tuple) else (

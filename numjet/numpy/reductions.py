@@ -34,6 +34,7 @@ from numjet.numpy.promote import (
     inexact_dtype,
     int_dtype,
     join_shapes,
+    mask_of,
     names_and_axes,
     one_array,
     promote_inexact,
@@ -49,9 +50,7 @@ from numjet.transforms.again import again
 
 def _masked(name: str, x: Any, mask: Any, fill: Any) -> Any:
     """x where the mask holds, `fill` elsewhere; the mask may widen x."""
-    if mask.aval.dtype != dtypes.bool_:
-        raise ValueError(f"{name}: where must be of booleans, got {mask.aval.dtype}.")
-    shape = join_shapes(name, [x.aval.shape, mask.aval.shape])
+    shape = join_shapes(name, [x.aval.shape, mask_of(name, mask).aval.shape])
     return where(broadcast(mask, shape), broadcast(x, shape), scalar(fill, x.aval.dtype))
 
 
@@ -567,7 +566,7 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
         x = cast(x, int_dtype())
     x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
     if where is not None:
-        shape = join_shapes("mean", [x.aval.shape, one_array("mean", where).aval.shape])
+        shape = join_shapes("mean", [x.aval.shape, mask_of("mean", where).aval.shape])
         x = broadcast(x, shape)
     count = _counted(x, axes, names, where, keepdims, dtypes.real_of(computed))
     total = sum(x, (*names, *axes), keepdims=keepdims, where=where)
@@ -679,6 +678,7 @@ def var(
         computed = dtypes.float32
     names, axis = names_and_axes(axis)
     axes = reduced_axes(axis, x.aval.ndim, "var", IndexError if where is None else ValueError)
+    where = None if where is None else mask_of("var", where)
     plain = not names and mean is None and where is None and not dtypes.is_complex(computed)
     if plain and FLAG.uses and wanted():
         static = {"axes": axes, "computed": computed, "result": result, "keepdims": keepdims}
@@ -739,6 +739,7 @@ def std(
     if FLAG.uses and wanted() and mean is None and where is None:
         static = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
         return _shown_std.call((a, correction if correction is not None else ddof), static)
+    where = None if where is None else mask_of("std", where)
     return lax.sqrt(
         var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     )

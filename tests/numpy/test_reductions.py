@@ -201,3 +201,16 @@ def test_extremes_of_complex_numbers_are_numpys_under_jit_too():
     assert len(numjet.make_jaxpr(lambda v: jnp.max(v, 2))(x).eqns) < 30
     weights = numjet.grad(lambda v: jnp.max(v).real)(jnp.array([1 + 2j, 1 + 3j, 0]))
     np.testing.assert_array_equal(weights, [0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    "name", "sum prod mean var std all any nansum nanprod nanmean nanvar nanstd".split()
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_masks_are_of_booleans(name: str, dtype: str) -> None:
+    text = rf"jnp\.{name}: where must be None or a boolean array"
+    with pytest.raises(ValueError, match=text):
+        getattr(jnp, name)(jnp.ones(3, dtype), where=jnp.ones(3, int))
+    if name.startswith("nan"):
+        with pytest.raises(ValueError, match="jnp.nanmax: where must be None or a boolean array"):
+            jnp.nanmax(jnp.ones(3, dtype), where=jnp.ones(3, int), initial=0)
