@@ -369,3 +369,26 @@ def test_types_of_meshes_some_of_whose_axes_are_explicit():
         double = explicit_axes(lambda a: a * 2, in_sharding=P("x"))
         for given in (m, put(m, "x")):
             assert double(given).sharding == nj.jit(double)(given).sharding == over("x")
+
+
+def test_sharding_rules_that_contradict_themselves() -> None:
+    parts = custom_partitioning
+    for text, sizes, told in (
+        ("a ... b -> a", {}, "Ellipsis can only be used at the beginning"),
+        ("a b -> a b", {"c": 2}, "Factor c is not used in the rule, but size is provided"),
+        ("a -> (a c)", {}, "Factor c is only used in compound factors; must specify its size"),
+        ("(a c) -> a c", {"a": 2}, "Factor a represents a whole dimension; do not specify its"),
+        ("a (b ...) -> a", {"b": 3}, "Ellipsis can't be used in a compound factor"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            parts.custom_partitioning(lambda x: x).def_partition(
+                lambda *_: None, sharding_rule=text, **sizes
+            )
+    with pytest.raises(ValueError, match="Factor q in reduction_factors is not used in the rule"):
+        parts.SdyShardingRule((("a",),), (("a",),), reduction_factors=("q",))
+    with pytest.raises(ValueError, match="Each element of CompoundFactor must be a str, but got"):
+        parts.CompoundFactor("a", 3)
+    rule = parts.SdyShardingRule(
+        (("a", parts.CompoundFactor("b", "c")),), (("a",),), reduction_factors=("b",), b=2, c=4
+    )
+    assert rule.factor_sizes == {"b": 2, "c": 4}

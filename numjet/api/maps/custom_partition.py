@@ -32,6 +32,13 @@ class CompoundFactor(tuple):
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
             raise ValueError(f"A compound factor should contain at least two factors: {factors}.")
+        for each in factors:
+            if not isinstance(each, str):
+                raise ValueError(
+                    f"Each element of CompoundFactor must be a str, but got {type(each)}."
+                )
+        if BATCHING in factors or "..." in factors:
+            raise ValueError("Ellipsis can't be used in a compound factor.")
         return tuple.__new__(cls, factors)
 
 
@@ -47,21 +54,57 @@ class ArrayMapping(tuple):
                     "Each element of ArrayMapping must be a str or CompoundFactor, but got "
                     f"{type(each)}."
                 )
+        if BATCHING in dims[1:]:
+            raise ValueError("Ellipsis can only be used at the beginning of a dimension list.")
         return tuple.__new__(cls, dims)
 
 
 class SdyShardingRule:
-    """Which factors the dimensions of operands and results run over; factor_sizes: how long those
-    are that only stand in CompoundFactors."""
+    """Which factors the dimensions of operands and results run over; reduction_factors,
+    need_replication_factors, permutation_factors: some of them, over which results are summed,
+    which are not cut, and along which elements move; factor_sizes: how long those are that only
+    stand in CompoundFactors. ValueError for sizes of others, and for names that are no factors."""
 
-    __slots__ = ("operand_mappings", "result_mappings", "factor_sizes")
+    __slots__ = ("operand_mappings", "result_mappings", "factor_sizes", "whole")
 
     def __init__(
-        self, operand_mappings: Sequence[Any], result_mappings: Sequence[Any], **factor_sizes: int
+        self,
+        operand_mappings: Sequence[Any],
+        result_mappings: Sequence[Any],
+        reduction_factors: Sequence[str] = (),
+        need_replication_factors: Sequence[str] = (),
+        permutation_factors: Sequence[str] = (),
+        **factor_sizes: int,
     ) -> None:
-        self.operand_mappings = tuple([tuple(m) for m in operand_mappings])
-        self.result_mappings = tuple([tuple(m) for m in result_mappings])
+        self.operand_mappings = tuple([ArrayMapping(*m) for m in operand_mappings])
+        self.result_mappings = tuple([ArrayMapping(*m) for m in result_mappings])
         self.factor_sizes = factor_sizes
+        self.whole = (*need_replication_factors, *permutation_factors)
+        dims = [d for m in (*self.operand_mappings, *self.result_mappings) for d in m]
+        alone = {d for d in dims if isinstance(d, str)}
+        joined = {f for d in dims if isinstance(d, CompoundFactor) for f in d} - {"1"}
+        for name, n in factor_sizes.items():
+            if name not in alone | joined:
+                raise ValueError(
+                    f"Factor {name} is not used in the rule, but size is provided: {n}."
+                )
+            if name in alone:
+                raise ValueError(
+                    f"Factor {name} represents a whole dimension; do not specify its size, which "
+                    "is that of the array."
+                )
+        for name in sorted(joined - alone - set(factor_sizes)):
+            raise ValueError(
+                f"Factor {name} is only used in compound factors; must specify its size: {name}=..."
+            )
+        told = {
+            "reduction_factors": reduction_factors, "permutation_factors": permutation_factors,
+            "need_replication_factors": need_replication_factors,
+        }  # fmt: skip
+        for kind, names in told.items():
+            for name in names:
+                if name not in alone | joined:
+                    raise ValueError(f"Factor {name} in {kind} is not used in the rule.")
 
     def __repr__(self) -> str:
         parts = self.operand_mappings, self.result_mappings, self.factor_sizes
@@ -85,10 +128,10 @@ def _parsed(text: str, sizes: dict[str, int]) -> SdyShardingRule:
                 dims.append(BATCHING if word == "..." else word)
             else:
                 raise ValueError(f"sharding_rule: {word!r} in {text!r} is no factor.")
-        return tuple(dims)
+        return ArrayMapping(*dims)
 
     left, right = [[mapping(p) for p in side.split(",")] for side in text.split("->")]
-    return SdyShardingRule(left, right, **sizes)
+    return SdyShardingRule(left, right, (), (), (), **sizes)
 
 
 class _Rules:
@@ -133,16 +176,11 @@ class _Rules:
             for factors in dims:
                 for f in factors:
                     numbers.setdefault(f, len(numbers))
-        if unknown := [f for f in numbers if f not in sizes]:
-            raise ValueError(
-                f"sharding_rule: the sizes of {unknown} are not known: pass {unknown[0]}=... to "
-                "def_partition."
-            )
 
         def placed(side: list) -> list:
             return [[tuple([numbers[f] for f in d]) for d in dims] for dims in side]
 
-        whole = {numbers[f] for f in self.owner.whole if f in numbers}
+        whole = {numbers[f] for f in (*self.owner.whole, *given.whole) if f in numbers}
         held: list = [[()] * a.ndim for a in closed]
         known = {numbers[f]: sizes[f] for f in numbers}
         return Rule(held + placed(ins), placed(results), known, whole)
