@@ -566,3 +566,28 @@ def test_is_concrete_tells_what_is_known():
     nj.vmap(f)(nj.numpy.ones(2))
     assert seen == [(True, True), (False, False), (False, False)]
     assert jax_core.is_concrete(3) and not jax_core.is_concrete(None)
+
+
+def test_jaxprs_that_are_wrong_are_told_by_their_names():
+    jaxpr = nj.make_jaxpr(lambda x: jnp.tan(x) * jnp.cos(x))(1.0).jaxpr
+    tan, cos, mul = jaxpr.eqns
+    for eqns, told in (
+        ([cos, mul], r"Variable '.' not defined\.\n\nin equation:\n\n.* = mul"),
+        ([tan, tan, cos, mul], r"Variable 'b' already bound\.\n\nin equation:"),
+    ):
+        with pytest.raises(core.JaxprTypeError, match=told):
+            core.check_jaxpr(jaxpr.replace(eqns=eqns))
+    choice = nj.make_jaxpr(lambda i, x: nj.lax.switch(i, [jnp.tan, jnp.cos], x))(0, 1.0).jaxpr
+    cond = choice.eqns[-1]
+    first, second = cond.params["branches"]
+    shorter = first.replace(jaxpr=first.jaxpr.replace(invars=[]))
+    wrong = cond.replace(params={**cond.params, "branches": (shorter, second)})
+    with pytest.raises(core.JaxprTypeError, match="branch 0 takes 0 inputs, branch 1 takes 1"):
+        core.check_jaxpr(choice.replace(eqns=[*choice.eqns[:-1], wrong]))
+
+
+def test_effects_of_equations_are_those_of_the_jaxpr():
+    jaxpr = nj.make_jaxpr(lambda x: nj.debug.print("{}", x))(1.0).jaxpr
+    core.check_jaxpr(jaxpr)
+    with pytest.raises(core.JaxprTypeError, match="Equation effect not present in jaxpr effects"):
+        core.check_jaxpr(jaxpr.replace(effects=set()))
