@@ -49,22 +49,42 @@ def breakpoint(  # noqa: A001 - the public name
     ordered: bool = False,
     token: Any = None,
     **kwargs: Any,
-) -> None:
-    """Not there: raises NotImplementedError. Programs run to their end; `disable_jit` lets Python's
-    debugger see every value.
+) -> Any:
+    """Stop where the program comes to this line, and ask what the stack's variables are.
 
-    backend, filter_frames, num_frames, ordered, token, kwargs: what JAX's takes.
+    A prompt takes commands: `p` and `pp` print expressions of the variables, `list` the lines
+    around, `up` and `down` go along the stack, `where` shows it, `continue` goes on, `quit` raises
+    SystemExit; `help` names them all. backend: "cli", the one debugger that there is.
+    filter_frames: without numjet's own functions. num_frames: how many of the innermost are kept,
+    at least 1 (ValueError); None for all. ordered: in the order of other ordered calls. token:
+    arrays that are handed on; it stops when they are computed, and not at all where the result is
+    not used. kwargs: stdin and stdout, files instead of the terminal, and completekey, as of
+    `cmd.Cmd`. Result: token.
 
+    Under `vmap` it stops for each example, under differentiation at the primal values. Variables
+    are shown as they were when the function was traced, traced ones with the values of the run.
+
+    >>> import io
+    >>> import numjet as nj
     >>> from numjet import debug
-    >>> debug.breakpoint()  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-        ...
-    NotImplementedError: ...
+    >>> answers, asked = io.StringIO("p y + 1\\ncontinue\\n"), io.StringIO()
+    >>> @nj.jit
+    ... def f(x):
+    ...     y = 2 * x
+    ...     debug.breakpoint(stdin=answers, stdout=asked)
+    ...     return y
+    >>> _ = f(3.0).block_until_ready()
+    >>> nj.effects_barrier()
+    >>> print(asked.getvalue().rstrip())
+    Entering jdb:
+    (jdb) Array(7., dtype=float32)
+    (jdb)
     """
-    raise NotImplementedError(
-        "debug.breakpoint is not supported. Use debug.print or debug.callback, or run the function "
-        "under numjet.disable_jit() with Python's own breakpoint()."
-    )
+    if not isinstance(backend, str | None):
+        raise TypeError(f"debug.breakpoint: backend must be a name, got {backend!r}.")
+    debugger = importlib.import_module("numjet.debugger")
+    frame = sys._getframe(1)
+    return debugger.enter(frame, not filter_frames, num_frames, ordered, token, kwargs)
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable) -> None:
