@@ -9,6 +9,7 @@ from typing import Any
 from numjet.api.derivatives.custom import RULES, positional, resolve_kwargs
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.base import tree
+from numjet.core.debug_info import Tracing
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.core.structural import convert
 from numjet.ops.custom_vmap import custom_vmap_p
@@ -85,7 +86,9 @@ class custom_vmap:  # noqa: N801 - a decorator
             out_trees.append(treedef)
             return outs
 
-        jaxpr, consts = stage(flat, [x.aval for x in leaves], name)
+        traced = Tracing(self.fun, "custom_vmap fun", in_tree, by_name=False)
+        jaxpr, consts = stage(flat, [x.aval for x in leaves], name, traced)
+        jaxpr.debug = traced.told(None)
         closed = hoist_consts(jaxpr)
         outs = custom_vmap_p.bind(
             *consts,

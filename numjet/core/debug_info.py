@@ -141,6 +141,20 @@ def of_jitted(fun: Any, static: Any, in_tree: Any, out_tree: Any) -> DebugInfo:
     return DebugInfo("jit", place_of(fun), tuple(names), result_paths(out_tree))
 
 
+def derived(jaxpr: Any, *, named: bool = False, results: int | None = None) -> Any:
+    """What a jaxpr made of `jaxpr` by a transformation holds: a function that gives the DebugInfo.
+    named: its arguments are those of `jaxpr`. results: how many it has, where paths are told."""
+    return functools.partial(_of_derived, jaxpr.debug, named, results)
+
+
+def _of_derived(known: Any, named: bool, results: int | None) -> DebugInfo:
+    known = known() if callable(known) else known
+    if not isinstance(known, DebugInfo):
+        known = DebugInfo("", known or "", None, None)
+    paths = None if results is None else tuple([f"result[{i}]" for i in range(results)])
+    return known._replace(arg_names=known.arg_names if named else None, result_paths=paths)
+
+
 class Tracing:
     """What is traced, and for whom: a function, of which messages name place and arguments.
 

@@ -5,12 +5,14 @@ are the function's; interpreters of jaxprs find the name.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from numjet.base import tree
 from numjet.base.errors import UnexpectedTracerError
 from numjet.core.array import as_array
+from numjet.core.debug_info import Tracing
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Region
 from numjet.core.primitive import Primitive
@@ -65,6 +67,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     6.0
     """
 
+    @functools.wraps(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
         for key, value in attributes.items():
             if any(isinstance(x, Tracer) for x in tree.tree_leaves(value)):
@@ -81,7 +84,9 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
             found.append(structure)
             return [as_array(x) for x in outs]
 
-        jaxpr, consts = stage(flat, [x.aval for x in leaves], name, flows=along(leaves))
+        traced = Tracing(decomposition, "composite", treedef, by_name=False)
+        jaxpr, consts = stage(flat, [x.aval for x in leaves], name, traced, flows=along(leaves))
+        jaxpr.debug = traced.told(found[0])
         outs = composite_p.bind(
             *consts, *leaves,
             attributes=tuple([(k, v) for k, v in attributes.items() if v is not None]),

@@ -17,6 +17,7 @@ from numjet.base import config
 from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import derived
 from numjet.core.effects import Effect
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.memo import Memo
@@ -339,6 +340,7 @@ def batch_jaxpr_in_place(
 
         pairs = zip(closed.in_avals, dims, strict=True)
         jaxpr, consts = stage(fun, [a if d is None else axis.over(a, d) for a, d in pairs])
+        jaxpr.debug = derived(closed.jaxpr, named=True)
         found = closed.cache[key] = ClosedJaxpr(jaxpr, consts), dims_out
     return found
 
@@ -382,6 +384,7 @@ def batch_jaxpr(
         axis.over(a) if m else a for a, m in zip(closed.in_avals, mapped, strict=True)
     ]
     jaxpr, consts = stage(fun, avals)
+    jaxpr.debug = derived(closed.jaxpr, named=True)
     result = ClosedJaxpr(jaxpr, consts), mapped_out
     closed.cache[key] = result
     return result

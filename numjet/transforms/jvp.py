@@ -12,6 +12,7 @@ from typing import Any
 from numjet.core import hooks
 from numjet.core.array import Array
 from numjet.core.avals import Placed, ShapedArray
+from numjet.core.debug_info import derived
 from numjet.core.hi import linear_rules
 from numjet.core.jaxpr import ClosedJaxpr, eval_at_own_lines
 from numjet.core.names import named as named_line
@@ -202,6 +203,7 @@ def jvp_jaxpr(
 
     in_avals = avals + [a.tangent() for a, nz in zip(avals, nonzero, strict=True) if nz]
     jaxpr, consts = stage(fun, in_avals, use=use)
+    jaxpr.debug = derived(closed.jaxpr, results=len(jaxpr.outvars))
     result = ClosedJaxpr(jaxpr, consts), nonzero_out
     if use is None or not (use.written or use.fixed):
         closed.cache[key] = result

@@ -14,6 +14,7 @@ from numjet.base.class_names import shown_as
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import derived
 from numjet.core.evaluate import evaluate
 from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_at_own_lines
 from numjet.core.lowering import Host
@@ -271,6 +272,7 @@ def partial_eval_jaxpr(
 
     known_avals = [a for a, unk in zip(closed.in_avals, unknown, strict=True) if not unk]
     jaxpr, consts = stage(known_fun, known_avals)
+    jaxpr.debug = record["jaxpr"].debug = derived(closed.jaxpr)
     result = (
         ClosedJaxpr(jaxpr, consts),
         ClosedJaxpr(record["jaxpr"], []),

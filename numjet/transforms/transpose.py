@@ -13,6 +13,7 @@ from numjet.base.config import numeric_checks
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
+from numjet.core.debug_info import derived
 from numjet.core.deferred import DeferredArray
 from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
@@ -250,6 +251,7 @@ def transpose_jaxpr(
             "A reference from outside is written by a custom_vjp rule within a loop or a branch. "
             "Write it in rules of functions that are called in none."
         )
+    jaxpr.debug = derived(closed.jaxpr)
     result = ClosedJaxpr(jaxpr, consts), nonzero_out
     if not (seen.written or seen.fixed):
         closed.cache[key] = result

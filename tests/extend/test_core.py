@@ -591,3 +591,39 @@ def test_effects_of_equations_are_those_of_the_jaxpr():
     core.check_jaxpr(jaxpr)
     with pytest.raises(core.JaxprTypeError, match="Equation effect not present in jaxpr effects"):
         core.check_jaxpr(jaxpr.replace(effects=set()))
+
+
+def test_what_is_known_of_functions_traced_in_others():
+    both("""
+def known(f, *args):
+    def walk(jaxpr):
+        info = jaxpr.debug_info
+        name = info.func_src_info.split(' at ')[0]
+        paths = info.result_paths
+        paths = None if paths is None else tuple(paths)
+        found.append((info.traced_for, name, info.arg_names, paths))
+        for eqn in jaxpr.eqns:
+            for sub in ('jaxpr', 'call_jaxpr', 'call'):
+                if sub in eqn.params:
+                    inner = eqn.params[sub]
+                    walk(getattr(inner, 'jaxpr', inner))
+    found = []
+    walk(jax.jit(f).trace(*args).jaxpr.jaxpr)
+    return str(found)
+def whole(p, q):
+    @jax.jit
+    def part(u, v): return {'s': u * v, 't': [v]}
+    return part(q, p)['s']
+@jax.custom_batching.custom_vmap
+def mapped(tree): return tree['m'] * 2
+mapped.def_vmap(lambda size, flags, tree: (tree['m'], True))
+def third(w): return w / 3
+x, xs = jnp.float32(2), jnp.ones(3)
+out['jit'] = known(whole, x, x)
+out['vmap'] = known(jax.vmap(whole), xs, xs)
+out['jvp'] = known(lambda x: jax.jvp(jax.jit(lambda k: jnp.sin(k)), (x,), (x,)), x)
+out['grad'] = known(jax.grad(whole), x, x)
+out['custom_vmap'] = known(mapped, {'m': x})
+out['composite'] = known(lax.composite(third, 'a.third'), x)
+out['name'] = lax.composite(third, 'a.third').__name__
+""")

@@ -457,6 +457,7 @@ class JitCore:
             with spans.span("trace", self._name):
                 traced = Tracing(self._fun, "jit", treedef, static=self._static_argnums)
                 jaxpr, consts = stage(flat, avals, self._name, traced, use, flows)
+        jaxpr.debug = traced.told(out_tree[0])
         log.compiling(
             config.log_compiles.value, "Finished tracing %s for jit in %.6f sec",
             self._name, perf_counter() - start,
