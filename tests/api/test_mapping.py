@@ -365,3 +365,21 @@ def test_mapped_values_can_be_looked_at():
         jnp.arange(4.0), 3.0)  # fmt: skip
     np.testing.assert_array_equal(seen[0][0], [0, 1, 2, 3])
     np.testing.assert_array_equal(seen[0][1], [0, 3, 6, 9])
+
+
+def test_maps_over_devices_made_anew_trace_once():
+    counts = []
+
+    def f(x, scale=1.0):
+        counts.append(1)
+        return scale * x
+
+    x = jnp.ones(1)
+    for _ in range(2):
+        for options in ({}, {"axis_name": "i"}, {"out_axes": None}, {"in_axes": -1}):
+            nj.pmap(f, **options)(x)
+    assert len(counts) == 4
+    nj.pmap(f)(jnp.ones((1, 2)))
+    assert len(counts) == 5
+    nj.pmap(f, static_broadcasted_argnums=1)(x, 3.0)
+    assert float(nj.pmap(f, static_broadcasted_argnums=1)(x, 5.0)[0]) == 5.0

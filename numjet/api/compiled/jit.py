@@ -7,6 +7,7 @@ transformation the call becomes one `jit` equation.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import importlib
@@ -138,6 +139,12 @@ class JitCore:
             return known.setdefault(options, self._memo()) if entries is None else entries
         except TypeError:  # not hashable or not weakly referenceable: a cache of its own
             return self._memo()
+
+    def keep_with(self, fun: Any, key: tuple) -> None:
+        """Keep the programs with `fun`, of which this one's function is a form that `key` tells, so
+        that they are found by whoever makes the form anew."""
+        with contextlib.suppress(TypeError):  # not hashable or not weakly referenceable
+            self._entries = _shared.setdefault(fun, {}).setdefault(key, self._entries)
 
     def _memo(self) -> Memo:
         return Memo(f"programs of {self._name}", MAX_SIGNATURES, passing=True)

@@ -449,6 +449,9 @@ def pmap(
         return mapped(*[args[i] for i in nums], **kwargs)
 
     jitted = JitFunction(stacked, statics, (), donated, ())
+    told = tree.tree_flatten((in_axes, out_axes), is_leaf=lambda axis: axis is None)
+    form = ("pmap", axis_name, tuple(told[0]), told[1], statics, donated, chosen, axis_size)
+    jitted._core.keep_with(fun, form)
 
     @wraps(fun)
     def together(key: tuple, *leaves: Any) -> Any:
