@@ -4,7 +4,8 @@ Of tracing and compiling they hear under JAX's names: `/jax/core/compile/jaxpr_t
 `.../jaxpr_to_mlir_module_duration` and `.../backend_compile_duration`, each as a scalar (when it
 began), a duration and a time span, with the function's name as `fun_name`. Of programs that are
 looked up in the disk cache they hear `/jax/compilation_cache/compile_requests_use_cache` and
-`.../cache_hits` or `.../cache_misses`, and of a hit `.../cache_retrieval_time_sec`.
+`.../cache_hits` or `.../cache_misses`, of the first one `.../tasks_using_cache`, and of a hit
+`.../cache_retrieval_time_sec`.
 """
 
 from __future__ import annotations
@@ -229,9 +230,16 @@ def _stage(span: Span) -> None:
     record_event_time_span(event, end - seconds, end, fun_name=span.name)
 
 
+_looked = False  # whether listeners were told that this process uses the cache
+
+
 def _looked_up(found: bool, seconds: float) -> None:
     """Tell the listeners of a program that was looked up on disk."""
+    global _looked
     where = "/jax/compilation_cache/"
+    if not _looked:
+        _looked = True
+        record_event(where + "tasks_using_cache")
     record_event(where + "compile_requests_use_cache")
     record_event(where + ("cache_hits" if found else "cache_misses"))
     if found:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from time import perf_counter_ns
 from typing import Any
 
-from numjet.base import spans
-from numjet.base.config import check_ir, disk_cache
+from numjet.base import log, spans
+from numjet.base.config import check_ir, disk_cache, log_compiles
 from numjet.base.errors import InternalError
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
@@ -71,6 +71,8 @@ def compile(closed_jaxpr: ClosedJaxpr, options: Mapping[str, Any] | None = None)
         if key is not None and data is not None:
             try:
                 program = _loaded(closed_jaxpr, donate, data, forms)
+                text = "Persistent compilation cache hit for 'jit_%s' with key %r"  # JAX's words
+                log.compiling(log_compiles.value, text, (options or {}).get("name", ""), key)
                 return _given(program, asked, closed_jaxpr, key)
             except loader.CodeRefused:
                 raise

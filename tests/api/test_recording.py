@@ -283,5 +283,6 @@ def test_monitoring_hears_of_the_disk_cache():
     where = "/jax/compilation_cache/"
     request = where + "compile_requests_use_cache"
     hit = [request, where + "cache_hits", where + "cache_retrieval_time_sec"]
+    heard = [event for event in heard if event != where + "tasks_using_cache"]  # once a process
     assert heard[-3:] == hit
     assert heard[:-3] in ([request, where + "cache_misses"], hit)
