@@ -462,7 +462,8 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     >>> lax.shift_right_arithmetic(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)
     """
-    x, y = operands("shift_right_arithmetic", x, y)
+    if not (type(x) is ArrayImpl and type(y) is ArrayImpl and x.aval is y.aval):
+        x, y = operands("shift_right_arithmetic", x, y)
     dtype = x.aval.dtype
     if dtype not in dtypes.NARROW_UNSIGNED:
         return logic.shift_right_arithmetic_p.bind(x, y)
