@@ -35,6 +35,7 @@ from numjet.numpy.promote import (
     canonical_dtype,
     cast,
     check_ranks,
+    float_dtype,
     join_shapes,
     names_and_axes,
     one_array,
@@ -65,19 +66,31 @@ def _numbers(name: str, x: Any) -> Any:
     return x
 
 
+def _masked_numbers(name: str, x: Any) -> Any:
+    """`x` beside a mask and -∞, where integers and booleans are floats of the default dtype."""
+    x = one_array(name, x)
+    if dtypes.is_integer(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
+        return cast(x, float_dtype(), x.aval.weak_type)
+    return promote_inexact(x)[0]
+
+
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum along an axis, without overflow.
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
     booleans that broadcast to x; elements without are left out, and 0 in the result. Result: x's
     shape; sums to 1, or to 0 where nothing is left. Derivative (y is the result):
-    y (dx - Σ y dx). Raises ValueError where `where` does not broadcast, TypeError for booleans.
+    y (dx - Σ y dx). Raises ValueError where `where` does not broadcast, TypeError for booleans
+    without it.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.softmax(jnp.array([0.0, 0.0, 5.0]), where=jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
     """
-    (x,) = promote_inexact(_numbers("softmax", x))
+    if where is None:
+        (x,) = promote_inexact(_numbers("softmax", x))
+    else:
+        x = _masked_numbers("softmax", x)
     if where is not None and FLAG.uses and wanted():
         high = max_(x, axis, keepdims=True, where=where, initial=-np.inf)
         grown = exp(subtract(_where(where, x, -np.inf), stop_gradient(high)))
@@ -124,13 +137,16 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
     x: a real array; integers become floats. axis: an integer, several, or None for all. where:
     booleans that broadcast to x; elements without are left out, and -∞ in the result. Raises
-    ValueError for an axis out of range, TypeError for booleans.
+    ValueError for an axis out of range, TypeError for booleans without `where`.
 
     >>> from numjet import nn, numpy as jnp
     >>> nn.log_softmax(jnp.array([0.0, 0.0])).round(4)
     Array([-0.6931, -0.6931], dtype=float32)
     """
-    (x,) = promote_inexact(_numbers("log_softmax", x))
+    if where is None:
+        (x,) = promote_inexact(_numbers("log_softmax", x))
+    else:
+        x = _masked_numbers("log_softmax", x)
     masked = x if where is None else _where(where, x, -np.inf)
     shifted = subtract(masked, _peak(masked, axis, None))
     out = subtract(shifted, log(sum_(exp(shifted), axis, keepdims=True)))

@@ -27,6 +27,7 @@ from numjet.numpy.promote import (
     canonical_axis,
     canonical_dtype,
     cast,
+    inexact_dtype,
     one_array,
     promote_inexact,
 )
@@ -363,8 +364,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     >>> jnp.fft.rfftfreq(4, d=0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    if dtype is not None and not dtypes.is_inexact(canonical_dtype(dtype, "rfftfreq")):
-        dtype = None      # the quotients are no integers
+    if dtype is not None:  # the quotients are no integers
+        dtype = inexact_dtype(canonical_dtype(dtype, "rfftfreq"))
     return placed(_frequencies("rfftfreq", np.fft.rfftfreq, n, d, dtype), device, error=ValueError)
 
 

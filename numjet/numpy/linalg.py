@@ -49,6 +49,7 @@ from numjet.numpy.promote import (
     canonical_axes,
     canonical_axis,
     cast,
+    float_dtype,
     int_dtype,
     join_shapes,
     one_array,
@@ -367,15 +368,22 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norm of vectors along `axis`; of all elements, flattened, without one.
 
-    x: numbers; integers count as floats. axis: an integer, a tuple whose elements count as one
-    vector, or None. ord: any number, as in `norm`. keepdims: reduced axes stay with size 1.
-    ValueError for names of orders.
+    x: numbers; integers count as floats but where `ord` is 1 or infinite. axis: an integer, a tuple
+    whose elements count as one vector, or None. ord: any number, as in `norm`. keepdims: reduced
+    axes stay with size 1. ValueError for names of orders.
 
     >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [5.0, 12.0]]), axis=1)
     Array([ 5., 13.], dtype=float32)
     """
-    (x,) = promote_inexact(one_array("vector_norm", x))
-    ord = 2 if ord is None else ord
+    x, ord = one_array("vector_norm", x), 2 if ord is None else ord
+    number = isinstance(ord, (int, float))
+    if dtypes.is_integer(x.aval.dtype) or dtypes.is_bool(x.aval.dtype):
+        if number and ord == 2:
+            x = cast(x, float_dtype(), x.aval.weak_type)
+        elif not number or abs(ord) != math.inf and ord != 1:
+            (x,) = promote_inexact(x)
+    else:
+        (x,) = promote_inexact(x)
     return _vector_norm(x, reduced_axes(axis, x.aval.ndim, "vector_norm"), ord, keepdims)
 
 

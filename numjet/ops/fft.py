@@ -167,7 +167,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
                 "'FFT'."
             )
         if x.dtype not in (dtypes.float32, dtypes.float64):
-            x = convert(x, dtypes.float32)
+            wide = x.dtype in (dtypes.int64, dtypes.uint64)
+            x = convert(x, dtypes.float64 if wide else dtypes.float32)
     elif not dtypes.is_complex(x.dtype):
-        x = convert(x, dtypes.complex128 if x.dtype == dtypes.float64 else dtypes.complex64)
+        wide = x.dtype in (dtypes.float64, dtypes.int64, dtypes.uint64)
+        x = convert(x, dtypes.complex128 if wide else dtypes.complex64)
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple([index_of(n) for n in fft_lengths]))

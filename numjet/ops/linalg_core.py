@@ -124,8 +124,9 @@ def halves(x: Any, symmetrize: bool) -> Any:
     dtype = x.aval.dtype
     if not symmetrize or not (dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
         return x
-    weak = x.aval.weak_type or dtypes.is_bool(dtype)
-    return convert(x, dtypes.canonical(dtypes.float64), weak_type=weak)
+    logical = dtypes.is_bool(dtype)
+    wide = dtypes.float64 if logical or dtype.itemsize == 8 else dtypes.float32
+    return convert(x, dtypes.canonical(wide), weak_type=x.aval.weak_type or logical)
 
 
 def narrow_and_empty(x: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from numjet import lax, numpy as jnp
 from numjet.core import dtypes
-from numjet.numpy.promote import as_arrays
+from numjet.numpy.promote import as_arrays, inexact_dtype
 
 
 def _axis(name: str, axis: int, ndim: int) -> int:
@@ -35,7 +35,7 @@ def _checked(name: str, x: Any, kind: int, norm: str | None) -> Any:
         )
     (x,) = as_arrays(name, x)
     if not dtypes.is_inexact(x.dtype):
-        return x.astype(dtypes.canonical(float))
+        return x.astype(inexact_dtype(x.dtype))
     return x.astype(dtypes.float32) if x.dtype.itemsize < 4 else x
 
 

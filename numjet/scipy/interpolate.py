@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet import numpy as jnp
-from numjet.core import dtypes
+from numjet.numpy.promote import inexact_dtype
 
 _METHODS = ("linear", "nearest")
 
@@ -53,8 +53,7 @@ class RegularGridInterpolator:
                 "points outside get fill_value."
             )
         values = jnp.asarray(values)
-        if not dtypes.is_inexact(values.dtype):
-            values = values.astype(dtypes.canonical(float))
+        values = values.astype(inexact_dtype(values.dtype))
         if len(points) > values.ndim:
             raise ValueError(
                 f"RegularGridInterpolator: there are {len(points)} point arrays, but values has "

@@ -9,9 +9,11 @@ from typing import Any
 
 from numjet.api.compiled.hashed import hold
 from numjet.api.compiled.shown import CALLS, FLAG, Shown, as_call, shown, wanted
+from numjet.api.derivatives.implicit import custom_linear_solve
 from numjet.api.eager.large import wrap_public
 from numjet.core import dtypes
 from numjet.core.structural import scalar
+from numjet.core.trace import Tracer
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import asarray, taking_lists
 from numjet.numpy.elementwise import add, multiply
@@ -27,7 +29,7 @@ from numjet.numpy.ranges import eye, tril, triu
 from numjet.numpy.shape import expand_dims, matrix_transpose, ravel, reshape
 from numjet.numpy.sorting import argsort
 from numjet.ops import linalg as core
-from numjet.ops.arrange import broadcast_shapes
+from numjet.ops.arrange import broadcast_shapes, stop_gradient
 from numjet.ops.complex_ops import conjugate as conjugate_of
 from numjet.scipy.matrix_functions import (
     expm,
@@ -460,7 +462,29 @@ def solve(
         raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}.")
     if assume_a != "pos":
         return linalg.solve(a, b)
-    return cho_solve(cho_factor(a, lower=lower), b)
+    a, b = promote_inexact(*as_arrays("solve", a, b))
+    if not (isinstance(a, Tracer) or isinstance(b, Tracer)) or not b.aval.ndim:
+        return cho_solve(cho_factor(a, lower=lower), b)
+    return _solve_positive(a, b, lower)
+
+
+def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
+    """`solve` by Cholesky factors, with the derivatives of the system: -a⁻¹ da x, as for others."""
+    if b.aval.ndim == 1 < a.aval.ndim - 1:
+        return getitem(_solve_positive(a, expand_dims(b, 1), lower), (..., 0))
+    factor = cho_factor(stop_gradient(a), lower=lower)
+    if b.aval.shape[-2 if b.aval.ndim > 1 else 0] != a.aval.shape[-1]:
+        return cho_solve(factor, b)  # which says so
+    if b.aval.ndim > 1:
+        batch = broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
+        b = broadcast(b, (*batch, *b.aval.shape[-2:]))
+    solved = lambda b: cho_solve(factor, b)  # noqa: E731
+    return custom_linear_solve(
+        lambda x: matmul(a, x),
+        b,
+        lambda _, b: solved(b),
+        lambda _, b: conjugate_of(solved(conjugate_of(b))),
+    )
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:

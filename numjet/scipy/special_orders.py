@@ -184,7 +184,7 @@ def sph_harm_y(
         n_max = int(jnp.max(known)) if n.size else 0
     most = operator.index(n_max)
     n, m, theta, phi = jnp.broadcast_arrays(jnp.minimum(n, most), m, theta, phi)
-    work = dtypes.float32 if theta.dtype.itemsize < 4 else theta.dtype
+    work = dtypes.canonical(dtypes.float64)
     theta, phi = jnp.asarray(theta, work), jnp.asarray(phi, work)
     size = jnp.abs(m)
     height = jnp.sin(theta)

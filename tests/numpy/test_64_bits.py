@@ -97,3 +97,53 @@ def test_places_and_counts_of_other_integers():
         assert run(lambda x, i: x.at[i[1], 0].get(fill_value=9))(x, far) == 3
         filled = run(lambda x, i: x.at[:, i].get(mode="fill", fill_value=9))(x, far)
         assert filled.tolist() == [[1, 9], [4, 9]]
+
+
+def test_integers_of_32_bits_and_less_become_floats_of_32():
+    from numjet.scipy import fft, interpolate, linalg, stats
+    from numjet.scipy.spatial.transform import Rotation, Slerp
+
+    with nj.enable_x64(True):
+        grid, at = (jnp.arange(2), jnp.arange(3)), jnp.array([[0.5, 1.5]])
+        for kind, wide in (("int32", "float32"), ("uint8", "float32"), ("int64", "float64")):
+            x = jnp.array([[4, 1], [1, 3]], kind)
+            transformed = fft.dctn(x), fft.idct(x[0]), jnp.fft.rfftfreq(6, dtype=kind)
+            factored = nj.lax.linalg.cholesky(x), *nj.lax.linalg.eigh(x)
+            assert [y.dtype for y in (*transformed, *factored)] == [wide] * 6
+            assert nj.lax.fft(x, "FFT", (2,)).dtype == {"float32": "complex64"}.get(
+                wide, "complex128"
+            )
+            of = interpolate.RegularGridInterpolator(
+                grid, jnp.arange(6).reshape(2, 3).astype(kind), method="nearest"
+            )
+            assert of(at).dtype == wide
+            assert Rotation.from_quat(jnp.array([0, 0, 0, 1], kind)).as_matrix().dtype == wide
+            weighed = stats.gaussian_kde(x[0], weights=jnp.array([1, 2]))
+            assert weighed.covariance.dtype == "float64"
+        solved = linalg.solve(jnp.array([[4, 1], [1, 3]]), jnp.ones(2, "float32"), assume_a="pos")
+        assert solved.dtype == "float32"
+        turn = Rotation.from_rotvec(jnp.array([0.0, 0.0, np.pi / 2], "float32"))
+        assert turn.apply(jnp.array([1, 0, 0])).dtype == "float32"
+        turns = Rotation.from_rotvec(jnp.array([[0, 0, 0.2], [0, 0, 0.6]]))
+        for call in (lambda f: f, nj.jit):
+            between = call(lambda t: Slerp.init(jnp.array([1.0, 3.0]), turns)(t).as_rotvec())(2.5)
+            np.testing.assert_allclose(between, [0, 0, 0.5], rtol=1e-12, atol=1e-15)
+        angle = jnp.array([0.4], "float32")
+        degree = jnp.array([1], "int8")
+        harmonic = nj.scipy.special.sph_harm_y(degree, degree, angle, angle, n_max=1)
+        assert harmonic.dtype == "complex128"
+
+
+def test_norms_and_masked_softmax_of_integers():
+    for x64 in (False, True):
+        with nj.enable_x64(x64):
+            wide = "float64" if x64 else "float32"
+            x = jnp.array([3, 4], "int8")
+            norm = jnp.linalg.vector_norm
+            assert (norm(x).dtype, norm(x)) == (wide, 5.0)
+            assert (norm(x, ord=1).dtype, norm(x, ord=1)) == ("int64" if x64 else "int32", 7)
+            assert (norm(x, ord=np.inf).dtype, norm(x, ord=-np.inf)) == ("int8", 3)
+            for function in (nj.nn.softmax, nj.nn.log_softmax):
+                assert function(x, where=x > 3).dtype == wide
+                assert function(x).dtype == "float32"
+            assert nj.nn.softmax(x > 3, where=x > 0).dtype == wide

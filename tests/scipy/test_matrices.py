@@ -114,3 +114,27 @@ def test_equations_and_forms_of_stacks_of_matrices() -> None:
             linalg.eigh_tridiagonal(d, e, select="i", select_range=wrong)
     with pytest.raises(TypeError, match="one element less"):
         linalg.eigh_tridiagonal(d, d)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_derivatives_of_positive_definite_systems(dtype: str, lower: bool) -> None:
+    """They are those of the system, -a⁻¹ da x, not of the triangle that was read."""
+
+    def positive(a, b):
+        return jnp.abs(linalg.solve(a, b, lower, assume_a="pos")).sum()
+
+    def general(a, b):
+        return jnp.abs(linalg.solve(a, b if b.ndim > 1 else b[:, None])).sum()
+
+    half = RNG.standard_normal((2, 3, 3)) + 1j * RNG.standard_normal((2, 3, 3))
+    with nj.enable_x64(True):
+        h = jnp.asarray(half if dtype == "complex128" else half.real)
+        a = h @ h.conj().swapaxes(-1, -2) + 3 * jnp.eye(3)
+        for b in (jnp.arange(1, 4), jnp.arange(12).reshape(2, 3, 2), jnp.eye(3)):
+            b = b.astype(dtype)
+            got = nj.jit(nj.grad(positive, (0, 1)))(a, b)
+            for one, other in zip(got, nj.grad(general, (0, 1))(a, b), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+        with pytest.raises(ValueError):
+            nj.jit(positive)(a[0], b[:2])

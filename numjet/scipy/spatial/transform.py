@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet import lax, numpy as jnp, random
+from numjet import numpy as jnp, random
 from numjet.core import dtypes
+from numjet.numpy.promote import inexact_dtype
 
 # Below this middle angle (or so near to its end) the outer two turn about one axis.
 _LOCKED = 1e-7
@@ -23,7 +24,7 @@ _LOCKED = 1e-7
 
 def _floats(x: Any) -> Any:
     x = jnp.asarray(x)
-    return jnp.asarray(x, x.dtype if dtypes.is_inexact(x.dtype) else dtypes.canonical(float))
+    return jnp.asarray(x, inexact_dtype(x.dtype))
 
 
 def _product(p: Any, q: Any) -> Any:
@@ -358,7 +359,7 @@ class Rotation(NamedTuple):
         """
         m = self.as_matrix()
         m = jnp.swapaxes(m, -1, -2) if inverse else m
-        return jnp.einsum("...ij,...j->...i", m, _floats(vectors))
+        return jnp.einsum("...ij,...j->...i", m, jnp.asarray(vectors))
 
     def inv(self) -> Rotation:
         """The inverse rotations.
@@ -477,7 +478,7 @@ class Slerp(NamedTuple):
         """The rotations at `times`, a scalar or [m]; beyond the ends, the outer ones go on."""
         times = _floats(times)
         i = jnp.searchsorted(self.times, times) - 1
-        i = lax.clamp(0, i, self.times.shape[0] - 2)
+        i = jnp.clip(i, 0, self.times.shape[0] - 2)
         part = (times - self.times[i]) / self.timedelta[i]
         turn = Rotation.from_rotvec(self.rotvecs[i] * part[..., None])
         return Rotation(_product(self.rotations.quat[i], turn.quat))

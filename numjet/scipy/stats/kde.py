@@ -44,7 +44,7 @@ class gaussian_kde:  # noqa: N801 - a public name
         (dataset,) = as_arrays("gaussian_kde", dataset)
         if dtypes.is_complex(dataset.dtype):
             raise NotImplementedError("gaussian_kde does not support complex data.")
-        dataset = jnp.atleast_2d(promote_inexact(dataset)[0])
+        dataset = jnp.atleast_2d(dataset)
         if dataset.ndim != 2:
             raise ValueError(
                 f"gaussian_kde: dataset must have one or two axes, got shape {dataset.shape}."
@@ -53,6 +53,7 @@ class gaussian_kde:  # noqa: N801 - a public name
             raise ValueError("gaussian_kde: `dataset` input should have multiple elements.")
         d, n = dataset.shape
         if weights is None:
+            (dataset,) = promote_inexact(dataset)
             weights = jnp.full((n,), 1 / n, dataset.dtype)
         else:
             (weights,) = as_arrays("gaussian_kde", weights)
