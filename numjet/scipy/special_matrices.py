@@ -12,7 +12,7 @@ from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.numpy import lax_names as lax
 from numjet.numpy.creation import array
-from numjet.numpy.elementwise import divide, multiply, negative, subtract
+from numjet.numpy.elementwise import absolute, divide, multiply, negative, subtract
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate
 from numjet.numpy.logic import where
@@ -308,7 +308,7 @@ def fiedler(a: Any) -> Any:
     """
     weak = one_array("fiedler", a).aval.weak_type
     (a,) = _rows("fiedler", a)
-    out = lax.abs(subtract(expand_dims(a, -1), expand_dims(a, -2)))
+    out = absolute(subtract(expand_dims(a, -1), expand_dims(a, -2)))
     return cast(out, out.aval.dtype, weak)
 
 

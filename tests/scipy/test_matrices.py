@@ -26,6 +26,11 @@ def test_batches(name: str) -> None:
         np.testing.assert_allclose(got[i], want(BATCH[i]), rtol=1e-6, atol=1e-6)
 
 
+def test_distances_of_numbers_without_a_sign() -> None:
+    x = jnp.array([2, 3, 5], "uint32")
+    assert linalg.fiedler(x[::-1]).tolist()[0] == [0, 2, 3]
+
+
 def test_batches_of_two_arguments() -> None:
     second = RNG.standard_normal((3, 4))
     for name in ("toeplitz", "hankel"):
