@@ -8,6 +8,7 @@ parent, so there is no stack to search. Concrete evaluation is the outermost tra
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from contextvars import ContextVar
 from pathlib import Path
@@ -225,7 +226,30 @@ def _bind(self: Primitive, *args: Any, **params: Any) -> Any:
         return evaluate(self, args, params)
     except Stretched as operands:
         shape = operands.out.shape
+    except TypeError as error:
+        fewer = _fewer_params(params, error)
+        if fewer is None:
+            raise
+        return self.bind(*args, **fewer)
     return self.bind(*stretched(args, shape), **params)
+
+
+# Params that equations of JAX have and ours have not, with the value that says nothing.
+_SAYING_NOTHING = {
+    **dict.fromkeys(("accuracy", "algorithm", "implementation", "out_dtype", "out_sharding",
+                     "select_callable", "sharding", "subset_by_index", "use_magma")),
+    "batch_group_count": 1, "sort_eig_vals": False,
+}  # fmt: skip
+
+
+def _fewer_params(params: dict, error: TypeError) -> dict | None:
+    """The params without one that `error` says is not known, where it says nothing: programs that
+    are written for JAX's equations bind its primitives with all of theirs."""
+    found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    name = found.group(1) if found else ""
+    if name not in params or name not in _SAYING_NOTHING or params[name] != _SAYING_NOTHING[name]:
+        return None
+    return {key: value for key, value in params.items() if key != name}
 
 
 hooks.install(Primitive, {"bind": _bind})

@@ -77,7 +77,9 @@ def elementwise_abstract(
     dtype."""
     accept = _ACCEPTS[accepts]
 
-    def abstract(*avals: ShapedArray, **_: Any) -> ShapedArray:
+    def abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
+        if params and (unknown := {"accuracy", "out_dtype"} & params.keys()):
+            raise TypeError(f"{name} got an unexpected keyword argument {unknown.pop()!r}")
         first = avals[0]
         shape, weak = first.shape, first.weak_type
         for other in avals[1:]:
