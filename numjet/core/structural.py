@@ -40,7 +40,8 @@ def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False
         one: Any = scalar(value, dtype)
         return broadcast_in_dim(one, shape, ()) if shape else one
     if type(dtype) is dtypes.KeyDType:
-        value = np.zeros((), dtype.storage)
+        words = np.full(dtype.storage.itemsize // 4, value, np.uint32)
+        value = words.view(dtype.storage).reshape(())
     elif dtype in dtypes.NARROW_FLOATS:
         value = float(value)  # of an integer 0 NumPy makes the least exponent, not NaN
     one = ArrayImpl(np.asarray(value, dtypes.physical(dtype)), ShapedArray((), dtype, weak_type))

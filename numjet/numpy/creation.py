@@ -638,8 +638,10 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
     elif isinstance(a, (list, tuple)):
         raise TypeError(not_an_array(name, a))
     elif hasattr(a, "dtype") and hasattr(a, "shape"):
-        found, weak, own = dtypes.canonical(a.dtype), getattr(a, "weak_type", False), a.shape
-        dtypes.check_supported(found)
+        found, weak, own = a.dtype, getattr(a, "weak_type", False), a.shape
+        if type(found) is not dtypes.KeyDType:
+            found = dtypes.canonical(found)
+            dtypes.check_supported(found)
     else:
         aval = one_array(name, a).aval
         found, weak, own = aval.dtype, aval.weak_type, aval.shape
@@ -722,7 +724,9 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     shape, dtype, weak = _like("full_like", a, dtype, shape)
-    if type(fill_value) is complex and not weak:
+    if type(dtype) is dtypes.KeyDType and type(fill_value) is int:  # in each word of a key
+        value = structural.full((), fill_value, dtype)
+    elif type(fill_value) is complex and not weak:
         value = cast(_from_scalar(fill_value, dtype), dtype, weak)
     else:
         fill = wrapped(fill_value, dtype) if type(fill_value) is int else fill_value

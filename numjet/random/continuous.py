@@ -45,7 +45,7 @@ def _start(
     name: str, key: Any, dtype: Any, shape: Any, *parameters: Any
 ) -> tuple[Any, Any, tuple, list[Any]]:
     """The typed key, the dtype, the result's shape, and the parameters at that shape and dtype."""
-    dtype = float_dtype(name, dtype)
+    dtype = float_dtype(name, dtype, name == "lognormal")
     values = [safely(name, p, dtype) if name in SAFELY else as_float(p, dtype) for p in parameters]
     shape = result_shape(name, shape, *values) if values else shape_of(shape)
     return single_key(key, name), dtype, shape, [broadcast_to(v, shape) for v in values]
@@ -216,8 +216,8 @@ def lognormal(
     """exp of normal values with mean 0.
 
     key: one PRNG key. sigma: the standard deviation of the logarithm. shape: of the result; by
-    default what the parameters broadcast to (ValueError where they do not fit it). dtype: real
-    floating, the default one unless given. out_sharding: the layout of the result. Differentiable
+    default what the parameters broadcast to (ValueError where they do not fit it). dtype: floating
+    or complex, the default one unless given. out_sharding: the layout of the result. Differentiable
     in sigma. Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for
     another dtype. Made as `normal` is.
 

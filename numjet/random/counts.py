@@ -152,23 +152,31 @@ def multinomial(
     dtype: Any = None,
     unroll: int | bool = 1,
 ) -> Any:
-    """How many of n trials fall to each category, as floats.
+    """How many of n trials fall to each category, as floats unless another dtype is asked for.
 
     key: one PRNG key. n: numbers of trials. p: [..., k], probabilities of the categories, or what
     is proportional to them. shape: that of the result, with the categories as last axis; by default
-    what n (with a further axis) and p broadcast to. dtype: real floating. unroll: left to the
-    compiler. Each category is a `binomial` of the trials that are left. Raises TypeError for what
-    is no key, ValueError for several keys (use `vmap`) and for another dtype. No derivative flows
-    to n and p.
+    what n (with a further axis) and p broadcast to. dtype: real. unroll: left to the compiler. Each
+    category is a `binomial` of the trials that are left, drawn in the floats that n and p join to.
+    Raises TypeError for what is no key, ValueError for several keys (use `vmap`) and for a complex
+    dtype. No derivative flows to n and p.
 
     >>> from numjet import random, numpy as jnp
     >>> counts = random.multinomial(random.key(0), 10, jnp.array([0.2, 0.3, 0.5]))
     >>> print(counts.shape, counts.sum())
     (3,) 10.0
     """
-    dtype, key = float_dtype("multinomial", dtype), single_key(key, "multinomial")
-    work = dtype if dtype.itemsize >= 4 else dtypes.float32
-    p, n = convert(as_array(p), work), convert(as_array(n), work)
+    dtype = dtypes.requested(float if dtype is None else dtype, "random.multinomial")
+    if dtypes.is_complex(dtype):
+        raise ValueError(f"dtype argument to `multinomial` must be a real dtype, got {dtype}.")
+    key = single_key(key, "multinomial")
+    p, n = as_array(p), as_array(n)
+    work, _ = dtypes.promote((p.aval.dtype, p.aval.weak_type), (n.aval.dtype, n.aval.weak_type))
+    if not dtypes.is_floating(work):
+        work = dtypes.canonical(dtypes.float64)
+    elif work.itemsize < 4:
+        work = dtypes.float32
+    p, n = convert(p, work), convert(n, work)
     if not p.ndim:
         raise ValueError("random.multinomial: p must have an axis of categories, got a scalar.")
     shape = result_shape("multinomial", shape, expand_dims(n, (n.ndim,)), p)

@@ -125,3 +125,37 @@ def test_an_eager_call_like_the_one_before_traces_nothing(
     again = getattr(random, name)(random.key(3), 20, p)
     np.testing.assert_array_equal(first, again)
     assert traces == []
+
+
+def test_multinomial_counts_are_drawn_in_the_floats_of_their_parameters() -> None:
+    """Whatever the result's dtype is."""
+    key, p = random.key(7), jnp.array([0.5, 0.2, 0.3])
+    whole = random.multinomial(key, 60, p, dtype=jnp.int32)
+    assert whole.dtype == jnp.int32 and whole.sum() == 60
+    np.testing.assert_array_equal(whole, random.multinomial(key, 60, p))
+    with nj.enable_x64(True):
+        narrow = random.multinomial(key, 60, p, dtype=jnp.float32)  # p is of float32
+        np.testing.assert_array_equal(narrow, whole)
+        wide = random.multinomial(key, 60, p.astype(float), dtype=jnp.float32)
+        assert wide.dtype == jnp.float32
+        np.testing.assert_array_equal(wide, random.multinomial(key, 60, p.astype(float)))
+
+
+def test_lognormal_draws_are_complex_where_that_is_asked_for() -> None:
+    key = random.key(2)
+    drawn = random.lognormal(key, 0.5, (3,), jnp.complex64)
+    np.testing.assert_allclose(
+        drawn, jnp.exp(0.5 * random.normal(key, (3,), jnp.complex64)), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", ["threefry2x32", "rbg"])
+def test_keys_like_others_are_filled_word_by_word(kind: str) -> None:
+    keys = random.split(random.key(0, impl=kind), 2)
+    shaped = nj.ShapeDtypeStruct((2,), keys.dtype)
+    for like in (keys, shaped):
+        for made, word in ((jnp.ones_like(like), 1), (jnp.full_like(like, 9), 9),
+                           (jnp.zeros_like(like), 0)):
+            assert made.dtype == keys.dtype
+            words = random.key_data(made)
+            np.testing.assert_array_equal(words, np.full_like(random.key_data(keys), word))
