@@ -20,6 +20,7 @@ import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,21 @@ class Cell:
     def __init__(self, start: Any, shown: bool = False) -> None:
         self.start = self.value = start
         self.shown, self.argument = shown, ""
+
+
+# The traces of which rules of the user's run right now: references that were made under them may
+# be read and written there.
+_ruled: ContextVar[tuple] = ContextVar("numjet.ruled", default=())
+
+
+@contextmanager
+def rule_under(trace: Trace) -> Iterator[None]:
+    """A block in which a rule runs for a function that was called under `trace`."""
+    token = _ruled.set((*_ruled.get(), trace))
+    try:
+        yield
+    finally:
+        _ruled.reset(token)
 
 
 class RefUse:
@@ -120,7 +136,10 @@ class Ref:
         lie between here and the holder."""
         crossed: list[Trace] = []
         trace: Any = current_trace()
-        while trace is not self.home:
+        home: Any = self.home
+        if (ruled := _ruled.get()) and home in ruled:
+            home = home.parent  # where the rule runs
+        while trace is not home:
             if trace is None:
                 raise errors.UnexpectedTracerError(
                     f"A mutable array reference of type {self.aval} was used after the function it "
@@ -151,7 +170,12 @@ class Ref:
         if current_trace() is not EVAL and (shown := self._shown()) is not None:
             return equations.recorded(shown[0], equations.get_p, shown[1])
         holder, _ = self._holder()
-        return self._value if holder is None else holder.cell(self).value
+        if holder is not None:
+            return holder.cell(self).value
+        held = self._value
+        if isinstance(held, Tracer) and held.owner in _ruled.get():
+            return getattr(held, "primal", held)  # rules see values without their tangents
+        return held
 
     def put(self, value: Any, what: str = "a set/swap") -> None:
         """Make `value`, an array of the reference's shape and dtype, its value."""

@@ -618,3 +618,28 @@ def test_backward_rules_use_references_made_in_the_function(wrap):
     # The outer rule leaves 3 there, and gives 301; the inner one is given 903 and leaves 906.
     assert wrap(nj.grad(f))(1.0) == 903 + 100 * 906
     assert wrap(nj.vmap(nj.grad(f)))(jnp.arange(2.0)).tolist() == [91503.0] * 2
+
+
+@pytest.mark.parametrize("staged", [lambda f: f, nj.jit])
+def test_forward_rules_write_references_of_the_differentiated_function(staged) -> None:
+    """Which see no tangents there, and leave none."""
+
+    @nj.custom_vjp
+    def noted(ref, x):
+        return x * 3
+
+    def forward(ref, x):
+        ref[0] = x * 4
+        ref[1] += ref[0] + x
+        return x * 3, x
+
+    noted.defvjp(forward, lambda x, ct: (None, ct * 3))
+
+    def f(x):
+        ref = nj.new_ref(jnp.ones(2))
+        out = noted(ref, x)
+        return out + ref[1] * 10, nj.freeze(ref)
+
+    (value, left), slope = staged(nj.value_and_grad(f, has_aux=True))(2.0)
+    assert (value, slope) == (6 + 110, 3)
+    np.testing.assert_array_equal(left, [8, 11])

@@ -24,10 +24,10 @@ from numjet.core.debug_info import Tracing
 from numjet.core.given import array_of, seen, with_dtype
 from numjet.core.jaxpr import eval_jaxpr
 from numjet.core.primitive import Zero
-from numjet.core.refs import Ref, lasting, refuse_returned, refuse_twice
+from numjet.core.refs import Ref, lasting, refuse_returned, refuse_twice, rule_under
 from numjet.core.shared import Shared
 from numjet.core.structural import convert, zeros
-from numjet.core.trace import Tracer, aval_of
+from numjet.core.trace import Tracer, aval_of, current_trace
 from numjet.ops.arrange import stop_gradient
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
 from numjet.transforms.remat_opt import optimized
@@ -530,6 +530,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             self.nondiff_argnums,
         )
         shows = _EQUATIONS.uses and _EQUATIONS.value
+        around = current_trace()
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
             leaves, primals = primals, seen(primals)
@@ -537,7 +538,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
             args = _merge(nums[: len(nondiff)], nondiff, tree.tree_unflatten(in_tree, primals))
             told, ruled = Shared.told.get(), Shared.ruled.get()
-            with _as_noted(shows):
+            with _as_noted(shows), rule_under(around):
                 result = run_rule(lambda: fwd(*args), name, told, ruled)  # type: ignore[misc]
             if not isinstance(result, tuple | list) or len(result) != 2:
                 raise TypeError(
