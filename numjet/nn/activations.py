@@ -12,6 +12,7 @@ from numjet.api.compiled.shown import FLAG, as_call, shown, wanted
 from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.array import as_array
+from numjet.core.structural import zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.nn.jax_forms import gelu_in_jax
 from numjet.numpy import lax_names as lax
@@ -104,7 +105,10 @@ _relu = jvp_of_arrays(shown(_cut_below))
 def jvp(primals: tuple, tangents: tuple) -> tuple:
     """The rule of `relu`, whose name jaxprs show."""
     (x,), (t,) = primals, tangents
-    return relu(x), lax.select(greater(x, 0), t, lax.full(t.aval.shape, 0, t.aval.dtype))
+    out, above = relu(x), greater(x, 0)
+    if t.aval.weak_type:  # which the selection is then, too
+        return out, lax.select(above, t, zeros(t.aval))
+    return out, lax.select(above, t, lax.full(t.aval.shape, 0, t.aval.dtype))
 
 
 _relu.defjvp(jvp)

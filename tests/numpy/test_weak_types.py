@@ -10,7 +10,7 @@ import pytest
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import lax
+from numjet import lax, nn
 
 WEAK = {2: lax.full((2,), 2), 0.5: lax.full((2,), 0.5), 1j: lax.full((2,), 1j)}
 
@@ -353,3 +353,11 @@ def test_arrays_made_of_objects_are_strong():
 
     assert not jnp.asarray(Holds()).weak_type and not jnp.array(Holds()).weak_type
     assert jnp.asarray(2.0).weak_type
+
+
+def test_tangents_of_relu_are_weak_where_its_operand_is():
+    rows = jnp.asarray(0.5) * jnp.asarray(np.array([1, -2]))
+    for x, weak in ((1.5, True), (np.float32(1.5), False), (rows, True)):
+        slope = nj.grad(lambda x: nn.relu(x).sum())
+        assert slope(x).weak_type is nj.jit(slope)(x).weak_type is weak
+        assert nj.jvp(nn.relu, (x,), (x,))[1].weak_type is weak
