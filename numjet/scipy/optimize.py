@@ -39,9 +39,9 @@ _OPTIONS = {
 
 class OptimizeResults(NamedTuple):
     """What `minimize` found. status: 0 converged, 1 too many iterations, 3 no step goes down, 5 it
-    goes down further than steps were tried; of limited memory 2 and 3 too many evaluations of the
-    function and its gradient, 4 it hardly gets smaller, 5 no step goes down. nfev, njev: the
-    evaluations; nit: iterations.
+    goes down further than steps were tried, or is NaN; of limited memory 2 and 3 too many
+    evaluations of the function and its gradient, 4 it hardly gets smaller, 5 no step goes down.
+    nfev, njev: the evaluations; nit: iterations.
 
     x: the point; success: whether it converged; fun: the function's value there; jac: its gradient;
     hess_inv: the estimate of the inverse of its second derivatives, None of limited memory.
@@ -363,7 +363,8 @@ def minimize(
             status = jnp.where(better, ended(s.value, found.value, calls), STUCK_LIMITED)
         else:
             # The last iteration that there may be says so, whatever became of it.
-            stuck = jnp.where(s.iterations + 1 == most, STOPPED, jnp.where(endless, ENDLESS, STUCK))
+            unknown = endless | jnp.isnan(s.value)
+            stuck = jnp.where(s.iterations + 1 == most, STOPPED, jnp.where(unknown, ENDLESS, STUCK))
             status = jnp.where(better | ~s.anew, STOPPED, stuck)
         if kept.again is not None:
             memory = tree.tree_map(

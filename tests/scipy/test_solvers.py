@@ -307,3 +307,11 @@ def test_vectors_of_classes_that_do_not_compare() -> None:
     np.testing.assert_allclose(x.x, b / 4, rtol=1e-6)
     with pytest.raises(ValueError, match="x0 and b must have matching tree structure"):
         cg(lambda v: v, {"p": b}, {"q": b})
+
+
+def test_a_value_that_is_no_number_is_told_apart_from_a_step_that_fails():
+    start = jnp.array([-1.0, 2.0])
+    lost = minimize(lambda x: jnp.sum(jnp.sqrt(x)), start, method="BFGS")
+    assert not lost.success and lost.status == 5
+    at_rest = minimize(lambda x: jnp.sum((x - 1) ** 2), start, method="BFGS")
+    assert at_rest.success and at_rest.status == 0
