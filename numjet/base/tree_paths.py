@@ -78,7 +78,28 @@ def flatten_with_path(
 
 def leaf_path(treedef: PyTreeDef, i: int) -> KeyPath:
     """The way to leaf `i` of a structure."""
-    return flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))[0][i][0]
+    path: list[Any] = []
+    while treedef is not LEAF:
+        for at, child in enumerate(treedef._children):  # noqa: B007  (read below)
+            if i < child.num_leaves:
+                break
+            i -= child.num_leaves
+        path.append(_child_key(treedef, at))
+        treedef = child
+    return tuple(path)
+
+
+def _child_key(treedef: PyTreeDef, at: int) -> Any:
+    """The key of child `at`; its index where the node's class does not take numbers for children.
+
+    A class may check what it is made of, or count arrays alone as its children (distrax).
+    """
+    kind, count = treedef._kind, len(treedef._children)
+    assert kind is not None
+    try:
+        return child_keys(kind, kind.unflatten(treedef._data, tuple(range(count))), count)[at]
+    except Exception:  # noqa: BLE001  (of the user's class; this is for a message)
+        return FlattenedIndexKey(at)
 
 
 # -- prefixes -----------------------------------------------------------------------------------

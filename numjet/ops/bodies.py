@@ -29,6 +29,7 @@ from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
 from numjet.core.structural import convert, placed_like
 from numjet.transforms.batch import axis_env
+from numjet.transforms.simplify import dce_jaxpr
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import results
 
@@ -340,8 +341,13 @@ def permute(
     in_order: Sequence[int] | None = None,
     out_order: Sequence[int] | None = None,
 ) -> ClosedJaxpr:
-    """Reorder (or drop) inputs and outputs: new input i is old input in_order[i]."""
+    """Reorder (or drop) inputs and outputs: new input i is old input in_order[i].
+
+    What only equations read whose results nothing needs may be dropped; these go with it.
+    """
     jaxpr = closed.jaxpr
+    if in_order is not None and len(in_order) < len(jaxpr.invars):
+        jaxpr = dce_jaxpr(jaxpr)[0]
     invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
     outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
     same = invars == jaxpr.invars and outvars == jaxpr.outvars

@@ -282,17 +282,16 @@ def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
         return (known, residuals), u_out
 
     u_carry, (known, residuals), _ = fixed_point(step, u_carry)
-    u_pred = partial_eval_jaxpr(cond_jaxpr, u_cond + u_carry)[2][0]
+    k_cond, _, (u_pred,), _ = partial_eval_jaxpr(cond_jaxpr, u_cond + u_carry)
     outs = trace.record(while_p, args, params)
     if u_pred or all(u_carry):
         return outs
     # The known carries run now; the recorded loop runs them again beside the unknown ones.
-    k_cond = permute(cond_jaxpr, [i for i, u in enumerate(u_cond + u_carry) if not u])
     n_known = len(known.jaxpr.outvars) - len(residuals)
     key = ("while_known", tuple(u_cond + u_carry))
     pair = known.cache.get(key)
     if pair is None:
-        pair = known.cache[key] = (k_cond, permute(known, None, range(n_known)))
+        pair = known.cache[key] = (permute(k_cond, None, [0]), permute(known, None, range(n_known)))
     k_args, _ = partition(args, u_cond + u_body + u_carry)
     with set_trace(trace.parent):
         done = iter(
@@ -436,9 +435,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     if kept:
         read = cond.jaxpr.cache.get("read")
         if read is None:
-            read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars} | {*cond.jaxpr.outvars}
-            cond.jaxpr.cache["read"] = read
-        kept = [i for i in kept if cond.jaxpr.invars[len(cond_consts) + i] not in read]
+            read = cond.jaxpr.cache["read"] = dce_jaxpr(cond.jaxpr)[1]
+        kept = [i for i in kept if not read[len(cond_consts) + i]]
     if kept and config.jax_form() and not use.written:
         outs = _with_constants(kept, cond, cond_consts, body, body_consts, given)
     else:

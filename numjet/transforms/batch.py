@@ -211,8 +211,8 @@ class BatchTrace(Trace):
                 values.append(x.value)
                 dims.append(x.dim)
                 mapped = True
-            else:
-                values.append(x)
+            else:  # numbers and NumPy arrays, which libraries bind, too, are arrays to the rules
+                values.append(x if hasattr(x, "aval") else as_array(x))
                 dims.append(None)
         parent: Any = self.parent
         token = enter_trace(parent)

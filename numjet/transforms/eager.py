@@ -18,7 +18,7 @@ from typing import Any
 from numjet.base import config
 from numjet.base.class_names import shown_as
 from numjet.core import dtypes, hooks
-from numjet.core.array import Array, ArrayImpl
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import executor
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -162,6 +162,7 @@ class LinearizeTrace(JVPTrace):
                 tangents.append(PartialTracer(parent, tangent) if type(tangent) is Var else tangent)
                 active = True
             else:
+                x = x if hasattr(x, "aval") else as_array(x)
                 primals.append(x)
                 tangents.append(Zero((x.aval if isinstance(x, Array) else aval_of(x)).tangent()))
         token = enter_trace(parent)

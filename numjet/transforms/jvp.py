@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numjet.core import hooks
-from numjet.core.array import Array
+from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray
 from numjet.core.debug_info import derived
 from numjet.core.hi import linear_rules
@@ -85,8 +85,8 @@ class JVPTrace(Trace):
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 active = True
-            else:
-                primals.append(x)
+            else:  # numbers and NumPy arrays, which libraries bind, too, are arrays to the rules
+                primals.append(x if hasattr(x, "aval") else as_array(x))
                 tangents.append(None)
                 mixed = True
         parent, staging = self.parent, self.staging

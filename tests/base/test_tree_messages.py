@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from tree_nodes import Box, Layer, Point
 
+import numjet as nj
+import numjet.numpy as jnp
 import numjet.tree_util as tu
 from numjet.base import tree
 from numjet.base.tree import tree_flatten, tree_structure
@@ -171,3 +173,22 @@ def test_what_stands_at_a_leaf_is_not_looked_into():
     assert tree.tree_map(lambda a, b: (a, b), {"x": 1}, {"x": odd}) == {"x": (1, odd)}
     with pytest.raises(ValueError, match="comparable|Dict key mismatch"):
         tree.tree_map(lambda a, b: a, {"a": 1}, odd)
+
+
+def test_leaves_of_a_class_that_takes_no_stand_ins_have_a_path() -> None:
+    """A class may count arrays alone as its children, or check what it is made of."""
+
+    class Arrays:
+        def __init__(self, parts: list) -> None:
+            self.parts = parts
+
+    def made(data: None, children: tuple) -> Arrays:
+        if not all(isinstance(c, nj.Array) for c in children):
+            raise AttributeError("an array is wanted")
+        return Arrays(list(children))
+
+    nj.tree_util.register_pytree_node(Arrays, lambda a: (a.parts, None), made)
+    given = {"w": Arrays([jnp.ones(3), jnp.float32(2)])}
+    with pytest.raises(ValueError, match="requested to map") as error:
+        nj.vmap(lambda t: 0)(given)
+    assert "args[0]['w'][<flat index 1>]" in str(error.value)

@@ -95,3 +95,44 @@ def test_rows_without_a_cotangent_are_not_transposed() -> None:
     for i, g in enumerate(np.asarray(nj.grad(loss)(x))):
         step = jnp.zeros(2).at[i].set(h)
         np.testing.assert_allclose(g, (loss(x + step) - loss(x - step)) / (2 * h), rtol=1e-2)
+
+
+def counted(test: Callable) -> Callable:
+    """A loop of three rounds whose first carry only the condition's idle equations read."""
+
+    def loop(x: Any, y: Any) -> Any:
+        return lax.while_loop(
+            lambda c: (test(c[0]), c[1] < 3)[1],
+            lambda c: (c[0] * y, c[1] + 1, jnp.sin(c[2])),
+            (x, 0, x),
+        )
+
+    return loop
+
+
+def branched(a: Any) -> Any:
+    return lax.cond(a[0] > 1, jnp.sin, jnp.cos, a)
+
+
+@pytest.mark.parametrize("test", [jnp.negative, nj.jit(lambda a: a * 2), branched])
+def test_idle_equations_of_a_condition_go_with_the_carry_they_read(test: Callable) -> None:
+    loop, x = counted(test), jnp.array([0.5, 2.0])
+    want = np.sin(np.sin(np.sin(np.asarray(x))))
+    np.testing.assert_allclose(nj.jit(lambda x: loop(x, x)[2])(x), want, rtol=1e-6)
+    out = nj.jvp(lambda y: loop(x, y), (x,), (jnp.ones(2),))
+    _, pushed = nj.linearize(lambda y: loop(x, y), x)
+    for one, other in zip(pushed(jnp.ones(2)), out[1], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("test", [jnp.negative, branched])
+def test_idle_equations_of_a_condition_do_not_read_what_the_body_hands_on(test: Callable) -> None:
+    def loop(x: Any) -> Any:
+        return lax.while_loop(
+            lambda c: (test(c[0]), c[1] < 3)[1], lambda c: (c[0], c[1] + 1), (x, 0)
+        )
+
+    x = jnp.array([0.5, 2.0])
+    handed = nj.make_jaxpr(loop)(x)
+    check_jaxpr(handed.jaxpr)
+    np.testing.assert_array_equal(eval_jaxpr(handed.jaxpr, handed.consts, x)[1], 3)

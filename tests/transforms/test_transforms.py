@@ -220,3 +220,23 @@ def test_a_linear_jaxpr_is_transposed() -> None:
     (ct,) = eval_jaxpr(transposed.jaxpr, transposed.consts, x3, jnp.arange(3.0))
     np.testing.assert_allclose(np.asarray(ct), np.asarray(x3) * [2.0, 1.0, 0.0], rtol=1e-6)
     assert all(type(v) is Var for v in transposed.jaxpr.invars)
+
+
+@pytest.mark.parametrize("number", [2.0, np.float32(2), np.array(2.0, np.float32)], ids=type)
+@pytest.mark.parametrize("name", ["pow_p", "mul_p", "max_p", "div_p"])
+def test_a_primitive_is_bound_to_numbers_under_every_transformation(name: str, number: Any) -> None:
+    """As interpreters of jaxprs do, such as distrax' of inverses."""
+    primitive, x = getattr(lax, name), jnp.array([0.5, 1.5, 3.0])
+    for ours, want in (
+        (lambda x: primitive.bind(x, number), lambda x: primitive.bind(x, jnp.float32(2))),
+        (lambda x: primitive.bind(number, x), lambda x: primitive.bind(jnp.float32(2), x)),
+    ):
+        for view in (
+            nj.vmap,
+            nj.jacfwd,
+            lambda f: lambda x: nj.grad(lambda x: f(x).sum())(x),
+            lambda f: lambda x: nj.linearize(f, x)[1](x),
+            lambda f: lambda x: nj.vmap(nj.grad(f))(x),
+            lambda f: nj.jit(nj.jacrev(f)),
+        ):
+            np.testing.assert_allclose(view(ours)(x), view(want)(x), rtol=1e-6)
