@@ -32,7 +32,8 @@ from numjet.core.typed_numbers import (
 from numjet.interpreters import batching
 from numjet.lax import dot_general, ragged_dot
 from numjet.numpy import einsum, result_type, swapaxes
-from numjet.numpy.promote import canonical_axis
+from numjet.numpy.functional import core_sizes, with_checked_results
+from numjet.numpy.promote import canonical_axis, join_shapes
 
 
 # ------------------------------------------------------------------ lines in messages
@@ -494,3 +495,38 @@ def is_cuda_compute_capability_at_least(capability: str) -> bool:
     least = tuple(map(int, capability.split(".")))
     found = [str(getattr(d, "compute_capability", "0")) for d in device_module.devices()]
     return all([tuple(map(int, own.split("."))) >= least for own in found])
+
+
+# ------------------------------------------------------------------ vectorize
+def apply_excluded(
+    function: Callable, excluded: Iterable[int | str], args: tuple, kwargs: dict
+) -> tuple[Callable, list, dict]:
+    """`function` of the arguments that are not excluded by place or name, and these."""
+    held = {key for key in excluded if key in kwargs or (key in range(len(args)))}
+    places = [i for i in range(len(args)) if i not in held]
+    fixed = {name: value for name, value in kwargs.items() if name in held}
+
+    def of_the_rest(*values: Any, **named: Any) -> Any:
+        full = list(args)
+        for place, value in zip(places, values, strict=True):
+            full[place] = value
+        return function(*full, **named, **fixed)
+
+    rest = {name: value for name, value in kwargs.items() if name not in held}
+    return of_the_rest, [args[i] for i in places], rest
+
+
+def parse_input_dimensions(args: tuple, cores: list[tuple], context: str = "") -> tuple:
+    """The shape that the leading axes broadcast to, and the sizes of the named core axes."""
+    if len(args) != len(cores):
+        raise TypeError(
+            f"wrong number of positional arguments: expected {len(cores)}, got {len(args)} "
+            f"{context}"
+        )
+    leads, sizes = core_sizes(args, cores)
+    return join_shapes("vectorize", leads, ValueError), sizes
+
+
+def check_output_dims(function: Callable, sizes: dict, cores: list[tuple], _: str = "") -> Callable:
+    """`function`, whose results must have these core axes."""
+    return with_checked_results(function, cores, sizes)

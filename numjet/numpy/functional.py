@@ -194,7 +194,8 @@ _CORE = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
 _SIGNATURE = re.compile(rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$")
 
 
-def _signature(text: str) -> tuple[list[tuple], list[tuple]]:
+def parse_signature(text: str) -> tuple[list[tuple], list[tuple]]:
+    """The names of the core axes of each argument and of each result."""
     text = text.replace(" ", "")
     if not _SIGNATURE.match(text):
         raise ValueError(
@@ -256,28 +257,13 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
         cores: list[tuple] = [()] * len(values)
         outs = None
     else:
-        cores, outs = _signature(signature)
+        cores, outs = parse_signature(signature)
     if len(cores) != len(values):
         raise TypeError(
             f"vectorize: wrong number of positional arguments: expected {len(cores)}, "
             f"got {len(values)}."
         )
-    sizes: dict[str, int] = {}
-    leads = []
-    for x, core in zip(values, cores):
-        if x.aval.ndim < len(core):
-            raise ValueError(
-                f"input with shape {x.shape} does not have enough dimensions for all core "
-                f"dimensions {core} (vectorize)."
-            )
-        split = x.aval.ndim - len(core)
-        for name, n in zip(core, x.aval.shape[split:]):
-            if sizes.setdefault(name, n) != n:
-                raise ValueError(
-                    f"vectorize: inconsistent size for core dimension {name!r}: {n} "
-                    f"and {sizes[name]}."
-                )
-        leads.append(x.aval.shape[:split])
+    leads, sizes = core_sizes(values, cores)
     check_loop_ranks("vectorize", signature, values, [len(core) for core in cores])
     lead = join_shapes("vectorize", leads, ValueError)
     squeezed = []
@@ -290,8 +276,7 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
             x = squeeze(x, tuple([i for i, n in enumerate(own) if n == 1]))
         squeezed.append(x)
         maps.append(mapped)
-    checked = _checked(call, outs, sizes)
-    f = checked
+    f = with_checked_results(call, outs, sizes)
     ones = []
     for i in range(len(lead) - 1, -1, -1):
         flags = [m[i] for m in maps]
@@ -306,7 +291,31 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
     return tuple([widen(y) for y in out]) if isinstance(out, (tuple, list)) else widen(out)
 
 
-def _checked(call: Callable, outs: list[tuple] | None, sizes: dict[str, int]) -> Callable:
+def core_sizes(values: Sequence[Any], cores: Sequence[tuple]) -> tuple[list[tuple], dict[str, int]]:
+    """The leading shape of each argument, and the sizes of the named core axes."""
+    sizes: dict[str, int] = {}
+    leads = []
+    for x, core in zip(values, cores):
+        if x.ndim < len(core):
+            raise ValueError(
+                f"input with shape {x.shape} does not have enough dimensions for all core "
+                f"dimensions {core} (vectorize)."
+            )
+        split = x.ndim - len(core)
+        for name, n in zip(core, x.shape[split:]):
+            if sizes.setdefault(name, n) != n:
+                raise ValueError(
+                    f"vectorize: inconsistent size for core dimension {name!r}: {n} "
+                    f"and {sizes[name]}."
+                )
+        leads.append(x.shape[:split])
+    return leads, sizes
+
+
+def with_checked_results(
+    call: Callable, outs: list[tuple] | None, sizes: dict[str, int]
+) -> Callable:
+    """`call`, whose results must have the core axes `outs`."""
     if outs is None:
         return call
 

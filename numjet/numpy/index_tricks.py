@@ -69,13 +69,14 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = one_array("diagonal", a)
     if x.aval.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got {x.aval}.")
-    if FLAG.uses and wanted() and x.aval.ndim == 2 and (axis1, axis2) == (0, 1):
+    shown = FLAG.uses and wanted()
+    if shown and x.aval.ndim == 2 and (axis1, axis2) in ((0, 1), (-2, -1)):
         return as_call("diagonal", x, offset)
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     n, m = x.aval.shape[-2:]
     offset = index_of(offset)
     count = largest(0, smallest(n + min(offset, 0), m - max(offset, 0)))
-    if is_symbolic(count):
+    if is_symbolic(count) or shown:  # arrays of indices would be operands of calls
         found = lax.iota(dtypes.int32, count)
         return getitem(x, (..., found - min(offset, 0), found + max(offset, 0)))
     rows = np.arange(count)
@@ -583,9 +584,7 @@ class _AxisConcatenator:
     """Base of r_ and c_: joins slices, scalars and arrays written as an index."""
 
     name = "r_"
-
-    def __init__(self, axis: int, least: int, place: int) -> None:
-        self.axis, self.least, self.place = axis, least, place
+    axis, least, place = 0, 1, -1
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
@@ -641,7 +640,7 @@ class _AxisConcatenator:
         return reshape(x, tuple(shape))
 
 
-class _R(_AxisConcatenator):
+class RClass(_AxisConcatenator):
     """`r_[1:3, 0, x]`: slices, numbers and arrays joined along the first axis.
 
     Text first in the brackets, such as '0,2', gives the axis, the least rank and where new axes go,
@@ -653,7 +652,7 @@ class _R(_AxisConcatenator):
     """
 
 
-class _C(_AxisConcatenator):
+class CClass(_AxisConcatenator):
     """`c_[x, y]`: slices, numbers and arrays joined as columns.
 
     >>> jnp.c_[jnp.array([1, 2]), jnp.array([3, 4])]
@@ -662,7 +661,8 @@ class _C(_AxisConcatenator):
     """
 
     name = "c_"
+    axis, least, place = -1, 2, 0
 
 
-r_, c_ = _R(0, 1, -1), _C(-1, 2, 0)
+r_, c_ = RClass(), CClass()
 s_, index_exp = np.s_, np.index_exp

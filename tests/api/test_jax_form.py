@@ -458,3 +458,16 @@ def test_they_mean_the_functions(text):
         np.testing.assert_allclose(
             nj.grad(total(again))(x), nj.grad(total(whole))(x), rtol=1e-4, atol=1e-4
         )
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+@pytest.mark.parametrize("name", ["slogdet", "det"])
+def test_calls_of_determinants_take_the_matrix_alone(name: str, shape: tuple) -> None:
+    """Interpreters look calls up by their names, and hand rules the operands (folx)."""
+    x = jnp.broadcast_to(jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]]), shape)
+    closed = nj.make_jaxpr(getattr(jnp.linalg, name))(x)
+    (call,) = closed.jaxpr.eqns
+    assert call.params["name"] == name and [v.aval.shape for v in call.invars] == [shape]
+    out = eval_jaxpr(closed.jaxpr, closed.consts, x)
+    want = np.full(shape[:-2], 18.0 if name == "det" else np.log(18.0))
+    np.testing.assert_allclose(out[-1], want, rtol=1e-5)

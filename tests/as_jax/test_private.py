@@ -351,3 +351,45 @@ def test_private_functions_of_searches_for_eigenvectors():
     """laplax takes them for a search that keeps its matrix on the side."""
     done = run("-c", SEARCH)
     assert done.stdout == "searched\n", done.stderr
+
+
+VECTORIZED = """
+import jax, jax.numpy as jnp
+from jax._src import config
+from jax._src.numpy.index_tricks import CClass, RClass
+from jax._src.numpy import vectorize as v
+
+assert config.numpy_rank_promotion.value == "allow"
+
+said = []
+say = lambda *x: said.append(" ".join(map(str, x)))
+
+class Joined(RClass):
+    def __getitem__(self, key):
+        return super().__getitem__(key) * 2
+
+say(Joined()[1:3, 0].tolist(), CClass()[jnp.arange(2), jnp.ones(2, int)].tolist())
+whole = lambda a, b, c=1, d=2: (a, b, c, d)
+f, args, named = v._apply_excluded(whole, {1, "d"}, (3, 4), {"c": 5, "d": 6})
+say(args, named, f(30, c=50))
+say(v._parse_gufunc_signature("(n,m),(m)->(n),()"))
+arrays = jnp.ones((5, 1, 2, 3)), jnp.ones((4, 3))
+say(v._parse_input_dimensions(arrays, [("n", "m"), ("m",)], ""))
+for f in (lambda: v._parse_input_dimensions((jnp.ones(3),), [("n",), ()], ""),
+          lambda: v._parse_input_dimensions((jnp.ones(3), jnp.ones(2)), [("n",), ("n",)], ""),
+          lambda: v._parse_gufunc_signature("(n->()"),
+          lambda: v._check_output_dims(lambda x: x, {"n": 3}, [("n",)], "")(jnp.ones(2)),
+          lambda: v._check_output_dims(lambda x: x, {}, [("n",), ()], "")(jnp.ones(2))):
+    try:
+        say(f())
+    except Exception as error:
+        say(type(error).__name__)
+say(v._check_output_dims(lambda x: x, {"n": 3}, [("n",)], "")(jnp.ones(3)).shape)
+out["said"] = np.array(said)
+"""
+
+
+def test_parts_of_vectorize_and_of_index_tricks():
+    begin, end = "import numjet.as_jax, numpy as np\nout = {}\n", "print(*said, sep='\\n')\n"
+    ours = run("-c", begin + VECTORIZED + end)
+    assert ours.stdout.splitlines() == run_in_oracle(VECTORIZED)["said"].tolist(), ours.stderr
