@@ -215,7 +215,9 @@ class Ref:
             return self._written_down(shown, equations.get_p, idx)
         value = self.value()
         weak = self.aval.weak_type
-        if value.weak_type != weak and not isinstance(value, Tracer):
+        if value.weak_type != weak and (
+            not isinstance(value, Tracer) or current_trace().staging is None
+        ):
             value = convert(value, value.dtype, weak)
             if type(self) is Ref and type(self._value) is ArrayImpl and self._holder()[0] is None:
                 value = self._value = self._bound(value)  # as JAX prints it from now on

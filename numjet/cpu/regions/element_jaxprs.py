@@ -23,6 +23,7 @@ from numjet.cpu.regions.scalar import NotScalar, native
 FEW = 16
 SUMS = ("add_any", "add")
 SPARSE = ("dynamic_update_slice", "scatter-add", "pad")
+_CHOSEN = ("scan", "while", "cond")
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -73,6 +74,8 @@ def sparse(value: Any, maker: Callable[[Any], Any]) -> bool:
     made = maker(value)
     if made is None:
         return False
+    if type(made) is Eqn and type(made.primitive.loops) is low.Region:
+        return _sparse_in_call(made, value)
     ins = made.invars if type(made) is Eqn else made.ins
     if made.primitive.name in SUMS:
         return all([sparse(x, maker) for x in ins])
@@ -90,6 +93,16 @@ def sparse(value: Any, maker: Callable[[Any], Any]) -> bool:
         return False
     known = fill.value if type(fill) is Literal else getattr(fill, "literal", None)
     return known is not None and known == 0
+
+
+def _sparse_in_call(eqn: Eqn, value: Any) -> bool:
+    """`sparse` of a result of a call, which the graph of a body has inlined."""
+    inner = called(eqn.params) if eqn.primitive.loops.name not in _CHOSEN else None
+    if inner is None:
+        return False
+    body = unclosed(inner)[0]
+    out = body.outvars[next(k for k, v in enumerate(eqn.outvars) if v is value)]
+    return sparse(out, lambda v: _maker(body, v))
 
 
 def summed(ins: Sequence[Any], maker: Callable[[Any], Any]) -> int | None:

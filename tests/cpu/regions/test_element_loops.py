@@ -496,3 +496,28 @@ def test_places_that_are_chosen() -> None:
     got, stacked = nj.jit(run)(jnp.zeros(40), places)
     np.testing.assert_array_equal(got, want)
     assert stacked.tolist() == rows
+
+
+@pytest.mark.parametrize("read", [lambda x, i: x[i] * 3, lambda x, i: x[i] * x[i + 1]])
+def test_gradients_of_jitted_reads_are_added_in_place(read: Callable) -> None:
+    inner = nj.jit(lambda x, i: nj.jit(read)(x, i) + 1)
+
+    def added(x: Any, places: Any) -> Any:
+        step = lambda c, i: (c + nj.grad(inner)(x, i), None)
+        return lax.scan(step, jnp.zeros_like(x), places)[0]
+
+    def referred(x: Any, places: Any) -> Any:
+        total = nj.new_ref(jnp.zeros_like(x))
+
+        def step(_: None, i: Any) -> tuple:
+            nj.vjp(inner, x, i)[1].with_refs(total, nj.ad.GradValue())(1.0)
+            return None, None
+
+        lax.scan(step, None, places)
+        return nj.freeze(total)
+
+    x, places = jnp.arange(50.0), jnp.array([4, 48, 4, 0])
+    want = sum(nj.grad(read)(x, i) for i in places)
+    for f in (added, referred):
+        np.testing.assert_allclose(nj.jit(f)(x, places), want)
+        one_kernel(f, x, places)
