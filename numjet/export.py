@@ -37,6 +37,7 @@ from numjet.api.exports.export_layouts import (
     ran as _ran,
 )
 from numjet.api.exports.symbolic_shapes import (
+    check_known as _check_known,
     check_scopes as _check_scopes,
     solver_of as _solver_of,
     symbolic_args_specs as symbolic_args_specs,
@@ -475,7 +476,8 @@ def export(
     fun_jit: what `jit` made, or a function of `numpy` (ValueError for others). platforms: where the
     result may be called, by default the CPU: `call` raises ValueError on others unless
     disabled_checks has `DisabledSafetyCheck.platform()`. Result: a function of arguments, or of
-    ShapeDtypeStructs, that gives an Exported. It is the same program for all platforms.
+    ShapeDtypeStructs, that gives an Exported, the same program for all platforms; KeyError where
+    the program's shapes have a dimension variable that no argument's has.
 
     >>> import numjet as nj
     >>> from numjet import export, numpy as jnp
@@ -517,6 +519,7 @@ def export(
         leaves = _tree.tree_leaves((args, kwargs))
         if len(traced.layouts) != len(closed.in_avals):
             raise NotImplementedError("export: functions of references are not exported.")
+        _check_known(closed.jaxpr)
         results, out_tree = _tree.tree_flatten(traced.out_info)
         told = [getattr(x, "sharding", None) for x in results]
         count = _devices_of(leaves, [*traced.layouts, *told], closed)

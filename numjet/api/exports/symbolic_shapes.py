@@ -26,6 +26,7 @@ from numjet.core.dims import (
     substituted,
     variables,
 )
+from numjet.core.jaxpr import Jaxpr
 
 
 def symbolic_shape(
@@ -145,6 +146,25 @@ def symbolic_args_specs(
 
 # What JAX's documentation says of the sizes that a program takes.
 _PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
+
+
+def check_known(jaxpr: Jaxpr) -> None:
+    """Raise KeyError where a shape has a dimension variable that no argument's shape has."""
+    known = _named([v.aval for v in jaxpr.invars])
+    outs = [v for eqn in jaxpr.eqns for v in eqn.outvars]
+    unknown = sorted(_named([v.aval for v in (*outs, *jaxpr.outvars)]) - known)
+    if unknown:
+        raise KeyError(
+            f"Encountered dimension variable '{unknown[0]}' that is not appearing in the shapes of "
+            f"the function arguments. Those that are: {sorted(known)}. Give an argument of a shape "
+            f"with it, such as (0, {unknown[0]}). See {_PAGE}#dimension-variables-must-be-solvable-"
+            "from-the-input-shapes."
+        )
+
+
+def _named(avals: Sequence[Any]) -> set[str]:
+    sizes = [n for a in avals for n in getattr(a, "shape", ()) if is_symbolic(n)]
+    return set().union(*[variables(n) for n in sizes])
 
 
 class Solver:
