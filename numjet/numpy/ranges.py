@@ -127,6 +127,7 @@ def arange(
     )
     if stop is None:
         start, stop = 0, start
+    steps = step is not None
     if step is None:
         step = 1
     if step == 0:
@@ -141,11 +142,10 @@ def arange(
     if not current_trace().at_once and size > 1 and dtypes.kind(wanted) in "iuf":
         # Written as an iota, so that programs compute it instead of carrying it.
         iota = lax.iota(wanted, size)
-        if dtypes.is_floating(wanted) and isinstance(step, float) and in_jax_form():
-            return placed(
-                lax.add(scalar(start, wanted), lax.mul(scalar(step, wanted), iota)), device,
-                out_sharding,
-            )  # fmt: skip
+        if in_jax_form():
+            out = lax.mul(scalar(step, wanted), iota) if steps else iota
+            out = lax.add(scalar(start, wanted), out) if steps or start else out
+            return out if is_free else placed(out, device, out_sharding, of_values=True)
         if step != 1:
             iota = lax.mul(iota, scalar(step, wanted))
         out = iota if not start else lax.add(iota, scalar(start, wanted))

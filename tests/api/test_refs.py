@@ -643,3 +643,31 @@ def test_forward_rules_write_references_of_the_differentiated_function(staged) -
     (value, left), slope = staged(nj.value_and_grad(f, has_aux=True))(2.0)
     assert (value, slope) == (6 + 110, 3)
     np.testing.assert_array_equal(left, [8, 11])
+
+
+def test_what_maps_and_derivatives_read_is_as_weak_as_the_reference():
+    def read(start, write):
+        def f(x):
+            ref = nj.new_ref(start)
+            ref[...] = write(x)
+            return ref[...], nj.freeze(ref)
+        return f
+
+    for start, weak in ((0.0, True), (jnp.float32(0), False)):
+        for write in (jnp.sin, lambda x: jnp.float32(2) * x):
+            f = read(start, write)
+            assert [x.weak_type for x in nj.vmap(f)(jnp.arange(3.0))] == [weak, weak]
+            primals, tangents = nj.jvp(f, (1.5,), (1.0,))
+            assert [x.weak_type for x in (*primals, *tangents)] == [weak] * 4
+            np.testing.assert_allclose(primals[0], write(1.5), rtol=1e-6)
+
+
+def test_gradients_that_nobody_wants_are_not_made():
+    x, w = jnp.ones(3), jnp.ones((2, 3))
+    _, pullback = nj.vjp(lambda w, x: w @ x, w, x)
+    keep, drop = nj.ad.GradValue(), nj.ad.DontWant()
+    for places, shape in (((keep, drop), (2, 3)), ((drop, keep), (3,))):
+        made = nj.make_jaxpr(lambda: pullback.with_refs(*places)(jnp.ones(2)))  # noqa: B023
+        assert [e.primitive.name for e in made().eqns] == ["broadcast_in_dim", "dot_general"]
+        assert [a.shape for a in made().out_avals] == [shape]
+    assert not nj.make_jaxpr(lambda: pullback.with_refs(drop, drop)(1 * x[:2]))().out_avals

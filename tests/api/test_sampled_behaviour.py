@@ -341,3 +341,12 @@ def test_parameters_alone_are_the_shape_of_double_sided_draws_twice() -> None:
     draw = lambda *args: random.double_sided_maxwell(KEY, *args).shape
     assert draw(jnp.zeros(2), 1.0) == (2, 2) and draw(jnp.zeros(2), 1.0, (5,)) == (5, 2)
     assert draw(0.0, 1.0) == () and draw(0.0, 1.0, (4,)) == (4,)
+
+
+def test_equations_of_ranges_have_the_numbers_first() -> None:
+    def written(*args: float) -> list:
+        eqns = nj.make_jaxpr(lambda: jnp.arange(*args))().eqns
+        return [(e.primitive.name, float(e.invars[0].value)) for e in eqns[1:]]
+
+    assert written(2, 6) == [("add", 2)] and written(4) == written(0, 4) == []
+    assert written(0, 8, 2) == [("mul", 2), ("add", 0)] and written(-1.0, 3.0) == [("add", -1)]

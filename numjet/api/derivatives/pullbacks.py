@@ -212,7 +212,11 @@ class VJP:
             found = backward_pass(self.jaxpr, args, given)[len(self.residuals) :]
         if self.sharing is not None:
             found = self.sharing.gradients(found)
-        return [_dense(aval, ct) for aval, ct in zip(self.in_avals, found, strict=True)]
+        asked = [True] * len(found) if wanted is None else wanted
+        return [
+            _dense(aval, ct) if w else ct
+            for aval, ct, w in zip(self.in_avals, found, asked, strict=True)
+        ]
 
 
 class _PulledBack:
