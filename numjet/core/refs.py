@@ -204,6 +204,8 @@ class Ref:
         """`put` of what a program left in it: no weak type is kept there."""
         if type(value) is ArrayImpl and value.aval.weak_type:
             value = ArrayImpl(value._value, value.aval.strong())
+        elif value.weak_type and not isinstance(value, Tracer):  # laid out over devices
+            value = convert(value, value.dtype)
         self.put(value)
 
     # ---------------------------------------------------------------- reading and writing
@@ -219,7 +221,8 @@ class Ref:
             not isinstance(value, Tracer) or current_trace().staging is None
         ):
             value = convert(value, value.dtype, weak)
-            if type(self) is Ref and type(self._value) is ArrayImpl and self._holder()[0] is None:
+            own = type(self) is Ref and not isinstance(self._value, Tracer)
+            if own and self._holder()[0] is None:
                 value = self._value = self._bound(value)  # as JAX prints it from now on
         return value if whole(idx) else value[self._index(idx)]
 

@@ -458,7 +458,7 @@ def _product_by(algorithm: DotAlgorithmPreset, lhs: Any, rhs: Any, numbers: Any,
     would have without."""
     both = lhs.aval.dtype, rhs.aval.dtype
     result = preferred or dtypes.promote((both[0], False), (both[1], False))[0]
-    if _as_they_are(algorithm, both, result):
+    if config.jax_form() or _as_they_are(algorithm, both, result):
         return dot_general_p.bind(
             lhs, rhs, dimension_numbers=numbers, precision=algorithm, preferred_element_type=result
         )

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from numjet.base import config
+
 _F16, _BF16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -117,7 +119,8 @@ def of_convolution(precision: Any) -> Any:
 
 def algorithm_of(precision: Any) -> DotAlgorithmPreset | None:
     """The preset that `precision` is, or names; None for what is no preset. Raises ValueError for
-    a preset, or an algorithm spelled out, that a CPU does not have."""
+    a preset, or an algorithm spelled out, that a CPU does not have; where equations are only shown
+    the preset may be any."""
     if isinstance(precision, str):
         precision = DotAlgorithmPreset.__members__.get(precision)
     if isinstance(precision, DotAlgorithm):
@@ -125,7 +128,7 @@ def algorithm_of(precision: Any) -> DotAlgorithmPreset | None:
                          "a DotAlgorithmPreset.")
     if not isinstance(precision, DotAlgorithmPreset):
         return None
-    if precision.name.startswith(("ANY_F8", "TF32")):
+    if precision.name.startswith(("ANY_F8", "TF32")) and not config.jax_form():
         raise ValueError(f"The precision {precision.name!r} is not supported by dot_general on "
                          "CPU. Convert the operands to bfloat16 or float32.")
     return precision

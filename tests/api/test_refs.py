@@ -671,3 +671,10 @@ def test_gradients_that_nobody_wants_are_not_made():
         assert [e.primitive.name for e in made().eqns] == ["broadcast_in_dim", "dot_general"]
         assert [a.shape for a in made().out_avals] == [shape]
     assert not nj.make_jaxpr(lambda: pullback.with_refs(drop, drop)(1 * x[:2]))().out_avals
+
+
+def test_what_programs_leave_over_several_devices_is_shown_as_anywhere(eight_devices):
+    ref = nj.new_ref(1)
+    lax.scan(lambda _, x: (None, ref.set(ref[...] + x)), None, jnp.arange(3))
+    assert repr(ref) == "Ref(4, dtype=int32)" and ref[...].weak_type
+    assert repr(ref) == "Ref(4, dtype=int32, weak_type=True)"

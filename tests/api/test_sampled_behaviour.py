@@ -350,3 +350,16 @@ def test_equations_of_ranges_have_the_numbers_first() -> None:
 
     assert written(2, 6) == [("add", 2)] and written(4) == written(0, 4) == []
     assert written(0, 8, 2) == [("mul", 2), ("add", 0)] and written(-1.0, 3.0) == [("add", -1)]
+
+
+@pytest.mark.parametrize("name", ["TF32_TF32_F32", "ANY_F8_ANY_F8_F32", "F16_F16_F16"])
+def test_shown_products_may_have_algorithms_that_only_others_have(name: str) -> None:
+    x = m23[:, :2]
+    f = lambda x: jnp.dot(x, x, precision=name)
+    [eqn] = nj.make_jaxpr(f)(x).eqns
+    assert eqn.params["precision"] is lax.DotAlgorithmPreset[name]
+    assert eqn.outvars[0].aval.dtype == jnp.float32
+    assert str(nj.make_jaxpr(nj.grad(lambda x: f(x).sum()))(x)).count(f"precision={name}") == 3
+    if name != "F16_F16_F16":
+        with pytest.raises(ValueError, match=f"'{name}' is not supported by dot_general on CPU"):
+            nj.jit(f)(x)
