@@ -26,7 +26,7 @@ from typing import Any
 from numjet.base import config
 from numjet.core import lowering as low
 from numjet.core.memo import remembered
-from numjet.cpu.fusion import chains, epilogues, recompute, standalone, turned
+from numjet.cpu.fusion import added_parts, chains, epilogues, recompute, standalone, turned
 from numjet.cpu.fusion.recompute import UNREACHABLE
 from numjet.cpu.graph import rejoined, scan_sums, stacked
 from numjet.cpu.graph.nodes import Graph, Node, Val, drop_dead, is_reshape
@@ -101,6 +101,7 @@ class _Fusion(Fusion):
         before = self.graph.nodes
         self.graph.nodes = scan_sums.hoist_all(before)
         stacked.rewrite(self.graph)
+        added_parts.rewrite(self.graph)
         rejoined.rewrite(self.graph)
         changed = standalone.join_transposes(self.graph) or self.graph.nodes is not before
         for node in self.graph.nodes:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from numjet.core import lowering as low
-from numjet.core.jaxpr import Eqn, Jaxpr, Literal, subjaxprs, unclosed
+from numjet.core.jaxpr import Eqn, Jaxpr, Literal, Var, subjaxprs, unclosed
+from numjet.cpu.fusion.added_parts import FEWEST
 from numjet.cpu.graph.nodes import Graph, Node, Val, called
 from numjet.cpu.lower.update import writes_parts
 from numjet.cpu.regions.scalar import NotScalar, native
@@ -61,6 +62,21 @@ def carried(name: str, params: dict, k: int, small: bool) -> bool | None:
     return found[1]
 
 
+def adds_parts(node: Node) -> bool:
+    """Whether a round adds a part to a large carry, where the others of its elements stay: each
+    element by itself would go through all rounds."""
+    name, params = node.rule.name, node.params
+    count = params["num_carry"] if name == "scan" else len(node.outs)
+    body = unclosed(params["jaxpr" if name == "scan" else "body_jaxpr"])[0]
+    for k, v in enumerate(node.outs[:count]):
+        if v.size >= FEWEST and type(body.outvars[k]) is not Literal:
+            made = _maker(body, body.outvars[k])
+            summing = made is not None and made.primitive.name in SUMS
+            if summing and carried(name, params, k, False):
+                return True
+    return False
+
+
 def _maker(jaxpr: Jaxpr, var: Any) -> Eqn | None:
     for eqn in reversed(jaxpr.eqns):
         if any([v is var for v in eqn.outvars]):
@@ -95,10 +111,11 @@ def sparse(value: Any, maker: Callable[[Any], Any]) -> bool:
     return known is not None and known == 0
 
 
-def _sparse_in_call(eqn: Eqn, value: Any) -> bool:
+def _sparse_in_call(eqn: Eqn, value: Var) -> bool:
     """`sparse` of a result of a call, which the graph of a body has inlined."""
-    inner = called(eqn.params) if eqn.primitive.loops.name not in _CHOSEN else None
-    if inner is None:
+    rule = eqn.primitive.loops
+    inner = called(eqn.params)
+    if type(rule) is not low.Region or rule.name in _CHOSEN or inner is None:
         return False
     body = unclosed(inner)[0]
     out = body.outvars[next(k for k, v in enumerate(eqn.outvars) if v is value)]

@@ -45,6 +45,7 @@ from numjet.cpu.lower.groups import Compilation
 from numjet.cpu.passes.parallelize import grain
 from numjet.cpu.program.steps import KernelStep, Step
 from numjet.cpu.regions import small as lower_small
+from numjet.cpu.regions.element_jaxprs import adds_parts
 from numjet.cpu.regions.lane_cells import (
     MOST_PLACES,
     Across,
@@ -106,7 +107,7 @@ def lower(build: Compilation, node: Node, several: bool = False) -> list[Step] |
     example has but one element."""
     if node.rule.name not in ("while", "scan"):
         return None
-    if not all(native(v) and v.size for v in (*node.ins, *node.outs)):
+    if not all(native(v) and v.size for v in (*node.ins, *node.outs)) or adds_parts(node):
         return None
     try:
         carries = _carries(node)

@@ -521,3 +521,34 @@ def test_gradients_of_jitted_reads_are_added_in_place(read: Callable) -> None:
     for f in (added, referred):
         np.testing.assert_allclose(nj.jit(f)(x, places), want)
         one_kernel(f, x, places)
+
+
+READS: dict[str, Callable] = {
+    "a row": lambda t, i: jnp.sin(t[i]),
+    "two rows": lambda t, i: t[i] * t[i - 1],
+    "rows": lambda t, i: t[jnp.stack([i, i, (i * 5) % 40])].prod(0),
+    "a column": lambda t, i: t[:, i % 30] ** 2,
+    "a window": lambda t, i: lax.dynamic_slice(t, (i, 3), (2, 20)) ** 3,
+}
+
+
+@pytest.mark.parametrize("kind", READS)
+@pytest.mark.parametrize("jitted", [False, True])
+def test_gradients_of_parts_that_are_read_are_added_in_place(kind: str, jitted: bool) -> None:
+    read = nj.jit(READS[kind]) if jitted else READS[kind]
+
+    def loss(t: Any, places: Any) -> Any:
+        return lax.scan(lambda c, i: (c + 1, read(t, i) * c), 1.0, places)[1].sum()
+
+    def looped(t: Any, places: Any) -> Any:
+        step = lambda k, c: c + read(t, places[k]).sum() * (k + 1)
+        return lax.fori_loop(0, 9, step, 0.0)
+
+    table = np.random.default_rng(1).standard_normal((40, 30)).astype(np.float32)
+    places = np.array([3, 39, 3, 0, 7, 7, 38, 1, 25])
+    by_hand = nj.grad(lambda t: sum(read(t, i).sum() * (k + 1) for k, i in enumerate(places)))
+    want = by_hand(jnp.asarray(table))
+    for f in (loss, looped):
+        np.testing.assert_allclose(nj.jit(nj.grad(f))(table, places), want, rtol=2e-5, atol=2e-5)
+        printed = text(nj.grad(f), table, places)
+        assert "lanes_" not in printed and printed.count("< 1200 ") <= 1, printed  # the first zeros
