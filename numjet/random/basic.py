@@ -25,9 +25,10 @@ from numjet.core.memo import Memo
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis, scalar
 from numjet.numpy.take import take
 from numjet.ops import arithmetic as ar
-from numjet.ops.arrange import broadcast_shapes
+from numjet.ops.arrange import broadcast_shapes, stop_gradient
 from numjet.ops.bits import bitcast_convert_type
 from numjet.ops.complex_ops import complex as make_complex
+from numjet.ops.cond import cond
 from numjet.ops.cumulative import cumsum
 from numjet.ops.fma import fma
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -48,6 +49,7 @@ from numjet.ops.special import erf, erf_inv
 from numjet.ops.transcendental import log, log1p
 from numjet.random.keys import parameter, refuse_lists, shape_of, single_key, split_two
 from numjet.random.streams import random_bits
+from numjet.random.tails import START, far_normal, may_be_far
 
 
 # ------------------------------------------------------------------ helpers shared with the other
@@ -400,7 +402,8 @@ def truncated_normal(
     result; by default what the parameters broadcast to (ValueError where they do not fit it).
     dtype: real floating, the default one unless given. out_sharding: the layout of the result.
     Differentiable in the bounds. Raises TypeError for what is no key, ValueError for several keys
-    (use `vmap`) and for another dtype. Made as `normal` is.
+    (use `vmap`) and for another dtype. Made as `normal` is; in the tails, from 2 on, by Newton's
+    method.
 
     >>> from numjet import random
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).round(4)
@@ -408,15 +411,36 @@ def truncated_normal(
     """
     dtype, key = float_dtype("truncated_normal", dtype), single_key(key, "truncated_normal")
     refuse_lists("truncated_normal", lower, upper)
+    far = may_be_far(lower, upper)
     lower, upper = as_float(lower, dtype), as_float(upper, dtype)
     shape = result_shape("truncated_normal", shape, lower, upper)
     root = scalar(np.sqrt(2), dtype)
     low, high = erf(ar.div(lower, root)), erf(ar.div(upper, root))
     out = ar.mul(root, erf_inv(uniform_of(key, shape, dtype, low, high)))
+    if far:
+        out = _or_in_a_tail(key, shape, out, lower, upper)
     # Rounding must not put a value on the bounds.
-    floor = ar.nextafter(lower, broadcast_to(scalar(np.inf, dtype), lower.shape))
-    ceiling = ar.nextafter(upper, broadcast_to(scalar(-np.inf, dtype), upper.shape))
+    infinity = scalar(np.inf, dtype)
+    floor = ar.nextafter(stop_gradient(lower), broadcast_to(infinity, lower.shape))
+    ceiling = ar.nextafter(stop_gradient(upper), broadcast_to(ar.neg(infinity), upper.shape))
     return ar.min(broadcast_to(ceiling, shape), ar.max(broadcast_to(floor, shape), out))
+
+
+def _or_in_a_tail(key: Any, shape: tuple, out: Any, lower: Any, upper: Any) -> Any:
+    """`out`, but of the same random bits by `far_normal` where both bounds lie in one tail."""
+    dtype = out.aval.dtype
+    start = scalar(START, dtype)
+    tail = bitwise_or(
+        ge(lower, broadcast_to(start, lower.shape)),
+        le(upper, broadcast_to(ar.neg(start), upper.shape)),
+    )
+
+    def drawn(tail: Any, out: Any, *bounds: Any) -> Any:
+        ends = [broadcast_to(x, shape) for x in bounds]
+        return select_n(broadcast_to(tail, shape), out, far_normal(unit(key, shape, dtype), *ends))
+
+    some = reduce_or(tail, tuple(range(tail.ndim)))
+    return cond(some, drawn, lambda tail, out, *bounds: out, tail, out, lower, upper)
 
 
 # ------------------------------------------------------------------ bernoulli and rademacher

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from same_script import compare
+from scipy import special
+from scipy.stats import kstest
 
-import numjet
+import numjet as nj
 from numjet import random
 
 SHAPES = """
@@ -92,7 +94,7 @@ def test_gradient_with_respect_to_bounds() -> None:
     def total(low: float) -> object:
         return random.uniform(random.key(0), (10,), minval=low, maxval=2.0).sum()
 
-    assert float(numjet.grad(total)(0.5)) == pytest.approx(
+    assert float(nj.grad(total)(0.5)) == pytest.approx(
         10 - float(random.uniform(random.key(0), (10,)).sum()), rel=1e-4
     )
 
@@ -135,3 +137,46 @@ def test_shapes_that_are_refused() -> None:
             call()
     assert random.permutation(key, -3).shape == (0,)
     assert random.rademacher(key, (4,), bool).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "lower, upper", [(2.5, 3.0), (6.0, 6.5), (-np.inf, -9.0), (13.0, np.inf), (-51.0, -50.0)]
+)
+def test_normal_values_between_bounds_in_one_tail(lower, upper, compiled) -> None:
+    def draw(low, high):
+        return random.truncated_normal(random.key(4), low, high, (4000,))
+
+    out = np.asarray((nj.jit(draw) if compiled else draw)(lower, upper), np.float64)
+    assert out.min() > lower and out.max() < upper
+    near, far = sorted([abs(lower), abs(upper)])
+    tail = lambda x: special.log_ndtr(-np.abs(x)) - special.log_ndtr(-near)  # noqa: E731
+    distribution = lambda x: np.expm1(tail(x)) / np.expm1(tail(far))  # noqa: E731
+    assert kstest(np.abs(out), distribution).pvalue > 1e-4
+
+
+def test_normal_values_in_tails_and_outside_of_them() -> None:
+    low, high = np.float32([-1, 7, -8, -1]), np.float32([1, 8, -7, 1])
+    draw = lambda a, b: random.truncated_normal(random.key(9), a, b, (4,))  # noqa: E731
+    out = np.asarray(draw(low, high))
+    assert np.all((out > low) & (out < high))
+    np.testing.assert_allclose(nj.jit(draw)(low, high), out, rtol=1e-6)
+    np.testing.assert_array_equal(out[[0, 3]], np.asarray(draw(-1, 1))[[0, 3]])
+    mapped = nj.vmap(lambda a, b: random.truncated_normal(random.key(9), a, b))(low, high)
+    assert np.all((np.asarray(mapped) > low) & (np.asarray(mapped) < high))
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.5), (3.0, 4.0), (-9.0, -8.0), (5.0, np.inf)])
+def test_truncated_normal_is_differentiable_in_its_bounds(bounds) -> None:
+    with nj.enable_x64(True):
+        draw = lambda a, b: random.truncated_normal(random.key(2), a, b, (5,))  # noqa: E731
+        for k in range(2):
+            if np.isinf(bounds[k]):
+                continue
+            moved = [list(bounds), list(bounds)]
+            moved[0][k] -= 1e-6
+            moved[1][k] += 1e-6
+            difference = (draw(*moved[1]) - draw(*moved[0])) / 2e-6
+            np.testing.assert_allclose(nj.jacfwd(draw, k)(*bounds), difference, 1e-6, 1e-8)
+            gradient = nj.grad(lambda *b: draw(*b).sum(), k)(*bounds)
+            np.testing.assert_allclose(gradient, difference.sum(), 1e-6, 1e-8)
