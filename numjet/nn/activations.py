@@ -526,4 +526,11 @@ def _log1mexp_of(x: Any) -> Any:
 
 _log1mexp_of.__name__ = "log1mexp"
 _log1mexp = jvp_of_arrays(_log1mexp_of)
-_log1mexp.defjvps(lambda t, out, x: divide(t, expm1(x)))
+
+
+def _log1mexp_rule(t: Any, out: Any, x: Any) -> Any:
+    fall = negative(x)      # exp(x) would overflow, and the second derivative be NaN
+    return multiply(t, divide(exp(fall), negative(expm1(fall))))
+
+
+_log1mexp.defjvps(_log1mexp_rule)

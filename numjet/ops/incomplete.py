@@ -327,6 +327,15 @@ def upper_gamma(F: Any, a: Any, x: Any) -> Any:
     return _incomplete_gamma(F, a, x, True)
 
 
+def gamma_density(F: Any, a: Any, x: Any) -> Any:
+    """x^(a-1) exp(-x) / Γ(a), the derivative of P(a, x) in x."""
+    plain, y, z = _gamma_parts(F, a, x)
+    out = F.where(plain, _gamma_power(F, y, z) * (y / z), math.nan)
+    out = F.where((a >= 0.0) & (x == math.inf) | (a == 0.0) & (x > 0.0), 0.0, out)
+    at_zero = F.where(a < 1.0, math.inf, F.where(a > 1.0, 0.0, 1.0))
+    return F.where((a > 0.0) & (x == 0.0), at_zero, out)
+
+
 def _slope_in_a(F: Any, a: Any, x: Any) -> tuple:
     """∂P/∂a, divided by x^a exp(-x) / Γ(a + 1), of elements that are no special cases."""
     plain, a, x = _gamma_parts(F, a, x)
@@ -458,6 +467,19 @@ def beta(F: Any, a: Any, b: Any, x: Any) -> Any:
     out = F.where(sound & left & ~right, 1.0, F.where(sound & right & ~left, 0.0, out))
     out = F.where(sound & (x == 0.0) & ~(left & right), 0.0, out)
     return F.where(sound & (x == 1.0) & ~(left & right), 1.0, out)
+
+
+def beta_density(F: Any, a: Any, b: Any, x: Any) -> Any:
+    """x^(a-1) (1-x)^(b-1) / B(a, b), the derivative of I_x(a, b) in x."""
+    given_a, given_b, given_x = a, b, x
+    plain, turned, a, b, x, y = _beta_parts(F, a, b, x)
+    out = F.where(plain, _beta_power(F, a, b, x, y)[0] / x / y, math.nan)
+    a, b, x = given_a, given_b, given_x
+    sound = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
+    for end, here, other in ((0.0, a, b), (1.0, b, a)):
+        value = F.where(here < 1.0, math.inf, F.where(here > 1.0, 0.0, other))
+        out = F.where(sound & (x == end), value, out)
+    return out
 
 
 def _log(F: Any, u: Any, ratio: Any) -> Any:

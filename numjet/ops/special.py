@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.lowering import Expand
@@ -244,9 +245,27 @@ polygamma_p = _computed(
 
 
 # ------------------------------------------------------------------ incomplete gamma
+def _gamma_rate(a: Any, x: Any) -> Any:
+    """The derivative in x of the logarithm of P's density."""
+    return sub(div(sub(a, constant_like(a, 1)), x), constant_like(x, 1))
+
+
+igamma_density_p = _computed(
+    "igamma_density",
+    incomplete.gamma_density,
+    (
+        lambda t, out, a, x: mul(t, mul(out, sub(log(x), digamma(a)))),
+        lambda t, out, a, x: mul(t, mul(out, _gamma_rate(a, x))),
+    ),
+)
+
+
 def _gamma_density(a: Any, x: Any) -> Any:
-    """x^(a-1) exp(-x) / Γ(a), the derivative of P(a, x) in x."""
-    return exp(sub(sub(mul(sub(a, constant_like(a, 1)), log(x)), x), lgamma(a)))
+    """x^(a-1) exp(-x) / Γ(a), the derivative of P(a, x) in x. Of logarithms, whose sum cancels, in
+    jaxprs alone."""
+    if config.jax_form():
+        return exp(sub(sub(mul(sub(a, constant_like(a, 1)), log(x)), x), lgamma(a)))
+    return igamma_density_p.bind(a, x)
 
 
 def _grad_a_second(t: Any, out: Any, a: Any, x: Any) -> Any:
@@ -255,8 +274,7 @@ def _grad_a_second(t: Any, out: Any, a: Any, x: Any) -> Any:
 
 def _sample_second(t: Any, out: Any, a: Any, x: Any) -> Any:
     # With p = ∂P/∂x: -(∂p/∂a) / p - out (∂p/∂x) / p.
-    rate = sub(div(sub(a, constant_like(a, 1)), x), constant_like(x, 1))
-    return neg(mul(t, add(sub(log(x), digamma(a)), mul(out, rate))))
+    return neg(mul(t, add(sub(log(x), digamma(a)), mul(out, _gamma_rate(a, x)))))
 
 
 igamma_grad_a_p = _computed(
@@ -299,7 +317,35 @@ igammac_p = _computed(
 
 
 # ------------------------------------------------------------------ incomplete beta
+def _beta_density_in_x(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
+    one = constant_like(x, 1)
+    rate = sub(div(sub(a, one), x), div(sub(b, one), sub(one, x)))
+    return mul(t, mul(out, rate))
+
+
+def _beta_rate(of: Callable) -> Callable:
+    """The derivative of the density in a or b, which it is times log x - ψ(a) + ψ(a + b)."""
+
+    def rule(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
+        return mul(t, mul(out, add(of(a, b, x), digamma(add(a, b)))))
+
+    return rule
+
+
+betainc_density_p = _computed(
+    "betainc_density",
+    incomplete.beta_density,
+    (
+        _beta_rate(lambda a, b, x: sub(log(x), digamma(a))),
+        _beta_rate(lambda a, b, x: sub(log1p(neg(x)), digamma(b))),
+        _beta_density_in_x,
+    ),
+)
+
+
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    if not config.jax_form():
+        return betainc_density_p.bind(a, b, x)
     one = constant_like(x, 1)
     log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
     powers = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))

@@ -28,9 +28,15 @@ from numjet.ops.constraint import layout_constraint_p
 from numjet.ops.fma import fma
 from numjet.ops.named import empty_p
 from numjet.ops.permute import permute_rows
-from numjet.ops.special import betainc_grad_a_p, betainc_grad_b_p, zeta_grad_x_p
+from numjet.ops.special import (
+    betainc_density_p,
+    betainc_grad_a_p,
+    betainc_grad_b_p,
+    igamma_density_p,
+    zeta_grad_x_p,
+)
 from numjet.ops.special_series import polynomial
-from numjet.ops.transcendental import pow_by_integer_p
+from numjet.ops.transcendental import one_less_square_p, pow_by_integer_p
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,7 @@ for _name in ("asin", "acos", "atanh", "erf_inv"):
     if hasattr(lax, _name):
         add(_name, getattr(lax, _name), unit(7), diff=0)
 add("acosh", lax.acosh, positive(5) + 1.5, diff=0)
+add("one_less_square", one_less_square_p.bind, unit(7), diff=0)
 for _name in ("sin", "exp", "tanh", "log", "sqrt", "neg", "cos", "sinh", "cosh", "square"):
     add(_name, getattr(lax, _name), complexes(4), diff=0, note="complex")
 for _name in ("add", "sub", "mul", "div", "max", "min"):
@@ -595,6 +602,9 @@ add(
 for _primitive in (betainc_grad_a_p, betainc_grad_b_p):
     add(_primitive.name, _bound(_primitive), positive(4), positive(4), RNG.uniform(0.1, 0.9, 4),
         diff=2)
+add("betainc_density", _bound(betainc_density_p), positive(4), positive(4),
+    RNG.uniform(0.1, 0.9, 4), diff=(0, 1, 2))
+add("igamma_density", _bound(igamma_density_p), positive(4), positive(4), diff=(0, 1))
 add("igamma_grad_a", lax.igamma_grad_a, positive(4), positive(4), diff=1)
 add("random_gamma_grad", lax.random_gamma_grad, positive(4), positive(4), diff=1)
 add("optimization_barrier", lambda x: lax.optimization_barrier(x) * 2.0, normal(4), diff=0)

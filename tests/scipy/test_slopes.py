@@ -10,8 +10,8 @@ from mpmath import mp, mpf
 
 import numjet as nj
 import numjet.numpy as jnp
-from numjet import lax
-from numjet.scipy import special
+from numjet import lax, nn
+from numjet.scipy import special, stats
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 
@@ -93,3 +93,45 @@ def test_higher_derivatives_of_bessel_functions_at_zero() -> None:
         f = nj.grad(f)
         out.append(float(f(0.0)))
     assert out == [0, 0.5, 0, 0.375, 0]
+
+
+def test_densities_of_incomplete_functions_keep_all_digits() -> None:
+    """Sums of logarithms lose as many digits as the logarithms have before the point."""
+    with mp.workdps(40):
+        a, b = np.float32([0.25, 3, 30, 147.5, 900]), np.float32([227, 0.5, 8, 300, 400])
+        x = np.float32([1e-4, 0.04, 0.75, 0.375, 0.6875])
+        beta = np.asarray(nj.vmap(nj.grad(special.betainc, 2))(a, b, x))
+        gamma = np.asarray(nj.vmap(nj.grad(special.gammainc, 1))(a, a * 1.25))
+        for k in range(5):
+            p, q, z = mpf(float(a[k])), mpf(float(b[k])), mpf(float(x[k]))
+            right = z ** (p - 1) * (1 - z) ** (q - 1) / mp.beta(p, q)
+            assert abs(beta[k] / right - 1) < 2e-7
+            y = p * mpf(1.25)
+            right = mp.exp((p - 1) * mp.log(y) - y - mp.loggamma(p))
+            assert abs(gamma[k] / right - 1) < 2e-7
+
+
+def test_densities_at_the_ends_of_the_support() -> None:
+    ends = jnp.array([0.0, 1.0])
+    slope = nj.vmap(nj.grad(special.betainc, 2), (None, None, 0))
+    np.testing.assert_array_equal(slope(1.0, 3.0, ends), [3, 0])
+    np.testing.assert_array_equal(slope(0.5, 1.0, ends), [np.inf, 0.5])
+    slope = nj.vmap(nj.grad(special.gammainc, 1))
+    out = slope(jnp.array([0.5, 1.0, 2.0, 2.0]), jnp.array([0.0, 0.0, 0.0, np.inf]))
+    np.testing.assert_array_equal(out, [np.inf, 1, 0, 0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_slopes_of_probabilities_that_round_to_one(compiled: bool) -> None:
+    run = nj.jit if compiled else lambda f: f
+    cases = [
+        (stats.pareto.cdf, (5.5, 12.0), 12 * 5.5**-13),
+        (stats.gumbel_r.sf, (-3.25,), -np.exp(3.25 - np.exp(3.25))),
+        (stats.gumbel_l.cdf, (3.25,), np.exp(3.25 - np.exp(3.25))),
+        (stats.expon.cdf, (25.0,), np.exp(-25)),
+    ]
+    for f, args, right in cases:
+        np.testing.assert_allclose(run(nj.grad(f))(*args), right, rtol=2e-5)
+    second = nj.vmap(nj.grad(nj.grad(nn.log1mexp)))
+    out = run(second)(jnp.array([20.0, 75.0, 400.0]))
+    np.testing.assert_allclose(out, [-np.exp(-20), -np.exp(-75), 0], rtol=1e-5)

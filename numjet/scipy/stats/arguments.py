@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet import numpy as jnp
 from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact, weak_alone
 
@@ -28,6 +29,15 @@ def floats(name: str, x: Any, *parameters: Any) -> list[Any]:
     constants of its dtype in JAX, and is strong."""
     x, *rest = weakly(name, x, *parameters)
     return [weak_alone(x), *rest]
+
+
+@jvp_of_arrays
+def one_less_exp(x: Any) -> Any:
+    """1 - exp(x), whose derivative is right where the value is 1, too."""
+    return -jnp.expm1(x)
+
+
+one_less_exp.defjvps(lambda t, out, x: -t * jnp.exp(x))
 
 
 def logarithm(p: Any) -> Any:

@@ -8,6 +8,7 @@ from numjet import nn, numpy as jnp
 from numjet.scipy.stats.arguments import (
     in_jax,
     inside,
+    one_less_exp,
     ordered,
     unless,
     unlikely,
@@ -22,7 +23,7 @@ def _log_above(x: Any, loc: Any, scale: Any) -> Any:
 
 def _below(x: Any, loc: Any, scale: Any) -> Any:
     z = (loc - x) / scale
-    return jnp.where(x < loc, jnp.zeros_like(z), -jnp.expm1(z))
+    return jnp.where(x < loc, jnp.zeros_like(z), one_less_exp(z))
 
 
 def _log_density(x: Any, loc: Any, scale: Any) -> Any:
@@ -77,7 +78,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> expon.cdf(jnp.array([1.0])).round(4)
     Array([0.6321], dtype=float32)
     """
-    return -jnp.expm1(logsf(x, loc, scale))
+    return one_less_exp(logsf(x, loc, scale))
 
 
 @in_jax(lambda *args: jnp.log1p(-sf(*args)))

@@ -8,7 +8,7 @@ from typing import Any
 from numjet import numpy as jnp
 from numjet.scipy import special
 from numjet.scipy.stats import gumbel_r
-from numjet.scipy.stats.arguments import in_jax, ordered
+from numjet.scipy.stats.arguments import in_jax, one_less_exp, ordered
 
 
 def _turned(name: str, x: Any, loc: Any, scale: Any) -> tuple[Any, Any, Any]:
@@ -56,7 +56,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 @in_jax(
     lambda x, loc, scale: jnp.where(
-        scale > 0, jnp.log(-jnp.expm1(-jnp.exp((x - loc) / scale))), jnp.nan
+        scale > 0, jnp.log(one_less_exp(-jnp.exp((x - loc) / scale))), jnp.nan
     )
 )
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -87,7 +87,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_l.cdf(jnp.array([0.5])).round(4)
     Array([0.8077], dtype=float32)
     """
-    return -jnp.expm1(gumbel_r.logcdf(*_turned("cdf", x, loc, scale)))
+    return one_less_exp(gumbel_r.logcdf(*_turned("cdf", x, loc, scale)))
 
 
 @in_jax(lambda *args: jnp.exp(logsf(*args)))

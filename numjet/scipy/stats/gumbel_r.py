@@ -9,7 +9,14 @@ import numpy as np
 
 from numjet import nn, numpy as jnp
 from numjet.scipy import special
-from numjet.scipy.stats.arguments import floats, in_jax, inside, ordered, standard
+from numjet.scipy.stats.arguments import (
+    floats,
+    in_jax,
+    inside,
+    one_less_exp,
+    ordered,
+    standard,
+)
 
 # From here on log(sf) is -z - exp(-z) / 2 to the last digit of double precision, and sf underflows.
 _TAIL = 15
@@ -102,7 +109,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> gumbel_r.sf(jnp.array([0.5])).round(4)
     Array([0.4548], dtype=float32)
     """
-    return -jnp.expm1(logcdf(*floats("gumbel_r.sf", x, loc, scale)))
+    return one_less_exp(logcdf(*floats("gumbel_r.sf", x, loc, scale)))
 
 
 @in_jax(
@@ -129,7 +136,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     rest = jnp.where(
         high,
         jnp.log1p(-jnp.exp(-inside(high, power, 1))),
-        jnp.log(-jnp.expm1(-inside(~high, power, 0.5))),
+        jnp.log(one_less_exp(-inside(~high, power, 0.5))),
     )
     return jnp.where(far, -z - 0.5 * jnp.exp(-z), rest)
 

@@ -10,6 +10,7 @@ from numjet.scipy.stats.arguments import (
     floats,
     in_jax,
     inside,
+    one_less_exp,
     ordered,
     ordered_floats,
     unless,
@@ -80,7 +81,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.cdf(jnp.array([2.0]), 2.0).round(4)
     Array([0.75], dtype=float32)
     """
-    return -jnp.expm1(logsf(x, b, loc, scale))
+    return one_less_exp(logsf(x, b, loc, scale))
 
 
 @in_jax(
