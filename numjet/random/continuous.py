@@ -330,11 +330,12 @@ def wald(
     key, dtype, shape, (mean,) = _start("wald", key, dtype, shape, mean)
     first, second = split_two(key)
     v, z = normal_of(first, shape, dtype), unit(second, shape, dtype)
-    y, square = ar.mul(v, v), ar.mul(mean, mean)
-    root = sqrt(ar.add(ar.mul(ar.mul(scalar(4, dtype), mean), y), ar.mul(square, ar.mul(y, y))))
-    half = scalar(0.5, dtype)
-    x = ar.sub(ar.add(mean, ar.mul(ar.mul(square, y), half)), ar.mul(ar.mul(mean, half), root))
-    return select_n(le(z, ar.div(mean, ar.add(mean, x))), ar.div(square, x), x)
+    # Of the roots, whose product is mean², the larger is found without a difference.
+    y = ar.mul(mean, ar.mul(v, v))
+    root = ar.mul(sqrt(y), sqrt(ar.add(y, scalar(4, dtype))))
+    ratio = ar.add(scalar(1, dtype), ar.mul(scalar(0.5, dtype), ar.add(y, root)))
+    x = ar.div(mean, ratio)
+    return select_n(le(z, ar.div(mean, ar.add(mean, x))), ar.mul(mean, ratio), x)
 
 
 # ------------------------------------------------------------------ made of gamma
@@ -446,9 +447,9 @@ def generalized_normal(
     first, second = split_two(key)
     inverse = _inverse(p, dtype)
     result_shape("generalized_normal", shape, inverse)
-    size = gamma_within(first, inverse, shape, False)
-    sign = convert(rademacher(second, shape), dtype)
-    return ar.mul(sign, pow(size, broadcast_to(inverse, shape)))
+    sign, power = convert(rademacher(second, shape), dtype), broadcast_to(inverse, shape)
+    # Gamma values of small parameters underflow, their logarithms do not.
+    return ar.mul(sign, exp(ar.mul(power, gamma_within(first, inverse, shape, True))))
 
 
 def _inverse(p: Any, dtype: Any) -> Any:

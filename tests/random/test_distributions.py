@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from same_script import compare
 from scipy import special
-from scipy.stats import kstest
+from scipy.special import gammainc
+from scipy.stats import invgauss, kstest, levy
 
 import numjet as nj
 from numjet import random
@@ -180,3 +181,17 @@ def test_truncated_normal_is_differentiable_in_its_bounds(bounds) -> None:
             np.testing.assert_allclose(nj.jacfwd(draw, k)(*bounds), difference, 1e-6, 1e-8)
             gradient = nj.grad(lambda *b: draw(*b).sum(), k)(*bounds)
             np.testing.assert_allclose(gradient, difference.sum(), 1e-6, 1e-8)
+
+
+@pytest.mark.parametrize("mean", [1e-3, 1.0, 1e4, 1e9])
+def test_inverse_gaussian_values_of_all_means(mean: float) -> None:
+    out = np.asarray(random.wald(random.key(5), np.float32(mean), (4000,)), np.float64)
+    distribution = invgauss(mean).cdf if mean < 1e6 else levy.cdf      # its limit
+    assert kstest(out, distribution).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("p", [0.5, 4.0, 25.0, 100.0])
+def test_generalized_normal_values_near_zero(p: float) -> None:
+    out = np.asarray(random.generalized_normal(random.key(6), p, (4000,)), np.float64)
+    below = lambda x: gammainc(1 / p, np.abs(x) ** p)  # noqa: E731
+    assert kstest(np.abs(out), below).pvalue > 1e-4
