@@ -112,7 +112,14 @@ lgamma_p = elementwise(
 def _digamma(x: np.ndarray) -> np.ndarray:
     from scipy import special
 
-    return np.where(x == 0, np.nan, special.digamma(x)).astype(x.dtype)      # as at other poles
+    out = special.digamma(x)
+    if (x < -0.5).any():
+        # SciPy's tangent is of π x, rounded: its poles are elsewhere.
+        left = np.where(x < -0.5, x, np.nan).astype(np.float64)
+        turned = special.digamma(1 - left) - np.pi / np.tan(np.pi * (left - np.rint(left)))
+        # Between the poles are zeros, where SciPy's has a series of its own.
+        out = np.where(np.abs(turned) > 1, np.where(left == np.rint(left), np.nan, turned), out)
+    return np.where(x == 0, np.nan, out).astype(x.dtype)      # as at other poles
 
 
 digamma_p = elementwise(
