@@ -25,8 +25,8 @@ from numjet.ops.transcendental import expm1, log, log1p, sqrt
 START = 2.0
 # Beyond the nearer bound by so much nothing is left of the tail.
 _WIDEST = 40.0
-# From the first guess, off by at most 0.2, to the last digit of double precision.
-_ROUNDS = 5
+# From the first guess, off by at most 0.2, to the last digit of double and of single precision.
+_ROUNDS, _ROUNDS_OF_SINGLE = 4, 3
 
 
 def may_be_far(lower: Any, upper: Any) -> bool:
@@ -66,7 +66,7 @@ def far_normal(part: Any, lower: Any, upper: Any) -> Any:
     beyond = log(_scaled(far) / start) - (far - near) * (far + near) * 0.5
     fall = ar.neg(log1p(inner * expm1(beyond)))
     x = near * sqrt(2.0 * fall / near / near + 1.0)
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if part.aval.dtype == np.float64 else _ROUNDS_OF_SINGLE):
         here = _scaled(x)
         over = (x - near) * (x + near) * 0.5 - log(here / start) - fall
         x = x - over * here * math.sqrt(math.pi / 2)
