@@ -437,7 +437,8 @@ def padded(x: np.ndarray, value: Any, *, padding_config: Sequence) -> np.ndarray
 
 def _pad_loops(e: Any, index: list, x: Any, value: Any, *, padding_config: tuple) -> Any:
     inside, place = None, []
-    for i, n, (low, high, interior) in zip(index, x.shape, padding_config, strict=True):
+    for i, n, amounts in zip(index, x.shape, padding_config, strict=True):
+        low, high, interior = map(int, amounts)  # of NumPy's integers an index would be slow
         step = interior + 1
         if n == 0:
             return value()

@@ -61,7 +61,6 @@ from numjet.cpu.loops.scope import Dependence, Dependences, Scopes
 
 _COMPARED = {name: getattr(operator, name) for name in COMPARISONS}
 _I32 = np.dtype(np.int32)
-_INT32 = range(-(2**31), 2**31)
 
 
 class ExprWriter:
@@ -758,11 +757,15 @@ def _is_integer(x: Expr) -> bool:
     return type(x) is Cast and not x.bits and x.arg.dtype.kind in "iub"
 
 
+def _in_32(number: int) -> bool:
+    return -(2**31) <= number < 2**31
+
+
 def fits32(i: Index) -> bool:
     """Whether the value and every partial sum fit in 32 bits."""
     return (
-        i.lo in _INT32
-        and i.hi in _INT32
-        and all(k * e in _INT32 for a, k in i.terms for e in (a.lo, a.hi))
+        _in_32(i.lo)
+        and _in_32(i.hi)
+        and all(_in_32(k * e) for a, k in i.terms for e in (a.lo, a.hi))
         and all(fits32(p) or type(a) in (Clamp, Div, Mod) for a, _ in i.terms for p in a.parts())
     )
