@@ -529,8 +529,10 @@ _log1mexp = jvp_of_arrays(_log1mexp_of)
 
 
 def _log1mexp_rule(t: Any, out: Any, x: Any) -> Any:
-    fall = negative(x)      # exp(x) would overflow, and the second derivative be NaN
-    return multiply(t, divide(exp(fall), negative(expm1(fall))))
+    left = less(x, 0)
+    fall = where(left, x, negative(x))  # exp(x) would overflow, and the second derivative be NaN
+    above = where(left, -1.0, exp(fall))
+    return multiply(t, divide(above, negative(expm1(fall))))
 
 
 _log1mexp.defjvps(_log1mexp_rule)
