@@ -6,71 +6,75 @@ The front door: the transformations, and the namespaces `numjet.numpy`, `lax`, `
 
 import importlib as _importlib
 
-import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
-from numjet import core as core, numpy as numpy
-from numjet.api import asked as _asked  # noqa: F401 - installs it
-from numjet.api.compiled import sharded_evaluation as _sharded  # noqa: F401 - installs it
-from numjet.api.compiled.abstract import eval_shape as eval_shape, make_jaxpr as make_jaxpr
-from numjet.api.compiled.jit import (
-    clear_caches as clear_caches,
-    jit as jit,
-)
-from numjet.api.derivatives.autodiff import (
-    checkpoint as checkpoint,
-    grad as grad,
-    jvp as jvp,
-    linearize as linearize,
-    remat as remat,
-    value_and_grad as value_and_grad,
-)
-from numjet.api.derivatives.custom import (
-    closure_convert as closure_convert,
-    custom_gradient as custom_gradient,
-    custom_jvp as custom_jvp,
-    custom_vjp as custom_vjp,
-)
-from numjet.api.derivatives.jacobians import (
-    hessian as hessian,
-    jacfwd as jacfwd,
-    jacobian as jacobian,
-    jacrev as jacrev,
-)
-from numjet.api.derivatives.pullbacks import linear_transpose as linear_transpose, vjp as vjp
-from numjet.api.maps.mapping import pmap as pmap, vmap as vmap
-from numjet.api.placement.devices import (
-    Device as Device,
-    default_backend as default_backend,
-    device_count as device_count,
-    device_put as device_put,
-    devices as devices,
-    local_device_count as local_device_count,
-    local_devices as local_devices,
-    process_count as process_count,
-    process_index as process_index,
-)
-from numjet.api.placement.host import (
-    block_until_ready as block_until_ready,
-    copy_to_host_async as copy_to_host_async,
-    device_get as device_get,
-)
-from numjet.api.placement.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
-from numjet.base.config import (
-    check_tracer_leaks as check_tracer_leaks,
-    config as config,
-    debug_infs as debug_infs,
-    debug_nans as debug_nans,
-    default_matmul_precision as default_matmul_precision,
-    enable_x64 as enable_x64,
-    log_compiles as log_compiles,
-    numpy_dtype_promotion as numpy_dtype_promotion,
-    numpy_rank_promotion as numpy_rank_promotion,
-)
-from numjet.core import hooks as _hooks
-from numjet.core.array import Array as Array
-from numjet.core.trace import compile_time as _compile_time, set_trace as _set_trace
-from numjet.transforms.remat import checkpoint_policies as checkpoint_policies
-from numjet.transforms.varying import manual_type as _manual_type
-from numjet.version import __version__ as __version__, __version_info__ as __version_info__
+from numjet.base.undisturbed import undisturbed as _undisturbed
+
+with _undisturbed:  # garbage collections were a seventh of importing
+    import numjet.core.jaxpr_print  # noqa: F401 - installs how jaxprs print
+    from numjet import core as core, numpy as numpy
+    from numjet.api import asked as _asked  # noqa: F401 - installs it
+    from numjet.api.compiled import sharded_evaluation as _sharded  # noqa: F401 - installs it
+    from numjet.api.compiled.abstract import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+    from numjet.api.compiled.jit import (
+        clear_caches as clear_caches,
+        jit as jit,
+    )
+    from numjet.api.derivatives.autodiff import (
+        checkpoint as checkpoint,
+        grad as grad,
+        jvp as jvp,
+        linearize as linearize,
+        remat as remat,
+        value_and_grad as value_and_grad,
+    )
+    from numjet.api.derivatives.custom import (
+        closure_convert as closure_convert,
+        custom_gradient as custom_gradient,
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+    )
+    from numjet.api.derivatives.jacobians import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacobian as jacobian,
+        jacrev as jacrev,
+    )
+    from numjet.api.derivatives.pullbacks import linear_transpose as linear_transpose, vjp as vjp
+    from numjet.api.maps.mapping import pmap as pmap, vmap as vmap
+    from numjet.api.placement.devices import (
+        Device as Device,
+        default_backend as default_backend,
+        device_count as device_count,
+        device_put as device_put,
+        devices as devices,
+        local_device_count as local_device_count,
+        local_devices as local_devices,
+        process_count as process_count,
+        process_index as process_index,
+    )
+    from numjet.api.placement.host import (
+        block_until_ready as block_until_ready,
+        copy_to_host_async as copy_to_host_async,
+        device_get as device_get,
+    )
+    from numjet.api.placement.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
+    from numjet.base.config import (
+        check_tracer_leaks as check_tracer_leaks,
+        config as config,
+        debug_infs as debug_infs,
+        debug_nans as debug_nans,
+        default_matmul_precision as default_matmul_precision,
+        enable_x64 as enable_x64,
+        log_compiles as log_compiles,
+        numpy_dtype_promotion as numpy_dtype_promotion,
+        numpy_rank_promotion as numpy_rank_promotion,
+    )
+    from numjet.core import hooks as _hooks
+    from numjet.core.array import Array as Array
+    from numjet.core.trace import compile_time as _compile_time, set_trace as _set_trace
+    from numjet.transforms.remat import checkpoint_policies as checkpoint_policies
+    from numjet.transforms.varying import manual_type as _manual_type
+    from numjet.version import __version__ as __version__, __version_info__ as __version_info__
+_undisturbed.lasting()
 
 _NAMESPACES = frozenset(
     {

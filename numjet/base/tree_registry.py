@@ -14,6 +14,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+from numjet.base.record import record
+
 
 class _Key:
     """One step of a key path; equal to another step of the same class with the same value."""
@@ -131,7 +133,7 @@ class FlattenedIndexKey(_Key):
         return f"[<flat index {self._value}>]"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class NodeKind:
     """How one type of node is taken apart.
 

@@ -82,7 +82,8 @@ def place_of(fun: Any) -> str:
 def stand_in(fun: Any) -> Any:
     """What has the name, the place and the parameters of a function and holds none of its values:
     a jaxpr that tells them must not keep alive the function whose programs hold the jaxpr."""
-    fun = inspect.unwrap(fun)
+    if hasattr(fun, "__wrapped__"):
+        fun = inspect.unwrap(fun)
     if type(fun) is types.FunctionType:
         code = fun.__code__
         cells = tuple([types.CellType() for _ in code.co_freevars])

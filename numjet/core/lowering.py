@@ -7,11 +7,12 @@ imported here: rules get an emitter `e` passed in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from numjet.base.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Pointwise:
     """The element of the output at `index`, from elements of the operands (pull style).
 
@@ -23,35 +24,35 @@ class Pointwise:
     elementwise: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reduce:
     """A reduction over params["axes"] with `op`: add mul max min and or xor argmax argmin."""
 
     op: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kernel:
     """A special generator of the backend, found by `name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Region:
     """Control flow over jaxprs in the params: jit, cond, while, scan."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Expand:
     """`fn(*tracers, **params)` in terms of other primitives; traced anew by the compiler."""
 
     fn: Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Host:
     """The compiled program calls `reference` back in Python. Listed in docs/limits.md."""
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from numjet.base.record import record
+
 
 @dataclasses.dataclass(frozen=True)
 class ManualAxisType:
@@ -106,7 +108,7 @@ class _Counts(threading.local):
     unknown = 0
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class Told:
     """What of a function's arguments and results does not vary. around: the axes of shard_maps that
     test it. axes: for each of which it is known its name and size, and a flag for each argument and

@@ -16,6 +16,7 @@ from typing import Any
 from numjet.base import log, spans
 from numjet.base.config import check_ir, disk_cache, log_compiles
 from numjet.base.errors import InternalError
+from numjet.base.undisturbed import undisturbed
 from numjet.core.dtypes import physical
 from numjet.core.jaxpr import ClosedJaxpr
 from numjet.cpu import host, runtime
@@ -23,7 +24,7 @@ from numjet.cpu.builder import sources
 from numjet.cpu.graph.forms import Forms
 from numjet.cpu.graph.reroll import reroll
 from numjet.cpu.link import link, loader
-from numjet.cpu.link.jobs import Jobs, undisturbed
+from numjet.cpu.link.jobs import Jobs
 from numjet.cpu.program import cache as program_cache
 from numjet.cpu.program.executable import Executable
 from numjet.cpu.runtime.entry import RUN

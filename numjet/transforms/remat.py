@@ -7,11 +7,11 @@ backward pass; the backward pass runs the forward part again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from numjet.base import config, log
+from numjet.base.record import record
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_again
 from numjet.core.hi import forward_rules
@@ -243,7 +243,7 @@ class Offloadable(NamedTuple):
         return True
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DotsSaveable:
     """The policy that keeps products, all or those without batch axes (then no convolutions)."""
 
@@ -255,7 +255,7 @@ class DotsSaveable:
         return primitive.name in ("dot_general", "conv_general_dilated")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SaveOnlyTheseNames:
     """The policy that keeps the values of these names alone."""
 
@@ -265,7 +265,7 @@ class SaveOnlyTheseNames:
         return primitive is name_p and params["name"] in self.saveable_names
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SaveAnyNamesButThese:
     """The policy that keeps the values of all names but these."""
 

@@ -247,11 +247,10 @@ def _holding(function: Callable, module: str, names: list[str], check: Callable)
         name, _, attribute = argument.partition(".")
         marked = {"!": {"flag": True}, "?": {"needed": True}}.get(name[-1], {})
         known[name.rstrip("!?")] = {"attribute": attribute} if attribute else marked
-    places = [
-        (i if parameter.kind is not parameter.KEYWORD_ONLY else sys.maxsize, name)
-        for i, (name, parameter) in enumerate(inspect.signature(function).parameters.items())
-        if name in known
-    ]
+    code = inspect.unwrap(function).__code__  # a signature takes longer to make than all the rest
+    n = code.co_argcount
+    parameters = code.co_varnames[: n + code.co_kwonlyargcount]
+    places = [(i if i < n else sys.maxsize, x) for i, x in enumerate(parameters) if x in known]
     first = places[0][0]
 
     def check_all(args: tuple, kwargs: dict) -> None:

@@ -36,10 +36,10 @@ from numjet.api.compiled.jit_arguments import (
     output,
     positional_tree,
     positional_trees,
+    rejoined,
     resolve,
     warn_of_place,
     warn_unusable,
-    without_value,
 )
 from numjet.api.compiled.stage_info import check_compiler_options, expected
 from numjet.api.compiled.stages import Entry, Lowered, Traced
@@ -52,10 +52,12 @@ from numjet.api.placement.devices import (
     in_memories,
 )
 from numjet.api.placement.placements import ORDERS
+from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import config, log, spans, tracebacks, tree
 from numjet.base.class_names import shown_as
 from numjet.base.spans import recorders
 from numjet.base.tree_registry import LEAF_TYPES
+from numjet.base.undisturbed import undisturbed
 from numjet.core import hi, hooks, memo
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
@@ -68,7 +70,6 @@ from numjet.core.remote import platform_of, target, traced_for
 from numjet.core.sharded import ShardedArray, any_sharded
 from numjet.core.shared import NOTHING_MANUAL, Flow, Shared
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.cpu.link.jobs import undisturbed
 from numjet.native import calls as fastcall_native
 from numjet.ops.bodies import name_of
 from numjet.ops.constraint import result_memories
@@ -425,10 +426,6 @@ class JitCore:
         self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, args: tuple, kwargs: dict,
         flows: dict[Any, Flow],
     ) -> Entry:
-        static_args: dict[int, Any] = {}
-        static_kwargs: dict[str, Any] = {}
-        for name, value, _ in statics:
-            (static_args if isinstance(name, int) else static_kwargs)[name] = value
         out_tree: list = []
         alone = not statics and treedef is positional_trees.get(len(avals))
 
@@ -436,11 +433,8 @@ class JitCore:
             if alone:
                 out = self._fun(*leaves)
             else:
-                dynamic, kw = tree.tree_unflatten(treedef, leaves)
-                positional = list(dynamic)
-                for i in sorted(static_args):
-                    positional.insert(i, static_args[i])
-                out = self._fun(*positional, **kw, **static_kwargs)
+                positional, kw = rejoined(statics, *tree.tree_unflatten(treedef, leaves))
+                out = self._fun(*positional, **kw)
             outs, structure = tree.tree_flatten(hi.lower(out))
             out_tree.append(structure)
             return [
@@ -500,8 +494,8 @@ class JitCore:
         if Shared.axes.get():
             flows = along([x if isinstance(x, Tracer) else a for x, a in zip(leaves, avals)])
         avals = [a.update_manual_axis_type(NOTHING_MANUAL) for a in avals]
-        entry = self._entry(statics, avals, treedef, args, kwargs, flows, self._platform(leaves),
-                            meshes_of(leaves))
+        platform, meshes = self._platform(leaves), meshes_of(leaves)
+        entry = self._entry(statics, avals, treedef, args, kwargs, flows, platform, meshes)
         place, found = self._place_for(entry, leaves), expected(leaves)
         conflict = None
         if self.layouts != (None, None):
@@ -510,22 +504,26 @@ class JitCore:
             found = _layouts().over_context(found, avals)
         if Remote.active and self.device is None:
             place = Remote.within(entry.closed, found) or place
-        again, dynamic = None, (args, kwargs)
+        again = None
         if not config.jax_equations.value:  # flags and axes are context variables
-            args, kwargs = tree.tree_map(without_value, (args, kwargs))
-            here, rest = contextvars.copy_context().run, (
-                flows, self._platform(leaves), meshes_of(leaves))
             again = functools.partial(
-                here, self._in_jax_equations, statics, avals, treedef, args, kwargs, *rest)
+                contextvars.copy_context().run, self._in_jax_equations, statics, avals, treedef,
+                flows, platform, meshes,
+            )  # fmt: skip
         traced = Traced(entry, treedef, self, place or None, found, again, conflict)
         if self.orders or ORDERS or any([getattr(x, "layout", None) for x in leaves]):
-            traced.orders = _layouts().orders_told(self, leaves, *dynamic, treedef)
+            traced.orders = _layouts().orders_told(self, leaves, args, kwargs, treedef)
         traced.complete(leaves)
         return traced
 
-    def _in_jax_equations(self, *signature: Any) -> Entry:
+    def _in_jax_equations(
+        self, statics: tuple, avals: Sequence[ShapedArray], treedef: Any, *rest: Any
+    ) -> Entry:
+        """The entry in the equations that JAX writes. It is not kept which values were passed."""
+        leaves = [ShapeDtypeStruct.like(a) for a in avals]
+        args, kwargs = rejoined(statics, *tree.tree_unflatten(treedef, leaves))
         with config.jax_equations(True):
-            return self._entry(*signature)
+            return self._entry(statics, avals, treedef, tuple(args), kwargs, *rest)
 
 
 @shown_as("PjitFunction")

@@ -104,9 +104,15 @@ def aval_of_spec(x: Any) -> ShapedArray:
     return as_array(x).aval
 
 
-def without_value(x: Any) -> Any:
-    """An argument, for whoever looks at its type alone."""
-    return ShapeDtypeStruct.like(x.aval) if isinstance(x, Array) else x
+def rejoined(statics: tuple, dynamic: Sequence[Any], kwargs: dict) -> tuple[list, dict]:
+    """Arguments as the function is called with them, the static ones among them."""
+    args, kwargs = list(dynamic), dict(kwargs)
+    for name, value, _ in statics:  # by number, in order; then by name
+        if isinstance(name, int):
+            args.insert(name, value)
+        else:
+            kwargs[name] = value
+    return args, kwargs
 
 
 def as_tuple(x: Any, kind: type) -> tuple:

@@ -188,6 +188,11 @@ class Record(Pointer):
         write(kind, self._at + offset, value)
 
 
+def _meant(text: str, names: dict[str, object]) -> Any:
+    """The type that an annotation is written for; most are one word."""
+    return names[text] if text in names else eval(text, names)
+
+
 class Layout:
     """Where the fields of a record lie and of what types they are, and its size."""
 
@@ -202,7 +207,7 @@ class Layout:
             for name, text in base.__annotations__.items():
                 if "ClassVar" in str(text):
                     continue
-                kind = eval(text, names) if isinstance(text, str) else text
+                kind = _meant(text, names) if isinstance(text, str) else text
                 if "found" in base.__dict__:
                     assert base.found is not None
                     self.fields[name] = (base.found.get(name, -1), kind)

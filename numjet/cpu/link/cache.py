@@ -22,10 +22,10 @@ import time
 import warnings
 import weakref
 
+from numjet.base.undisturbed import undisturbed
 from numjet.core.memo import on_clear
 from numjet.cpu import host
 from numjet.cpu.link.folder import Folder, Refused
-from numjet.cpu.link.jobs import undisturbed
 from numjet.cpu.link.later import later
 
 _MAGIC = b"NJC2"

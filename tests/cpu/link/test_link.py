@@ -18,9 +18,10 @@ from together import together
 import numjet as nj
 from numjet.base import config
 from numjet.base.errors import InternalError
+from numjet.base.undisturbed import undisturbed
 from numjet.cpu import host
 from numjet.cpu.link import cache as link_cache, link, processor
-from numjet.cpu.link.jobs import Jobs, undisturbed
+from numjet.cpu.link.jobs import Jobs
 
 
 def constant_module(name, value):
