@@ -43,6 +43,14 @@ def _pi_times(b: Builder, x: Value) -> tuple[Value, Value]:
     return cos_and_sin(b, b.mul(r, math.pi))
 
 
+def _sides(b: Builder, x: Value, left: Value) -> tuple[Value, Value]:
+    """Which of the numbers to the left of 1/2 are poles, and which are mirrored: integers, which
+    may be all that there are, need no sine."""
+    whole = b.fcmp("oeq", x, b.intrinsic("llvm.rint", x))
+    pole = b.and_(left, whole)
+    return pole, b.xor(left, pole)
+
+
 @elementary(weight=40, ulps=40)
 @_in_double
 def lgamma(b: Builder, x: Value, fmt: Format) -> Value:
@@ -73,8 +81,9 @@ def lgamma(b: Builder, x: Value, fmt: Format) -> Value:
     rest = 0.5 * math.log(2 * math.pi) - 0.5
     stirling = b.fma(b.sub(a, 0.5), b.sub(logarithm, 1.0), b.add(series, rest))
     right = b.select(far, stirling, near)
-    right = b.select(b.fcmp("oeq", a, INFINITY), INFINITY, right)
-    with b.if_(b.any(left), otherwise=[right]) as branch:
+    pole, mirrors = _sides(b, x, left)
+    right = b.select(b.or_(pole, b.fcmp("oeq", a, INFINITY)), INFINITY, right)
+    with b.if_(b.any(mirrors), otherwise=[right]) as branch:
         _, sine = _pi_times(b, x)
         # sin πx = πx where that product would be subnormal.
         tiny = b.fcmp("olt", b.abs(x), 2.0**-100)
@@ -82,9 +91,7 @@ def lgamma(b: Builder, x: Value, fmt: Format) -> Value:
         sine = b.select(tiny, x, sine)
         # A float's sine is no subnormal double; of poles any value does.
         size = (log_of_normal if fmt is F32 else log)(b, b.abs(sine))
-        mirrored = b.sub(b.sub(constant, size), right)
-        pole = b.or_(b.fcmp("oeq", sine, 0.0), b.fcmp("oeq", x, -INFINITY))
-        branch.yield_(b.select(left, b.select(pole, INFINITY, mirrored), right))
+        branch.yield_(b.select(mirrors, b.sub(b.sub(constant, size), right), right))
     return branch.results[0]
 
 
@@ -108,10 +115,10 @@ def digamma(b: Builder, x: Value, fmt: Format) -> Value:
     inverse = b.div(1.0, y)
     square = b.mul(inverse, inverse)
     series = b.fma(square, horner(b, square, _DIGAMMA[:terms]), b.mul(inverse, -0.5))
-    right = b.sub(b.add(log(b, y), series), b.div(top, bottom))
-    with b.if_(b.any(left), otherwise=[right]) as branch:
+    pole, mirrors = _sides(b, x, left)
+    right = b.select(pole, NAN, b.sub(b.add(log(b, y), series), b.div(top, bottom)))
+    with b.if_(b.any(mirrors), otherwise=[right]) as branch:
         cosine, sine = _pi_times(b, x)
         mirrored = b.sub(right, b.div(b.mul(cosine, math.pi), sine))
-        mirrored = b.select(b.fcmp("oeq", sine, 0.0), NAN, mirrored)
-        branch.yield_(b.select(left, mirrored, right))
+        branch.yield_(b.select(mirrors, mirrored, right))
     return branch.results[0]
