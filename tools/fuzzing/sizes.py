@@ -31,7 +31,7 @@ SMALL: dict[str, dict[str, object]] = {
     },
     "lower.chunks": {"LARGE": 1 << 8, "FEWEST_ROWS": 8, "FEWEST_ELEMENTS": 1 << 6},
     "kernels.cumulative": {"PIECE_BYTES": 1 << 8, "PARALLEL_BYTES": 1 << 9, "BLOCK_BYTES": 1 << 7},
-    "kernels.fft": {"_PARALLEL": 50, "_CHIRP": (16, 16)},
+    "kernels.fft": {"_PARALLEL": 50, "_CHIRP": 16},
     "kernels.fft_chirp": {"_PARALLEL": 64},
     "kernels.fft_long": {"_PARALLEL": 64},
     "kernels.scatter": {"COPIES_FROM": 1 << 4},
@@ -50,6 +50,8 @@ def small() -> Iterator[tuple[ModuleType, str, object]]:
         for size, value in sizes.items():
             if not hasattr(module, size):
                 raise AttributeError(f"{module.__name__} has no {size}: tools/fuzzing/sizes.py")
+            if type(getattr(module, size)) is not type(value):
+                raise TypeError(f"{module.__name__}.{size} is no {type(value).__name__} any more")
             yield module, size, value
 
 
