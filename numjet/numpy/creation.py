@@ -197,9 +197,10 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
         raise ValueError(
             "None is not a valid value for jnp.array. Leave the argument out, or use jnp.nan."
         )
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(list(x), dtype)
     if (
-        isinstance(x, (list, tuple))
-        or hasattr(x, "__len__")
+        hasattr(x, "__len__")
         and hasattr(x, "__getitem__")
         and not (
             hasattr(x, "__array__")
@@ -208,6 +209,9 @@ def _convert(x: Any, dtype: Any, copy: bool | None) -> Any:
             or isinstance(x, (bytes, bytearray, memoryview))
         )
     ):
+        lent = _lent(x)
+        if lent is not None:
+            return _from_numpy(lent, dtype, False)
         return _from_sequence(list(x) if not isinstance(x, (str, dict)) else x, dtype)
     if hasattr(x, "__jax_array__") or hasattr(x, "__numjet_array__"):
         out = _convert(as_array(x), dtype, copy)
@@ -283,6 +287,15 @@ def _copied(value: np.ndarray, dtype: Any) -> np.ndarray:
     return copy
 
 
+def _lent(x: Any) -> Any:
+    """A copy of the numbers in the memory that `x` lends by Python's buffer protocol, in their
+    dtype (`array.array`, arrays of ctypes, maps of files); None where it lends none."""
+    try:
+        return np.array(memoryview(x))
+    except TypeError:
+        return None
+
+
 def _from_sequence(x: Any, dtype: Any) -> Any:
     if isinstance(x, (str, dict)):
         raise TypeError(
@@ -328,7 +341,9 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
 def _leaves_of(x: Any, out: list, text: bool) -> None:
     """The elements of nested sequences; text: whether it may be among them."""
     for v in x:
-        if isinstance(v, (list, tuple, range)):
+        if type(v) in (int, float):
+            out.append(v)
+        elif isinstance(v, (list, tuple, range)):
             _leaves_of(v, out, text)
         else:
             if v is None:
@@ -338,7 +353,8 @@ def _leaves_of(x: Any, out: list, text: bool) -> None:
                     f"Value {v!r} is not a valid JAX array type: array takes numeric values, "
                     "numbers and booleans."
                 )
-            out.append(v)
+            lent = None if is_arraylike(v) or not hasattr(v, "__getitem__") else _lent(v)
+            out.append(v if lent is None or isinstance(v, (str, bytes)) else lent)
 
 
 def _plain(x: Any) -> Any:

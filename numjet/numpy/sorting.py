@@ -140,7 +140,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 def sort_complex(a: Any) -> Any:
     """`a` as complex numbers, sorted along the last axis by real part, then imaginary part.
 
-    a: numbers with at least one dimension. float64 becomes complex128, other real dtypes complex64.
+    a: numbers with at least one dimension. Dtypes of 64 bits become complex128, other real ones
+    complex64.
     ValueError for scalars. The derivative goes where the elements go.
 
     >>> jnp.sort_complex(jnp.array([2 + 1j, 1 + 5j, 2 - 1j]))
@@ -150,14 +151,8 @@ def sort_complex(a: Any) -> Any:
     out = lax.sort(x, dimension=x.aval.ndim - 1)
     if dtypes.is_complex(out.aval.dtype):
         return strong(out)
-    return cast(
-        out,
-        dtypes.canonical(
-            dtypes.complex_of(
-                out.aval.dtype if dtypes.is_floating(out.aval.dtype) else dtypes.float32
-            )
-        ),
-    )
+    wide = out.aval.dtype.itemsize == 8
+    return cast(out, dtypes.canonical(dtypes.complex128 if wide else dtypes.complex64))
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Any:

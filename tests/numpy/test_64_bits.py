@@ -147,3 +147,11 @@ def test_norms_and_masked_softmax_of_integers():
                 assert function(x, where=x > 3).dtype == wide
                 assert function(x).dtype == "float32"
             assert nj.nn.softmax(x > 3, where=x > 0).dtype == wide
+
+
+def test_sorted_integers_of_64_bits_are_wide_complex_numbers():
+    with nj.enable_x64(True):
+        for dtype in (jnp.int64, jnp.uint64, jnp.float64):
+            assert jnp.sort_complex(jnp.array([3, 1], dtype)).dtype == jnp.complex128
+        for dtype in (jnp.int32, jnp.uint8, jnp.float32, jnp.bool_):
+            assert jnp.sort_complex(jnp.array([3, 1]).astype(dtype)).dtype == jnp.complex64

@@ -1,7 +1,10 @@
-"""What becomes of numbers whose dtype changes: lost imaginary parts, boolean sums, exponents."""
+"""What becomes of numbers whose dtype changes: lost imaginary parts, boolean sums, exponents;
+the dtypes of memory that other objects lend."""
 
 from __future__ import annotations
 
+import array
+import ctypes
 import warnings
 
 import numpy as np
@@ -124,3 +127,28 @@ def test_attention_of_fewer_axes():
     assert nn.dot_product_attention(F, F, F).tolist() == F.tolist()
     with pytest.raises(ValueError, match="multiple of key/value"):
         nn.dot_product_attention(q, k[:, 0], k[:, 0])
+
+
+@pytest.mark.parametrize("code", "bBhHiIfd")
+def test_what_lends_its_memory_keeps_its_dtype(code):
+    lender = array.array(code, [4, 1, 7])
+    for x64 in (False, True):
+        with nj.enable_x64(x64):
+            want = jnp.asarray(np.array(lender)).dtype
+            assert jnp.array(lender).dtype == jnp.asarray(lender).dtype == want
+            pair = jnp.array([lender, (lender, lender)[1]])
+            assert pair.dtype == want and pair.tolist() == [[4, 1, 7]] * 2
+
+
+def test_memory_of_ctypes_and_of_mixed_lenders():
+    table = ((ctypes.c_uint16 * 3) * 2)((1, 2, 3), (4, 5, 6))
+    got = jnp.array(table)
+    assert got.dtype == jnp.uint16 and got.tolist() == [[1, 2, 3], [4, 5, 6]]
+    table[0][0] = 9
+    assert got[0, 0] == 1
+    mixed = jnp.array([array.array("b", [1, 2]), [3.0, 4.0]])
+    assert mixed.dtype == jnp.float32 and mixed.tolist() == [[1, 2], [3, 4]]
+    assert jnp.array([bytearray(b"ab")]).tolist() == [[97, 98]]
+    assert jnp.array(array.array("d", [1.5]), dtype=int).dtype == jnp.int32
+    with pytest.raises(TypeError):
+        jnp.array([b"ab"])
