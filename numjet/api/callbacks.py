@@ -208,7 +208,7 @@ def debug_callback(
     )
 
     def flat(*values: Any) -> list[Any]:
-        given = iter(values)
+        given = iter(arrays if direct else values)  # the arrays themselves are weak where they were
         filled = [next(given) if d else x for x, d in zip(static, dynamic, strict=True)]
         inner_args, inner_kwargs = tree.tree_unflatten(in_tree, filled)
         if direct:

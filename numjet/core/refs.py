@@ -204,7 +204,7 @@ class Ref:
         """`put` of what a program left in it: no weak type is kept there."""
         if type(value) is ArrayImpl and value.aval.weak_type:
             value = ArrayImpl(value._value, value.aval.strong())
-        elif value.weak_type and not isinstance(value, Tracer):  # laid out over devices
+        elif value.weak_type:  # traced, or laid out over devices
             value = convert(value, value.dtype)
         self.put(value)
 

@@ -410,3 +410,13 @@ def test_refusals_of_callbacks_have_the_phrases_that_programs_match():
         nj.debug.print("x", 1)
     with pytest.raises(ValueError, match="Unused keyword arguments"):
         nj.debug.print("{x}", x=1, y=2)
+
+
+def test_debug_callbacks_outside_of_programs_see_weak_numbers(capsys):
+    seen = []
+    told = lambda *xs: seen.extend([x.weak_type for x in xs])  # noqa: E731
+    nj.debug.callback(told, 1, 2.5, jnp.float32(1), True)
+    nj.jit(lambda x: nj.debug.callback(lambda v: seen.append(v.weak_type), x))(1.0)
+    assert seen == [True, True, False, False, False]
+    nj.debug.print("{!r} {}", [4], 2.5)
+    assert capsys.readouterr().out == "[Array(4, dtype=int32, weak_type=True)] 2.5\n"

@@ -645,6 +645,26 @@ def test_forward_rules_write_references_of_the_differentiated_function(staged) -
     np.testing.assert_array_equal(left, [8, 11])
 
 
+def test_what_loops_and_calls_leave_in_a_traced_reference_is_strong():
+    def after(run):
+        def f(x):
+            ref = nj.new_ref(x)
+            run(ref)
+            return ref[...]
+
+        return nj.jit(f)(3.0).weak_type, f(3.0).weak_type
+
+    def twice(ref):
+        ref[...] = ref[...] * 2
+
+    assert after(lambda r: lax.fori_loop(0, 2, lambda i, _: twice(r), None)) == (False, True)
+    assert after(lambda r: lax.while_loop(lambda i: i < 2, lambda i: twice(r) or i + 1, 0)) == (
+        False, True)  # fmt: skip
+    assert after(lambda r: nj.jit(lambda: twice(r))()) == (False, True)
+    assert after(lambda r: lax.cond(True, lambda: twice(r), lambda: None)) == (True, True)
+    assert after(lambda r: None) == (True, True)
+
+
 def test_what_maps_and_derivatives_read_is_as_weak_as_the_reference():
     def read(start, write):
         def f(x):
