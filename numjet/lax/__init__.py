@@ -15,7 +15,7 @@ from numjet.api.derivatives.implicit import (
     custom_root,
     linear_solve_p,
 )
-from numjet.api.eager.large import wrap_public as _wrap_public
+from numjet.api.eager.large import drawn as _drawn, wrap_public as _wrap_public
 from numjet.api.placement.reshard import with_sharding_constraint as with_sharding_constraint
 from numjet.core.structural import (
     broadcast_in_dim_p,
@@ -462,6 +462,7 @@ _wrap_public(
      "rem round select shift_left shift_right_arithmetic shift_right_logical sort sort_key_val "
      "zeta igamma_grad_a random_gamma_grad").split(),
 )  # fmt: skip
+_wrap_public(globals(), __name__, ["rng_bit_generator"], _drawn(1))
 dynamic_index_in_dim = _shown(dynamic_index_in_dim, module=__name__)
 dynamic_update_index_in_dim = _shown(dynamic_update_index_in_dim, module=__name__)
 

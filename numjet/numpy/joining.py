@@ -81,8 +81,8 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
         parts, axis = [ravel(x) for x in parts], 0
     if not parts[0].aval.ndim:
         raise ValueError(
-            "concatenate: zero-dimensional arrays cannot be concatenated. Use stack, "
-            "or give them an axis with x[None]."
+            "Zero-dimensional arrays cannot be concatenated: use stack, or give them an axis with "
+            "x[None]."
         )
     rank = parts[0].aval.ndim
     axis = canonical_axis(axis, rank, "concatenate")

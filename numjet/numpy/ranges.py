@@ -410,6 +410,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
            [1., 1., 0.]], dtype=float32)
     """
     dtype = canonical_dtype(dtype, "tri", dtypes.float32)
+    if type(k) is int:
+        np.dtype(int_dtype()).type(k)
     return cast(lower_mask((N, N if M is None else M), k), dtype)
 
 

@@ -174,8 +174,11 @@ def _refuse(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -
                     if what == "contracting"
                     else ("Broadcast one side first, or vmap over it.")
                 )
+                named = what
+                if what == "batch":
+                    named = "lhs batch dimensions and rhs batch"
                 raise TypeError(
-                    f"dot_general requires {what} dimensions to have the same shape, got "
+                    f"dot_general requires {named} dimensions to have the same shape, got "
                     f"{tuple([lhs.shape[a] for a in left])} and "
                     f"{tuple([rhs.shape[a] for a in right])}: sizes differ, lhs {lhs.str_short()} "
                     f"axis {i} is {lhs.shape[i]}, rhs {rhs.str_short()} axis {j} is "

@@ -227,7 +227,7 @@ def rng_bit_generator(key: Any, shape: Any, dtype: Any = np.uint32,
     if out_sharding is not None:
         state, bits = rng_bit_generator(key, shape, dtype, algorithm)
         return state, hooks.laid_out(lambda: bits, out_sharding)
-    key, dtype = as_array(key), dtypes.canonical(dtype)
+    key, dtype = as_array(key), dtypes.requested(dtype, "rng_bit_generator")
     if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}. Pass uint8, uint16, uint32 "
                         "or uint64.")

@@ -281,6 +281,9 @@ WRONG = [
     (lambda: X[2**31], OverflowError, "int32"),
     (lambda: X[0, -(2**40)], OverflowError, "int32"),
     (lambda: X.at[2**31].get(), OverflowError, "int32"),
+    (lambda: jnp.tri(3, k=2**40), OverflowError, "int32"),
+    (lambda: jnp.concatenate([1.0, V[0]]), ValueError, "Zero-dimensional arrays cannot"),
+    (lambda: lax.dot_general(X, X, (((), ()), ((0,), (1,)))), TypeError, "rhs batch dimensions to"),
     (lambda: X[range(2)], TypeError, "non-tuple sequence"),
     (lambda: X.at[range(2)].set(0), TypeError, "non-tuple sequence"),
 ]

@@ -57,6 +57,7 @@ def test_real_parts_on_purpose_are_not_told():
         nj.grad(lambda x: lax.convert_element_type(x, jnp.complex64).real)(1.0)
         jnp.var(C), jnp.std(C), jnp.real(C), jnp.linalg.norm(C), jnp.fft.irfft(C)
         jnp.full((2,), 1j, jnp.complex64), C.astype(bool)
+        assert jnp.dot(C, C[0], preferred_element_type=jnp.float32).dtype == jnp.float32
     with pytest.warns(DeprecationWarning, match="Take .real"):
         assert C.astype(float).tolist() == [1.0, 0.0, 2.0]
 

@@ -101,6 +101,8 @@ def test_bits_are_the_same_in_compiled_code_and_64_bits_wide() -> None:
     with nj.enable_x64(True):
         wide = np.asarray(lax.rng_bit_generator(key, (3,), np.uint64)[1])
     np.testing.assert_array_equal(wide.view(np.uint32), np.asarray(bits)[:6])
+    with pytest.warns(UserWarning, match="rng_bit_generator is not available"):
+        assert lax.rng_bit_generator(key, (3,), "uint64")[1].dtype == jnp.uint32
 
 
 def test_uniform_numbers_differ_from_call_to_call() -> None:
