@@ -69,17 +69,22 @@ def refusal(name: str, dtype: Any, accepts: str, several: bool = False) -> str:
         f"subtypes of {_KINDS.get(accepts, accepts)}. Convert with .astype()."
     )
 
+# Parameters of JAX's operations that ours lack, which `extend.jax_params` takes off.
+_OF_JAX = frozenset(("accuracy", "out_dtype", "rounding_method"))
+
 
 def elementwise_abstract(
-    name: str, accepts: str, result: Callable[[Any], Any] | None = None
+    name: str, accepts: str, result: Callable[[Any], Any] | None = None, operands: int = 0
 ) -> Callable:
     """The shape and dtype rule: one dtype, one shape, scalars broadcast. `result` maps the
-    dtype."""
+    dtype. operands: how many there are (0: any number). NumPy would write into one too many."""
     accept = _ACCEPTS[accepts]
 
     def abstract(*avals: ShapedArray, **params: Any) -> ShapedArray:
-        if params and (unknown := {"accuracy", "out_dtype"} & params.keys()):
-            raise TypeError(f"{name} got an unexpected keyword argument {unknown.pop()!r}")
+        if operands and len(avals) != operands:
+            raise TypeError(f"{name} takes {operands} operand(s), got {len(avals)}.")
+        if params and (unknown := _OF_JAX & params.keys()):
+            raise TypeError(f"{name} got an unexpected keyword argument {min(unknown)!r}")
         first = avals[0]
         shape, weak = first.shape, first.weak_type
         for other in avals[1:]:
@@ -246,7 +251,7 @@ def elementwise(
     rules = jvp if isinstance(jvp, tuple) else (jvp,)
     primitive = Primitive(
         name,
-        abstract=elementwise_abstract(name, accepts, result),
+        abstract=elementwise_abstract(name, accepts, result, loops.__code__.co_argcount - 1),
         reference=reference,
         jvp=None if jvp is None else elementwise_jvp(lambda: primitive, rules, of_tangents),
         differentiable=jvp is not None,

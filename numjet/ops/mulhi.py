@@ -56,7 +56,7 @@ def _expand(x: Any, y: Any) -> Any:
 
 mulhi_p = Primitive(
     "mulhi",
-    abstract=elementwise_abstract("mulhi", INTEGRAL),
+    abstract=elementwise_abstract("mulhi", INTEGRAL, operands=2),
     reference=_reference,
     batch=elementwise_batch(lambda: mulhi_p),
     loops=Expand(_expand),

@@ -331,7 +331,7 @@ def _mul_transpose(ct: Any, operand: Any, indices: Any, updates: Any, **params: 
 
 
 scatter_mul_p = _scatter(
-    "scatter_mul", _inplace(np.multiply), jvp=_mul_jvp, transpose=_mul_transpose
+    "scatter-mul", _inplace(np.multiply), jvp=_mul_jvp, transpose=_mul_transpose
 )
 
 
@@ -362,10 +362,10 @@ def _extreme_jvp(primitive_of: Callable[[], Primitive]) -> Callable:
 
 
 scatter_min_p = _scatter(
-    "scatter_min", _inplace(np.minimum), jvp=_extreme_jvp(lambda: scatter_min_p)
+    "scatter-min", _inplace(np.minimum), jvp=_extreme_jvp(lambda: scatter_min_p)
 )
 scatter_max_p = _scatter(
-    "scatter_max", _inplace(np.maximum), jvp=_extreme_jvp(lambda: scatter_max_p)
+    "scatter-max", _inplace(np.maximum), jvp=_extreme_jvp(lambda: scatter_max_p)
 )
 
 

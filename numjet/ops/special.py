@@ -146,7 +146,7 @@ def _computed(
     primitive: Primitive
     primitive = Primitive(
         name,
-        abstract=elementwise_abstract(name, REAL_FLOATING),
+        abstract=elementwise_abstract(name, REAL_FLOATING, operands=len(rules)),
         reference=evaluated or reference(formula),
         jvp=_strong(elementwise_jvp(lambda: primitive, rules)),
         batch=elementwise_batch(lambda: primitive),
@@ -488,7 +488,7 @@ def _bessel(name: str, reference: Callable, rule: Callable, lowering: Callable) 
     primitive: Primitive
     primitive = Primitive(
         name,
-        abstract=elementwise_abstract(name, REAL_FLOATING),
+        abstract=elementwise_abstract(name, REAL_FLOATING, operands=1),
         reference=reference,
         jvp=elementwise_jvp(lambda: primitive, (rule,)),
         batch=elementwise_batch(lambda: primitive),

@@ -1,6 +1,9 @@
 """lax's binary functions: dtypes that differ are refused, axes of size one stretch."""
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+
 import numpy as np
 import pytest
 from oracle import run_in_oracle
@@ -122,3 +125,26 @@ def test_products_told_their_dtype_take_operands_of_two() -> None:
     assert slope.dtype == jnp.float16 and float(slope) == 3.0
     with pytest.raises(TypeError, match="same dtypes"):
         lax.mul(jnp.ones(2, jnp.bfloat16), jnp.ones(2))
+
+
+@pytest.mark.parametrize("record", [v for n, v in vars(lax).items() if n.endswith("_p")], ids=str)
+def test_operands_beyond_their_number_are_not_written_into(record: Any) -> None:
+    """NumPy's functions take a place for their result after the operands."""
+    for dtype in (np.float32, np.int32):
+        for count in range(1, 5):
+            arrays = [jnp.arange(1, 4, dtype=dtype) * (i + 1) for i in range(count)]
+            with contextlib.suppress(Exception):
+                record.bind(*arrays)
+            for i, x in enumerate(arrays):
+                assert x.tolist() == [i + 1, 2 * i + 2, 3 * i + 3]
+
+
+def test_the_number_of_operands_is_asked() -> None:
+    x = jnp.ones(3)
+    for record, operands in ((lax.add_p, (x, x, x)), (lax.sin_p, (x, x)), (lax.max_p, (x,))):
+        with pytest.raises(TypeError, match="takes . operand"):
+            record.bind(*operands)
+        with pytest.raises(TypeError, match="takes . operand"):
+            nj.jit(record.bind)(*operands)
+    with pytest.raises(TypeError, match="rounding_method"):
+        nj.jit(lambda v: lax.round_p.bind(v, rounding_method=1))(x)
