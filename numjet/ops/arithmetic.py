@@ -123,13 +123,20 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> list:
     return [unbroadcast(div(ct, y), x), None]
 
 
+def _div_second(t: Any, out: Any, x: Any, y: Any) -> Any:
+    # Of 16 bits y² overflows from 256 on; of complex numbers it is NaN then, not infinite.
+    if (dtypes.is_complex(y.aval.dtype) or y.aval.dtype.itemsize == 2) and not config.jax_form():
+        return mul(neg(t), div(out, y))
+    return mul(mul(neg(t), x), integer_pow(y, -2))
+
+
 div_p = elementwise(
     "div",
     accepts=NUMERIC,
     reference=_div_reference,
     jvp=(
         lambda t, out, x, y: div(t, y),
-        lambda t, out, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+        _div_second,
     ),
     linear=True,
     transpose=_div_transpose,
@@ -157,7 +164,26 @@ rem_p = elementwise(
 
 
 # ------------------------------------------------------------------ sign and magnitude
+def _complex_sign(x: np.ndarray) -> np.ndarray:
+    """z / |z|, of z over its larger part, which neither overflows nor vanishes; z at 0. Infinite
+    parts are ±1 beside finite ones, which are 0. NumPy's sign of 2e38 (1 + i) is 0.
+    """
+    out = np.array(x)
+    big = np.maximum(np.abs(x.real), np.abs(x.imag))
+    far = np.isinf(big)
+    big = np.where(far | (big == 0), 1, big)
+    for part in (out.real, out.imag):
+        part[...] = np.where(far, np.copysign(np.isinf(part), part), part / big)
+    length = np.hypot(out.real, out.imag)
+    length = np.where(length == 0, 1, length)
+    out.real /= length
+    out.imag /= length
+    return out
+
+
 def _sign_reference(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind == "c":
+        return _complex_sign(x)
     sign = np.sign(x)
     # Of the dtypes that are not NumPy's own it keeps the sign of a zero.
     return sign + x.dtype.type(0) if x.dtype.kind == "V" else sign
@@ -240,7 +266,10 @@ min_p = elementwise(
 # ------------------------------------------------------------------ powers
 def _integer_pow_reference(x: np.ndarray, *, y: int) -> np.ndarray:
     if y < 0:
-        return np.divide(x.dtype.type(1), _integer_pow_reference(x, y=-y))
+        one = x.dtype.type(1)
+        if x.dtype.kind == "c":  # a power that overflows is NaN, not infinite
+            return _integer_pow_reference(_div_reference(one, x), y=-y)
+        return np.divide(one, _integer_pow_reference(x, y=-y))
     result = None
     while y:
         if y & 1:
@@ -253,7 +282,10 @@ def _integer_pow_reference(x: np.ndarray, *, y: int) -> np.ndarray:
 
 def _integer_pow_loops(e: Any, x: Any, *, y: int) -> Any:
     if y < 0:
-        return e.div(e.const(1, x.dtype), _integer_pow_loops(e, x, y=-y))
+        one = e.const(1, x.dtype)
+        if dtypes.is_complex(x.dtype):
+            return _integer_pow_loops(e, e.div(one, x), y=-y)
+        return e.div(one, _integer_pow_loops(e, x, y=-y))
     result = None
     while y:
         if y & 1:

@@ -14,7 +14,8 @@ from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim, convert
 from numjet.core.trace import EVAL, current_trace
 from numjet.ops.accuracy import check_accuracy
-from numjet.ops.arithmetic import add, div, integer_pow, mul, neg, square, sub
+from numjet.ops.arithmetic import abs as magnitude, add, div, integer_pow, mul, neg, square, sub
+from numjet.ops.complex_ops import complex, imag, real
 from numjet.ops.composed import composed
 from numjet.ops.families import (
     FLOATING,
@@ -27,7 +28,7 @@ from numjet.ops.families import (
     pair,
     quiet,
 )
-from numjet.ops.logic import eq
+from numjet.ops.logic import eq, le, lt
 from numjet.ops.shape import select_n
 
 
@@ -94,14 +95,44 @@ def _expm1_reference(x: np.ndarray) -> np.ndarray:
     return out
 
 
+def _exact_slope(x: Any) -> bool:
+    """Whether a slope is computed from a complex x: of the value 1 ± out² and the like cancel."""
+    return dtypes.is_complex(x.aval.dtype) and not config.jax_form()
+
+
+def _expm1_slope(out: Any, x: Any) -> Any:
+    return exp(x) if _exact_slope(x) else add(out, _one(x))
+
+
 expm1_p = _unary(
     "expm1",
     _expm1_reference,
-    lambda t, out, x: mul(t, add(out, _one(x))),
+    lambda t, out, x: mul(t, _expm1_slope(out, x)),
 )
 sin_p = _unary("sin", np.sin, lambda t, out, x: mul(t, cos(x)))
 cos_p = _unary("cos", np.cos, lambda t, out, x: neg(mul(t, sin(x))))
-tan_p = _unary("tan", np.tan, lambda t, out, x: mul(t, add(_one(x), square(out))))
+def _times_i(x: Any) -> Any:
+    return complex(neg(imag(x)), real(x))
+
+
+def _tanh_slope(out: Any, x: Any) -> Any:
+    """1 - out² of complex x; where that cancels (2e / (1 + e²))², e = exp(-x) of x to the right."""
+    part = real(x)
+    near = le(magnitude(part), constant_like(part, 1))
+    right = _choose(near, 1, x, x.aval.shape)
+    right = select_n(lt(real(right), constant_like(part, 0)), right, neg(right))
+    small = exp(neg(right))
+    far = square(div(add(small, small), add(_one(x), square(small))))
+    return select_n(near, far, sub(_one(x), square(out)))
+
+
+def _tan_jvp(t: Any, out: Any, x: Any) -> Any:
+    if _exact_slope(x):
+        return mul(t, _tanh_slope(_times_i(out), _times_i(x)))
+    return mul(t, add(_one(x), square(out)))
+
+
+tan_p = _unary("tan", np.tan, _tan_jvp)
 # Of real x: 1 - square(x) would lose all that x is away from ±1 but for a rounding of 1.
 one_less_square_p = elementwise(
     "one_less_square",
@@ -120,19 +151,50 @@ def _one_less_square(x: Any) -> Any:
     return one_less_square_p.bind(x)
 
 
-asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, rsqrt(_one_less_square(x))))
-acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(t, neg(rsqrt(_one_less_square(x)))))
-atan_p = _unary("atan", np.arctan, lambda t, out, x: div(t, add(_one(x), square(x))))
+def _one_minus(x: Any) -> Any:
+    """1 - x of complex x, whose imaginary part, a zero too, has the other sign than x's."""
+    return complex(sub(constant_like(real(x), 1), real(x)), neg(imag(x)))
+
+
+def _asin_slope(x: Any) -> Any:
+    # A root of the product would overflow, and has another branch cut.
+    if _exact_slope(x):
+        return mul(rsqrt(_one_minus(x)), rsqrt(add(x, _one(x))))
+    return rsqrt(_one_less_square(x))
+
+
+def _over_square(t: Any, x: Any) -> Any:
+    """t / (1 - x²) of complex x, by two quotients that do not overflow."""
+    return div(div(t, _one_minus(x)), add(x, _one(x)))
+
+
+def _atan_jvp(t: Any, out: Any, x: Any) -> Any:
+    if _exact_slope(x):
+        return _over_square(t, _times_i(x))
+    return div(t, add(_one(x), square(x)))
+
+
+def _asinh_jvp(t: Any, out: Any, x: Any) -> Any:
+    if _exact_slope(x):
+        return mul(t, _asin_slope(_times_i(x)))
+    return mul(t, rsqrt(add(square(x), _one(x))))
+
+
+asin_p = _unary("asin", np.arcsin, lambda t, out, x: mul(t, _asin_slope(x)))
+acos_p = _unary("acos", np.arccos, lambda t, out, x: mul(t, neg(_asin_slope(x))))
+atan_p = _unary("atan", np.arctan, _atan_jvp)
 sinh_p = _unary("sinh", np.sinh, lambda t, out, x: mul(t, cosh(x)))
 cosh_p = _unary("cosh", np.cosh, lambda t, out, x: mul(t, sinh(x)))
 def _tanh_jvp(t: Any, out: Any, x: Any) -> Any:
     if config.jax_form():
         return mul(add(t, mul(t, out)), sub(_one(x), out))
+    if dtypes.is_complex(x.aval.dtype):
+        return mul(t, _tanh_slope(out, x))
     return mul(t, sub(_one(x), mul(out, out)))
 
 
 tanh_p = _unary("tanh", np.tanh, _tanh_jvp)
-asinh_p = _unary("asinh", np.arcsinh, lambda t, out, x: mul(t, rsqrt(add(square(x), _one(x)))))
+asinh_p = _unary("asinh", np.arcsinh, _asinh_jvp)
 def _acosh_slope(x: Any) -> Any:
     below, above = sub(x, _one(x)), add(x, _one(x))
     if dtypes.is_complex(x.aval.dtype):      # one root of the product has another branch cut
@@ -148,14 +210,25 @@ acosh_p = _unary(
 def _atanh_jvp(t: Any, out: Any, x: Any) -> Any:
     if config.jax_form():
         return mul(integer_pow(add(_one(x), x), -1), div(t, sub(_one(x), x)))
-    return div(t, _one_less_square(x))
+    return _over_square(t, x) if _exact_slope(x) else div(t, _one_less_square(x))
 
 
 atanh_p = _unary("atanh", np.arctanh, _atanh_jvp)
 sqrt_p = _unary("sqrt", np.sqrt, lambda t, out, x: mul(t, div(constant_like(x, 0.5), out)))
+
+
+def _rsqrt_reference(x: np.ndarray) -> np.ndarray:
+    out = np.divide(x.dtype.type(1), np.sqrt(x))
+    if x.dtype.kind == "c" and np.isinf(x).any():  # of which both parts of the root are infinite
+        out, far = np.array(out), np.isinf(x)
+        out.real = np.where(far, 0, out.real)
+        out.imag = np.where(far, np.copysign(0, -x.imag), out.imag)
+    return out
+
+
 rsqrt_p = _unary(
     "rsqrt",
-    lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
+    _rsqrt_reference,
     lambda t, out, x: mul(t, mul(constant_like(x, -0.5), div(out, x))),
 )
 
@@ -248,6 +321,9 @@ def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.size and y.item(0) == 0.5 and dtypes.is_floating(x.dtype):
         # NumPy takes the square root where all exponents are 0.5: NaN of -inf, -0 of -0.
         x = np.where(((x == 0) | np.isinf(x)) & (y == 0.5), np.abs(x), x)
+    if x.dtype == dtypes.complex64:
+        # In 64 bits each: y log x of 32 bits leaves few digits where it is large.
+        return np.power(x, y, dtype=dtypes.complex128).astype(dtypes.complex64)
     return quiet(np.power)(x, y)
 
 

@@ -41,6 +41,7 @@ class Arithmetic(Protocol):
     def select(self, condition: Operand, x: Operand, y: Operand) -> Any: ...
     def neg(self, x: Operand) -> Any: ...
     def abs(self, x: Operand) -> Any: ...
+    def pow(self, x: Operand, y: Operand) -> Any: ...
     def add(self, x: Operand, y: Operand) -> Any: ...
     def sub(self, x: Operand, y: Operand) -> Any: ...
     def mul(self, x: Operand, y: Operand) -> Any: ...
@@ -91,10 +92,25 @@ def _div(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
 
 
 def _pow(e: Arithmetic, x: ComplexPair, y: ComplexPair) -> ComplexPair:
-    """exp(y·log x), with 0**0 = 1 and 0**y = 0 where y has a positive real part, NaN elsewhere."""
+    """exp(y·log x), with 0**0 = 1 and 0**y = 0 where y has a positive real part, NaN elsewhere.
+
+    Of y = c + di the size is |x|^c exp(-dθ): of an |x| far from 1 the first factor is a power, as
+    c·log|x| is rounded to fewer digits the larger it is; not where both factors are extreme.
+    """
     zero = e.and_(e.eq(x.re, 0), e.eq(x.im, 0))
     y_zero = e.and_(e.eq(y.re, 0), e.eq(y.im, 0))
-    power = _exp(e, _mul(e, y, _log(e, x)))
+    logarithm, angle = _log_of_size(e, x), e.call("atan2", x.im, x.re)
+    growth, turn = e.mul(y.re, logarithm), e.neg(e.mul(y.im, angle))
+    unit = e.const(1, x.re.dtype)
+    limit = e.const(40 if x.re.dtype == np.float32 else 350, x.re.dtype)
+    apart = e.lt(e.abs(turn), e.select(e.lt(e.abs(growth), limit), limit, unit))
+    apart = e.and_(apart, e.gt(e.abs(logarithm), 1.0))
+    size = e.call("exp", e.select(apart, turn, e.add(growth, turn)))
+    size = e.mul(size, e.pow(e.select(apart, _abs(e, x), unit), y.re))
+    turns = e.select(e.eq(y.im, 0), e.const(0, x.re.dtype), e.mul(y.im, logarithm))
+    phase = e.add(e.mul(y.re, angle), turns)
+    im = e.select(e.eq(phase, 0), phase, e.mul(size, e.call("sin", phase)))
+    power = ComplexPair(e.mul(size, e.call("cos", phase)), im)
     one, nan = e.const(1, x.dtype), e.const(complex(math.nan, math.nan), x.dtype)
     at_zero = e.select(e.gt(y.re, 0), e.const(0, x.dtype), nan)
     return e.select(y_zero, one, e.select(zero, at_zero, power))
@@ -138,30 +154,50 @@ def _abs(e: Arithmetic, x: ComplexPair) -> Any:
 
 
 def _sign(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    size = _abs(e, x)
-    zero = e.eq(size, 0)
-    return ComplexPair(
-        e.select(zero, x.re, e.div(x.re, size)), e.select(zero, x.im, e.div(x.im, size))
-    )
+    """z / |z|, of z over its larger part, which neither overflows nor vanishes; z at 0. Infinite
+    parts are ±1 beside finite ones, which are 0.
+    """
+    big = e.max(e.abs(x.re), e.abs(x.im))
+    zero, infinite = e.eq(big, 0), e.eq(big, math.inf)
+
+    def over(part: Expr) -> Expr:
+        far = e.select(e.eq(e.abs(part), math.inf), e.const(1, part.dtype), e.mul(part, 0.0))
+        return e.select(infinite, e.call("copysign", far, part), e.div(part, big))
+
+    a, b = over(x.re), over(x.im)
+    size = e.call("sqrt", e.add(e.mul(a, a), e.mul(b, b)))
+    return ComplexPair(e.select(zero, x.re, e.div(a, size)), e.select(zero, x.im, e.div(b, size)))
 
 
 def _exp(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    size = e.call("exp", x.re)
-    im = e.select(e.eq(x.im, 0), x.im, e.mul(size, e.call("sin", x.im)))
-    return ComplexPair(e.mul(size, e.call("cos", x.im)), im)
+    """At -inf 0 whatever the phase, and infinite without a phase at inf."""
+    size, phase = e.call("exp", x.re), x.im
+    endless = e.eq(e.abs(x.re), math.inf)
+    no_phase = e.and_(endless, e.ne(e.sub(x.im, x.im), e.const(0, x.re.dtype)))
+    re = e.select(no_phase, size, e.mul(size, e.call("cos", phase)))
+    im = e.select(e.eq(x.im, 0), x.im, e.mul(size, e.call("sin", phase)))
+    low = e.eq(x.re, -math.inf)
+    return ComplexPair(re, e.select(e.and_(no_phase, low), size, im))
 
 
 def _log(e: Arithmetic, x: ComplexPair) -> ComplexPair:
-    """log|z| near the unit circle through log1p, to keep the digits."""
+    return ComplexPair(_log_of_size(e, x), e.call("atan2", x.im, x.re))
+
+
+def _log_of_size(e: Arithmetic, x: ComplexPair) -> Any:
+    """log|z|: half of log1p(|z|² - 1) near the unit circle, to keep the digits; elsewhere, with b
+    the larger part and s the smaller, log b + log1p((s/b)²) / 2, where nothing overflows.
+    """
     a, b = e.abs(x.re), e.abs(x.im)
     big, small = e.max(a, b), e.min(a, b)
     near = e.and_(e.gt(big, 0.5), e.lt(big, 3.0))
     safe = e.select(near, big, e.const(1, a.dtype))
     excess = e.add(e.mul(e.sub(safe, 1.0), e.add(safe, 1.0)), e.mul(small, small))
-    close = e.mul(e.call("log1p", e.select(near, excess, e.const(0, a.dtype))), 0.5)
-    return ComplexPair(
-        e.select(near, close, e.call("log", _abs(e, x))), e.call("atan2", x.im, x.re)
-    )
+    infinite, zero = _infinite(e, x), e.const(0, a.dtype)
+    ratio = e.select(e.or_(infinite, e.eq(big, 0)), zero, e.div(small, big))
+    half = e.mul(e.call("log1p", e.select(near, excess, e.mul(ratio, ratio))), 0.5)
+    size = e.add(e.select(near, zero, e.call("log", big)), half)
+    return e.select(infinite, e.const(math.inf, a.dtype), size)
 
 
 def _sqrt(e: Arithmetic, x: ComplexPair) -> ComplexPair:
@@ -181,10 +217,17 @@ def _reciprocal(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     return _div(e, ComplexPair(e.const(1, x.re.dtype), e.const(0, x.re.dtype)), x)
 
 
+def _rsqrt(e: Arithmetic, x: ComplexPair) -> ComplexPair:
+    y, zero = _reciprocal(e, _sqrt(e, x)), e.const(0, x.re.dtype)
+    infinite = _infinite(e, x)
+    im = e.select(infinite, e.call("copysign", zero, e.neg(x.im)), y.im)
+    return ComplexPair(e.select(infinite, zero, y.re), im)
+
+
 def _sinh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     re = e.mul(e.call("sinh", x.re), e.call("cos", x.im))
     im = e.mul(e.call("cosh", x.re), e.call("sin", x.im))
-    return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
+    return ComplexPair(e.select(e.eq(x.re, 0), x.re, re), e.select(e.eq(x.im, 0), x.im, im))
 
 
 def _cosh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
@@ -213,7 +256,7 @@ def _tanh(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     below = e.add(e.mul(tu, tu), 1.0)
     re = e.div(e.mul(t, e.add(e.mul(u, u), 1.0)), below)
     im = e.div(e.mul(e.mul(u, inverse), inverse), below)
-    return ComplexPair(re, im)
+    return ComplexPair(re, e.select(e.eq(x.im, 0), x.im, im))
 
 
 def _times_i(e: Arithmetic, x: ComplexPair) -> ComplexPair:
@@ -279,11 +322,23 @@ def _roots(e: Arithmetic, x: ComplexPair) -> tuple[ComplexPair, ComplexPair]:
     return _sqrt(e, minus), _sqrt(e, ComplexPair(e.add(x.re, 1.0), x.im))
 
 
+def _asinh_of_difference(
+    e: Arithmetic, x: ComplexPair, a: Expr, b: Expr, c: Expr, d: Expr
+) -> Expr:
+    """asinh(ab - cd) of parts of the roots; log 4 + asinh((ab - cd) / 4) where that is large."""
+    large = e.gt(e.max(e.abs(x.re), e.abs(x.im)), 1e18)
+    half = e.select(large, e.const(0.5, a.dtype), e.const(1, a.dtype))
+    b, d = e.mul(b, half), e.mul(d, half)
+    y = e.sub(e.mul(e.mul(a, half), b), e.mul(e.mul(c, half), d))
+    value, shift = e.call("asinh", y), e.call("copysign", e.const(math.log(4.0), a.dtype), y)
+    return e.select(large, e.add(value, shift), value)
+
+
 def _acos(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     """Kahan: with p = sqrt(1-z), q = sqrt(1+z). At infinity the angle alone counts."""
     p, q = _roots(e, x)
     re = e.mul(e.call("atan2", p.re, q.re), 2.0)
-    im = e.call("asinh", e.sub(e.mul(q.re, p.im), e.mul(q.im, p.re)))
+    im = _asinh_of_difference(e, x, q.re, p.im, q.im, p.re)
     endless, infinity = _infinite(e, x), e.const(math.inf, x.re.dtype)
     re = e.select(endless, e.call("atan2", e.abs(x.im), x.re), re)
     return ComplexPair(re, e.select(endless, e.call("copysign", infinity, e.neg(x.im)), im))
@@ -292,7 +347,7 @@ def _acos(e: Arithmetic, x: ComplexPair) -> ComplexPair:
 def _asin(e: Arithmetic, x: ComplexPair) -> ComplexPair:
     p, q = _roots(e, x)
     below = e.sub(e.mul(p.re, q.re), e.mul(p.im, q.im))
-    im = e.call("asinh", e.sub(e.mul(p.re, q.im), e.mul(p.im, q.re)))
+    im = _asinh_of_difference(e, x, p.re, q.im, p.im, q.re)
     endless, infinity = _infinite(e, x), e.const(math.inf, x.re.dtype)
     re = e.call("atan2", x.re, e.select(endless, e.abs(x.im), below))
     return ComplexPair(re, e.select(endless, e.call("copysign", infinity, x.im), im))
@@ -373,7 +428,7 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "neg": lambda e, x: ComplexPair(e.neg(x.re), e.neg(x.im)),
     "abs": _abs, "sign": _sign, "exp": _exp, "exp2": _exp2, "log": _log, "log1p": _log1p,
     "log2": _scaled(_log, 1 / math.log(2.0)), "log10": _scaled(_log, 1 / math.log(10.0)),
-    "expm1": _expm1, "sqrt": _sqrt, "rsqrt": lambda e, x: _reciprocal(e, _sqrt(e, x)),
+    "expm1": _expm1, "sqrt": _sqrt, "rsqrt": _rsqrt,
     "sinh": _sinh, "cosh": _cosh, "tanh": _tanh, "sin": _rotated(_sinh), "cos": _cos,
     "tan": _rotated(_tanh), "asin": _asin, "acos": _acos, "atan": _rotated(_atanh),
     "asinh": _asinh, "acosh": _acosh, "atanh": _atanh, "logistic": _logistic,
