@@ -38,6 +38,7 @@ from numjet.ops.bodies import (
     stage_once,
     weakened,
 )
+from numjet.ops.guarded import guarded, guards
 from numjet.ops.logic import eq, ne
 from numjet.ops.named import empty_p
 from numjet.ops.shape import select_n
@@ -126,23 +127,28 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
         values = mapped_to_front(operands, dims[1:])
         return cond_p.bind(index, *values, branches=batched), [0 if m else None for m in out_mapped]
     # Examples choose differently: run every branch on all of them and select.
-    refuse_io(
-        [e for b in branches for e in b.effects],
-        "vmap-of-cond",
-        "Examples that choose differently run every branch; call it outside the branches.",
-    )
+    effects = [e for b in branches for e in b.effects]
+    each_calls = guards(axis, effects)
+    if not each_calls:
+        refuse_io(
+            effects,
+            "vmap-of-cond",
+            "Examples that choose differently run every branch; call it outside the branches.",
+        )
     index = moveaxis(index, dims[0], 0)
     if not config.jax_form():
         index = clamp(0, index, len(branches) - 1)
         if len(branches) == 2:
             index = ne(index, 0)
     values = all_to_front(operands, dims[1:], axis.size)
-    mapped = [True] * len(values)
+    mapped = [True] * (len(values) + each_calls)
+    bodies = [guarded(b) for b in branches] if each_calls else branches
     results = []
-    for i, b in enumerate([batch_jaxpr(b, axis, mapped, True)[0] for b in branches]):
+    for i, b in enumerate([batch_jaxpr(b, axis, mapped, True)[0] for b in bodies]):
         given = values
-        if current_trace() is not EVAL:  # there may be derivatives
-            flags = eq(index, np.asarray(i, index.dtype))
+        derived = current_trace() is not EVAL  # there may be derivatives
+        flags = eq(index, np.asarray(i, index.dtype)) if derived or each_calls else None
+        if derived:
             if config.jax_form():
                 given = [_shown_choice(flags, x) for x in values]
             else:
@@ -150,7 +156,7 @@ def _batch(axis: Axis, args: tuple, dims: tuple, *, branches: tuple) -> tuple:
                     chosen_p.bind(flags, x) if dtypes.is_inexact(x.aval.dtype) else x
                     for x in values
                 ]
-        results.append(eval_closed(b, *given))
+        results.append(eval_closed(b, *[flags] * each_calls, *given))
     outs = [
         select_n(broadcast_in_dim(index, cases[0].shape, (0,)), *cases)
         for cases in zip(*results, strict=True)

@@ -47,7 +47,8 @@ from numjet.ops.bodies import (
     strengthen,
 )
 from numjet.ops.constraint import broadcast_mapped
-from numjet.ops.logic import lt
+from numjet.ops.guarded import guarded, guards
+from numjet.ops.logic import bitwise_and, lt
 from numjet.ops.reduce import reduce_or
 from numjet.ops.scan import as_program, permute_once, scan
 from numjet.ops.shape import select_n
@@ -56,7 +57,7 @@ from numjet.transforms.calls import partition, with_zeros
 from numjet.transforms.jvp import jvp_jaxpr
 from numjet.transforms.linearize import partial_eval_jaxpr
 from numjet.transforms.simplify import dce_jaxpr, prune_loop
-from numjet.transforms.stage import StageTrace, stage
+from numjet.transforms.stage import StageTrace, stage, stage_closed
 from numjet.transforms.varying import along, grown
 
 
@@ -149,6 +150,12 @@ def _batch(
         x if d is not None or not m else broadcast_mapped(x, None, axis)
         for x, d, m in zip(carry, dims[cond_nconsts + body_nconsts :], m_carry, strict=True)
     ]
+    if m_pred and not many and guards(axis, cond_jaxpr.effects | body_jaxpr.effects):
+        flags = [True, *m_cond, *m_carry], [True, *m_body, *m_carry]
+        cond, _ = batch_jaxpr(guarded(cond_jaxpr), axis, flags[0], True)
+        body, _ = batch_jaxpr(guarded(body_jaxpr), axis, flags[1], m_carry)
+        outs = _run_with_calls(axis.size, cond, body, c_consts, b_consts, carry)
+        return outs, [0] * len(outs)
     if m_pred:
         refuse_io(
             cond.effects | body.effects,
@@ -213,6 +220,10 @@ def _plain(eqn: Eqn) -> Eqn:
     return eqn.replace(primitive=REGISTRY["jit"], params=params)
 
 
+# What is remembered with the body of a loop that examples of a batch leave one by one.
+MAPPED = "examples stop one by one"
+
+
 def bind_mapped_while(*args: Any, **params: Any) -> list:
     """The loop whose predicate has a value for each example; its shape is what those of the carry
     begin with. Each example stops on its own: run while any goes on, and keep finished ones.
@@ -260,6 +271,7 @@ def _run_until_all_stop(
             ClosedJaxpr(body_j, body_consts),
             cond,
         )
+        found[1].cache[MAPPED] = True
     return while_p.bind(
         *c_consts,
         *c_consts,
@@ -270,6 +282,40 @@ def _run_until_all_stop(
         cond_nconsts=nc,
         body_nconsts=nc + nb,
     )
+
+
+def _run_with_calls(
+    size: int, cond: ClosedJaxpr, body: ClosedJaxpr, c_consts: list, b_consts: list, carry: list
+) -> list:
+    """The same of the devices of a map, whose calls of the host each makes as long as its own loop
+    runs: `cond` and `body` take first which devices these are, and so is a carry. The condition is
+    asked once for a round."""
+    nc, nb = len(c_consts), len(b_consts)
+    carry = [as_array(x) for x in carry]
+
+    def step(*args: Any) -> list[Any]:
+        cc, bc, (active,), old = split(args, nc, nb, 1)
+        made = eval_closed(body, active, *bc, *old)
+        new = [
+            select_n(broadcast_in_dim(active, x.shape, (0,)), x, convert(y, a.dtype, a.weak_type))
+            for x, y, a in zip(old, made, avals[1:], strict=True)
+        ]
+        (goes_on,) = eval_closed(cond, active, *cc, *new)
+        return [bitwise_and(active, goes_on), *new]
+
+    (active,) = eval_closed(cond, as_array(np.ones(size, np.bool_)), *c_consts, *carry)
+    avals = [aval_of(x) for x in (active, *carry)]
+    consts = [aval_of(x) for x in (*c_consts, *b_consts)]
+    return while_p.bind(
+        *c_consts,
+        *b_consts,
+        active,
+        *carry,
+        cond_jaxpr=stage_closed(lambda active, *_: [reduce_or(active, (0,))], avals, "while_cond"),
+        body_jaxpr=stage_closed(step, [*consts, *avals], "while_body"),
+        cond_nconsts=0,
+        body_nconsts=nc + nb,
+    )[1:]
 
 
 def _partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:

@@ -325,7 +325,8 @@ def batch_jaxpr_in_place(
     """The jaxpr of inputs whose batch axes are at `dims`, and where those of its outputs are: as
     JAX writes calls. Remembered with the jaxpr."""
     key = (
-        "batch in place", axis.size, axis.name, tuple(dims), tuple(axis_env().items()), axis.placed
+        "batch in place", axis.size, axis.name, axis.of_devices, tuple(dims),
+        tuple(axis_env().items()), axis.placed,
     )  # fmt: skip
     found = closed.cache.get(key)
     if found is None:
@@ -359,8 +360,8 @@ def batch_jaxpr(
     n_out = len(closed.jaxpr.outvars)
     forced = [force] * n_out if isinstance(force, bool) else list(force)
     key = (
-        "batch", axis.size, axis.name, tuple(mapped), tuple(forced), tuple(axis_env().items()),
-        axis.placed,
+        "batch", axis.size, axis.name, axis.of_devices, tuple(mapped), tuple(forced),
+        tuple(axis_env().items()), axis.placed,
     )  # fmt: skip
     found = closed.cache.get(key)
     if found is not None:

@@ -420,3 +420,94 @@ def test_debug_callbacks_outside_of_programs_see_weak_numbers(capsys):
     assert seen == [True, True, False, False, False]
     nj.debug.print("{!r} {}", [4], 2.5)
     assert capsys.readouterr().out == "[Array(4, dtype=int32, weak_type=True)] 2.5\n"
+def _counted(call, say):
+    """Functions that do not do the same on all devices, by what they are made of."""
+    def tell(word, x):
+        return call(lambda v: say(word, int(v)), x)
+
+    def branches(x):
+        return lax.cond(x > 1, lambda y: tell("high", y), lambda y: tell("low", y), x)
+
+    def choices(x):
+        cases = [lambda y, k=k: tell(f"case {k}", y) for k in range(3)]
+        return lax.switch(x - 1, cases, x)
+
+    def rounds(x):
+        return lax.while_loop(lambda y: y < 3, lambda y: tell("round", y) + 1, x)
+
+    def questions(x):
+        return lax.while_loop(lambda y: tell("asked", y) < 2, lambda y: y + 1, x)
+
+    def counted(x):
+        return lax.fori_loop(0, x, lambda i, y: tell("turn", y) + i, x)
+
+    def nested(x):
+        def inner(y):
+            y, _ = lax.scan(lambda c, _: (tell("inner", c) + 1, None), y, None, length=2)
+            y = nj.jit(lambda z: tell("jitted", z))(y)
+            y = lax.cond(y > 3, lambda z: tell("deep", z), lambda z: z, y)
+            return lax.while_loop(lambda z: z < 6, lambda z: tell("last", z) + 2, y)
+
+        return lax.cond(x > 0, inner, lambda y: y, x)
+
+    return {f.__name__: f for f in (branches, choices, rounds, questions, counted, nested)}
+
+
+@pytest.mark.parametrize("kind", ["debug", "io"])
+@pytest.mark.parametrize("name", list(_counted(None, None)))
+def test_devices_call_in_their_own_branches_and_rounds_alone(kind, name, eight_devices):
+    """Each device makes the calls that it makes alone, wherever the others go."""
+    said = []
+
+    def say(word, value):
+        said.append((word, value))
+        return np.int32(value)
+
+    def debug(f, x):
+        nj.debug.callback(f, x)
+        return x
+
+    def io(f, x):
+        return io_callback(f, nj.ShapeDtypeStruct((), np.int32), x)
+
+    f = _counted({"debug": debug, "io": io}[kind], say)[name]
+    values = [0, 1, 2, 3]
+    results = [int(f(jnp.int32(x))) for x in values]
+    nj.effects_barrier()
+    expected = sorted(said)
+    mesh = nj.make_mesh((2, 2), ("a", "b"), (nj.sharding.AxisType.Auto,) * 2)
+    spec = nj.P(("a", "b"))
+    cut = nj.shard_map(lambda x: f(x[0])[None], mesh=mesh, in_specs=spec, out_specs=spec)
+    for run in (nj.pmap(f), cut, nj.jit(cut)):
+        said.clear()
+        assert run(jnp.array(values, jnp.int32)).tolist() == results
+        nj.effects_barrier()
+        assert sorted(said) == expected
+
+
+def test_derivatives_of_branches_whose_devices_call(eight_devices):
+    said = []
+
+    def f(x):
+        def high(y):
+            nj.debug.callback(lambda v: said.append(float(v)), y)
+            return jnp.sin(y)
+
+        return lax.cond(x > 1, high, lambda y: y * y, x)
+
+    for run in both(nj.pmap(nj.grad(f))):
+        said.clear()
+        np.testing.assert_allclose(run(jnp.array([0.5, 2.0])), [1.0, np.cos(2.0)], rtol=1e-6)
+        nj.effects_barrier()
+        assert said == [2.0]
+
+
+def test_input_in_custom_functions_of_branches_of_devices_is_refused(eight_devices):
+    @nj.custom_jvp
+    def told(x):
+        return io_callback(lambda v: v, nj.ShapeDtypeStruct((), np.float32), x)
+
+    told.defjvp(lambda p, t: (told(*p), t[0]))
+    f = nj.pmap(lambda x: lax.cond(x > 0, told, lambda y: y, x))
+    with pytest.raises(NotImplementedError, match="custom_jvp_call within branches and loops"):
+        f(jnp.array([0.0, 1.0]))
