@@ -235,3 +235,33 @@ def test_errors_tell_their_exception_and_checks_are_not_lowered():
         nj.jit(f).lower(1.0)
     nj.jit(checkify.checkify(f)).lower(1.0)
     nj.jit(lambda x: checkify.debug_check(x > 0, "unseen")).lower(1.0)
+
+
+def test_loops_that_examples_leave_one_by_one_are_refused():
+    def loop(n, step):
+        def body(x):
+            checkify.check(x < n, "{} is too far", x)
+            return x + step
+
+        return lax.while_loop(lambda x: x < n, body, 0.0)
+
+    limits = jnp.array([2.0, 5.0])
+    many = nj.vmap(loop, (0, None))
+    for errors in (checkify.user_checks, checkify.nan_checks, checkify.all_checks):
+        for f in (many, nj.jit(many)):
+            with pytest.raises(ValueError, match="checkify-of-vmap-of-while"):
+                checkify.checkify(f, errors=errors)(limits, 1.0)
+    # Other arguments mapped; nothing asked for; the maps exchanged.
+    alike = nj.vmap(loop, (None, 0))
+    for f in (alike, nj.jit(alike)):
+        with pytest.raises(ValueError, match="checkify-of-vmap-of-while"):
+            checkify.checkify(f)(5.0, limits)
+    assert checkify.checkify(many, errors=frozenset())(limits, 1.0)[0].get() is None
+    error, out = nj.vmap(checkify.checkify(loop), (0, None))(limits, 1.0)
+    assert error.get() is None and out.tolist() == [2.0, 5.0]
+
+
+def test_a_debug_check_is_named_where_it_is_refused():
+    for f in (checkify.check, checkify.debug_check):
+        with pytest.raises(TypeError, match=f"^{f.__name__} takes a scalar pred"):
+            checkify.checkify(f)(jnp.array([True, False]), "both")

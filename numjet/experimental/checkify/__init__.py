@@ -127,7 +127,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     'x must be positive, got -1.0 (`check` failed)'
     """
     if not _is_bool(pred):
-        raise TypeError(f"check takes a scalar pred as argument, got {pred}")
+        name = "debug_check" if debug else "check"
+        raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
     for value in tree.tree_leaves((fmt_args, fmt_kwargs)):
         if not isinstance(value, Array | np.ndarray | np.generic):
             raise TypeError(

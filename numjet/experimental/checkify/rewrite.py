@@ -33,6 +33,7 @@ from numjet.experimental.checkify.sites import (
 )
 from numjet.numpy import any as jnp_any, argmax, asarray, isnan, logical_and, stack, take, where
 from numjet.ops.bodies import split
+from numjet.ops.while_loop import MAPPED
 from numjet.transforms.stage import stage_closed
 
 Categories = frozenset[type]
@@ -100,8 +101,14 @@ def _sites_of(eqn: Eqn, categories: Categories) -> Iterator[Site]:
         return
     inner = _inner(eqn)
     if inner is not None:
-        for closed in inner:
-            yield from find_sites(closed.jaxpr, categories)
+        sites = [site for closed in inner for site in find_sites(closed.jaxpr, categories)]
+        if sites and name == "while" and MAPPED in params["body_jaxpr"].cache:
+            raise ValueError(
+                "Checkify does not support batched while-loops (checkify-of-vmap-of-while): "
+                "examples that have stopped run on with the others and would report errors. Put "
+                "the vmap outside of checkify, or use lax.scan."
+            )
+        yield from sites
         return
     if any(CHECKS & sub.effects for sub in subjaxprs(params)):
         raise NotImplementedError(
