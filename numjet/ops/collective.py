@@ -137,12 +137,14 @@ def _all_reduce(
             x = REGISTRY[within.__name__].bind(x, axes=MappedAxes((dim,)))
         else:
             x = repeated(x, axis.size) if dim is None else within(x, (dim,))
+        if axis.of_devices:
+            x = _strong(x)
         return (primitive.bind(x, axes=rest) if rest else x), None
 
     primitive = Primitive(
         name,
         linear=transpose is not None,
-        abstract=lambda x, *, axes: x,
+        abstract=lambda x, *, axes: x.strong(),
         reference=over_processes(name, lambda x, **_: x.shape),
         jvp=jvp,
         transpose=transpose,
@@ -152,6 +154,12 @@ def _all_reduce(
         collective=True,
     )
     return primitive
+
+
+def _strong(x: Any) -> Any:
+    """What devices have exchanged: as in JAX its dtype counts. (So it does for what reads it in
+    traced functions, but not for what reads it where `vmap` runs at once.)"""
+    return convert(x, x.aval.dtype, False) if x.aval.weak_type else x
 
 
 def _times(x: Any, n: int) -> Any:
@@ -520,7 +528,7 @@ def _exchanged_shape(x: Any, *, split_axis: int, concat_axis: int, **_: Any) -> 
 
 
 def _all_to_all_abstract(x: ShapedArray, **params: Any) -> ShapedArray:
-    return x.update(shape=_exchanged_shape(x, **params))
+    return x.update(shape=_exchanged_shape(x, **params)).strong()
 
 
 def _all_to_all_batch(
@@ -539,6 +547,8 @@ def _all_to_all_batch(
             x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1
         ), 0
     x = broadcast_batch(x, mapped.size) if dim is None else moveaxis(x, dim, 0)
+    if mapped.of_devices:
+        x = _strong(x)
     # Axis split_axis counts destinations, the batch axis sources: destinations become the batch
     # axis.
     x = moveaxis(x, split_axis + 1, 0)

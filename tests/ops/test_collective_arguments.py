@@ -94,3 +94,31 @@ def test_messages_name_what_is_wrong() -> None:
         nj.vmap(lambda x: lax.ppermute(x, "i", [(0, -1)]), axis_name="i")(x)
     with pytest.raises(ValueError, match="repeated axis in"):
         nj.vmap(lambda x: lax.psum(x, ("i", "i")), axis_name="i")(x)
+
+
+def test_what_devices_exchange_is_strong():
+    """Sums, extremes and exchanges between devices lose weak types; those of vmap keep them."""
+    mesh = nj.make_mesh((2,), ("d",), (nj.sharding.AxisType.Auto,))
+    exchanges = {
+        "psum": lax.psum, "pmax": lax.pmax, "pmin": lax.pmin, "pmean": lax.pmean,
+        "all_to_all": lambda x, name: lax.all_to_all(jnp.stack([x, x]), name, 0, 0)[0],
+    }  # fmt: skip
+    x = jnp.array([True, False])
+    for name, exchange in exchanges.items():
+        for one in (1, 1.0):
+            f = lambda b: exchange(jnp.where(b, one, one), "d")  # noqa: B023, E731
+            after = lambda b: jnp.ones((), jnp.bfloat16) + f(b)  # noqa: B023, E731
+            cut = nj.shard_map(
+                lambda b: f(b[0])[None],  # noqa: B023
+                mesh=mesh, in_specs=nj.P("d"), out_specs=nj.P("d"), check_vma=False,
+            )  # fmt: skip
+            devices = [nj.pmap(f, axis_name="d")(x), cut(x), nj.jit(cut)(x)]
+            assert not any(y.weak_type for y in devices), name
+            assert nj.vmap(f, axis_name="d")(x).weak_type, name
+            if name == "pmean" or one == 1.0 and type(one) is float:
+                found = [
+                    m(g, axis_name="d")(x).dtype
+                    for m in (nj.pmap, nj.vmap) for g in (after, nj.jit(after))
+                ]  # fmt: skip
+                assert found == ["float32", "float32", jnp.bfloat16, "float32"], name
+    assert nj.pmap(lambda b: lax.psum(1, "d") + 0 * b, axis_name="d")(x).weak_type
