@@ -64,9 +64,7 @@ _NEVER = {
 _GENERATORS = ("RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX")
 _ROUNDINGS = {"round": 0, "round_even": 1}
 _NAMES = {"random_gamma_of_key": "random_gamma", "round_even": "round",
-          "pow_by_integer": "pow",
-          "scatter_mul": "scatter-mul", "scatter_min": "scatter-min",
-          "scatter_max": "scatter-max"}  # fmt: skip
+          "pow_by_integer": "pow"}  # fmt: skip
 
 # Reductions over the examples of a map, by the collectives that they are in JAX.
 _MAPPED = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}

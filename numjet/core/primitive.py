@@ -141,6 +141,8 @@ class Primitive:
         "_abstract_cache",
         "_recall",
     )
+    # No primitive of ours is a call that interpreters of jaxprs have to look into.
+    call_primitive = False
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ from numjet.transforms.stage import stage
 _BILINEAR = frozenset({"mul", "dot_general", conv_general_dilated_p.name})
 # Marked linear, but in these operands alone; the others follow the rule of derivatives.
 _LINEAR_IN = {"div": {0}, "triangular_solve": {1}, "tridiagonal_solve": {3}, "ormqr": {2},
-              "scatter_mul": {0}, "solve": set(), "custom_linear_solve": set(),
+              "scatter-mul": {0}, "solve": set(), "custom_linear_solve": set(),
               "custom_lin": set()}  # fmt: skip
 
 

@@ -361,7 +361,6 @@ hooks.install(
     {
         "bind_with_trace": _bind_with_trace,
         "get_bind_params": _get_bind_params,
-        "call_primitive": False,
         "is_effectful": lambda self, params: bool(self.effects_of(params)),
     },
 )

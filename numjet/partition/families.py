@@ -410,7 +410,7 @@ _FAMILIES: dict[str, Family] = {
     "conv_general_dilated": _conv,
     "gather": _gather,
     **dict.fromkeys(
-        ("scatter-add", "scatter-sub", "scatter", "scatter_mul", "scatter_min", "scatter_max"),
+        ("scatter-add", "scatter-sub", "scatter", "scatter-mul", "scatter-min", "scatter-max"),
         _scatter,
     ),
     "fft": _fft,

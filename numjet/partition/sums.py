@@ -35,7 +35,7 @@ _JOINED = frozenset("select_n concatenate dynamic_update_slice pad scatter scatt
 _PLACES = {
     "select_n": (0,),
     **dict.fromkeys(
-        "gather scatter scatter-add scatter-sub scatter_mul scatter_min scatter_max".split(), (1,)
+        "gather scatter scatter-add scatter-sub scatter-mul scatter-min scatter-max".split(), (1,)
     ),
 }
 _PRODUCTS = frozenset(("dot_general", "conv_general_dilated"))

@@ -276,6 +276,9 @@ def test_every_primitive_has_its_name():
     for name in names:
         assert isinstance(getattr(primitives, name), core.Primitive)
     assert primitives.sin_p is lax.sin_p and primitives.scan_p is REGISTRY["scan"]
+    for kind in ("add", "sub", "mul", "min", "max"):
+        assert getattr(primitives, f"scatter_{kind}_p").name == f"scatter-{kind}"
+    assert not any(eqn.primitive.call_primitive for eqn in nj.make_jaxpr(lax.sin)(1.0).eqns)
     with pytest.raises(AttributeError, match="no such primitive"):
         primitives.never_made_p  # noqa: B018
 

@@ -346,21 +346,21 @@ add(
     diff=(0, 1),
 )
 add(
-    "scatter_mul",
+    "scatter-mul",
     lambda x, u: jnp.asarray(x).at[np.array([3, 0])].multiply(u, unique_indices=True),
     normal(5, 2),
     normal(2, 2),
     diff=(0, 1),
 )
 add(
-    "scatter_min",
+    "scatter-min",
     lambda x, u: jnp.asarray(x).at[np.array([3, 0])].min(u),
     distinct(5, 2),
     distinct(2, 2) + 0.1,
     diff=(0, 1),
 )
 add(
-    "scatter_max",
+    "scatter-max",
     lambda x, u: jnp.asarray(x).at[np.array([3, 0])].max(u),
     distinct(5, 2),
     distinct(2, 2) + 0.1,

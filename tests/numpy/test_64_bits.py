@@ -155,3 +155,15 @@ def test_sorted_integers_of_64_bits_are_wide_complex_numbers():
             assert jnp.sort_complex(jnp.array([3, 1], dtype)).dtype == jnp.complex128
         for dtype in (jnp.int32, jnp.uint8, jnp.float32, jnp.bool_):
             assert jnp.sort_complex(jnp.array([3, 1]).astype(dtype)).dtype == jnp.complex64
+def test_functions_of_floats_keep_64_bits_outside_of_the_block() -> None:
+    with nj.enable_x64(True):
+        x, i, z = jnp.array([0.25, 1]), jnp.array([1, 2]), jnp.array([1j])
+    for function, exact in ((jnp.sin, np.sin), (jnp.exp2, np.exp2), (jnp.tanh, np.tanh)):
+        for operand in (x, i, z):
+            for call in (function, nj.jit(function)):
+                result = call(operand)
+                expected = exact(np.asarray(operand))
+                assert result.dtype == expected.dtype
+                np.testing.assert_allclose(result, expected, rtol=1e-14)
+    assert jnp.sin(jnp.array([1, 2])).dtype == "float32"
+    assert jnp.sin(x.astype("float32")).dtype == "float32"

@@ -103,7 +103,7 @@ _COSTS: dict[str, Callable[[Eqn], float]] = {
     **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _window),
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"),
                     lambda eqn: float(eqn.invars[0].aval.size)),
-    **dict.fromkeys(("scatter-add", "scatter-sub", "scatter_mul", "scatter_min", "scatter_max"),
+    **dict.fromkeys(("scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"),
                     lambda eqn: float(eqn.invars[-1].aval.size)),
     "sort": _sort,
     "top_k": _sort,

@@ -155,7 +155,8 @@ def _typed(jaxpr: Jaxpr, varying: Sequence[Names]) -> Jaxpr:
 # Whose operands vary over the same axes, in JAX, beside elementwise operations.
 _TOGETHER = frozenset(
     "add_any clamp concatenate conv_general_dilated dot_general dynamic_slice dynamic_update_slice "
-    "gather pad scatter scatter_add scatter_max scatter_min scatter_mul select_n".split()
+    "gather pad scatter scatter-add scatter-max scatter-min scatter-mul scatter-sub "
+    "select_n".split()
 )
 _OF_VARYING = frozenset(("all_gather", "all_to_all", "ppermute", "reduce_scatter"))
 

@@ -30,8 +30,8 @@ from numjet.cpu.program.steps import Place, Slot, SpecialStep, Step
 from numjet.cpu.program.values import Values
 
 _OPS = {
-    "scatter": "set", "scatter-add": "add", "scatter-sub": "sub", "scatter_mul": "mul",
-    "scatter_min": "min", "scatter_max": "max",
+    "scatter": "set", "scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul",
+    "scatter-min": "min", "scatter-max": "max",
 }  # fmt: skip
 # Those whose updates may meet in copies first.
 _COPIED = ("add", "sub", "min", "max")

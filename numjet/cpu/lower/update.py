@@ -26,9 +26,9 @@ from numjet.cpu.program.steps import KernelStep, Step, UpdateStep
 METHODS = {
     "scatter-add": "add",
     "scatter-sub": "sub",
-    "scatter_mul": "mul",
-    "scatter_min": "min",
-    "scatter_max": "max",
+    "scatter-mul": "mul",
+    "scatter-min": "min",
+    "scatter-max": "max",
 }
 # Windows with rows of at least this many elements are written as vectors.
 VECTOR_WINDOW = 4

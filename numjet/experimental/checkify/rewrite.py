@@ -171,7 +171,7 @@ _LIMITS: dict[str, Callable[[Eqn], tuple | None]] = {
     "dynamic_slice": _slice_limits,
     "dynamic_update_slice": _slice_limits,
     **dict.fromkeys(
-        ("scatter", "scatter-add", "scatter-sub", "scatter_mul", "scatter_min", "scatter_max"),
+        ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"),
         _scatter_limits,
     ),
 }

@@ -24,9 +24,9 @@ _OTHER = {
     "linear_solve_p": "custom_linear_solve",
     "remat_p": "remat2",
     "scatter_add_p": "scatter-add",
-    "scatter_max_p": "scatter_max",
-    "scatter_min_p": "scatter_min",
-    "scatter_mul_p": "scatter_mul",
+    "scatter_max_p": "scatter-max",
+    "scatter_min_p": "scatter-min",
+    "scatter_mul_p": "scatter-mul",
     "scatter_sub_p": "scatter-sub",
 }
 # Modules that hold primitives and load when they are first used.
