@@ -211,8 +211,7 @@ def checkify(f: Callable, errors: frozenset[type] = user_checks) -> Callable:
     the order of the program is kept. Leaves of the arguments that are no Arrays, such as numbers,
     are handed to `f` as they are. Inside of functions with rules of their own (`custom_jvp`,
     `custom_vjp`) checks are of the function, not of its rules. Raises NotImplementedError for a
-    `check` in a function that is passed to a solver (`custom_root`, `custom_linear_solve`) or to
-    `shard_map`.
+    `check` in a function that is passed to a solver (`custom_root`, `custom_linear_solve`).
 
     >>> import numjet.numpy as jnp
     >>> from numjet.experimental import checkify

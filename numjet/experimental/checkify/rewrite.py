@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.avals import ShapedArray
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
@@ -136,7 +137,23 @@ def _inner(eqn: Eqn) -> list[ClosedJaxpr] | None:
         return [params["cond_jaxpr"], params["body_jaxpr"]]
     if name in _CUSTOM:
         return [params["call_jaxpr"]]
+    if name == "shard_map":
+        return [_on_whole_arrays(eqn)]
     return None
+
+
+def _on_whole_arrays(eqn: Eqn) -> ClosedJaxpr:
+    """What an equation of `shard_map` runs."""
+    key = ("whole", *[v.aval for v in eqn.invars])
+    found = eqn.params["jaxpr"].cache.get(key)
+    if found is None:
+        with config.jax_equations(False):
+            found = stage_closed(
+                lambda *xs: eqn.primitive.loops.fn(*xs, **eqn.params),
+                [v.aval for v in eqn.invars],
+            )
+        eqn.params["jaxpr"].cache[key] = found
+    return found
 
 
 # ------------------------------------------------------------------ limits of indices
@@ -267,7 +284,7 @@ def _avals(values: Sequence[Any]) -> list[ShapedArray]:
 def _run_jit(
     eqn: Eqn, values: list, categories: Categories, report: Report, sites: slice
 ) -> list[Any]:
-    closed = eqn.params["jaxpr"]
+    (closed,) = _inner(eqn)  # type: ignore[misc]
     return run(closed.jaxpr, closed.consts, values, categories, report, sites.start)
 
 
@@ -386,6 +403,7 @@ def _run_custom(
 
 _CALLS: dict[str, Callable] = {
     "jit": _run_jit,
+    "shard_map": _run_jit,
     "remat2": _run_remat,
     "cond": _run_cond,
     "scan": _run_scan,
