@@ -161,6 +161,8 @@ class Loader:
             scope["__doc__"] = scope["_numjet_source"].__doc__
         scope["__file__"] = getattr(scope["_numjet_source"], "__file__", None) or __file__
         _show_classes()
+        if name == "jax.numpy":
+            importlib.import_module("numjet.numpy.array_methods").NAMESPACE[0] = name
         if name in ("jax", "jaxlib", "jax.version", "jaxlib.version"):
             scope["__version__"] = JAX_VERSION
             scope["__version_info__"] = tuple(int(part) for part in JAX_VERSION.split("."))

@@ -87,6 +87,10 @@ def flat(self: Any) -> NoReturn:
     )
 
 
+# The module that arrays name as theirs: `jax.numpy` where programs import that from us.
+NAMESPACE = ["numjet.numpy"]
+
+
 def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     """numjet.numpy, whose names are those of the Python array API standard. Raises ValueError for a
     version of it that is not known."""
@@ -95,7 +99,16 @@ def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
             f"api_version={api_version!r} is not available; available versions are: "
             f"{list(API_VERSIONS)}."
         )
-    return sys.modules["numjet.numpy"]  # loaded, as it installed this method
+    return sys.modules[NAMESPACE[0]]  # loaded, as it installed this method
+
+
+def _bytes(self: Any) -> bytes:
+    """The bytes of the elements, row by row; of an integer without dimensions so many zeros.
+
+    >>> bytes(jnp.array([1, 2], "uint8"))
+    b'\\x01\\x02'
+    """
+    return bytes(np.asarray(self))
 
 
 def _clone(self: Any) -> Any:
@@ -180,6 +193,7 @@ METHODS: dict[str, Any] = {
     "on_device_size_in_bytes": _size_in_bytes,
     "platform": _platform,
     "__array_namespace__": array_namespace,
+    "__bytes__": _bytes,
     "is_fully_addressable": _whole(
         "is_fully_addressable", "Whether this process holds all parts; not while tracing.",
         lambda x: True),

@@ -84,6 +84,10 @@ def test_methods() -> None:
     assert x.__array_namespace__() is jnp and x.__array_namespace__(api_version="2024.12") is jnp
     with pytest.raises(ValueError, match="api_version"):
         x.__array_namespace__(api_version="1999.12")
+    assert bytes(x) == np.asarray(x).tobytes() and bytes(jnp.array(3)) == bytes(3)
+    assert bytes(jnp.arange(2)) == np.arange(2, dtype="int32").tobytes()
+    with pytest.raises(nj.errors.TracerArrayConversionError):
+        nj.jit(bytes)(x)
     with pytest.raises(NotImplementedError, match="flatten"):
         x.flat  # noqa: B018
     assert x.is_fully_addressable and x.is_fully_replicated and not x.committed

@@ -517,6 +517,7 @@ def test_jax_numpy_tells_of_the_array_api():
     """Hypothesis' strategies for arrays ask for the version (xarray-jax' tests)."""
     code = ("import numjet.as_jax, jax.numpy as jnp, numjet.numpy\n"
             "assert jnp.__array_api_version__ == numjet.numpy.__array_api_version__\n"
+            "assert jnp.zeros(2).__array_namespace__() is jnp and jnp.__name__ == 'jax.numpy'\n"
             "assert jnp.__array_namespace_info__().capabilities()['max dimensions']\n"
             "assert not any(name.startswith('_') for name in jnp.__all__)\n")
     done = run("-W", "error", "-c", code)
