@@ -147,9 +147,10 @@ def _on_whole_arrays(eqn: Eqn) -> ClosedJaxpr:
     key = ("whole", *[v.aval for v in eqn.invars])
     found = eqn.params["jaxpr"].cache.get(key)
     if found is None:
+        rule: Any = eqn.primitive.loops  # which traces the function on whole arrays
         with config.jax_equations(False):
             found = stage_closed(
-                lambda *xs: eqn.primitive.loops.fn(*xs, **eqn.params),
+                lambda *xs: rule.fn(*xs, **eqn.params),
                 [v.aval for v in eqn.invars],
             )
         eqn.params["jaxpr"].cache[key] = found
