@@ -1,13 +1,15 @@
 """reduce_window: sums, maxima, minima and any other reduction over sliding windows (pooling).
 
 The compiled form is a fold of strided slices of the padded operand, one for each window position,
-which the compiler fuses into one loop. The derivative of maxima and minima gathers at the winning
-positions, whose transpose is the scatter-add that backward pooling needs.
+which the compiler fuses into one loop; long windows are made of shorter ones (`window_folds`). The
+derivative of maxima and minima gathers at the winning positions, whose transpose is the scatter-add
+that backward pooling needs.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,16 +28,17 @@ from numjet.ops import arithmetic
 from numjet.ops.conv_numbers import dilated, padtype_to_pads
 from numjet.ops.gather import GatherDimensionNumbers, gather
 from numjet.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
-from numjet.ops.reduce import extreme_of, monoid_of
+from numjet.ops.reduce import extreme_of, monoid_of, reduce_max, reduce_min, sum_over
 from numjet.ops.scatter import ScatterDimensionNumbers, scatter_add
 from numjet.ops.shape import expand_dims, iota, pad, padded, reshape, select_n
 from numjet.ops.slicing import slice as lax_slice
+from numjet.ops.window_folds import LONGEST_UNROLLED, fold_windows
 
 _WINDOW = ("window_dimensions", "window_strides", "window_dilation")
 _COMBINE = {
-    "add": (np.add, arithmetic.add),
-    "max": (np.maximum, arithmetic.max),
-    "min": (np.minimum, arithmetic.min),
+    "add": (np.add, arithmetic.add, sum_over),
+    "max": (np.maximum, arithmetic.max, reduce_max),
+    "min": (np.minimum, arithmetic.min, reduce_min),
 }
 
 
@@ -147,10 +150,13 @@ def _reference_of(op: str) -> Callable:
 
 
 def _expand_of(op: str) -> Callable:
-    combine = _COMBINE[op][1]
+    combine, total = _COMBINE[op][1:]
 
     def expand(x: Any, **params: Any) -> Any:
-        ndim, dtype = x.aval.ndim, x.aval.dtype
+        ndim, kept = x.aval.ndim, x.aval.dtype
+        if op == "add" and kept.itemsize <= 2 and dtypes.is_floating(kept):
+            x = convert(x, dtypes.float32)
+        dtype = x.aval.dtype
         nothing = full((), _neutral(op, dtype), dtype)
         whole = pad(x, nothing, _padding(**params))
         ones, none = (1,) * ndim, ((0, 0),) * ndim
@@ -158,6 +164,15 @@ def _expand_of(op: str) -> Callable:
             if params["window_dimensions"][axis] == 1 and params["window_strides"][axis] == 1:
                 continue
             along = {k: (*ones[:axis], params[k][axis], *ones[axis + 1 :]) for k in _WINDOW}
+            if _is_long(whole, axis, **params):
+                (whole,) = fold_windows(
+                    [whole],
+                    lambda a, b: [combine(a[0], b[0])],
+                    lambda x, axis: total(x, (axis,)),
+                    axis,
+                    **_sizes(axis, **params),
+                )
+                continue
             parts = _parts(whole, nothing, padding=none, base_dilation=ones, **along)
             # In a tree, so that long windows make no deep chain.
             while len(parts) > 1:
@@ -166,9 +181,23 @@ def _expand_of(op: str) -> Callable:
                     for i in range(0, len(parts), 2)
                 ]
             whole = parts[0]
-        return whole
+        return convert(whole, kept)
 
     return expand
+
+
+def _sizes(axis: int, **params: Any) -> dict:
+    """As `fold_windows` takes them."""
+    fields = zip(("count", "step", "gap"), _WINDOW, strict=True)
+    return {name: params[field][axis] for name, field in fields}
+
+
+def _is_long(
+    x: Any, axis: int, *, window_dimensions: tuple, window_dilation: tuple, **_: Any
+) -> bool:
+    """Whether the windows along an axis of the padded operand are long, and one fits."""
+    count = window_dimensions[axis]
+    return LONGEST_UNROLLED < count and x.aval.shape[axis] > (count - 1) * window_dilation[axis]
 
 
 def _batch_of(primitive_of: Callable[[], Primitive]) -> Callable:
@@ -285,24 +314,37 @@ def _winner_reference(x: np.ndarray, *, largest: bool, **params: Any) -> np.ndar
     return winner
 
 
-def _winner_expand(x: Any, *, largest: bool, **params: Any) -> Any:
-    aval = x.aval
-    floating = dtypes.is_floating(aval.dtype)
-    values = _parts(
-        x, full((), _neutral("max" if largest else "min", aval.dtype), aval.dtype), **params
-    )
-    positions = _parts(
-        reshape(iota(dtypes.int32, aval.size), aval.shape), full((), -1, dtypes.int32), **params
-    )
-    best, winner = values[0], positions[0]
-    for value, position in zip(values[1:], positions[1:], strict=True):
+def _better_of(largest: bool, floating: bool) -> Callable:
+    """Of values and their places [value, place] the better ones; of equal ones the first, and the
+    first NaN. Padding has places below 0."""
+
+    def better_of(first: list, second: list) -> list:
+        (best, winner), (value, position) = first, second
         better = gt(value, best) if largest else lt(value, best)
         if floating:
             better = bitwise_or(better, bitwise_and(ne(value, value), eq(best, best)))
         zero = np.int32(0)
         better = bitwise_or(better, bitwise_and(lt(winner, zero), bitwise_not(lt(position, zero))))
-        best, winner = select_n(better, best, value), select_n(better, winner, position)
-    return winner
+        return [select_n(better, best, value), select_n(better, winner, position)]
+
+    return better_of
+
+
+def _winner_expand(x: Any, *, largest: bool, **params: Any) -> Any:
+    aval, shape = x.aval, _out_shape(x.aval.shape, **params)
+    better_of = _better_of(largest, dtypes.is_floating(aval.dtype))
+    nothing = full((), _neutral("max" if largest else "min", aval.dtype), aval.dtype)
+    places, nowhere = reshape(iota(dtypes.int32, aval.size), aval.shape), full((), -1, dtypes.int32)
+    if math.prod(params["window_dimensions"]) > LONGEST_UNROLLED and math.prod(shape):
+        best = [pad(x, nothing, _padding(**params)), pad(places, nowhere, _padding(**params))]
+        for axis in reversed(range(x.aval.ndim)):
+            best = fold_windows(best, better_of, None, axis, **_sizes(axis, **params))
+        return best[1]
+    values, positions = _parts(x, nothing, **params), _parts(places, nowhere, **params)
+    best = [values[0], positions[0]]
+    for value, position in zip(values[1:], positions[1:], strict=True):
+        best = better_of(best, [value, position])
+    return best[1]
 
 
 def _winner_batch(axis: Any, args: tuple, dims: tuple, *, largest: bool, **params: Any) -> tuple:

@@ -136,3 +136,43 @@ def test_derivatives_of_convolutions_of_nothing() -> None:
     f = lambda x, w: lax.conv_general_dilated(x, w, (1, 1), ((0, 0), (0, 0)))  # noqa: E731
     check_grads(f, (x, w), 2)
     assert nj.grad(lambda w: f(x, w).sum())(w).tolist() == jnp.zeros_like(w).tolist()
+
+
+@pytest.mark.parametrize(
+    ("window", "step", "padding", "base", "gap"),
+    [
+        (70, 1, (0, 0), 1, 1),
+        (70, 7, (3, 9), 1, 1),
+        (101, 10, (99, 99), 1, 1),
+        (90, 90, (0, 0), 1, 1),
+        (80, 130, (0, 5), 1, 1),
+        (80, 3, (5, 70), 2, 2),
+    ],
+)
+def test_long_windows_are_compiled_in_few_operations(window, step, padding, base, gap) -> None:
+    x = np.random.default_rng(1).integers(-20, 20, 300).astype(np.float32)
+    for name, start in (("add", 0), ("max", -np.inf), ("min", np.inf)):
+        spread = np.full(299 * base + 1 + sum(padding), start, np.float32)
+        spread[padding[0] : padding[0] + 299 * base + 1 : base] = x
+        rows = [
+            spread[i : i + (window - 1) * gap + 1 : gap]
+            for i in range(0, len(spread) - (window - 1) * gap, step)
+        ]
+        want = {"add": np.sum, "max": np.max, "min": np.min}[name](rows, axis=1)
+
+        def function(x, name=name, start=start):
+            sizes = (window,), (step,), (padding,), (base,), (gap,)
+            return lax.reduce_window(x, start, getattr(lax, name), *sizes)
+
+        np.testing.assert_array_equal(nj.jit(function)(x), want)
+        found = nj.jit(function)(x.astype(jnp.bfloat16))  # sums are rounded once
+        np.testing.assert_array_equal(found, want.astype(jnp.bfloat16))
+        slope = nj.grad(lambda x, f=function: (f(x) * jnp.arange(1.0, len(want) + 1)).sum())
+        np.testing.assert_allclose(nj.jit(slope)(x), slope(jnp.asarray(x)), rtol=1e-6)
+        assert len(str(nj.make_jaxpr(slope)(x)).splitlines()) < 150
+
+
+def test_a_window_of_a_thousand_is_compiled() -> None:
+    x = jnp.arange(2000.0).reshape(2000, 1)
+    pooled = nj.jit(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1000, 1), (7, 1)))(x)
+    np.testing.assert_array_equal(pooled[:, 0], np.arange(999, 2000, 7))
