@@ -26,6 +26,8 @@ from numjet.ops.scan_functions import associative_scan
 from numjet.ops.shape import canonical_axis, pad, select_n
 from numjet.ops.transcendental import exp, log
 
+_DOUBLES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+
 
 def _accumulate(function: Any) -> Callable:
     def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
@@ -33,6 +35,9 @@ def _accumulate(function: Any) -> Callable:
             x = np.flip(x, axis)
         if x.dtype.itemsize <= 2 and dtypes.is_floating(x.dtype):
             out = function.accumulate(x.astype(np.float32), axis=axis).astype(x.dtype)
+        elif function is np.add and x.dtype in _DOUBLES and x.shape[axis] > 256:
+            # NumPy adds one number after the other.
+            out = np.add.accumulate(x, axis=axis, dtype=_DOUBLES[x.dtype]).astype(x.dtype)
         else:
             out = function.accumulate(x, axis=axis, dtype=x.dtype)
         return np.flip(out, axis) if reverse else out

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from lax_cases import checks_of, sample
 
-from numjet import lax
+import numjet as nj
+from numjet import lax, numpy as jnp
 from numjet.api.derivatives.autodiff import grad
 
 X = sample(3, 7)
@@ -57,3 +58,28 @@ def test_running_extremes_share_the_derivative_of_equal_elements() -> None:
         np.testing.assert_array_equal(by, [0.0625] * 4 + [0.125] * 2 + [0.5])
         by = grad(lambda v: function(v, reverse=True)[0])(np.ones(5, np.float32))
         np.testing.assert_array_equal(by, [0.5] + [0.125] * 4)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("shape", [(30000, 3), (3, 5000, 20), (80, 40), (200000,)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_running_sums_keep_their_digits(dtype, shape, reverse) -> None:
+    """Totals of 16 bits that were read back stopped growing at 256 times what was added."""
+    rows = np.random.default_rng(0).random(shape) * 2.0**-5
+    x, axis = jnp.asarray(rows, dtype), max(len(shape) - 2, 0)
+    exact = np.asarray(x).astype(np.float64)
+    want = np.flip(np.cumsum(np.flip(exact, axis), axis), axis) if reverse else exact.cumsum(axis)
+    for run in (nj.jit(lax.cumsum, static_argnums=(1, 2)), lax.cumsum):
+        found = np.asarray(run(x, axis, reverse)).astype(np.float64)
+        np.testing.assert_allclose(found, want, rtol=2 * float(jnp.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("shape", [(9000, 3), (90000,)])
+def test_running_sums_that_overflow_are_infinite(shape) -> None:
+    x = np.ones(shape, np.float32)
+    x[7000:7100] = 1e38
+    x[8000] = -np.inf
+    found = np.asarray(nj.jit(lambda x: lax.cumsum(x, 0))(x)).reshape(shape[0], -1)
+    assert np.isfinite(found[:7003]).all()
+    assert (found[7003:8000] == np.inf).all()
+    assert np.isnan(found[8000:]).all()

@@ -3,14 +3,15 @@
 Along neighbours in memory a vector is scanned in registers (log2 of its lanes steps) and only its
 last lane is carried on. A few long rows are cut in pieces that stay in cache: each is combined
 first, and scanned once what comes before it is known. Large results are stored non-temporally.
-Along another axis whole rows are combined with the row before. For: `kernels.generator`. What would
-break it: a combining operation that is not associative up to rounding.
+Along another axis whole rows are combined with the row before, those of 16 bits in float32; sums of
+many have Kahan's compensation. For: `kernels.generator`. What would break it: a combining operation
+that is not associative up to rounding.
 """
 
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -41,6 +42,9 @@ PARALLEL_BYTES = 1 << 19
 # Columns walked together, in bytes.
 BLOCK_BYTES = 1 << 13
 _UNROLL = 4
+# Sums of more rows than these are compensated: one after the other, 10^5 rows lose 7 bits of 24.
+# Along neighbours one vector of many is added to what came before: 10^7 floats lost 5 bits.
+PLAIN_ROWS, PLAIN_ROW = 64, 8192
 _NAMES = {
     "cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
     "cumlogsumexp": "logsumexp",
@@ -57,6 +61,7 @@ class Scan:
     unsigned: bool
     reverse: bool
     nontemporal: bool = False  # whole vectors are written by non-temporal stores
+    exact: bool = False  # sums are compensated for what rounding loses
 
     @property
     def lanes(self) -> int:
@@ -72,6 +77,10 @@ class Scan:
     def memory(self) -> str:
         """The type that is loaded and stored: processors without bfloats know their bits only."""
         return "i16" if self.element == "bfloat" else self.element
+
+    def of_length(self, n: int, plain: int) -> Scan:
+        """With compensation where more than `plain` numbers are added one after the other."""
+        return replace(self, exact=self.op == "add" and TYPES[self.work].is_float and n > plain)
 
     def identity(self) -> float:
         """The value that changes nothing."""
@@ -94,6 +103,12 @@ class Scan:
             return b.add(top, math.emit(b, "log1p", math.emit(b, "exp", low)))
         name = f"u{self.op}" if self.unsigned and self.op in ("max", "min") else self.op
         return getattr(b, name)(x, y)
+
+    def carried(self, b: Builder, before: Sequence[Value], x: Value) -> Sequence[Value]:
+        """What is carried on, the total and where it is compensated what is lost, with x."""
+        if self.exact:
+            return _compensated(b, before[0], x, before[1])
+        return [self.combine(b, before[0], x)]
 
     def load(self, b: Builder, at: Value, mask: Value | None = None) -> Value:
         """A vector at work; the identity where `mask` does not hold."""
@@ -160,9 +175,10 @@ def generate(build: Values, node: Node) -> list[Step] | None:
             # 4.3 ms, else 4.9; where a third-level cache of 260 MB holds them all, 2.9 and 2.3.
             aligned = n * scan.size % ALIGNMENT == 0 or (outer == 1 and not scan.reverse)
             nontemporal = aligned and worth_streaming(out, sources)
-            name = _rows(b.module, replace(scan, nontemporal=nontemporal), outer, n)
+            rows = replace(scan.of_length(n, PLAIN_ROW), nontemporal=nontemporal)
+            name = _rows(b.module, rows, outer, n)
         else:
-            name = _columns(b.module, scan, outer, n, inner)
+            name = _columns(b.module, scan.of_length(n, PLAIN_ROWS), outer, n, inner)
         b.call(name, "void", reads[0], writes[0])
 
     sources = [build.materialize(v) for v in node.ins]
@@ -172,12 +188,22 @@ def generate(build: Values, node: Node) -> list[Step] | None:
 def _name(scan: Scan, *sizes: int) -> str:
     order = "down" if scan.reverse else "up"
     kind = f"u{scan.element}" if scan.unsigned else scan.element
-    nontemporal = ["nontemporal"] if scan.nontemporal else []
-    return "_".join(map(str, ("cum", scan.op, kind, order, *nontemporal, *sizes)))
+    how = [word for word in ("nontemporal", "exact") if getattr(scan, word)]
+    return "_".join(map(str, ("cum", scan.op, kind, order, *how, *sizes)))
 
 
 def _defined(module: Module, name: str) -> bool:
     return any(function.name == name for function in module.functions)
+
+
+def _compensated(b: Builder, total: Value, value: Value, lost: Value) -> tuple[Value, Value]:
+    """total + value, and what this sum has too much, where `lost` is what `total` has too much
+    (Kahan's summation). Nothing is known to be lost of sums that are infinite."""
+    value = b.sub(value, lost)
+    after = b.add(total, value)
+    rest = b.sub(b.sub(after, total), value)
+    infinite = b.fcmp("oeq", b.abs(after), b.const(pymath.inf, after.type))
+    return after, b.select(infinite, b.const(0, rest.type), rest)
 
 
 def _columns(module: Module, scan: Scan, outer: int, n: int, inner: int) -> str:
@@ -188,9 +214,13 @@ def _columns(module: Module, scan: Scan, outer: int, n: int, inner: int) -> str:
     lanes, size = scan.lanes, scan.size
     block = min(BLOCK_BYTES // size, -(-inner // lanes) * lanes)
     blocks = -(-inner // block)
+    wide = replace(scan, element=scan.work)  # totals of 16-bit floats are kept beside the result
+    apart = wide.element != scan.element
 
     def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
         x, y = pointers
+        kept = b.alloca(vector(scan.work, lanes), block // lanes) if apart else None
+        lost = b.alloca(vector(scan.work, lanes), block // lanes) if scan.exact else None
         with b.loop(begin, end) as tasks:
             start = b.mul(b.udiv(tasks.index, blocks), n * inner * size)
             column = b.mul(b.urem(tasks.index, blocks), block)
@@ -210,8 +240,19 @@ def _columns(module: Module, scan: Scan, outer: int, n: int, inner: int) -> str:
                     where = b.mul(place, size)
                     known = keep if mask is None else b.and_(keep, mask)
                     value = scan.load(b, b.gep(source, where), mask)
-                    total = scan.load(b, b.gep(before, where), known)
-                    total = scan.combine(b, total, value)
+                    beside = b.mul(place, wide.size)
+                    if kept is None:
+                        total = scan.load(b, b.gep(before, where), known)
+                    else:
+                        total = wide.load(b, b.gep(kept, beside), known)
+                    if lost is None:
+                        total = scan.combine(b, total, value)
+                    else:
+                        at = b.gep(lost, beside)
+                        total, rest = _compensated(b, total, value, wide.load(b, at, known))
+                        wide.store(b, rest, at, mask)
+                    if kept is not None:
+                        wide.store(b, total, b.gep(kept, beside), mask)
                     scan.store(b, total, b.gep(target, where), mask)
 
                 whole = b.and_(columns, -lanes)
@@ -292,7 +333,8 @@ def _scan_function(module: Module, scan: Scan) -> str:
             index = b.sub(b.sub(n, index), lanes)
         return b.mul(index, size)
 
-    with b.loop(0, whole, step, carried=[before]) as chunks:
+    start = [before, b.const(0, kind)] if scan.exact else [before]
+    with b.loop(0, whole, step, carried=start) as chunks:
         carry = chunks.values[0]
         places = [place(b.add(chunks.index, u * lanes)) for u in range(unroll)]
         parts = [scan.within(b, scan.load(b, b.gep(x, at))) for at in places]
@@ -304,8 +346,8 @@ def _scan_function(module: Module, scan: Scan) -> str:
                 part = scan.combine(b, joined, part)
                 joined = scan.combine(b, joined, ends[u])
             scan.store(b, scan.combine(b, carry, part), b.gep(y, places[u]))
-        chunks.yield_(scan.combine(b, carry, joined))
-    with b.loop(whole, n, lanes, carried=[chunks.results[0]]) as tail:
+        chunks.yield_(*scan.carried(b, chunks.values, joined))
+    with b.loop(whole, n, lanes, carried=chunks.results[:1]) as tail:
         carry = tail.values[0]
         rest = b.sub(n, tail.index)
         mask = prefix_mask(b, rest, lanes)
@@ -391,15 +433,14 @@ def _long_rows(
     with b.loop(0, outer) as rows:
         at = b.mul(rows.index, n * size)
         pointers = [b.gep(b.args[0], at), b.gep(b.args[1], at), state, shift]
-        start = [const(scan.identity(), kind)]
+        start = [const(scan.identity(), kind)] * (2 if scan.exact else 1)
         with b.loop(-count * piece, n, count * piece, carried=start) as rounds:
             b.store(rounds.index, shift, 8)
             parallel_call(b, task, pointers, count, 1)
             with b.loop(0, count, carried=rounds.values) as totals:
                 slot = b.gep(state, b.mul(totals.index, width))
-                carry = totals.values[0]
-                after = scan.combine(b, carry, b.load(slot, kind, size))
-                b.store(carry, slot, size)
-                totals.yield_(after)
+                after = scan.carried(b, totals.values, b.load(slot, kind, size))
+                b.store(totals.values[0], slot, size)
+                totals.yield_(*after)
             rounds.yield_(*totals.results)
     b.ret()
