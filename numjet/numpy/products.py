@@ -42,7 +42,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.shape import expand_dims, moveaxis, ravel, reshape
 from numjet.ops.complex_ops import conjugate
-from numjet.ops.dot import canonical_precision, dot_general_p
+from numjet.ops.dot import canonical_precision, dot_general_p, is_long
 from numjet.ops.dot_algorithms import algorithm_of
 from numjet.transforms.eager import LinearizeTrace
 from numjet.transforms.stage import StageTrace
@@ -105,6 +105,7 @@ def _eager_product(a: Any, b: Any) -> ArrayImpl | None:
             or x.dtype.itemsize < 4
             or not (0 < x.ndim <= 2 and 0 < y.ndim <= 2)
             or x.shape[-1] != y.shape[0]
+            or is_long(x.shape, y.shape)
         ):
             return None
         aval = ShapedArray(x.shape[:-1] + y.shape[1:], x.dtype, x.weak_type and y.weak_type)

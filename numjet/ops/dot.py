@@ -239,7 +239,7 @@ def _reference(
     if rhs.dtype != work:
         rhs = rhs.astype(work)
     if not lb and lhs.ndim == 2 and rhs.ndim == 2 and lc == (1,) and rc == (0,):
-        out = np.matmul(lhs, rhs)
+        out = _product(lhs, rhs)
     else:
         out = _contract(lhs, rhs, lc, rc, lb, rb)
     if out.dtype == out_dtype:
@@ -263,7 +263,35 @@ def _contract(
     rows, cols, inner = math.prod(left), math.prod(right), math.prod(depth)
     x = lhs.transpose(*lb, *lf, *lc).reshape(*batch, rows, inner)
     y = rhs.transpose(*rb, *rc, *rf).reshape(*batch, inner, cols)
-    return np.matmul(x, y).reshape((*batch, *left, *right))
+    return _product(x, y).reshape((*batch, *left, *right))
+
+
+# From so many depths on a product with few vectors is one of parts of this depth, which are added
+# up in 64 bits: BLAS adds one number after the other there, and NumPy where it cannot use it.
+_LONG_DEPTH, _PART_DEPTH, _FEW = 1 << 16, 1 << 12, 4
+_DOUBLES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+
+
+def is_long(left: tuple, right: tuple) -> bool:
+    """Whether a product of these shapes, of few vectors on one side, is one of parts."""
+    if left[-1] < _LONG_DEPTH:
+        return False
+    return math.prod(left[-2:-1]) <= _FEW or len(right) == 1 or right[-1] <= _FEW
+
+
+def _product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x @ y of stacks of matrices."""
+    if not is_long(x.shape, y.shape) or not dtypes.is_inexact(x.dtype):
+        return np.matmul(x, y)
+    (*batch, rows, depth), columns = x.shape, y.shape[-1]
+    parts = depth // _PART_DEPTH
+    whole = parts * _PART_DEPTH
+    left = x[..., :whole].reshape(*batch, rows, parts, _PART_DEPTH).swapaxes(-3, -2)
+    right = y[..., :whole, :].reshape(*batch, parts, _PART_DEPTH, columns)
+    total = np.matmul(left, right).sum(axis=-3, dtype=_DOUBLES.get(x.dtype))
+    if whole < depth:
+        total += np.matmul(x[..., whole:], y[..., whole:, :])
+    return total.astype(x.dtype, copy=False)
 
 
 def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from same_script import compare
 
+import numjet as nj
 import numjet.numpy as jnp
 from numjet import lax
 from numjet.ops.dot import dot_general_p
@@ -185,3 +186,25 @@ def test_algorithms_say_their_operands():
     assert presets.BF16_BF16_F32_X6.supported_rhs_types == (np.float32,)
     assert presets.DEFAULT.supported_lhs_types is None
     assert presets.ANY_F8_ANY_F8_F32.accumulation_type == np.float32
+
+
+@pytest.mark.parametrize("shape", [(10, 60000, 10), (2, 200000, 2), (1, 200000, 3), (5, 90000, 1)])
+def test_products_of_great_depth_keep_their_digits(shape) -> None:
+    """Numbers that all lie on one side, added one after the other, lose a digit in every ten."""
+    rows, depth, columns = shape
+    rng = np.random.default_rng(3)
+    x = rng.random((depth, rows)).astype(np.float32)
+    y = rng.random((depth, columns)).astype(np.float32)
+    want = x.T.astype(np.float64) @ y.astype(np.float64)
+    for run in (lambda x, y: x.T @ y, nj.jit(lambda x, y: x.T @ y)):
+        np.testing.assert_allclose(run(jnp.asarray(x), jnp.asarray(y)), want, rtol=6e-6)
+    line = jnp.asarray(x[:, 0])
+    want = x[:, 0].astype(np.float64) @ x[::-1, 0].astype(np.float64)
+    for run in (jnp.dot, jnp.vdot, lambda a, b: jnp.einsum("i,i->", a, b), nj.jit(jnp.dot)):
+        np.testing.assert_allclose(run(line, line[::-1]), want, rtol=1e-6)
+
+
+def test_products_of_few_long_rows_keep_their_digits() -> None:
+    rows = np.random.default_rng(4).random((2, 2_500_000)).astype(np.float32)
+    want = rows.astype(np.float64) @ rows.T.astype(np.float64)
+    np.testing.assert_allclose(nj.jit(lambda x: x @ x.T)(rows), want, rtol=2e-6)

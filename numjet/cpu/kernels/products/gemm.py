@@ -59,6 +59,9 @@ PIECE_ROWS = 48
 # Rows of A that stay in the second-level cache for a large product's next strip, and bytes of its
 # operands and result together, above which A and C are mostly not in that cache.
 ROW_BYTES, LARGE_BYTES = 192 << 10, 3 << 20
+# Of a depth beyond the first parts of the second are added up each, and then together: one after
+# the other, 10^5 numbers lose 7 bits of 24.
+PLAIN_DEPTH, PART_DEPTH = 4096, 1024
 # Below this many operations the pool costs more than it brings.
 PARALLEL_FLOPS = 1_500_000
 # Operations that a thread takes at once, at least: some microseconds' worth.
@@ -195,6 +198,8 @@ def plan(
     else:
         pack = f"{PACK_PREFIX}elements_{element}"
     depth = max(k, 1) if pack == IN_PLACE else k_block(element) // segments[0]
+    if pack == IN_PLACE and segments[0] == 1 and k > PLAIN_DEPTH:
+        depth = PART_DEPTH
     last_rows = m - (pieces - 1) * piece_rows
     few_rows = min(last_rows, piece_rows) < max(_heights(element, n))
     general = general or accumulate or depth < k or segments[0] > 1 or few_rows

@@ -28,6 +28,8 @@ ROWS_OF_16 = {2: 6, 3: 3, 4: 2, 5: 2}
 MOST_VECTORS = 8
 # How many bytes ahead each row is prefetched: the processor's own prefetch stops at a page's end.
 AHEAD = 1024
+# Of a greater depth parts are added up each: 10^6 floats, one after the other, lose 7 bits.
+PART_DEPTH = 1 << 14
 
 
 def rows_at_once(vectors: int) -> int:
@@ -82,6 +84,7 @@ def _task(module: Module, element: str, vectors: int) -> None:
     f = Fields(b, t, FIELDS)
     n, k, ars, groups, xb, ab, yb = f.n, f.k, f.ars, f.groups, f.xb, f.ab, f.yb
     whole = b.sub(k, b.urem(k, lanes))
+    parts = b.mul(b.udiv(b.sub(b.max(k, 1), 1), PART_DEPTH), PART_DEPTH)
     zero = const(0, kind)
 
     with b.loop(begin, end) as tasks:
@@ -110,9 +113,17 @@ def _task(module: Module, element: str, vectors: int) -> None:
                 for v, x in enumerate(across)
             ]
 
-        with b.loop(0, whole, lanes, carried=[zero] * (rows * vectors)) as chunks:
-            chunks.yield_(*round_(b.mul(chunks.index, size), chunks.values, None))
-        with b.loop(whole, k, lanes, carried=list(chunks.results)) as tail:
+        def walk(begin: Value | int, end: Value, sums: Sequence[Value]) -> Sequence[Value]:
+            with b.loop(begin, end, lanes, carried=sums) as chunks:
+                chunks.yield_(*round_(b.mul(chunks.index, size), chunks.values, None))
+            return chunks.results
+
+        none = [zero] * (rows * vectors)
+        with b.loop(0, parts, PART_DEPTH, carried=none) as totals:
+            sums = walk(totals.index, b.add(totals.index, PART_DEPTH), none)
+            totals.yield_(*map(b.add, totals.values, sums))
+        chunks = walk(parts, whole, totals.results)
+        with b.loop(whole, k, lanes, carried=chunks) as tail:
             mask = prefix_mask(b, b.sub(k, tail.index), lanes)
             tail.yield_(*round_(b.mul(tail.index, size), tail.values, mask))
         for r in range(rows):
