@@ -68,6 +68,11 @@ class Operation:
         return Operation, (self.name, self.operands)
 
 
+# How many constraints one decision puts together, one after the other, and of how many expressions
+# on its way it finds bounds.
+DEEPEST, MOST_MET = 8, 500
+
+
 class SymbolicScope:
     """What is known of the variables of some shapes: `constraints_str`, "lhs >= rhs", "lhs <= rhs"
     or "lhs == rhs" each, a sequence. Variables of two scopes do not meet in one expression.
@@ -109,9 +114,11 @@ class SymbolicScope:
         low, high = (right, left) if sign == ">=" else (left, right)
         slack = high - low
         if is_symbolic(slack):
+            if self.at_least(_negative(slack.terms), 1):
+                raise ValueError(f"Unsatisfiable constraint: {text}, after those before it.")
             self.bounds.append(slack.terms)
         elif slack < 0:
-            raise ValueError(f"Unsatisfiable constraint: {text}")
+            raise ValueError(f"Unsatisfiable explicit constraint: {text}")
         self._decided.clear()
 
     def _equate(self, text: str, left: Any, right: Any) -> None:
@@ -149,7 +156,8 @@ class SymbolicScope:
         key = (frozenset(terms.items()), goal)
         found = self._decided.get(key)
         if found is None:
-            found = self._decided[key] = _least(terms, self, 3) >= goal
+            depth = min(max(3, len(self.bounds)), DEEPEST)
+            found = self._decided[key] = _least(terms, self, depth, {}) >= goal
         return found
 
     def __str__(self) -> str:
@@ -219,15 +227,28 @@ def _interval(terms: Terms, scope: SymbolicScope) -> tuple[float, float]:
     return low, high
 
 
-def _least(terms: Terms, scope: SymbolicScope, depth: int) -> float:
-    """A lower bound of an expression: of intervals, and of it less what is at least 0."""
+def _least(terms: Terms, scope: SymbolicScope, depth: int, met: dict) -> float:
+    """A lower bound of an expression: of intervals, and of it less what is at least 0, so many
+    times one after the other. met: bounds of expressions that were looked at so deeply or deeper,
+    of which there are few."""
+    key = frozenset(terms.items())
+    deep, found = met.get(key, (-1, -_INF))
+    if deep < depth and len(met) < MOST_MET:
+        met[key] = depth, _interval(terms, scope)[0]
+        found = _least_anew(terms, scope, depth, met)
+        met[key] = depth, found
+    return found
+
+
+def _least_anew(terms: Terms, scope: SymbolicScope, depth: int, met: dict) -> float:
     for monomial, k in terms.items():
         if len(monomial) == 1 and type(monomial[0][0]) is Operation and monomial[0][1] == 1:
             operation = monomial[0][0]
             if operation.name == ("max" if k < 0 else "min"):
                 rest = {m: c for m, c in terms.items() if m != monomial}
                 return min([
-                    _least(_sum(rest, _terms(x), k), scope, depth) for x in operation.operands
+                    _least(_sum(rest, _terms(x), k), scope, depth, met)
+                    for x in operation.operands
                 ])  # fmt: skip
     found = _interval(terms, scope)[0]
     if not depth or not any(terms):
@@ -240,7 +261,7 @@ def _least(terms: Terms, scope: SymbolicScope, depth: int) -> float:
                 both = math.gcd(c, k)
                 up, down = abs(k) // both, abs(c) // both
                 rest = _sum({m: v * up for m, v in terms.items()}, known, -down)
-                low = _least(rest, scope, depth - 1)
+                low = _least(rest, scope, depth - 1, met)
                 if low > -_INF:
                     found = max(found, math.ceil(low / up))
     return found
@@ -407,6 +428,7 @@ def _comparison(sign: str, test: Callable[[DimExpr, Any], Any]) -> Callable:
                 f"Symbolic dimension comparison '{self}' {told} '{other}' is inconclusive.\n"
                 "It holds for some values of the dimension variables and not for others. Give a "
                 "constraint that decides it, such as symbolic_shape('b', constraints=['b >= 4'])."
+                + (f"\nUsing symbolic scope {difference.scope}" if difference.scope.texts else "")
             )
         return found
 

@@ -1,5 +1,7 @@
 """Programs exported for symbolic shapes: expressions, constraints, every size of a call the same as
 the function itself, stored and read, called from other such programs, differentiated."""
+import re
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,30 @@ def test_constraints_decide_comparisons():
     m, n, k = export.symbolic_shape("m, n, k", scope=scope)
     assert m >= n and m >= k and n <= 8 and not n > 9 and m - n >= 0
     assert k % 2 == 0 and k // 2 * 2 == k and "m >= n" in str(scope)
+
+
+def test_chains_of_constraints_decide_comparisons():
+    sizes = [f"s{i}" for i in range(7)]
+    chain = [f"{x} >= {y} + 1" for x, y in zip(sizes, sizes[1:], strict=False)]
+    many = export.symbolic_shape(", ".join(sizes), constraints=[*chain, "s6 >= 3"])
+    assert many[0] >= 9 and many[0] - many[6] >= 6 and many[1] > many[5]
+    with pytest.raises(Inconclusive, match="(?s)inconclusive.*with constraints:.*s6 >= 3"):
+        many[0] >= 10  # noqa: B015
+
+
+@pytest.mark.parametrize(
+    ("constraints", "text"),
+    [
+        (["p <= p - 2"], "Unsatisfiable explicit constraint: p <= p - 2"),
+        (["p >= 6", "p <= 5"], "Unsatisfiable constraint: p <= 5"),
+        (["p >= q + 3", "q >= r", "p <= r + 2"], "Unsatisfiable constraint: p <= r"),
+        (["2*p >= 3*q", "q >= 5", "p <= 7"], "Unsatisfiable constraint: p <= 7"),
+        (["p <= 0"], "Unsatisfiable constraint: p <= 0"),
+    ],
+)
+def test_constraints_that_no_sizes_meet_are_refused(constraints, text):
+    with pytest.raises(ValueError, match=re.escape(text)):
+        export.symbolic_shape("p, q, r", constraints=constraints)
 
 
 def test_constraints_rewrite_products():
