@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -209,3 +210,13 @@ def test_what_functions_leave_as_it_is_lives_on(leave) -> None:
     x.delete()
     np.testing.assert_array_equal(y, np.arange(6))
     assert copy.copy(y) is not y
+
+
+def test_bytes_of_arrays_are_those_of_their_elements():
+    for x in (jnp.arange(5), jnp.array([[1.5, -2.0]]), jnp.array([True, False]), jnp.array(2.5),
+              jnp.zeros((0, 3)), jnp.ones(3, jnp.bfloat16), jnp.arange(4)[::2] + 1):  # fmt: skip
+        assert bytes(x) == np.asarray(x).tobytes()
+    assert bytes(jnp.arange(1 << 17) * 2) == (np.arange(1 << 17, dtype=np.int32) * 2).tobytes()
+    assert bytes(jnp.int32(3)) == bytes(3)
+    if sys.version_info >= (3, 12):
+        assert memoryview(jnp.arange(3)).tobytes() == bytes(jnp.arange(3))
