@@ -79,6 +79,11 @@ REUSE = {
         True, lambda k: random.normal(k) + random.normal(k), lambda k: 0.0, k),
     "two gradients": lambda k: [nj.grad(lambda x: x * random.normal(k))(1.0) for _ in range(2)],
     "samplers": lambda k: (random.permutation(k, 5), random.poisson(k, 2.0)),
+    "in checkpoint": lambda k: nj.checkpoint(lambda k: random.normal(k) + random.normal(k))(k),
+    "its gradient": lambda k: nj.grad(
+        nj.checkpoint(lambda x, k: x * random.normal(k) + random.uniform(k)))(2.0, k),
+    "a loop in checkpoint": nj.checkpoint(thrice(lambda k, i: random.normal(k))),
+    "before checkpoint": lambda k: (random.normal(k), nj.checkpoint(random.uniform)(k)),
 }
 
 
@@ -102,6 +107,18 @@ def test_a_second_use_raises(name, wrap):
 def test_loops_say_that_the_rounds_share_a_key():
     with nj.debug_key_reuse(True), pytest.raises(errors.KeyReuseError, match="repeatedly executed"):
         REUSE["every round"](random.key(0))
+
+
+def test_reuse_names_the_loops_function_and_the_operation():
+    def asked(k):
+        return lax.while_loop(lambda i: i < random.uniform(k), lambda i: i + 1, 0)
+
+    told = "while_loop cond function leads to key reuse.*In random_bits, argument 0"
+    with nj.debug_key_reuse(True), pytest.raises(errors.KeyReuseError, match=told):
+        asked(random.key(0))
+    for name, where in (("while", "while_loop body function"), ("carried", "scan body function")):
+        with nj.debug_key_reuse(True), pytest.raises(errors.KeyReuseError, match=where):
+            REUSE[name](random.key(0))
 
 
 def test_equal_keys_and_raw_ones_are_others():

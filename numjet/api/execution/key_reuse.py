@@ -46,12 +46,14 @@ _MOVES = frozenset((
 
 
 class Mark:
-    """Whether a key was used, and by a function under `checkpoint` alone, which runs again."""
+    """Whether a key was used, and `again`, by which run of a function under `checkpoint`, if by
+    one: it runs once more in a backward pass."""
 
     __slots__ = ("used", "again")
 
     def __init__(self) -> None:
-        self.used = self.again = False
+        self.used = False
+        self.again: object = None
 
 
 def _fresh(aval: Any) -> np.ndarray | None:
@@ -131,15 +133,16 @@ def _listed(x: Any) -> Sequence[Any]:
     return x if isinstance(x, list | tuple) else [x]
 
 
-def _use(marks: np.ndarray, what: str, within: str, again: bool) -> None:
-    """Keys are used up. Raises KeyReuseError where one of them was before."""
+def _use(marks: np.ndarray, what: str, within: str, again: object) -> None:
+    """Keys are used up. Raises KeyReuseError where one of them was before: anywhere, or in the same
+    run of a function under `checkpoint`."""
     for mark in marks.flat:
-        if mark.used and not (again and mark.again):
+        if mark.used and (again is None or mark.again in (None, again)):
             told = f", in {within}" if within else ""
             raise KeyReuseError(
-                f"Previously-consumed key passed to {what}{told} at index 0. Draw from keys that "
-                "random.split or random.fold_in makes of it; random.clone marks a use that is "
-                "meant."
+                f"Previously-consumed key passed to {what}{told} at index 0. In {what}, argument 0 "
+                "is already consumed. Draw from keys that random.split or random.fold_in makes of "
+                "it; random.clone marks a use that is meant."
             )
     for mark in marks.flat:
         mark.used, mark.again = True, again
@@ -152,7 +155,7 @@ def _followed(
     values: Sequence[Any],
     outs: Sequence[Any],
     within: str,
-    again: bool = False,
+    again: object = None,
 ) -> list:
     """The marks of an equation's results. values: of its operands, None where unknown."""
     name = primitive.name
@@ -170,7 +173,8 @@ def _followed(
     else:
         inner = called(params)
         if inner is not None:
-            again = again or name == "remat2"
+            if again is None and name == "remat2":
+                again = object()
             told = params.get("name") if isinstance(params.get("name"), str) else ""
             count = len(getattr(inner, "jaxpr", inner).invars)
             return _walked(inner, marks[len(marks) - count :], told or within or name, again)
@@ -187,7 +191,7 @@ def _moved(primitive: Primitive, params: dict, marks: list, values: Sequence[Any
         return None
 
 
-def _walked(inner: Any, marks: Sequence[Any], within: str, again: bool) -> list:
+def _walked(inner: Any, marks: Sequence[Any], within: str, again: object) -> list:
     """The marks of a jaxpr's results."""
     jaxpr = getattr(inner, "jaxpr", inner)
     consts = inner.consts if isinstance(inner, ClosedJaxpr) else []
@@ -216,16 +220,16 @@ def _walked(inner: Any, marks: Sequence[Any], within: str, again: bool) -> list:
 
 
 def _repeated(what: str, body: Callable[[], Any]) -> None:
-    """A further round. Its reuse is that of the loop."""
+    """A further round of the loop's function `what`. Its reuse is that of the loop."""
     try:
         body()
     except KeyReuseError as error:
         raise KeyReuseError(
-            f"{what} body function leads to key reuse when repeatedly executed: {error}"
+            f"{what} function leads to key reuse when repeatedly executed: {error}"
         ) from None
 
 
-def _scanned(params: dict, marks: list, outs: Sequence[Any], again: bool) -> list:
+def _scanned(params: dict, marks: list, outs: Sequence[Any], again: object) -> list:
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, carry = marks[:num_consts], marks[num_consts : num_consts + num_carry]
     xs = marks[num_consts + num_carry :]
@@ -241,7 +245,7 @@ def _scanned(params: dict, marks: list, outs: Sequence[Any], again: bool) -> lis
             found = _walked(jaxpr, inputs, "scan", again)
             carry, ys = found[:num_carry], found[num_carry:]
         else:
-            _repeated("scan", functools.partial(_walked, jaxpr, inputs, "scan", again))
+            _repeated("scan body", functools.partial(_walked, jaxpr, inputs, "scan", again))
     for i in range(2, length):  # rows of keys are drawn from in every round
         for m in xs:
             if m is not None and np.ravel(m[0])[0].used:
@@ -255,20 +259,24 @@ def _scalar(mark: Mark) -> np.ndarray:
     return out
 
 
-def _looped(params: dict, marks: list, again: bool) -> list:
+def _looped(params: dict, marks: list, again: object) -> list:
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     tests, consts, carry = marks[:n_cond], marks[n_cond : n_cond + n_body], marks[n_cond + n_body :]
 
-    def step(carry: list) -> list:
-        _walked(params["cond_jaxpr"], [*tests, *carry], "while_loop", again)
+    def ask() -> list:
+        return _walked(params["cond_jaxpr"], [*tests, *carry], "while_loop", again)
+
+    def step() -> list:
         return _walked(params["body_jaxpr"], [*consts, *carry], "while_loop", again)
 
-    carry = step(carry)
-    _repeated("while_loop", lambda: step(carry))
+    ask()
+    carry = step()
+    _repeated("while_loop cond", ask)
+    _repeated("while_loop body", step)
     return carry
 
 
-def _branched(params: dict, marks: list, again: bool) -> list:
+def _branched(params: dict, marks: list, again: object) -> list:
     """Each branch begins with the marks as they are; what one of them used is used afterwards."""
     every = {id(m): m for given in marks if given is not None for m in given.flat}
     before = {at: (m.used, m.again) for at, m in every.items()}
