@@ -48,7 +48,7 @@ from numjet.numpy.promote import (
 )
 from numjet.numpy.ranges import arange, linspace, tri
 from numjet.numpy.reductions import sum as sum_
-from numjet.numpy.shape import moveaxis, ravel, reshape
+from numjet.numpy.shape import moveaxis, ravel, reshape, shape as shape_of
 
 
 def _of(value: np.ndarray, dtype: Any = None) -> ArrayImpl:
@@ -205,7 +205,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     >>> jnp.diag_indices_from(jnp.zeros((2, 2)))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    shape = np.shape(arr) if not isinstance(arr, Array) else arr.aval.shape
+    shape = arr.aval.shape if isinstance(arr, Array) else shape_of(arr)
     if len(shape) < 2:
         raise ValueError("diag_indices_from: input array must be at least 2-d.")
     if len(set(shape)) > 1:

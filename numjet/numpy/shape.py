@@ -54,7 +54,9 @@ def shape(a: Any) -> tuple[int, ...]:
 def _shape_of(name: str, a: Any) -> tuple[int, ...]:
     if hasattr(a, "shape"):
         return tuple(a.shape)
-    if isinstance(a, (list, tuple)):
+    if hasattr(a, "__jax_array__") and type(a) is not DimExpr:
+        return one_array(name, a).aval.shape
+    if isinstance(a, (list, tuple)) or hasattr(a, "__array__"):
         warnings.warn(
             f"{name} requires ndarray or scalar arguments, got {type(a)}. Make an array of it.",
             DeprecationWarning,

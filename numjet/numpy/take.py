@@ -497,6 +497,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if isinstance(values, (list, tuple)):
         raise TypeError(not_an_array("insert", values, 2))
     y = array(values)
+    if hasattr(obj, "__jax_array__") and type(obj) is not DimExpr:
+        obj = as_array(obj)
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.aval.ndim, "insert")
@@ -594,6 +596,8 @@ def delete(
     axis = canonical_axis(axis, x.aval.ndim, "delete")
     if isinstance(obj, (list, tuple)):
         raise TypeError(not_an_array("delete", obj, 1))
+    if hasattr(obj, "__jax_array__") and type(obj) is not DimExpr:
+        obj = as_array(obj)
     n = x.aval.shape[axis]
     if type(n) is DimExpr:
         if isinstance(obj, slice):

@@ -328,6 +328,8 @@ def iscomplexobj(x: Any) -> bool:
     """
     if x is None:
         return False
+    if hasattr(x, "__jax_array__") and not hasattr(x, "dtype"):
+        x = one_array("iscomplexobj", x)
     found = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
     return dtypes.is_complex(found)
 

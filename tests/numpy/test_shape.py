@@ -659,3 +659,38 @@ def test_arguments_that_become_arrays_by_a_method() -> None:
     for ours, theirs in ((jnp.triu_indices_from, np.triu_indices_from),
                          (jnp.tril_indices_from, np.tril_indices_from)):  # fmt: skip
         np.testing.assert_array_equal(ours(Held(x)), theirs(x))
+    assert [i.shape for i in jnp.diag_indices_from(Held(x[:, :2]))] == [(2,), (2,)]
+    assert (jnp.shape(Held(x)), jnp.ndim(Held(x)), jnp.size(Held(x))) == ((2, 3), 2, 6)
+    assert jnp.size(Held(x), 1) == 3 and jnp.shape(Held(1.0)) == ()
+    assert jnp.iscomplexobj(Held(x * 1j)) and not jnp.iscomplexobj(Held(x))
+    np.testing.assert_array_equal(jnp.delete(x[0], Held(1)), [0, 2])
+    np.testing.assert_array_equal(jnp.insert(x[0], Held(np.array([0, 2])), 9), [9, 0, 1, 9, 2])
+
+
+def test_a_method_that_makes_a_jax_array_comes_before_one_that_makes_a_numpy_array():
+    class Both:
+        def __init__(self, x):
+            self.x = x
+
+        def __jax_array__(self):
+            return jnp.asarray(self.x)
+
+        def __array__(self, dtype=None, copy=None):
+            raise ValueError("not this one")
+
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    assert jnp.shape(Both(x)) == (3, 4) and jnp.ndim(Both(x)) == 2 and jnp.size(Both(x)) == 12
+    np.testing.assert_array_equal(jnp.hsplit(Both(x), 2)[1], x[:, 2:])
+    np.testing.assert_array_equal(jnp.delete(x, Both(0), 0), x[1:])
+    np.testing.assert_array_equal(jnp.insert(x[0], Both(1), 5), np.insert(x[0], 1, 5))
+    assert not jnp.iscomplexobj(Both(x))
+
+
+@pytest.mark.parametrize("f", [jnp.shape, jnp.ndim, jnp.size])
+def test_shapes_of_what_numpy_makes_an_array_of_come_with_a_warning(f):
+    class Other:
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros(4, dtype)
+
+    with pytest.warns(DeprecationWarning, match=f"{f.__name__} requires ndarray or scalar"):
+        f(Other())
