@@ -193,7 +193,11 @@ def _generate(key: Any, *, shape: tuple, dtype: Any, algorithm: int) -> list:
 def _generate_batch(
     axis: Any, args: tuple, dims: tuple, *, shape: tuple, dtype: Any, algorithm: int
 ) -> tuple:
-    """Bits for all examples by the first one's state, whose own moves on: one stream, in order."""
+    """Bits for all examples by the first one's state, whose own moves on: one stream, in order.
+    Devices draw by their own states each."""
+    if axis.of_devices:
+        params = {"shape": shape, "dtype": dtype, "algorithm": algorithm}
+        return _generate_each(axis, args, dims, **params)
     states = moveaxis(args[0], dims[0], 0)
     first = index_in_dim(states, 0, 0, False)
     state, bits = rng_bit_generator_p.bind(
@@ -204,6 +208,7 @@ def _generate_batch(
 
 
 rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, differentiable=False)
+_generate_each: Any = rng_bit_generator_p.batch
 rng_bit_generator_p.batch = _generate_batch
 
 

@@ -169,3 +169,36 @@ def test_draws_by_rejection_compile_for_keys_of_words(name):
     want = np.stack([f(k) for k in keys])
     np.testing.assert_allclose(np.stack([nj.jit(f)(k) for k in keys]), want, rtol=2e-5)
     np.testing.assert_allclose(np.stack([f(k) for k in keys]), want, rtol=2e-5)  # by now programs
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+def test_devices_draw_from_their_own_keys(impl, eight_devices):
+    """Of a vmap all examples draw from the first one's key; devices of a map do not."""
+    draws = [
+        lambda k: random.bits(k, (3,)), lambda k: random.normal(k, (2,)),
+        lambda k: random.permutation(k, 5), lambda k: random.key_data(random.split(k)),
+        lambda k: random.uniform(random.fold_in(k, 7), (2,)),
+    ]  # fmt: skip
+    keys = random.split(random.key(11, impl=impl), 4)
+    mesh = nj.make_mesh((4,), ("d",), (nj.sharding.AxisType.Auto,))
+    spec = nj.P("d")
+    for draw in draws:
+        alone = np.stack([np.asarray(draw(k)) for k in keys])
+        cut = nj.shard_map(
+            lambda k: draw(k[0])[None],  # noqa: B023
+            mesh=mesh, in_specs=spec, out_specs=spec,
+        )  # fmt: skip
+        for f in (nj.pmap(draw), cut, nj.jit(cut)):
+            np.testing.assert_array_equal(f(keys), alone)
+        pairs = nj.make_mesh((2,), ("d",), (nj.sharding.AxisType.Auto,))
+        inner = nj.shard_map(nj.vmap(draw), mesh=pairs, in_specs=spec, out_specs=spec)
+        both = np.concatenate([np.asarray(nj.vmap(draw)(keys[i : i + 2])) for i in (0, 2)])
+        np.testing.assert_array_equal(inner(keys), both)
+
+
+def test_states_of_a_generator_move_on_on_every_device(eight_devices):
+    states = np.arange(8, dtype=np.uint32).reshape(2, 4) * 5
+    found = nj.pmap(lambda s: lax.rng_bit_generator(s, (3, 2)))(states)
+    for i, state in enumerate(states):
+        for ours, alone in zip(found, lax.rng_bit_generator(state, (3, 2)), strict=True):
+            np.testing.assert_array_equal(ours[i], alone)
