@@ -273,11 +273,14 @@ class Mesh(_Axes, contextlib.ContextDecorator, metaclass=_OneForAll):
             stacklevel=2,
         )
         note_context()
-        _tokens.append(entered_mesh.set(self))
+        _meshes_before.set((*_meshes_before.get(), entered_mesh.get()))
+        entered_mesh.set(self)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        entered_mesh.reset(_tokens.pop())
+        *rest, before = _meshes_before.get()
+        _meshes_before.set(tuple(rest))
+        entered_mesh.set(before)
 
     @functools.cached_property
     def _key(self) -> tuple:
@@ -441,7 +444,8 @@ _NO_MESH = Mesh(np.empty((), dtype=object), ())
 current_mesh: ContextVar[Mesh] = ContextVar("numjet.mesh", default=_NO_MESH)
 # The mesh of `with mesh:`, which constraints alone mean.
 entered_mesh: ContextVar[Mesh] = ContextVar("numjet.entered_mesh", default=_NO_MESH)
-_tokens: list = []
+# Those that it was before, in the blocks that this thread is in.
+_meshes_before: ContextVar[tuple] = ContextVar("numjet.meshes_before", default=())
 # The mesh of `set_mesh`, over which all arrays lie; within functions axes may have other types.
 set_for_arrays: ContextVar[Mesh] = ContextVar("numjet.mesh_of_arrays", default=_NO_MESH)
 
