@@ -129,6 +129,7 @@ def _line_search(
         # Near the minimum rounding hides the decrease: there the slope alone says that it is one
         # (Hager & Zhang 2005).
         enough |= flat & (value <= start.value + rounding)
+        enough &= jnp.isfinite(here.slope)
         # What is behind: uphill from here, seen from the lower end.
         ahead = jnp.where(s.bracketed, s.high.step - s.low.step, 1)
         turned = here.slope * ahead >= 0
@@ -346,9 +347,11 @@ def minimize(
         # Where it goes down without an end no step is taken.
         endless = ~search.done & ~search.bracketed
         found = _chosen(endless, start, search.low)
-        move, change = found.step * direction, found.gradient - s.gradient
-        curvature = _inner(change, move)
         better = found.step > 0
+        # The direction may be infinite or NaN, where no step is taken.
+        move = jnp.where(better, found.step * direction, 0)
+        change = found.gradient - s.gradient
+        curvature = _inner(change, move)
         memory = tree.tree_map(
             lambda new, old: jnp.where(better & (curvature > 0), new, old),
             kept.after(s.memory, move, change, curvature),

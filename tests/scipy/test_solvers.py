@@ -242,6 +242,20 @@ def test_what_stops_without_success() -> None:
     assert not lost.success and lost.nit <= 1
 
 
+@pytest.mark.parametrize("method", ["BFGS", LIMITED])
+@pytest.mark.parametrize("fun", [
+    lambda x: jnp.sum(jnp.sqrt(x)),  # NaN beyond its minimum at 0, where the slope is infinite
+    lambda x: jnp.sum(jnp.sqrt(jnp.abs(x - 0.3))),
+    lambda x: jnp.sum(0.5 * ((x[:2] - 1) / jnp.exp(x[2])) ** 2) + x[2] * 20,  # without a minimum
+])  # fmt: skip
+def test_slopes_without_an_end_leave_the_point_finite(fun: Any, method: str) -> None:
+    start = jnp.array([1.0, 2.0, 3.0])
+    found = minimize(fun, start, method=method)
+    assert bool(jnp.isfinite(found.x).all()) and bool(jnp.isfinite(found.fun))
+    np.testing.assert_allclose(found.fun, fun(found.x), rtol=1e-5)
+    assert found.fun < fun(start)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
