@@ -43,6 +43,9 @@ _ALWAYS: dict[str, dict[str, Any]] = {
     "svd": {"algorithm": None, "subset_by_index": None},
     "eigh": {"algorithm": None, "subset_by_index": None},
     "qr": {"use_magma": None},
+    "schur": {"select_callable": None, "sort_eig_vals": False},
+    "ragged_dot_general": {"group_offset": None, "out_sharding": None, "precision": None,
+                           "preferred_element_type": None},
     "eig": {"implementation": None},
     "new_ref": {"kind": None, "memory_space": None},
     "empty_ref": {"memory_space": None},
@@ -434,6 +437,8 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         eqn.params["axes"]
     ):
         kind, shown = "psum_invariant", {"axes": eqn.params["axes"]}
+    elif kind == "ragged_dot_general":
+        shown["ragged_dot_dimension_numbers"] = shown.pop("numbers")
     elif kind in _ROUNDINGS:
         shown["rounding_method"] = _ROUNDINGS[kind]
     elif kind == "rng_bit_generator":

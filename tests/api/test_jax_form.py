@@ -471,3 +471,17 @@ def test_calls_of_determinants_take_the_matrix_alone(name: str, shape: tuple) ->
     out = eval_jaxpr(closed.jaxpr, closed.consts, x)
     want = np.full(shape[:-2], 18.0 if name == "det" else np.log(18.0))
     np.testing.assert_allclose(out[-1], want, rtol=1e-5)
+
+
+def test_parameters_and_names_of_rarer_equations() -> None:
+    square, rows = jnp.eye(2), jnp.ones((3, 2))
+    for function, args, shown in (
+        (lax.linalg.schur, (square,),
+         "compute_schur_vectors=True select_callable=None sort_eig_vals=False"),
+        (lambda x, w: lax.ragged_dot(x, w, jnp.array([1, 2])), (rows, jnp.ones((2, 2, 2))),
+         "group_offset=None out_sharding=None precision=None preferred_element_type=None "
+         "ragged_dot_dimension_numbers="),
+        (lambda v: lax.custom_root(lambda y: y**2 - v, v, lambda f, y: y - f(y) / 2,
+                                   lambda g, y: y / g(1.0)), (2.0,), "jvp=_root_jvp"),
+    ):  # fmt: skip
+        assert shown in " ".join(str(nj.make_jaxpr(function)(*args)).split())

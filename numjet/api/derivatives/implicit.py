@@ -79,13 +79,14 @@ def custom_root(
         "tangent_solve", solve_tangent, (solved, f_call.out_tree), [*avals, *x_avals]
     )
 
+    # Their names stand in jaxprs.
     @jvp_of_arrays
-    def root(of_f: Any, of_solve: Any, of_tangent: Any, start: Any) -> Any:
+    def _custom_root(of_f: Any, of_solve: Any, of_tangent: Any, start: Any) -> Any:
         return solve_call(of_solve, start)
 
-    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+    def _root_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
         of_f, _, of_tangent, _ = primals
-        out = root(*primals)
+        out = _custom_root(*primals)
         x = parted(out)
         f_tangent = jvp(lambda v: f_call(v, x), (of_f,), (tangents[0],))[1]
         x_tangent = tangent_call(of_tangent, x, tree.tree_map(neg, f_tangent))
@@ -99,9 +100,9 @@ def custom_root(
         zero = lambda a: instantiate(Zero(aval_of(a).tangent()))  # noqa: E731
         return out, (x_tangent, tree.tree_map(zero, out[1]))
 
-    root.defjvp(rule)
+    _custom_root.defjvp(_root_jvp)
     guess = tree.tree_unflatten(guess_tree, guess_leaves)
-    return root(f_consts, solve_consts, tangent_consts, guess)
+    return _custom_root(f_consts, solve_consts, tangent_consts, guess)
 
 
 class _Closed:
