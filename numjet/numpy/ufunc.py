@@ -17,8 +17,9 @@ import numpy as np
 
 from numjet.api.compiled.abstract import eval_shape
 from numjet.api.compiled.jit_arguments import hashable
+from numjet.api.eager.large import as_program
 from numjet.core import dtypes
-from numjet.core.array import ArrayImpl, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.trace import Tracer
 from numjet.native import operators as native
 from numjet.numpy import binary, cumulative, elementwise as el, logic, reductions
@@ -75,6 +76,32 @@ def _wrong_count(shown: str, names: list[str], count: int) -> str:
     )
 
 
+def _fold(self: ufunc, dtype: Any) -> Callable:
+    def step(carry: Any, rows: tuple) -> tuple[Any, None]:
+        row, counted = rows
+        made = cast(self(carry, row), dtype)
+        return made if counted is None else logic.where(counted, made, carry), None
+
+    return step
+
+
+def _running(self: ufunc, dtype: Any) -> Callable:
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        made = cast(self(carry, row), dtype)
+        return made, made
+
+    return step
+
+
+def _write_one(self: ufunc, dtype: Any) -> Callable:
+    def step(carry: Any, row: tuple) -> tuple[Any, None]:
+        place, value = row  # One after the other: a place may come several times.
+        made = self(getitem(carry, place), value)
+        return carry.at[place].set(cast(made, dtype)), None
+
+    return step
+
+
 class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     """A function of scalars as a function of arrays, with NumPy's ufunc methods.
 
@@ -96,6 +123,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
     nargs: int
     identity: Any
     _own: dict[str, Callable | None]
+    _steps: dict[tuple, Callable]  # of loops, which `scan` knows again, and the methods' programs
 
     def __new__(
         cls,
@@ -135,6 +163,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         self.__module__ = __name__.rpartition(".")[0]
         self.__doc__ = func.__doc__
         self.__signature__ = _with_keywords(run, checked)
+        self._steps = {}
         self._own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
         return self
 
@@ -151,6 +180,16 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         """Let native code answer calls with two operands that `forms` knows."""
         table = forms.attach(native.Table(self.func, 2))
         self.__setstate__((table.function(), (), {}, vars(self)))  # type: ignore[attr-defined]
+
+    def _step(self, made: Callable, dtype: Any) -> Callable:
+        known = self._steps.get((made, dtype))
+        return self._steps.setdefault((made, dtype), made(self, dtype)) if known is None else known
+
+    def _program(self, method: str) -> Callable:
+        known = self._steps.get((method,))
+        if known is None:
+            known = self._steps.setdefault((method,), as_program(getattr(self, method)))
+        return known
 
     def _binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
@@ -186,6 +225,11 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
             return self._own["reduce"](
                 a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
             )
+        return self._program("_reduce_loop")(a, axis, dtype, keepdims, initial, where)
+
+    def _reduce_loop(
+        self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
         name, a = self.__name__, one_array(self.__name__, a)
         rank = a.aval.ndim
         kinds = dtypes.is_integer(a.aval.dtype) or a.aval.dtype == dtypes.bool_
@@ -224,12 +268,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         first = cast(first, x.aval.dtype)
         counts = None if where is None else moveaxis(where, axis, 0)
 
-        def step(carry: Any, rows: tuple) -> tuple[Any, None]:
-            row, counted = rows
-            made = cast(self(carry, row), x.aval.dtype)
-            return made if counted is None else logic.where(counted, made, carry), None
-
-        result = scan(step, first, (rest, counts))[0]
+        result = scan(self._step(_fold, x.aval.dtype), first, (rest, counts))[0]
         return expand_dims(result, axis) if keepdims else result
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -255,6 +294,9 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
                 return own(a, canonical_axis(axis, a.aval.ndim, self.__name__))
         elif own is not None:
             return own(a, axis=axis, dtype=dtype)
+        return self._program("_accumulate_loop")(a, axis, dtype)
+
+    def _accumulate_loop(self, a: Any, axis: Any, dtype: Any) -> Any:
         if self.__name__.startswith("logical_"):
             dtype = bool
         elif dtype is None and self.__name__.startswith("log"):  # floats of integers
@@ -265,10 +307,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
             return moveaxis(x, 0, axis)
         first = cast(getitem(x, 0), x.aval.dtype)
 
-        def step(carry: Any, row: Any) -> tuple[Any, Any]:
-            made = cast(self(carry, row), x.aval.dtype)
-            return made, made
-
+        step = self._step(_running, x.aval.dtype)
         rest = scan(step, first, getitem(x, slice(1, None)))[1]
         return moveaxis(concatenate([expand_dims(first, 0), rest], 0), 0, axis)
 
@@ -308,6 +347,13 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
             raise TypeError(f"{self.__name__}.at: the values `b` are missing.")
         if self._own["at"] is not None:
             return self._own["at"](a, indices, b)
+        if isinstance(indices, (np.ndarray, Array)):
+            indices = as_array(indices)
+            if indices.aval.dtype == dtypes.bool_:  # a mask, whose values say how many there are
+                return self._at_loop(a, indices, b)
+        return self._program("_at_loop")(a, indices, b)
+
+    def _at_loop(self, a: Any, indices: Any, b: Any) -> Any:
         x = one_array("at", a)
         if b is None:
             return x.at[indices].apply(self)
@@ -316,11 +362,7 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         values = reshape(broadcast_to(as_array(b), places.aval.shape), (-1,))
         start = reshape(cast(x, eval_shape(self, getitem(x, indices), as_array(b)).dtype), (-1,))
 
-        def step(carry: Any, row: tuple) -> tuple[Any, None]:
-            place, value = row  # One after the other: a place may come several times.
-            made = self(getitem(carry, place), value)
-            return carry.at[place].set(cast(made, carry.aval.dtype)), None
-
+        step = self._step(_write_one, start.aval.dtype)
         return reshape(scan(step, start, (reshape(places, (-1,)), values))[0], x.aval.shape)
 
     def reduceat(

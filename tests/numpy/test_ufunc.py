@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -137,6 +138,30 @@ def test_updates_of_booleans_are_logical() -> None:
             found = getattr(jnp, name).at(mask, at, values, inplace=False)
             assert found.dtype == bool
             np.testing.assert_array_equal(found, want)
+
+
+def test_loops_are_programs_that_know_their_arguments() -> None:
+    x, bits = jnp.array([5, 6, 12, 9]), np.array([5, 6, 12, 9])
+    places, mask = np.array([3, 0, 3]), jnp.array([True, False, True, False])
+    mixed = jnp.frompyfunc(lambda a, b: 2 * a + b, 2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(150):
+            start, axis = i % 3, -(i % 2)
+            wanted = np.bitwise_xor.reduce(bits) ^ start
+            assert jnp.bitwise_xor.reduce(x, axis, initial=start) == wanted
+            np.testing.assert_array_equal(
+                jnp.bitwise_or.accumulate(x, axis), np.bitwise_or.accumulate(bits)
+            )
+            written = jnp.bitwise_or.at(x, places + axis, start, inplace=False)
+            beside = bits.copy()
+            np.bitwise_or.at(beside, places + axis, start)
+            np.testing.assert_array_equal(written, beside)
+            masked = jnp.bitwise_and.at(x, mask, 3, inplace=False)
+            assert masked.tolist() == [1, 6, 0, 9]
+            assert mixed.reduce(jnp.array([1, 2, start])) == 8 + start
+    short = numjet.jit(jnp.logaddexp.accumulate)(jnp.zeros(3))
+    np.testing.assert_allclose(short, np.log([1, 2, 3]), rtol=1e-6)
 
 
 def test_updates_at_places_that_come_again() -> None:
