@@ -24,6 +24,8 @@ def complex_extremum(x: Any, axes: tuple, extreme: Callable, nothing: float) -> 
     kept = [i for i in range(x.aval.ndim) if i not in axes]
     shape = tuple([x.aval.shape[i] for i in kept])
     count = math.prod([x.aval.shape[i] for i in axes])
+    if not count:  # what loses against the `initial` that there is
+        return lax.full(shape, complex(nothing, nothing), x.aval.dtype)
     x = reshape(lax.transpose(x, (*kept, *axes)), (*shape, count))
     last = (len(shape),)
     best = lambda part: expand_dims(extreme(part, last), last)

@@ -49,7 +49,7 @@ def _quantile(
 ) -> Any:
     x, q = as_arrays(name, a, q)
     if method not in _METHODS:
-        raise ValueError(f"{name}: method must be one of {_METHODS}, got {method!r}.")
+        raise ValueError(f"{name}: method can only be one of {_METHODS}, got {method!r}.")
     if dtypes.is_complex(x.aval.dtype):
         raise ValueError(f"{name} does not support complex numbers: they have no order.")
     if not dtypes.is_floating(q.aval.dtype):

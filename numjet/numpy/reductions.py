@@ -555,21 +555,21 @@ def _complete_mean(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, wher
     result = inexact_dtype(x.aval.dtype) if dtype is None else canonical_dtype(dtype, "mean")
     if result == dtypes.bool_:
         raise TypeError("mean has no dtype bool: a mean is a quotient. Compare it instead.")
-    computed = result
+    computed = result if dtypes.is_inexact(result) else inexact_dtype(result)
     if dtypes.is_floating(result) and result.itemsize < 4:
         computed = dtypes.float32  # in which they are added up
-    if not dtypes.is_inexact(computed):
-        computed = inexact_dtype(computed)
     names, axis = names_and_axes(axis)
     axes = reduced_axes(axis, x.aval.ndim, "mean", IndexError if where is None else ValueError)
     if x.aval.dtype == dtypes.bool_ and FLAG.uses and wanted():
         x = cast(x, int_dtype())
-    x = cast(x, computed, x.aval.weak_type and computed == x.aval.dtype)
+    whole = None if dtypes.is_inexact(result) else result  # in which integers are added up
+    x = cast(x, whole or computed, x.aval.weak_type and computed == x.aval.dtype)
     if where is not None:
         shape = join_shapes("mean", [x.aval.shape, mask_of("mean", where).aval.shape])
         x = broadcast(x, shape)
     count = _counted(x, axes, names, where, keepdims, dtypes.real_of(computed))
-    total = sum(x, (*names, *axes), keepdims=keepdims, where=where)
+    total = sum(x, (*names, *axes), whole, keepdims=keepdims, where=where)
+    total = total if whole is None else cast(total, computed)
     count = cast(count, total.aval.dtype)
     if plain and x is a and axes and result == computed:
         params = {"axes": axes}

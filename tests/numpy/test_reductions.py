@@ -214,3 +214,23 @@ def test_masks_are_of_booleans(name: str, dtype: str) -> None:
     if name.startswith("nan"):
         with pytest.raises(ValueError, match="jnp.nanmax: where must be None or a boolean array"):
             jnp.nanmax(jnp.ones(3, dtype), where=jnp.ones(3, int), initial=0)
+
+
+def test_extremes_of_no_complex_numbers_are_the_initial_value() -> None:
+    nothing = jnp.zeros((2, 0), jnp.complex64)
+    for run in (lambda f: f, numjet.jit):
+        for reduce, more in ((jnp.max, 3), (jnp.min, 1 - 2j), (jnp.nanmax, 1j)):
+            got = run(lambda x, f=reduce, k=more: f(x, axis=1, initial=k))(nothing)
+            assert got.dtype == jnp.complex64 and got.tolist() == [more, more]
+        assert run(lambda x: jnp.min(x, initial=2j))(nothing) == 2j
+
+
+def test_means_in_integers_are_added_up_in_them() -> None:
+    full = np.array([[250, 9], [7, 8]])
+    for dtype in ("uint8", "int8", "int32"):
+        for axis in (None, 0, 1):
+            wanted = np.trunc(full.sum(axis=axis, dtype=dtype) / (4 if axis is None else 2))
+            np.testing.assert_array_equal(jnp.mean(full, axis, dtype), wanted.astype(dtype))
+    parts = jnp.array([1.9, 1.9, 0.3])
+    assert jnp.mean(parts, dtype="int32") == 0
+    assert jnp.mean(parts, dtype="uint8", where=jnp.array([True, True, False])) == 1
