@@ -585,11 +585,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     >>> jnp.polyint(jnp.array([2, 2]), k=7)
     Array([1., 2., 7.], dtype=float32)
     """
-    (p,) = promote_inexact(*_coefficients("polyint", p))
+    (p,) = _coefficients("polyint", p)
     m = operator.index(m)
     if m < 0:
         raise ValueError("polyint: the order of integral must be positive.")
-    k = None if k is None else one_array("polyint", k)
+    p, *own = promote_inexact(p, *([] if k is None else [one_array("polyint", k)]))
+    k = own[0] if own else None
     if k is not None and np.shape(k) not in ((), (1,), (m,)):
         raise ValueError(
             "polyint: k must be a scalar or a rank-1 array of length 1 or m, got shape "

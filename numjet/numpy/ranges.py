@@ -383,7 +383,7 @@ def eye(N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: 
         k = min(max(k, -shape[0]), shape[1])
     rows = lax.broadcasted_iota(np.dtype(np.int32), shape, 0)
     columns = lax.broadcasted_iota(np.dtype(np.int32), shape, 1)
-    offset = cast(one_array("eye", k), np.dtype(np.int32))
+    offset = _near(one_array("eye", k))
     return placed(cast(lax.eq(lax.add(rows, offset), columns), dtype), device, error=ValueError)
 
 
@@ -422,7 +422,7 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
         if not dtypes.is_integer(k.aval.dtype) or k.aval.ndim:
             raise TypeError(f"tri: k must be an integer without dimensions, got {k.aval}.")
         known = concrete_or_none(k)
-        k = cast(k, dtypes.int32) if known is None else int(known)
+        k = _near(k) if known is None else int(known)
     if current_trace().at_once and not isinstance(k, Array) and not any_symbolic(shape):
         return ArrayImpl(
             np.tri(shape[0], shape[1], k, dtype=np.bool_), ShapedArray(shape, dtypes.bool_)
@@ -431,6 +431,15 @@ def lower_mask(shape: Any, k: int = 0) -> Any:
     shift = k if isinstance(k, Array) else scalar(k, np.dtype(np.int32))
     moved = lax.add(rows, shift)
     return lax.ge(moved, lax.broadcasted_iota(np.dtype(np.int32), shape, 1))
+
+
+def _near(k: Any) -> Any:
+    """A traced number of a diagonal in 32 bits: one far outside stays outside."""
+    bound = 1 << 30
+    if k.aval.dtype in (np.int64, np.uint64, np.uint32):
+        low = 0 if k.aval.dtype.kind == "u" else -bound
+        k = lax.clamp(scalar(low, k.aval.dtype), k, scalar(bound, k.aval.dtype))
+    return cast(k, dtypes.int32)
 
 
 def tril(m: Any, k: int = 0) -> Any:

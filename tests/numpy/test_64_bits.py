@@ -167,3 +167,21 @@ def test_functions_of_floats_keep_64_bits_outside_of_the_block() -> None:
                 np.testing.assert_allclose(result, expected, rtol=1e-14)
     assert jnp.sin(jnp.array([1, 2])).dtype == "float32"
     assert jnp.sin(x.astype("float32")).dtype == "float32"
+def test_traced_diagonals_far_outside():
+    with nj.enable_x64(True):
+        for k in (2**33, -(2**33), 2**32 + 1):
+            below = 1.0 if k > 0 else 0.0
+            assert nj.jit(lambda k: jnp.tri(2, 3, k))(k).tolist() == [[below] * 3] * 2
+            assert not nj.jit(lambda k: jnp.eye(2, 3, k))(k).any()
+            assert not nj.jit(lambda k: jnp.eye(2, 3, k))(-k).any()
+        one = nj.jit(lambda k: jnp.eye(2, 3, k))(np.uint64(1))
+        assert one.tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
+def test_constants_of_integrals_take_part_in_the_dtype():
+    whole = np.array([4, 2, 6], np.int32)
+    assert jnp.polyint(whole, 0, k=0.5).weak_type
+    with nj.enable_x64(True):
+        got = jnp.polyint(whole, k=0.5)
+        assert got.dtype == jnp.float64
+        np.testing.assert_allclose(got, np.polyint(whole, k=0.5), rtol=1e-15)
