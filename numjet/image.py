@@ -189,8 +189,8 @@ def _prepared(name: str, image: Any, shape: Any, method: Any) -> tuple[Any, tupl
     shape = tuple([index_of(n) for n in shape])
     if len(shape) != image.ndim:
         raise ValueError(
-            f"{name}: shape must have one size for each axis of the image {image.shape}, got "
-            f"{shape}."
+            f"{name}: shape must have length equal to the number of dimensions of x, one size for "
+            f"each axis of the image {image.shape}, got {shape}."
         )
     if isinstance(method, str):
         method = ResizeMethod.from_string(method)

@@ -216,9 +216,10 @@ def vectorize(
 
     pyfunc: a function of Arrays; it is called once, under `vmap`. signature: the core axes that one
     call takes and gives, such as '(n),(n)->()'; without one, calls take and give scalars. excluded:
-    positions and names of arguments that are handed on as they are. Calls raise ValueError where
-    core axes do not fit, TypeError for other numbers of arguments or results; ValueError for a
-    signature that cannot be read. NumPy's `otypes`, `doc` and `cache` are not there.
+    positions and names of arguments that are handed on as they are, as None is. Calls raise
+    ValueError where core axes do not fit, TypeError for other numbers of arguments or results;
+    ValueError for a signature that cannot be read. NumPy's `otypes`, `doc` and `cache` are not
+    there.
 
     >>> dot = jnp.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")
     >>> dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
@@ -251,18 +252,19 @@ def vectorize(
 
 
 def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> Any:
-    values = [array(v) if isinstance(v, (list, tuple)) else v for v in values]
-    values = as_arrays("vectorize", *values)
-    if signature is None:
-        cores: list[tuple] = [()] * len(values)
-        outs = None
-    else:
+    outs = None
+    cores: list[tuple] = [()] * len(values)
+    if signature is not None:
         cores, outs = parse_signature(signature)
     if len(cores) != len(values):
         raise TypeError(
             f"vectorize: wrong number of positional arguments: expected {len(cores)}, "
             f"got {len(values)}."
         )
+    if any([v is None for v in values]):
+        call, values, cores = _without_none(call, values, cores, signature)
+    values = [array(v) if isinstance(v, (list, tuple)) else v for v in values]
+    values = as_arrays("vectorize", *values)
     leads, sizes = core_sizes(values, cores)
     check_loop_ranks("vectorize", signature, values, [len(core) for core in cores])
     lead = join_shapes("vectorize", leads, ValueError)
@@ -289,6 +291,25 @@ def _broadcast_map(call: Callable, values: list[Any], signature: str | None) -> 
         return out
     widen = lambda y: expand_dims(y, tuple(sorted(ones)))
     return tuple([widen(y) for y in out]) if isinstance(out, (tuple, list)) else widen(out)
+
+
+def _without_none(
+    call: Callable, values: list[Any], cores: list[tuple], signature: str | None
+) -> tuple[Callable, list[Any], list[tuple]]:
+    """What is mapped of a call to which None is handed on."""
+    places = {i for i, v in enumerate(values) if v is None}
+    if any([cores[i] for i in places]):
+        raise ValueError(
+            f"vectorize: Cannot pass None at locations {places} with signature={signature!r}: "
+            "these arguments have core axes."
+        )
+
+    def inner(*given: Any) -> Any:
+        rest = iter(given)
+        return call(*[None if v is None else next(rest) for v in values])
+
+    kept = [i for i in range(len(values)) if i not in places]
+    return inner, [values[i] for i in kept], [cores[i] for i in kept]
 
 
 def core_sizes(values: Sequence[Any], cores: Sequence[tuple]) -> tuple[list[tuple], dict[str, int]]:

@@ -495,7 +495,7 @@ def rademacher(
     >>> random.rademacher(random.key(0), (4,))
     Array([-1, -1,  1,  1], dtype=int32)
     """
-    dtype = dtypes.canonical(int if dtype is None else dtype)
+    dtype = dtypes.requested(int if dtype is None else dtype, "rademacher")
     flips = bernoulli(
         key,
         np.float32(0.5) if dtypes.canonical(float) == dtypes.float32 else 0.5,

@@ -614,7 +614,7 @@ def geometric(
     Array([1, 1, 2], dtype=int32)
     """
     dtype, key, p = (
-        dtypes.canonical(int if dtype is None else dtype),
+        dtypes.requested(int if dtype is None else dtype, "geometric"),
         single_key(key, "geometric"),
         as_array(p),
     )

@@ -352,7 +352,8 @@ def bits(
     >>> random.bits(random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
     """
-    dtype = dtypes.canonical(dtypes.uint64 if dtype is None else dtype)
+    wide = dtypes.canonical(dtypes.uint64)
+    dtype = wide if dtype is None else dtypes.requested(dtype, "random.bits")
     if dtype not in _UNSIGNED:
         raise ValueError(f"random.bits: dtype must be an unsigned integer dtype, got {dtype}.")
     return random_bits(single_key(key, "bits"), bit_width=_UNSIGNED[dtype], shape=shape_of(shape))

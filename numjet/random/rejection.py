@@ -429,7 +429,8 @@ def poisson(
     >>> random.poisson(random.key(0), 4.0, (3,))
     Array([0, 1, 5], dtype=int32)
     """
-    dtype, key = dtypes.canonical(int if dtype is None else dtype), single_key(key, "poisson")
+    dtype = dtypes.requested(int if dtype is None else dtype, "poisson")
+    key = single_key(key, "poisson")
     if not dtypes.is_integer(dtype):
         raise ValueError(f"random.poisson: dtype must be an integer dtype, got {dtype}.")
     lam = convert(as_array(lam), dtypes.float32)

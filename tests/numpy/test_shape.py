@@ -694,3 +694,20 @@ def test_shapes_of_what_numpy_makes_an_array_of_come_with_a_warning(f):
 
     with pytest.warns(DeprecationWarning, match=f"{f.__name__} requires ndarray or scalar"):
         f(Other())
+
+
+def test_vectorize_hands_none_on() -> None:
+    def weighted(x, w, shift):
+        total = (x if w is None else x * w).sum()
+        return total if shift is None else total + shift
+
+    rows = np.arange(6.0).reshape(2, 3)
+    f = jnp.vectorize(lambda x, w: x if w is None else x * w)
+    assert f(rows, None).tolist() == rows.tolist() and f(rows, 2).tolist() == (2 * rows).tolist()
+    g = jnp.vectorize(weighted, signature="(n),(),()->()")
+    for run in (lambda f: f, numjet.jit):
+        assert run(g)(rows, None, None).tolist() == [3, 12]
+        assert run(g)(rows, np.array([[1.0], [2.0]]), None).tolist() == [[3, 12], [6, 24]]
+        assert run(g)(rows, None, np.array([1.0, -1.0])).tolist() == [4, 11]
+    with pytest.raises(ValueError, match="Cannot pass None at locations {1}"):
+        jnp.vectorize(jnp.dot, signature="(n),(n)->()")(rows, None)

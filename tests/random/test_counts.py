@@ -159,3 +159,15 @@ def test_keys_like_others_are_filled_word_by_word(kind: str) -> None:
             assert made.dtype == keys.dtype
             words = random.key_data(made)
             np.testing.assert_array_equal(words, np.full_like(random.key_data(keys), word))
+
+
+def test_64_bits_asked_for_in_vain_are_told() -> None:
+    key = random.key(3)
+    for name, draw in {
+        "random.bits": lambda: random.bits(key, (2,), "uint64"),
+        "rademacher": lambda: random.rademacher(key, (2,), np.int64),
+        "poisson": lambda: random.poisson(key, 2.0, (2,), np.int64),
+        "geometric": lambda: random.geometric(key, 0.5, (2,), np.int64),
+    }.items():
+        with pytest.warns(UserWarning, match=f"requested in {name} is not available"):
+            assert draw().dtype.itemsize == 4

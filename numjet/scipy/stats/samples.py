@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from numjet import lax, numpy as jnp
 from numjet.api.compiled.hashed import hold
+from numjet.api.eager.large import as_program
 from numjet.numpy.promote import as_arrays
 from numjet.scipy.stats.arguments import floats
 
@@ -127,6 +128,11 @@ def rankdata(
         raise ValueError(f"rankdata: unknown method {method!r}. Use one of {list(_METHODS)}.")
     _check_policy("rankdata", nan_policy)
     (x,) = as_arrays("rankdata", a)
+    return _ranks(x, method, axis)
+
+
+@as_program
+def _ranks(x: Any, method: str, axis: int | None) -> Any:
     x = jnp.ravel(x) if axis is None else jnp.moveaxis(x, axis, -1)
     order = jnp.argsort(x, -1, stable=True)
     row = jnp.take_along_axis(x, order, -1)
