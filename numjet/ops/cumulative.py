@@ -18,13 +18,13 @@ from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Kernel
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.structural import broadcast_in_dim
-from numjet.ops.arithmetic import add, div, max, max_p, min_p, mul, sub
-from numjet.ops.complex_ops import real
+from numjet.ops.arithmetic import abs as abs_, add, div, max, max_p, min_p, mul, sub
+from numjet.ops.complex_ops import complex as complex_, imag, real
 from numjet.ops.families import REAL_FLOATING, constant_like, refusal
-from numjet.ops.logic import eq, lt
+from numjet.ops.logic import eq, le, lt
 from numjet.ops.scan_functions import associative_scan
 from numjet.ops.shape import canonical_axis, pad, select_n
-from numjet.ops.transcendental import exp, log
+from numjet.ops.transcendental import atan2, cos, exp, log, sin
 
 _DOUBLES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
 
@@ -170,7 +170,8 @@ cumlogsumexp_p = _cumulative("cumlogsumexp", np.logaddexp, _logsumexp_jvp, float
 
 
 def _complex_logsumexp(x: Any, axis: int, reverse: bool) -> Any:
-    """Of complex numbers, by doubling windows; the larger real part is taken out of both."""
+    """Of complex numbers, by doubling windows; the larger real part is taken out of both. The
+    principal values."""
     n, total, step = x.aval.shape[axis], x, 1
     while step < n:
         before = _shift(total, step, axis, reverse, -np.inf)
@@ -178,7 +179,9 @@ def _complex_logsumexp(x: Any, axis: int, reverse: bool) -> Any:
         top = select_n(eq(real(top), constant_like(real(top), -np.inf)), top, _filled(top, 0))
         total = add(top, log(add(exp(sub(total, top)), exp(sub(before, top)))))
         step *= 2
-    return total
+    angle = imag(total)
+    inside = le(abs_(angle), constant_like(angle, np.pi))
+    return complex_(real(total), select_n(inside, atan2(sin(angle), cos(angle)), angle))
 
 
 def _axis(axis: int, ndim: int) -> int:

@@ -83,3 +83,12 @@ def test_running_sums_that_overflow_are_infinite(shape) -> None:
     assert np.isfinite(found[:7003]).all()
     assert (found[7003:8000] == np.inf).all()
     assert np.isnan(found[8000:]).all()
+
+
+def test_running_logarithms_of_complex_sums_are_principal_values() -> None:
+    x = np.array([0.5 - 3.5j, 2 + 4j, -1 - 9j, 1 + 0j, 3 + 7j], np.complex64)
+    want = np.log(np.cumsum(np.exp(x)))
+    for run in (lax.cumlogsumexp, nj.jit(lax.cumlogsumexp)):
+        np.testing.assert_allclose(run(x), want, rtol=1e-5, atol=1e-5)
+    _, second = nj.jvp(lambda x: lax.cumlogsumexp(x), (x,), (np.ones_like(x),))
+    np.testing.assert_allclose(second, np.ones(5), rtol=1e-5)
