@@ -27,7 +27,15 @@ from numjet.numpy.creation import array, full, zeros
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
 from numjet.numpy.joining import concatenate, stack
-from numjet.numpy.promote import broadcast, canonical_axis, canonical_dtype, cast, one_array, refuse
+from numjet.numpy.promote import (
+    broadcast,
+    canonical_axis,
+    canonical_dtype,
+    cast,
+    one_array,
+    promoted,
+    refuse,
+)
 from numjet.numpy.ranges import arange
 from numjet.numpy.shape import broadcast_to, expand_dims, moveaxis, ravel, reshape
 from numjet.ops.cumulative import cummax, cummin
@@ -267,7 +275,6 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
             rest = x
         first = cast(first, x.aval.dtype)
         counts = None if where is None else moveaxis(where, axis, 0)
-
         result = scan(self._step(_fold, x.aval.dtype), first, (rest, counts))[0]
         return expand_dims(result, axis) if keepdims else result
 
@@ -306,7 +313,6 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         if not x.aval.shape[0]:
             return moveaxis(x, 0, axis)
         first = cast(getitem(x, 0), x.aval.dtype)
-
         step = self._step(_running, x.aval.dtype)
         rest = scan(step, first, getitem(x, slice(1, None)))[1]
         return moveaxis(concatenate([expand_dims(first, 0), rest], 0), 0, axis)
@@ -361,7 +367,6 @@ class ufunc(functools.partial):  # noqa: N801 - NumPy's name
         places = getitem(as_array(numbers), indices)
         values = reshape(broadcast_to(as_array(b), places.aval.shape), (-1,))
         start = reshape(cast(x, eval_shape(self, getitem(x, indices), as_array(b)).dtype), (-1,))
-
         step = self._step(_write_one, start.aval.dtype)
         return reshape(scan(step, start, (reshape(places, (-1,)), values))[0], x.aval.shape)
 
@@ -471,6 +476,8 @@ def _write(name: str, of_booleans: str = "") -> Callable:
         x = array(a)
         if of_booleans and x.aval.dtype == bool:
             return getattr(x.at[indices], of_booleans)(logic.as_bool(as_array(b)))
+        if name in ("max", "min"):  # which choose, in the dtype of both
+            x = cast(x, promoted(x, as_array(b))[0])
         return getattr(x.at[indices], name)(b)
 
     return call

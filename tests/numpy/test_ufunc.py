@@ -164,6 +164,15 @@ def test_loops_are_programs_that_know_their_arguments() -> None:
     np.testing.assert_allclose(short, np.log([1, 2, 3]), rtol=1e-6)
 
 
+def test_choices_at_places_are_made_in_the_dtype_of_both() -> None:
+    x, places = jnp.array([1, 5, 7]), np.array([0, 2])
+    for given, dtype in ((2.5, "float32"), (np.float16(2.5), "float16"), (True, "int32")):
+        larger = jnp.maximum.at(x, places, given, inplace=False)
+        less = jnp.minimum.at(x, places, given, inplace=False)
+        assert larger.dtype == less.dtype == dtype and not larger.weak_type
+        assert larger.tolist() == [max(1, given), 5, 7] and less.tolist() == [1, 5, given]
+
+
 def test_updates_at_places_that_come_again() -> None:
     x, at = np.array([1.0, -2.0, 0.5], np.float32), np.array([0, 2, 0, 0])
     for name in ("logaddexp", "logaddexp2"):

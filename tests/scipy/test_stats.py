@@ -1,11 +1,14 @@
 """The normal distribution and statistics of samples against SciPy's."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.stats
 
 import numjet as nj
-from numjet.scipy.stats import norm, rankdata, sem
+import numjet.numpy as jnp
+from numjet.scipy.stats import norm, rankdata, sem, truncnorm
 
 
 @pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", "logcdf", "sf", "logsf"])
@@ -58,3 +61,16 @@ def test_mistakes():
         rankdata([1, 2], nan_policy="omit")
     with pytest.raises(ValueError, match="sem: nan_policy must be"):
         sem([1, 2], nan_policy="raise")
+
+
+def test_calls_that_come_often_are_programs():
+    x = jnp.array([0.5, -0.25, 1.5, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(120):
+            low = -1.0 - i % 4
+            want = scipy.stats.truncnorm.cdf(np.asarray(x), low, 2.0)
+            np.testing.assert_allclose(truncnorm.cdf(x, low, 2.0), want, rtol=1e-5)
+            alike = 2 if i % 2 else 3
+            ranks = rankdata(x, "min" if i % 2 else "max")
+            assert ranks.tolist() == [alike, 1, 4, alike]

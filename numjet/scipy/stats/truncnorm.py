@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from numjet import numpy as jnp
+from numjet.api.eager.large import wrap_public as _wrap_public
 from numjet.scipy import special
 from numjet.scipy.stats import norm
 from numjet.scipy.stats.arguments import ordered_floats
@@ -153,6 +154,8 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+_wrap_public(globals(), __name__, __all__)
 
 
 def __dir__() -> list[str]:
