@@ -727,3 +727,33 @@ def test_outputs_that_are_not_mapped_stay_so_under_differentiation() -> None:
     gx, gw = nj.grad(loss, (0, 1))(jnp.arange(3.0), 2.0)  # JAX counts the 21 thrice
     np.testing.assert_allclose(gx, [2, 2, 2])
     np.testing.assert_allclose(gw, 3 * 7 + 3, rtol=1e-6)
+
+
+def test_arguments_by_name_behind_others_that_are_not_given() -> None:
+    """As optimal transport's `logsumexp(x, b=weights)` is called."""
+
+    @functools.partial(nj.custom_jvp, nondiff_argnums=(1, 3))
+    def scaled(x, axis=0, weights=None, power=1):
+        return x**power if weights is None else x**power * weights
+
+    @scaled.defjvp
+    def _(axis, power, primals, tangents):
+        (x, weights), tangent = primals, tangents[0]
+        return scaled(x, axis, weights, power), tangent * (7 if weights is None else weights)
+
+    x, w = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    assert scaled(x, weights=w).tolist() == [3, 8] and scaled(x, power=2).tolist() == [1, 4]
+    assert scaled(x, power=2, weights=w).tolist() == [3, 16]
+    for call in (lambda f: f, nj.jit):
+        assert call(nj.grad(lambda v: scaled(v, weights=w).sum()))(x).tolist() == [3, 4]
+        assert call(nj.grad(lambda v: scaled(v, power=1).sum()))(x).tolist() == [7, 7]
+
+    @nj.custom_vjp
+    def product(a, b=2.0, c=3.0, *, d=4.0):
+        return a * b * c * d
+
+    product.defvjp(lambda a, b, c: (product(a, b, c), b * c), lambda r, g: (g * r, 0.0, 0.0))
+    assert product(x, c=5.0).tolist() == [40, 80]
+    assert nj.grad(lambda v: product(v, c=5.0).sum())(x).tolist() == [10, 10]
+    with pytest.raises(TypeError, match="could not be resolved to positions: d"):
+        product(x, c=5.0, d=1.0)

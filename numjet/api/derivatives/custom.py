@@ -114,12 +114,12 @@ def resolve_kwargs(decorator: str, fun: Callable, args: tuple, kwargs: dict) -> 
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{_unresolved(decorator, fun)}\n{error}.") from None
-    if bound.kwargs:
+    bound.apply_defaults()  # first: what follows a parameter that was not given has a position too
+    if unresolved := sorted(kwargs.keys() & bound.kwargs.keys()):
         raise TypeError(
             f"{_unresolved(decorator, fun)}\nThe following keyword arguments could not be resolved "
-            f"to positions: {', '.join(sorted(bound.kwargs))}."
+            f"to positions: {', '.join(unresolved)}."
         )
-    bound.apply_defaults()
     return bound.args
 
 
