@@ -108,7 +108,8 @@ def _bytes(self: Any) -> bytes:
     >>> bytes(jnp.array([1, 2], "uint8"))
     b'\\x01\\x02'
     """
-    return bytes(np.asarray(self))
+    value = np.asarray(self)
+    return bytes(value) if not value.ndim and value.dtype.kind in "iu" else value.tobytes()
 
 
 def _clone(self: Any) -> Any:
