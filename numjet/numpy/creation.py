@@ -256,7 +256,7 @@ def _from_numpy(x: Any, dtype: Any, copy: bool | None) -> ArrayImpl:
     if isinstance(x, np.ma.MaskedArray) and not copy:
         as_array(x)  # raises ValueError
     if x.dtype.char in "OSUMmVgG" and x.dtype not in dtypes.SHORT_NAMES:
-        if dtype is not None and x.dtype.char in "OSUMm":
+        if dtype is not None and x.dtype.char in "OSUMmgG":
             return _read(x, dtype)
         raise TypeError(
             f"array: values of dtype {x.dtype} are not numbers. Only numeric and "
@@ -312,7 +312,8 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
         [isinstance(v, Array) and dtypes.is_key(v.aval.dtype) for v in leaves]
     ) or Sharded.active and any_sharded(leaves):
         return _stack_nested(x, dtype)
-    if dtype is None:
+    asked = dtype is not None
+    if not asked:
         kinds = {dtype_and_weak(v) for v in leaves}
         dtype = dtypes.canonical(dtypes.promote(*kinds)[0])
     if any([isinstance(v, str | bytes) for v in leaves]):
@@ -327,6 +328,12 @@ def _from_sequence(x: Any, dtype: Any) -> Any:
             if own:  # as where they are stacked
                 raise TypeError("array: the parts of a sequence differ in their shapes.") from None
             raise
+    if made.dtype == object and all([is_arraylike(v) for v in leaves]):
+        # Of dtypes that NumPy does not join, bfloat16 and integers say.
+        with np.errstate(all="ignore"):
+            made = np.array(_plain(x, dtypes.physical(dtype)))
+    if made.dtype == object and asked and not any([hasattr(v, "shape") for v in leaves]):
+        return _read(made, dtype)
     if made.dtype == object:  # with a dtype and a shape, but no arrays: sparse ones, say
         raise ValueError(
             "array: setting an array element with a sequence. Values of type "
@@ -353,17 +360,29 @@ def _leaves_of(x: Any, out: list, text: bool) -> None:
                     f"Value {v!r} is not a valid JAX array type: array takes numeric values, "
                     "numbers and booleans."
                 )
-            lent = None if is_arraylike(v) or not hasattr(v, "__getitem__") else _lent(v)
-            out.append(v if lent is None or isinstance(v, (str, bytes)) else lent)
+            read = v if is_arraylike(v) or isinstance(v, (str, bytes)) else _read_in(v)
+            out.append(v if read is None else read)
 
 
-def _plain(x: Any) -> Any:
-    """Nested sequences with every array as NumPy's."""
+def _read_in(v: Any) -> Any:
+    """An object within a sequence as NumPy reads it: one that is an array to NumPy, a sequence of
+    its own, or lends its memory; None where it is none of these."""
+    if hasattr(v, "__array__"):
+        return np.asarray(v)
+    if not hasattr(v, "__getitem__") or not hasattr(v, "__len__") or isinstance(v, dict):
+        return None
+    lent = _lent(v)
+    return np.asarray(list(v)) if lent is None else lent
+
+
+def _plain(x: Any, dtype: Any = None) -> Any:
+    """Nested sequences with every array as NumPy's, in `dtype`."""
     if isinstance(x, (list, tuple, range)):
-        return [_plain(v) for v in x]
-    return np.asarray(
+        return [_plain(v, dtype) for v in x]
+    found = np.asarray(
         x if isinstance(x, (np.ndarray, np.generic)) else as_array(x) if is_arraylike(x) else x
     )
+    return found if dtype is None else found.astype(dtype)
 
 
 def _from_python(x: Any, leaves: list, dtype: Any) -> ArrayImpl:

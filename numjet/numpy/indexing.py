@@ -398,12 +398,25 @@ def numpy_index(index: Any) -> Any:
     return None
 
 
+def _beyond(x: Any, item: Any) -> Any:
+    """A place of an index; one past 32 bits is as far past the ends as these go, where numbers of
+    64 bits may be positions."""
+    if type(item) is not int or -PAST - 1 <= item <= PAST:
+        return item
+    if item >= 0 and any([type(n) is int and n >= item for n in x.aval.shape]):
+        return item
+    bits = 8 * dtypes.canonical(dtypes.int64).itemsize
+    if bits == 32 or not -(2**63) <= item < 2**63:
+        raise OverflowError(f"The index {item} is too large for int{bits}, which positions are.")
+    return min(max(item, -PAST - 1), PAST)
+
+
 def _complete(x: Any, index: Any) -> Any:
     for item in index if type(index) is tuple else (index,):
-        if type(item) is not int or -PAST - 1 <= item <= PAST:
-            continue
-        if item < 0 or all([type(n) is not int or n < item for n in x.aval.shape]):
-            raise OverflowError(f"The index {item} is too large for int32, which positions are.")
+        if type(item) is int and not -PAST - 1 <= item <= PAST:
+            whole = index if type(index) is tuple else (index,)
+            index = tuple([_beyond(x, v) for v in whole])
+            break
     if dynamic_slices.among(index):
         x, index = dynamic_slices.cut(x, index)
     if isinstance(x, Tracer):

@@ -284,6 +284,8 @@ def dtype_and_weak(x: Any) -> tuple[Any, bool]:
         return x.aval.dtype, x.aval.weak_type
     if isinstance(x, type) and x in _PYTHON:
         return _PYTHON[x]
+    if type(x) is int:  # of any size
+        return dtypes.canonical(dtypes.int64), True
     if type(x) in _PYTHON:
         aval = as_array(x).aval
         return aval.dtype, aval.weak_type

@@ -70,6 +70,8 @@ def test_callbacks_are_handed_arrays_whose_dtype_counts():
         nj.effects_barrier()
     strong = (np.dtype("float64"), False, np.dtype("float64"))
     # A number that is handed on at once stays weak, as in JAX.
+    strong = np.dtype("float64"), False, np.dtype("float64")
+    # As it is given, where debug.callback calls at once.
     assert seen == [strong] * 3 + [(np.dtype("float64"), True, np.dtype("float32"))]
 
 
@@ -187,3 +189,20 @@ def test_constants_of_integrals_take_part_in_the_dtype():
         got = jnp.polyint(whole, k=0.5)
         assert got.dtype == jnp.float64
         np.testing.assert_allclose(got, np.polyint(whole, k=0.5), rtol=1e-15)
+
+
+def test_indices_past_32_bits_are_past_the_ends():
+    x = jnp.arange(5)
+    with pytest.raises(OverflowError, match="int32"):
+        x[2**31]
+    with nj.enable_x64(True):
+        for i, want in ((2**31, 4), (2**40, 4), (-(2**31) - 1, 0), (-(2**62), 0)):
+            assert x[i] == want == nj.jit(lambda v, i=i: v[i])(x)
+        assert jnp.arange(12).reshape(3, 4)[1, 2**31] == 7
+        with pytest.raises(OverflowError, match="int64"):
+            x[2**63]
+
+
+def test_the_dtype_of_an_integer_does_not_ask_for_its_value():
+    assert jnp.result_type(2**40) == jnp.int32 and jnp.result_type(-(2**70), 1.5) == jnp.float32
+    assert jnp.result_type(2**40, jnp.int8(1)) == jnp.int8

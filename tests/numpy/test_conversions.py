@@ -4,6 +4,7 @@ the dtypes of memory that other objects lend."""
 from __future__ import annotations
 
 import array
+import collections
 import ctypes
 import warnings
 
@@ -153,3 +154,34 @@ def test_memory_of_ctypes_and_of_mixed_lenders():
     assert jnp.array(array.array("d", [1.5]), dtype=int).dtype == jnp.int32
     with pytest.raises(TypeError):
         jnp.array([b"ab"])
+
+
+def test_lists_of_dtypes_that_numpy_does_not_join():
+    one = jnp.bfloat16(1.5)
+    wide = [(np.float16(2), jnp.float32), (jnp.float32(2), jnp.float32)]
+    for other, want in [(i, jnp.bfloat16) for i in (2, np.uint32(2), np.int16(2))] + wide:
+        for pair in ([one, other], [other, one]):
+            got = jnp.array(pair)
+            assert got.dtype == want and not got.weak_type and sorted(got.tolist()) == [1.5, 2]
+    assert jnp.array([[one, 2], [3, jnp.int8(4)]]).dtype == jnp.bfloat16
+    assert jnp.array([one, 2], dtype=int).tolist() == [1, 2]
+
+
+def test_lists_of_objects_that_numpy_reads():
+    class Table:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(3, dtype=np.int16)
+
+    class Number:
+        def __float__(self):
+            return 2.5
+
+    got = jnp.array([Table(), Table()])
+    assert got.dtype == jnp.int16 and got.tolist() == [[0, 1, 2]] * 2
+    assert jnp.array([collections.deque([1, 2]), [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert jnp.array([Number(), 1], dtype=float).tolist() == [2.5, 1]
+    assert jnp.array(np.longdouble(1.5), dtype=jnp.bfloat16) == 1.5
+    with pytest.raises(TypeError):
+        jnp.array([Number()])
+    with pytest.raises(TypeError):
+        jnp.array([{"a": 1}])
