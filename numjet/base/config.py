@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from numjet.base import locks
 from numjet.base.markers import NOT_GIVEN
 
 _UNSET: Any = object()
@@ -71,6 +72,9 @@ _IN_BLOCKS = {
 
 def _flag(name: str) -> Flag:
     return FLAGS[name]
+
+
+_counting = locks.lock()
 
 
 class Flag:
@@ -237,13 +241,18 @@ class Flag:
             new_val = True
         return Block(self, self._check(new_val))
 
+    def count(self, by: int) -> None:
+        """One more block of code that sets the flag, or whose readers are to ask; or one less."""
+        with _counting:
+            self.uses += by
+
     def _begin(self, value: Any) -> tuple:
         """Give a block of code its own value; `_end` takes what comes back."""
         self._set_before(value)
         token = self._local.set(value)
         numeric_checks[0] += self._checks(value)
         key = _key.set(_compute_key()) if self.traced else None
-        self.uses += 1
+        self.count(1)
         for begin in self._begins:
             begin()
         changed(1)
@@ -259,7 +268,7 @@ class Flag:
                 around.__exit__(*raised)
         finally:
             changed(-1)
-            self.uses -= 1
+            self.count(-1)
             self._local.reset(token)
             numeric_checks[0] -= self._checks(value)
             if key is not None:
@@ -411,9 +420,31 @@ jax_equations = Flag(
 )
 
 
+class _Asked(threading.local):
+    """How often something that a thread traces was other than it were in the other form, JAX's or
+    ours, or might have been: what asked for none is both (`transforms.forms`)."""
+
+    forms = 0
+
+    def note(self, times: int = 1) -> None:
+        """It was asked for, so often."""
+        self.forms += times
+
+    def restore(self, times: int) -> None:
+        """What asked since then does not count for what is traced around it."""
+        self.forms = times
+
+
+asked = _Asked()
+
+
 def jax_form() -> bool:
-    """Whether `make_jaxpr` traces, whose equations are to be JAX's."""
-    return jax_equations.uses > 0 and bool(jax_equations.value)
+    """Whether `make_jaxpr` traces, whose equations are to be JAX's. What is traced depends on the
+    answer: ask where the two differ alone."""
+    if jax_equations.uses > 0:
+        asked.note()
+        return bool(jax_equations.value)
+    return False
 
 
 enable_custom_prng = Flag(
@@ -504,6 +535,12 @@ def recomputed_key() -> Iterator[None]:
     finally:
         changed(-1)
         _key.reset(token)
+
+
+def key_in_other_form(key: tuple) -> tuple:
+    """The `trace_key` that this one were if `jax_equations` were the other way."""
+    at = _TRACED.index(jax_equations)
+    return (*key[:at], not key[at], *key[at + 1 :])
 
 
 def trace_key() -> tuple:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.base.class_names import shown_as
 from numjet.core import hooks
 from numjet.core.array import Array, as_array
@@ -27,6 +28,18 @@ def _told() -> Any:
 # In the cache of a jaxpr that `jit` calls: how many of its first arguments are values that the
 # function closed over, which JAX writes as constants of that jaxpr (`core.jaxpr_held`).
 HELD = "held"
+# Where a jaxpr's cache says that it would be another one, or might be, in the other form, JAX's or
+# ours (`config.jax_form`); and of a jitted function its form and whether that is so.
+ASKED, FORM = "asked", "form"
+# And the calls in it that are written otherwise in the other form, with all that they were given,
+# and the values of what it closes over.
+CALLS, HELD_VALUES = "calls", "held values"
+
+
+class ProductParams(dict):
+    """Params of a product by `jax.numpy`, which tell the dtype of the result in JAX's form."""
+
+
 
 
 class Var:
@@ -261,6 +274,12 @@ class ClosedJaxpr:
         return hooks.print_jaxpr(self.jaxpr)
 
 
+def note_form(closed: ClosedJaxpr) -> None:
+    """What is traced uses this jaxpr, which may have another one in the other form."""
+    if ASKED in closed.jaxpr.cache or CALLS in closed.jaxpr.cache:
+        config.asked.note()
+
+
 def join_effects(eqns: Iterable[Eqn]) -> frozenset:
     effects = NO_EFFECTS
     for eqn in eqns:
@@ -302,6 +321,8 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], staging
         values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
         if staging is not None:
             staging.source = eqn.source
+        if type(eqn.params) is ProductParams:
+            config.asked.note()
         entered = getattr(eqn.source, "entered", None)
         if entered is not None:  # a line with the names of scopes (`core.names`)
             with entered():

@@ -219,7 +219,7 @@ class Primitive:
                 and len(avals) > 1
                 and any([a.shape not in ((), found.shape) for a in avals])
             ):
-                if not config.jax_equations.value:
+                if not config.jax_form():
                     raise Stretched(found)
                 Met.stretched = True
                 return found

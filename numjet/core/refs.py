@@ -158,7 +158,7 @@ class Ref:
     def _shown(self) -> tuple[Any, Any, list[Trace]] | None:
         """The staging trace that writes equations of it down, the variable that it is there, and
         the traces between here and that; None where there are no such equations."""
-        if not (equations.Made.any or config.jax_form()):
+        if not (config.jax_form() or equations.Made.any):
             return None
         holder, crossed = self._holder()
         trace = self.home if holder is None else holder

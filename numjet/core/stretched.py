@@ -76,5 +76,6 @@ def written_out_param(value: Any) -> Any:
     if isinstance(value, Jaxpr):
         return _plain(value)
     if type(value) in (tuple, list):
-        return type(value)([written_out_param(x) for x in value])
+        made = [written_out_param(x) for x in value]
+        return value if all(map(operator.is_, made, value)) else type(value)(made)
     return value

@@ -87,7 +87,7 @@ def instantiate(x: Any) -> Any:
     if type(x) is not Zero:
         return x
     made = zeros(x.aval)
-    if config.jax_form() and type(made) is ArrayImpl and not made.aval.shape:
+    if type(made) is ArrayImpl and not made.aval.shape and config.jax_form():
         INSTANTIATED[id(made)] = made
     return made
 
@@ -369,7 +369,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     aval = x.aval
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
-    if config.jax_form() and aval.weak_type and type(x) is ArrayImpl and not aval.shape:
+    if aval.weak_type and type(x) is ArrayImpl and not aval.shape and config.jax_form():
         # A number, which JAX does not convert by an equation.
         return ArrayImpl(x._value.astype(dtype), ShapedArray((), dtype, weak_type))
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
@@ -390,7 +390,7 @@ def reduced_shape(name: str, x: ShapedArray, axes: tuple) -> tuple[int, ...]:
 
 def numpy_axes(axes: tuple) -> tuple:
     """The axes; as NumPy's integers where JAX has these, which printed equations show."""
-    return tuple(map(np.int64, axes)) if config.jax_form() else axes
+    return tuple(map(np.int64, axes)) if axes and config.jax_form() else axes
 
 
 class TangentAxes(tuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, Shown, wanted
+from numjet.api.compiled.shown import FLAG, Shown, wanted, written_apart
 from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes
@@ -272,6 +272,7 @@ def standardize(
     return multiply(centered, lax.rsqrt(cast(add(variance, epsilon), x.aval.dtype)))
 
 
+@written_apart
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
     """A 1 at the position that each element of x names, 0 elsewhere.
 

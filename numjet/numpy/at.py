@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, apart, kept, wanted
 from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
@@ -388,6 +388,8 @@ def update(
     wrap: bool = True,
 ) -> Any:
     """x with `name` (set, add, subtract, multiply, min, max) done with `values` at `index`."""
+    if FLAG.uses and kept():
+        return apart(update, update, (name, x, index, values, is_sorted, unique, mode, wrap), {})
     y = values if isinstance(values, Array) else _given(values, x.aval.dtype)
     if x.aval.dtype == y.aval.dtype == dtypes.bool_ and name in ("add", "multiply", "subtract"):
         raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.jit_arguments import hashable
-from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, wanted, written_apart
 from numjet.api.placement.reshard import laid_out
 from numjet.core import dtypes, structural
 from numjet.core.dims import any_symbolic
@@ -25,6 +25,7 @@ from numjet.numpy.shape import reshape
 from numjet.ops.dot import dot_general
 
 
+@written_apart
 def einsum(
     subscripts: Any,
     /,

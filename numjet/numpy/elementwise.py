@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, Shown, as_call, in_place, wanted
+from numjet.api.compiled.shown import FLAG, Shown, apart, as_call, in_place, kept, wanted
 from numjet.api.eager.large import as_program
 from numjet.base import config
 from numjet.core import dtypes, hooks
@@ -744,6 +744,8 @@ def clip(
     """
     if arr is None:
         raise ValueError("clip: no array was given. Call clip(x, min, max).")
+    if FLAG.uses and kept():
+        return apart(clip, clip, (arr, min, max), {})
     x = one_array("clip", arr)
     for bound in (x, min, max):
         if type(bound) in (int, float) or bound is None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.api.compiled.shown import apart, kept
 from numjet.api.eager.large import as_program
 from numjet.base import config
 from numjet.core import dtypes, hooks
@@ -439,7 +440,10 @@ def _traced_binary(
             if found is not None:
                 found = known[left, right] = *found, _whole(record, *found)
         if not found or found[1] is None:
-            if found is False or JAX_EQUATIONS.uses and JAX_EQUATIONS.value:
+            if JAX_EQUATIONS.uses and kept():
+                return apart(call, call, (x, y), {})
+            looked_at = JAX_EQUATIONS.value if found is None else config.jax_form()
+            if found is False or looked_at:
                 return slow(x, y)
         if found is None:
             out = slow(x, y)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, apart, kept, wanted
 from numjet.base.errors import (
     InconclusiveDimensionOperation,
     NonConcreteBooleanIndexError,
@@ -323,6 +323,8 @@ def getitem(x: Any, index: Any, /) -> Any:
     if hooks.guards is not None:
         hooks.guards.index(x, index)
     if type(x) is not ArrayImpl or not current_trace().at_once:
+        if FLAG.uses and kept():
+            return apart(getitem, getitem, (x, index), {})
         if type(x) is LinearTracer and isinstance(index, Array):
             linear = as_one(_complete, (x, index))
             if linear is not None:
@@ -460,6 +462,12 @@ def get(
     """
     if mode is None and wrap_negative_indices:
         return getitem(x, index)
+    if FLAG.uses and kept():
+        given = {
+            "mode": mode, "fill_value": fill_value, "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices, "wrap_negative_indices": wrap_negative_indices,
+        }  # fmt: skip
+        return apart(get, get, (x, index), given)
     if not wrap_negative_indices:
         index = unwrapped(index, PAST if mode is not None and is_fill(mode) else 0)
     plan = parse(index, x.aval.shape)

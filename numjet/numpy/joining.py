@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, as_call, wanted, written_apart
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.dims import DimExpr, largest, smallest
 from numjet.numpy import lax_names as lax
@@ -120,6 +120,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
+@written_apart
 def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any:
     """Arrays of one shape joined along a new axis.
 
@@ -154,6 +155,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: Any = None) -> Any
     return lax.stack(parts, axis)
 
 
+@written_apart
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices of x along `axis`, a tuple: what `stack` joins.
 
@@ -315,6 +317,7 @@ def _cut(place: Any, n: Any) -> Any:
     return slice(None, place).indices(n)[1]
 
 
+@written_apart
 def _split(name: str, ary: Any, sections: Any, axis: int, exact: bool) -> list[Any]:
     x = one_array(name, ary)
     axis = canonical_axis(axis, x.aval.ndim, name, IndexError)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, Shown, wanted
+from numjet.api.compiled.shown import FLAG, Shown, apart, wanted
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -337,8 +337,8 @@ def _where_quickly(condition: Any, x: Any, y: Any, /) -> Any:
 
 
 def _linear_where(condition: Any, x: Any, y: Any) -> Any:
-    if FLAG.uses and wanted():
-        return _shown_where.call((condition, x, y), {})
+    if FLAG.uses and not current_trace().at_once:
+        return apart(_shown_where.called, _where, (condition, x, y), {})
     out = as_one(_where, (condition, x, y))
     return _where(condition, x, y) if out is None else out
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.jit_arguments import hashable
-from numjet.api.compiled.shown import FLAG, wanted
+from numjet.api.compiled.shown import FLAG, apart, kept, wanted, written_apart
 from numjet.api.placement.reshard import laid_out
 from numjet.base import config
 from numjet.core import dtypes, hooks, structural
@@ -18,6 +18,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import LARGE
+from numjet.core.jaxpr import ProductParams
 from numjet.core.memo import Memo
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import Forms
@@ -57,6 +58,8 @@ def check_options(name: str, precision: Any, preferred: Any) -> None:
 
 def contract(x: Any, y: Any, numbers: Any, precision: Any = None, preferred: Any = None) -> Any:
     """dot_general of operands of any two dtypes."""
+    if FLAG.uses and kept():
+        return apart(contract, contract, (x, y, numbers, precision, preferred), {})
     wanted = None
     if preferred is not None:
         wanted = canonical_dtype(hashable(preferred, "'preferred_element_type'", "dot"), "dot")
@@ -166,9 +169,11 @@ def _quick_product(a: Any, b: Any) -> Any:
 
 def traced_product(a: Array, b: Array) -> Any:
     """The product of arrays, one of them traced, where it is known for their avals; else None."""
-    found = None if FLAG.uses and config.jax_form() else traced_products.get((a.aval, b.aval))
+    if FLAG.uses and FLAG.value:
+        return None
+    found = traced_products.get((a.aval, b.aval))
     if found is None:
-        if config.default_matmul_precision.anywhere or (FLAG.uses and config.jax_form()):
+        if config.default_matmul_precision.anywhere:
             return None
         found = _product_of_floats(a.aval, b.aval)
         if found is None or Placed.active and any_placed((a.aval, b.aval)):
@@ -177,6 +182,8 @@ def traced_product(a: Array, b: Array) -> Any:
     trace = current_trace()
     if type(trace) is StageTrace:  # `bind_known` written out
         return trace.record(dot_general_p, (a, b), *found)
+    if FLAG.uses:
+        config.asked.note()
     if type(trace) is LinearizeTrace:
         product_forms.learn_linear(a, b, dot_general_p, found[0])
     return trace.process(dot_general_p, (a, b), found[0])
@@ -196,7 +203,7 @@ def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
             return None
         batch = tuple(range(len(lead)))
         numbers = (((x.ndim - 1,), (y.ndim - 2,)), (batch, batch))
-        params = _product_params(2) | {"dimension_numbers": numbers}
+        params: dict = ProductParams(_product_params(2) | {"dimension_numbers": numbers})
         return params, ShapedArray(x.shape[:-1] + y.shape[-1:], dtype)
     if not (x.ndim and y.ndim) or x.shape[-1] != y.shape[0]:
         return None
@@ -206,11 +213,11 @@ def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
 
 def _product_params(ndim: int) -> dict:
     """Those of a product over the last axis of `ndim`, and the first of the other operand."""
-    return {
-        "dimension_numbers": (((ndim - 1,), (0,)), ((), ())),
-        "precision": None,
-        "preferred_element_type": None,
-    }
+    return ProductParams(
+        dimension_numbers=(((ndim - 1,), (0,)), ((), ())),
+        precision=None,
+        preferred_element_type=None,
+    )
 
 
 def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
@@ -218,7 +225,7 @@ def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
     numbers = (((x.aval.ndim - 1,), (0,)), ((), ()))
     out = contract(x, y, numbers, precision, preferred)
     plain = precision is None and preferred is None and isinstance(out, Tracer)
-    if plain and not (config.default_matmul_precision.anywhere or FLAG.uses and config.jax_form()):
+    if plain and not (config.default_matmul_precision.anywhere or FLAG.uses and FLAG.value):
         u, v = x.aval, y.aval
         if u.dtype is v.dtype and u.weak_type is v.weak_type and not u.weak_type:
             traced_products[u, v] = _product_params(u.ndim), out.aval
@@ -422,6 +429,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     )
 
 
+@written_apart
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """The products of all elements of `a` with all of `b`: a matrix.
 
@@ -457,6 +465,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     )
 
 
+@written_apart
 def vecdot(
     x1: Any,
     x2: Any,

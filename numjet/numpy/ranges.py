@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, as_call, wanted
+from numjet.api.compiled.shown import FLAG, apart, as_call, kept, wanted
 from numjet.base.config import jax_form as in_jax_form, numeric_checks
 from numjet.base.errors import ConcretizationTypeError
 from numjet.core import dtypes, structural
@@ -114,6 +114,8 @@ def arange(
                 f"arange: complex numbers have no order, got {what}={x}. Multiply a real range."
             )
     is_free = device is None and out_sharding is None
+    if FLAG.uses and is_free and kept():
+        return apart(arange, arange, (start, stop, step, dtype), {})
     given = [x for x in (start, stop, step) if x is not None]
     wanted = canonical_dtype(dtype, "arange")
     if wanted is None:

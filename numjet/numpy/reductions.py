@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.compiled.jit_arguments import hashable
-from numjet.api.compiled.shown import FLAG, Shown, as_call, wanted
+from numjet.api.compiled.shown import FLAG, Shown, apart, as_call, kept, wanted
 from numjet.base.config import enable_x64
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
@@ -85,6 +85,8 @@ def _reduction(
     def complete(
         a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, mask: Any, promote: bool
     ) -> Any:
+        if FLAG.uses and kept():
+            return apart(complete, complete, (a, axis, dtype, keepdims, initial, mask, promote), {})
         x, keepdims = one_array(name, a), hashable(keepdims, "argument 'keepdims'", name)
         dtypes.refuse_keys(name, x.aval.dtype)
         if widened is not None and mask is None and type(x) is ArrayImpl:
@@ -132,13 +134,13 @@ def _reduction(
         """The common call, traced: the primitive at once where nothing else was done before."""
         key = placed(a.aval, axis)
         axes = traced.get(key)
-        if axes and not FLAG.uses:  # `make_jaxpr` shows the casts of 16-bit sums
+        if axes and (a.aval.dtype.itemsize != 2 or not (FLAG.uses and wanted())):  # shows casts
             return record.bind(a, axes=axes)
         out = complete(a, axis, None, False, None, None, True)
-        if axes is None and not (FLAG.uses and wanted()):
-            axes = reduced_axes(axis, a.aval.ndim, name)
-            alone = prepare(name, a, None, True) is a and not dtypes.is_complex(a.aval.dtype)
-            traced[key] = axes if alone and type(out) is type(a) else ()
+        if axes is None and not FLAG.value:
+            alone = a.aval.dtype == out.aval.dtype and not a.aval.weak_type
+            alone = alone and type(out) is type(a) and not dtypes.is_complex(out.aval.dtype)
+            traced[key] = reduced_axes(axis, a.aval.ndim, name) if alone else ()
         return out
 
     def placed(aval: ShapedArray, axis: Any) -> tuple:
@@ -156,9 +158,8 @@ def _reduction(
             and not keepdims
             and initial is None
             and mask is None
-            and promote
-            and type(axis) in _AXIS_TYPES
-        )
+            and promote and type(axis) in _AXIS_TYPES
+        )  # fmt: skip
         if plain:
             run = recall((a.aval, axis)) or recall((a.aval, axis, enable_x64.value))
             if run is not None and current_trace().at_once:

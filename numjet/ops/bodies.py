@@ -9,6 +9,7 @@ rearrange jaxprs. What would break it: a cached jaxpr that depends on more than 
 from __future__ import annotations
 
 import functools
+import importlib
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
 from numjet.core.effects import refuse_others
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
+from numjet.core.jaxpr import ASKED, ClosedJaxpr, Jaxpr, Var, subjaxprs
 from numjet.core.memo import FunctionMemo, Memo
 from numjet.core.refs import RefUse, hold, refuse_returned
 from numjet.core.remote import traced_for
@@ -128,6 +129,8 @@ def stage_once(
         found = None if known is None else known.get(key)
     except TypeError:  # static parts of the arguments that do not hash
         found = known = None
+    if known and found is None:
+        found = _in_other_form(known, key)
     form = None if known is None or found is not None else alike.form(fun, in_tree)
     if form is not None:
         found = _alike.get((form.key, key), (None,))[0]
@@ -136,6 +139,7 @@ def stage_once(
     if found is not None:
         Sharded.reads += found[1]  # whoever is being traced depends on the mesh, too
         Remote.asked += found[2]
+        config.asked.note(ASKED in found[0][0].cache)
         _tell(flows, found[0])
         return found[0]
     reads, platforms, unknown = Sharded.reads, Remote.asked, Shared.here.unknown
@@ -158,6 +162,20 @@ def stage_once(
             passing = [weakref.ref(x, lambda _: _alike.pop(whole, None)) for x in form.passing]
             _alike[whole] = entry, form.kept, passing
     return made
+
+
+def _in_other_form(known: dict, key: tuple) -> Any:
+    """What was traced for a key in the other form, JAX's or ours, where it is the same in both."""
+    other = known.get((*key[:3], config.key_in_other_form(key[3]), *key[4:]))
+    if other is None or ASKED in other[0][0].cache:
+        return None
+    (jaxpr, consts, out_tree), *rest = other
+    forms = importlib.import_module("numjet.transforms.forms")
+    found = forms.body_in_form(jaxpr, bool(config.jax_equations.value))
+    if found is None:
+        return None
+    entry = known[key] = (found, consts, out_tree), *rest
+    return entry
 
 
 def told_as(fun: Callable, label: str, in_tree: Any) -> Tracing:

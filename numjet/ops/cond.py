@@ -615,7 +615,7 @@ def _with_out_avals(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Closed
     pairs = list(zip(closed.out_avals, avals, strict=True))
     if all(o is a for o, a in pairs):
         return closed
-    if config.jax_form() and all(o.dtype == a.dtype and o.placed == a.placed for o, a in pairs):
+    if all(o.dtype == a.dtype and o.placed == a.placed for o, a in pairs) and config.jax_form():
         return closed  # weak or not: JAX writes no conversion
 
     def run(*args: Any) -> list[Any]:

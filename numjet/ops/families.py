@@ -204,7 +204,7 @@ def elementwise_jvp(
             if type(tangent) is Zero or rule is None:
                 return out, Zero(aval.tangent())
             return out, rule(tangent, out, *primals, **params)
-        if of_tangents and config.jax_form() and Zero not in map(type, tangents):
+        if of_tangents and Zero not in map(type, tangents) and config.jax_form():
             return out, primitive_of().bind(*tangents, **params)
         total = None
         for rule, tangent in zip(rules, tangents, strict=True):

@@ -33,9 +33,10 @@ class Call(OverRefs):
 
     def bind(self, *args: Any, jaxpr: ClosedJaxpr, name: str, **told: Any) -> Any:
         """Call the jaxpr under the current trace."""
-        if config.jax_form():
+        if config.jax_equations.uses and config.jax_equations.value:
             told = jit_params.completed(told, len(args), len(jaxpr.out_avals))
         elif told:
+            config.asked.note()
             ins, wanted = told.get("in_shardings", ()), told.get("out_shardings", ())
             args = tuple(_laid_out(args, ins)) if ins else args
             outs = super().bind(*args, jaxpr=jaxpr, name=name)

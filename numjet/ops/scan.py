@@ -7,6 +7,7 @@ consts, carry, xs; results are carry, ys.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -472,7 +473,7 @@ def scan(
         )
     given = convert_all(init_leaves, carry_avals)
     params = {"length": n, "reverse": bool(reverse), "unroll": rounds}
-    if config.jax_form() and not n_refs:
+    if not n_refs and _hands_on(closed, len(consts), n_carry) and config.jax_form():
         outs = _without_unchanged(closed, consts, given, xs_leaves, params)
     else:
         outs = scan_p.bind(
@@ -546,6 +547,15 @@ def _refuse_carried(f: Callable, init: Any, xs: Any, in_tree: Any) -> None:
 
     avals = [x.aval.inner_aval if isinstance(x, Ref) else x.aval for x in leaves]
     stage(flat, [a if i < n_carry else _row(a) for i, a in enumerate(avals)], use=RefUse())
+
+
+def _hands_on(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> bool:
+    """Whether the body hands a carry on as it came, or a row."""
+    ins = split(closed.jaxpr.invars, num_consts, num_carry)
+    outs = closed.jaxpr.outvars
+    return any(map(operator.is_, ins[1], outs)) or not {*ins[2]}.isdisjoint(
+        [v for v in outs[num_carry:] if type(v) is Var]
+    )
 
 
 def _without_unchanged(

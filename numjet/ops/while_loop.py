@@ -65,14 +65,15 @@ def _abstract(
     *avals: ShapedArray, cond_nconsts: int, body_nconsts: int, cond_jaxpr: ClosedJaxpr,
     body_jaxpr: ClosedJaxpr,
 ) -> list[ShapedArray]:  # fmt: skip
-    if cond_jaxpr.out_avals[0].shape and not config.jax_equations.value:
+    if cond_jaxpr.out_avals[0].shape and not config.jax_form():
         raise TypeError(
             "while: a loop with a predicate for each example came back from a trace without "
             "`bind`. Write while_p.bind(*args, **params)."
         )
-    if config.jax_form():  # weak or not as the body's results are
+    outs = list(avals[cond_nconsts + body_nconsts :])
+    if outs != body_jaxpr.out_avals and config.jax_form():  # weak or not as the body's results are
         return body_jaxpr.out_avals
-    return list(avals[cond_nconsts + body_nconsts :])
+    return outs
 
 
 def _evaluate(*args: Any, **params: Any) -> list[Any]:
@@ -198,12 +199,12 @@ def _is_looked_at() -> bool:
     trace: Any = current_trace()
     while isinstance(trace, BatchTrace):
         trace = trace.parent
-    return bool(config.jax_equations.value) and type(trace) is StageTrace
+    return config.jax_form() and type(trace) is StageTrace
 
 
 def _stage(trace: Any, args: Sequence[Any], params: dict) -> Any:
     if params["cond_jaxpr"].out_avals[0].shape:
-        if not config.jax_equations.value:
+        if not config.jax_form():
             return bind_mapped_while(*args, **params)
         Met.shown(while_p, _plain)
     return trace.record(while_p, args, params)
@@ -262,6 +263,7 @@ def _run_until_all_stop(
         ]
 
     key = ("while_batched", id(cond), tuple(c_avals))
+    config.asked.note()
     found = body.cache.get(key)
     if found is None:
         cond_j, cond_consts = stage(any_goes_on, [*c_avals, *avals], "while_cond")
@@ -483,7 +485,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         if read is None:
             read = cond.jaxpr.cache["read"] = dce_jaxpr(cond.jaxpr)[1]
         kept = [i for i in kept if not read[len(cond_consts) + i]]
-    if kept and config.jax_form() and not use.written:
+    if kept and not use.written and config.jax_form():
         outs = _with_constants(kept, cond, cond_consts, body, body_consts, given)
     else:
         outs = while_p.bind(

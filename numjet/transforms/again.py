@@ -21,12 +21,12 @@ from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import DeferredArray, Plan
-from numjet.core.jaxpr import Jaxpr, Literal
+from numjet.core.jaxpr import ASKED, Jaxpr, Literal
 from numjet.core.memo import Memo
 from numjet.core.primitive import NO_EFFECTS
 from numjet.core.trace import Tracer, current_trace
 from numjet.transforms.eager import LinearizeTrace, LinearTracer, Whole, linearized
-from numjet.transforms.stage import bind_known, stage
+from numjet.transforms.stage import StageTrace, apart, bind_known, stage
 
 # By key, aval and flags: constants, equations, and the place of the result in the row of the
 # operand, the constants and the equations' results; as a plan, and as one operation to linearize.
@@ -40,6 +40,14 @@ def again(
 ) -> Any:  # fmt: skip
     """`fun(x)`. learn: told the plan that it is, where it was written down, or what it is as one
     operation, where it was linearized."""
+    trace: Any = current_trace()
+    if type(trace) is StageTrace and trace.calls is not None:
+        one = functools.partial(_again, key, fun, learn)
+        return apart(one, one, (x,), {})
+    return _again(key, fun, learn, x)
+
+
+def _again(key: Hashable, fun: Callable, learn: Callable | None, x: Array) -> Any:
     whole = key, x.aval, config.trace_key()
     found = _known.get(whole)
     if found is False:
@@ -49,7 +57,8 @@ def again(
     if not found:
         return fun(x)
     _known.used()
-    constants, equations, out, plan, one = found
+    constants, equations, out, plan, one, asked = found
+    config.asked.note(asked)
     trace = current_trace()
     if type(x) is LinearTracer:
         if one is not None and type(trace) is LinearizeTrace:
@@ -80,7 +89,7 @@ def _bound(constants: list, equations: list, out: int, x: Any) -> Any:
     return values[out]
 
 
-_Found = tuple[list, list, int, Plan | None, Whole | None]
+_Found = tuple[list, list, int, Plan | None, Whole | None, int]
 
 
 def _learn(whole: tuple, x: Array, fun: Callable[[Any], Any]) -> _Found | None:
@@ -127,7 +136,7 @@ def _read(jaxpr: Jaxpr) -> _Found | None:
     one = None
     if len(equations) > 1 or equations and equations[0][0].multiple_results:
         one = Whole(functools.partial(_bound, constants, equations, places[out]))
-    return constants, equations, places[out], plan, one
+    return constants, equations, places[out], plan, one, jaxpr.cache.get(ASKED, 0)
 
 
 # ------------------------------------------------------------------ several arrays

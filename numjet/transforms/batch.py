@@ -19,7 +19,7 @@ from numjet.core.array import as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import derived
 from numjet.core.effects import Effect
-from numjet.core.jaxpr import ClosedJaxpr, eval_closed
+from numjet.core.jaxpr import ClosedJaxpr, eval_closed, note_form
 from numjet.core.memo import Memo
 from numjet.core.primitive import Primitive
 from numjet.core.shared import ManualAxisType
@@ -328,6 +328,7 @@ def batch_jaxpr_in_place(
         "batch in place", axis.size, axis.name, axis.of_devices, tuple(dims),
         tuple(axis_env().items()), axis.placed,
     )  # fmt: skip
+    note_form(closed)
     found = closed.cache.get(key)
     if found is None:
         dims_out: list[int | None] = []
@@ -343,6 +344,7 @@ def batch_jaxpr_in_place(
         jaxpr, consts = stage(fun, [a if d is None else axis.over(a, d) for a, d in pairs])
         jaxpr.debug = derived(closed.jaxpr, named=True)
         found = closed.cache[key] = ClosedJaxpr(jaxpr, consts), dims_out
+    note_form(found[0])
     return found
 
 
@@ -363,8 +365,10 @@ def batch_jaxpr(
         "batch", axis.size, axis.name, axis.of_devices, tuple(mapped), tuple(forced),
         tuple(axis_env().items()), axis.placed,
     )  # fmt: skip
+    note_form(closed)
     found = closed.cache.get(key)
     if found is not None:
+        note_form(found[0])
         return found
     mapped_out: list[bool] = []
 

@@ -14,7 +14,7 @@ from numjet.core.array import Array, as_array
 from numjet.core.avals import Placed, ShapedArray
 from numjet.core.debug_info import derived
 from numjet.core.hi import linear_rules
-from numjet.core.jaxpr import ClosedJaxpr, eval_at_own_lines
+from numjet.core.jaxpr import ClosedJaxpr, eval_at_own_lines, note_form
 from numjet.core.names import named as named_line
 from numjet.core.primitive import Primitive, Zero
 from numjet.core.refs import RefUse
@@ -178,8 +178,10 @@ def jvp_jaxpr(
         [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
     )
     key = ("jvp", tuple(nonzero), tuple(force), linear_rules.get())
+    note_form(closed)
     found = closed.cache.get(key)
     if found is not None:
+        note_form(found[0])
         return found
     avals = closed.in_avals
     nonzero_out: list[bool] = []

@@ -16,7 +16,16 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import derived
 from numjet.core.evaluate import evaluate
-from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_at_own_lines
+from numjet.core.jaxpr import (
+    NO_EFFECTS,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    eval_at_own_lines,
+    note_form,
+)
 from numjet.core.lowering import Host
 from numjet.core.names import current_names, named, transformation
 from numjet.core.primitive import Primitive
@@ -241,8 +250,10 @@ def partial_eval_jaxpr(
         [instantiate_out] * n_out if isinstance(instantiate_out, bool) else list(instantiate_out)
     )
     key = ("partial_eval", tuple(unknown), tuple(force), keep_zeros)
+    note_form(closed)
     found = closed.cache.get(key)
     if found is not None:
+        note_form(found[0])
         return found
     record: dict[str, Any] = {}
 

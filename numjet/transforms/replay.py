@@ -74,6 +74,7 @@ def transposes(count: int) -> Patterns | None:
     equations are worth it."""
     if count <= 2 * SHORT:
         return None
+    config.asked.note()  # which they do not tell
     return _patterns(_transposes, "transposition")
 
 
@@ -88,6 +89,7 @@ class ReplayTrace(JVPTrace):
         super().__init__(parent)
         self.patterns = _patterns(_jvps, "differentiation")
         self.count, self.long = 0, SHORT == 0
+        config.asked.note(self.long)
         self.partial, self.tape = parent, parent.tape
         self.stage: Any = parent.parent
 
@@ -96,6 +98,7 @@ class ReplayTrace(JVPTrace):
         if not self.long:
             self.count += 1
             self.long = self.count == SHORT
+            config.asked.note(self.long)  # patterns do not tell
             return super().process(primitive, args, params)
         stage = self.stage
         key: list[Any] = [primitive]

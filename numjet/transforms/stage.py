@@ -7,20 +7,33 @@ arrays without dimensions literals.
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numjet.base import config, errors
+import numpy as np
+
+from numjet.base import config, errors, tree
 from numjet.base.class_names import shown_as
 from numjet.base.name_stack import NameStack
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing
-from numjet.core.jaxpr import NO_EFFECTS, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from numjet.core.jaxpr import (
+    ASKED,
+    CALLS,
+    NO_EFFECTS,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    eval_jaxpr,
+)
 from numjet.core.jaxpr_check import check_jaxpr
 from numjet.core.lowering import Expand
 from numjet.core.names import current_names, name_equations, names_set
@@ -78,7 +91,7 @@ class StageTrace(Trace):
     __slots__ = (
         "parent", "staging", "fun_name", "names", "eqns", "invars", "constvars", "consts",
         "_const_of", "effects", "source", "done", "refs", "forms", "own", "flows", "marks",
-        "outermost",
+        "outermost", "calls",
     )  # fmt: skip
     name = "staging"
 
@@ -109,6 +122,8 @@ class StageTrace(Trace):
         self.flows = flows
         # Where the names of scopes changed: how many equations there were, and the names.
         self.marks: list[tuple[int, NameStack]] = []
+        # Calls that the other form writes otherwise (`apart`); None where nobody keeps them.
+        self.calls: list[Apart] | None = None
 
     def new_arg(self, aval: ShapedArray) -> StageTracer:
         if type(aval) is ShapedArray and aval.manual_axis_type is not NOTHING_MANUAL:
@@ -137,6 +152,22 @@ class StageTrace(Trace):
             self.constvars.append(var)
             self.consts.append(x)  # keeps x alive, so its id stays its own
         return var
+
+    def variables(self, values: Sequence[Any]) -> list[Any] | None:
+        """The values with variables in place of tracers, also in slices; None where there are
+        tracers of another trace."""
+        found = list(values)
+        for i, x in enumerate(values):
+            if type(x) is StageTracer:
+                if x.owner is not self:
+                    return None
+                found[i] = x.jaxpr_var
+            elif type(x) is slice:
+                parts = self.variables((x.start, x.stop, x.step))
+                if parts is None or any([isinstance(part, Tracer) for part in parts]):
+                    return None
+                found[i] = slice(*parts)
+        return found
 
     def check_encloses(self, x: Tracer) -> None:
         """Raise UnexpectedTracerError unless `x` belongs to a trace around this one."""
@@ -370,6 +401,73 @@ def bind_known(primitive: Primitive, args: tuple, params: dict, out: ShapedArray
     return trace.process(primitive, args, params)
 
 
+# A call that is written otherwise in JAX's form: where its equations begin and end, the functions
+# that write it in that form and in ours, what it was given and gave, with variables in place of
+# tracers, and the line of one without equations.
+Apart = tuple[int, int, Callable, Callable, tuple, Any, Any]
+# What stays what it is, as an argument that is kept.
+_LASTING = frozenset((
+    StageTracer, ArrayImpl, int, float, complex, bool, str, slice, type(None), type(Ellipsis), type,
+    np.dtype,
+))  # fmt: skip
+
+
+def apart(shown: Callable, plain: Callable, args: tuple, kwargs: dict) -> Any:
+    """A call that `shown` writes as JAX does and `plain` as we do; the two may be one function that
+    asks for the form itself. Where a jitted function is traced, what it is given is kept, so that
+    the function's jaxpr in the other form follows from this one (`transforms.forms`)."""
+    trace: Any = current_trace()
+    calls = trace.calls if type(trace) is StageTrace else None
+    flag = config.jax_equations
+    if calls is None:
+        if shown is not plain:
+            config.asked.note()
+        return (shown if flag.value else plain)(*args, **kwargs)
+    begin, asked = len(trace.eqns), config.asked
+    asks = asked.forms
+    trace.calls = None  # those within are a part of this one
+    try:
+        flag.count(-1)  # and need not ask
+        out = (shown if flag.uses and flag.value else plain)(*args, **kwargs)
+    finally:
+        flag.count(1)
+        trace.calls = calls
+    given: Any = None
+    if not kwargs and _LASTING.issuperset(map(type, args)):
+        given = trace.variables(args)
+        given = given and (given, kwargs)
+    else:
+        given = lasting(trace, (args, kwargs))
+    own = type(out) is StageTracer and out.owner is trace
+    made = out.jaxpr_var if own else lasting(trace, out)
+    if given is None or made is None:
+        asked.note()
+    else:
+        end = len(trace.eqns)
+        source = None if end > begin else user_source()
+        calls.append((begin, end, shown, plain, given, made, source))
+        asked.restore(asks)
+    return out
+
+
+def lasting(trace: StageTrace, value: Any) -> Any:
+    """The pytree with containers of its own, variables in place of tracers, and copies of small
+    arrays that may change; None where it holds what may be another thing later."""
+    leaves, treedef = tree.tree_flatten(value)
+    for i, x in enumerate(leaves):
+        if type(x) is np.ndarray and x.nbytes <= _SMALL and x.dtype != object:
+            leaves[i] = x.copy()
+        elif type(x) not in _LASTING and not isinstance(x, _MORE_LASTING):
+            return None
+    kept = trace.variables(leaves)
+    return None if kept is None else tree.tree_unflatten(treedef, kept)
+
+
+_MORE_LASTING = (ArrayImpl, np.generic, enum.Enum, type)
+# Bytes of an array of the user's that is kept with a call.
+_SMALL = 1 << 16
+
+
 def stage(
     fun: Callable,
     in_avals: Sequence[ShapedArray],
@@ -377,22 +475,36 @@ def stage(
     names: Names = None,
     use: RefUse | None = None,
     flows: dict[Any, Flow] | None = None,
+    calls: bool = False,
 ) -> tuple[Jaxpr, list[Any]]:
     """Trace `fun(*tracers) -> sequence of values` at `in_avals`.
 
     Returns the jaxpr and the values of its constvars (Arrays, or tracers of enclosing traces).
     `use` says how references from outside are handed on, `flows` what is known of the arguments.
+    calls: keep those that are written otherwise in the other form (`apart`).
     """
     if current_names.get().stack:  # a function begins without names
         with names_set(NameStack()):
-            return stage(fun, in_avals, fun_name, names, use, flows)
+            return stage(fun, in_avals, fun_name, names, use, flows, calls)
     trace = StageTrace(fun_name, names, flows)
     if use is not None and use.behind:
         trace.outermost = True
-    with set_trace(trace):
-        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
-        jaxpr, consts = trace.finish(outs, use)
+    if calls and not config.check_tracer_leaks.value:
+        trace.calls = []
+    asks = config.asked.forms
+    config.jax_equations.count(1)  # so that it is asked
+    try:
+        with set_trace(trace):
+            outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+            jaxpr, consts = trace.finish(outs, use)
+    finally:
+        config.jax_equations.count(-1)
+        kept, trace.calls = trace.calls, None
     del outs
+    if config.asked.forms != asks:
+        jaxpr.cache[ASKED] = 1
+    elif kept:  # names of scopes were given to equations alone
+        jaxpr.cache.update({ASKED: 1} if trace.marks else {CALLS: kept})
     if config.check_tracer_leaks.value and _references(trace) > _fewest_references():
         importlib.import_module("numjet.transforms.leaks").check(
             trace, "DynamicJaxprTrace", trace.fun_name)
@@ -464,7 +576,9 @@ def closed_over(args: Sequence[Any], params: dict) -> tuple[Any, dict]:
     was staged long ago is differentiated or mapped.
     """
     if Met.stretched and not config.jax_equations.value:
-        params = {name: written_out_param(value) for name, value in params.items()}
+        given, params = params, {name: written_out_param(x) for name, x in params.items()}
+        if any([x is not given[name] for name, x in params.items()]):
+            config.asked.note()
     calls = [n for n in ("jaxpr", "call_jaxpr", "cond_jaxpr", "body_jaxpr") if n in params]
     held = [params[n] for n in calls] + list(params.get("branches", ()))
     if not any(type(closed) is ClosedJaxpr and has_tracers(closed.consts) for closed in held):

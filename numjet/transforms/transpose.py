@@ -16,7 +16,7 @@ from numjet.core.avals import Placed, ShapedArray, any_placed, lenient
 from numjet.core.debug_info import derived
 from numjet.core.deferred import DeferredArray
 from numjet.core.hooks import Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var
+from numjet.core.jaxpr import ClosedJaxpr, Eqn, Literal, Var, note_form
 from numjet.core.names import NamedSource, names_set
 from numjet.core.primitive import Linear, Primitive, Zero
 from numjet.core.refs import RefUse
@@ -226,8 +226,10 @@ def transpose_jaxpr(
     of no use then; without it they are refused.
     """
     key = ("transpose", tuple(linear), tuple(nonzero_cts))
+    note_form(closed)
     found = closed.cache.get(key)
     if found is not None:
+        note_form(found[0])
         return found
     nonzero_out: list[bool] = []
     avals, outs = closed.in_avals, closed.out_avals

@@ -46,6 +46,7 @@ def make_jaxpr(
     @tracebacks.unnamed_boundary
     def maker(*args: Any, **kwargs: Any) -> Any:
         core = JitCore(fun, *resolve(fun, nums, ()), (), ())
+        core.tells = True
         with contextlib.ExitStack() as stack:
             stack.enter_context(config.jax_equations(True))
             for axis, size in axis_env or ():

@@ -38,11 +38,12 @@ from numjet.api.compiled.jit_arguments import (
     positional_trees,
     rejoined,
     resolve,
+    says_more,
     warn_of_place,
     warn_unusable,
 )
 from numjet.api.compiled.stage_info import check_compiler_options, expected
-from numjet.api.compiled.stages import Entry, Lowered, Traced
+from numjet.api.compiled.stages import Entry, Lowered, Traced, of_another
 from numjet.api.execution import dispatch
 from numjet.api.flat import check_callable, wraps
 from numjet.api.placement.devices import (
@@ -63,7 +64,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.debug_info import Tracing, argument_names
 from numjet.core.hooks import Remote, Sharded
-from numjet.core.jaxpr import HELD, eval_jaxpr
+from numjet.core.jaxpr import HELD, eval_jaxpr, note_form
 from numjet.core.memo import Memo
 from numjet.core.refs import Ref, RefUse
 from numjet.core.remote import platform_of, target, traced_for
@@ -78,6 +79,7 @@ from numjet.transforms.batch import axis_env as named_axes
 from numjet.transforms.stage import has_tracers, hoist_consts, stage
 from numjet.transforms.varying import along
 
+_FORM = config.jax_equations
 # Signatures of one function that get code of their own.
 MAX_QUICK = 8
 # Signatures of one function that are kept; each takes some 30 KB.
@@ -116,6 +118,7 @@ class JitCore:
         self.device: Any = None  # that `jit` was told
         self.device_of_jit = False  # whether that is a CPU's, to which arguments come
         self.inline = self.keep_unused = False  # written in place while another is staged
+        self.tells = False  # whether it is explained why it is traced
         self.layouts: tuple = (None, None)  # in_shardings and out_shardings
         self.layout_trees: tuple | None = None  # both as given; None where there are none
         self.orders = False  # whether they say how arrays lie in memory
@@ -196,7 +199,7 @@ class JitCore:
         if not traced:
             note_kinds(entry, given)
         told = {}
-        if traced and config.jax_form():
+        if traced and _FORM.uses and (config.jax_form() if says_more(self) else _FORM.value):
             told = _layouts().in_equation(self, entry, treedef, args, kwargs)
         if self.layouts != (None, None):
             traced |= has_tracers(entry.consts)
@@ -204,6 +207,7 @@ class JitCore:
         elif traced or has_tracers(entry.consts):
             Sharded.marks += entry.mesh_inside
             if self.inline and current_trace().staging is current_trace():
+                note_form(entry.closed)
                 outs = eval_jaxpr(entry.closed.jaxpr, [], *entry.consts, *leaves)
                 return tree.tree_unflatten(entry.out_tree, outs)
             outs = jit_p.bind(*entry.consts, *leaves, jaxpr=entry.closed, name=entry.name, **told)
@@ -249,16 +253,19 @@ class JitCore:
                 entry = self._entries.get(key)
             Remote.asked += 1
         if entry is None or entry.use is not None and not entry.use.current():
-            if config.explain_cache_misses.value and self._owner() is not None:
-                explain = importlib.import_module("numjet.api.compiled.cache_misses").explain
-                known, names = list(self._entries), functools.partial(self._arg_names, treedef)
-                log.logger().warning(explain(self._fun, self._name, key, known, names))
-            before, asked = traced_for.set(platform), Remote.asked
-            try:
-                entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
-            finally:
-                traced_for.reset(before)
-            entry.platform = platform if Remote.asked != asked else None
+            given_away = functools.partial(self._donated, args, kwargs, statics)
+            entry = of_another(self, _shared, meshes, key, given_away)
+            if entry is None:
+                if config.explain_cache_misses.value and self.tells:
+                    explain = importlib.import_module("numjet.api.compiled.cache_misses").explain
+                    known, names = list(self._entries), functools.partial(self._arg_names, treedef)
+                    log.logger().warning(explain(self._fun, self._name, key, known, names))
+                before, asked = traced_for.set(platform), Remote.asked
+                try:
+                    entry = self._trace(statics, avals, treedef, args, kwargs, flows or {})
+                finally:
+                    traced_for.reset(before)
+                entry.platform = platform if Remote.asked != asked else None
             if not has_tracers(entry.consts) and (entry.use is None or _refs().lasting(entry.use)):
                 keep_over(meshes, self._entries, key, entry)
         return entry
@@ -451,16 +458,17 @@ class JitCore:
             raise RuntimeError(
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
             )
-        start = perf_counter()
+        start, asks = perf_counter(), config.asked.forms
         with undisturbed:  # garbage collections among the equations are half of tracing
             use, marks = RefUse(reads=True, reshapes=True, behind=True), Sharded.marks
             reads, context, shares = Sharded.reads, Sharded.context(), Shared.here.unknown
-            with spans.span("trace", self._name):
+            outermost = current_trace().staging is None  # of others nothing is told
+            with spans.span("trace", self._name) if outermost else contextlib.nullcontext():
                 traced = Tracing(self._fun, "jit", treedef, static=self._static_argnums)
-                jaxpr, consts = stage(flat, avals, self._name, traced, use, flows)
+                jaxpr, consts = stage(flat, avals, self._name, traced, use, flows, True)
         jaxpr.debug = traced.told(out_tree[0])
         log.compiling(
-            config.log_compiles.value, "Finished tracing %s for jit in %.6f sec",
+            config.log_compiles.value and outermost, "Finished tracing %s for jit in %.6f sec",
             self._name, perf_counter() - start,
         )  # fmt: skip
         if self.layout_trees is not None:
@@ -470,6 +478,8 @@ class JitCore:
         entry = Entry(hoist_consts(jaxpr), consts, out_tree[0], self._name, donated, use)
         if consts and not has_tracers(consts):
             entry.closed.cache[HELD] = len(consts)
+        entry.note_form(jaxpr, bool(_FORM.value))
+        config.asked.restore(asks)  # a call of it has a form of its own
         entry.mesh_inside = Sharded.marks != marks or any_sharded(consts)
         if entry.mesh_inside and Sharded.memories:
             kinds = result_memories(entry.closed)
@@ -547,7 +557,7 @@ class JitFunction:
     ) -> None:
         wraps(fun)(self)
         core = JitCore(fun, static_argnums, static_argnames, donate_argnums, donate_argnames)
-        core._owner = weakref.ref(self)
+        core._owner, core.tells = weakref.ref(self), True
         self._core = core
         self.__call__ = core.call
 

@@ -290,6 +290,13 @@ def meshes_of(leaves: Sequence[Any]) -> tuple:
 _MESHES = 5
 
 
+def says_more(core: Any) -> bool:
+    """Whether an equation that calls a jitted function says more than its jaxpr and its name."""
+    plain = not (core._donate_argnums or core._donate_argnames or core.inline or core.keep_unused)
+    alone = core.layouts == (None, None) and core.layout_trees is None and core.device is None
+    return not (plain and alone and core.within_mesh is None)
+
+
 def entry_over(meshes: tuple | None, entries: Any, key: tuple) -> Any:
     """The entry of a key, for arguments over the axes of meshes (None: traced ones do not tell), or
     None. What was traced for unknown axes is taken for the first that come."""

@@ -20,6 +20,7 @@ from numjet.base import config, tree
 from numjet.base.errors import JAXIndexError, JAXTypeError
 from numjet.core.array import Array
 from numjet.core.trace import current_trace
+from numjet.transforms.stage import StageTrace, apart
 
 FLAG = config.jax_equations
 # By the name of a call: the function that is traced for it, where it is not the one that runs.
@@ -87,8 +88,30 @@ CALLS = defaultdict(dict, {
 
 
 def wanted() -> bool:
-    """Whether `make_jaxpr` traces."""
-    return bool(FLAG.value) and not current_trace().at_once
+    """Whether `make_jaxpr` traces, on whose answer what is traced depends."""
+    if current_trace().at_once:
+        return False
+    config.asked.note()
+    return bool(FLAG.value)
+
+
+def kept() -> bool:
+    """Whether what is traced keeps what calls are given, for the other form: a function that asks
+    for the form hands its call to `apart` then, from within which the answer is no."""
+    trace = current_trace()
+    return type(trace) is StageTrace and trace.calls is not None
+
+
+def written_apart(function: Callable) -> Callable:
+    """`function`, which asks for the form: what its calls are given is kept for the other one."""
+
+    @functools.wraps(function)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        if FLAG.uses and kept():
+            return apart(function, function, args, kwargs)
+        return function(*args, **kwargs)
+
+    return either
 
 
 class Shown:
@@ -109,6 +132,10 @@ class Shown:
     def parameters(self) -> list[str]:
         return list(inspect.signature(self.function).parameters)
 
+    def called(self, *args: Any, **kwargs: Any) -> Any:
+        """`call`, with the arguments of the function."""
+        return self.call(args, kwargs)
+
     def call(self, args: tuple, kwargs: dict) -> Any:
         """The call as an equation."""
         prepare = PREPARED.get(self.named.__name__)
@@ -125,6 +152,7 @@ class Shown:
         program = self.programs.get((places, static))
         if program is None:
             program = JitFunction(self.named, places, static, (), ())
+            program._core.tells = False
             self.programs[places, static] = program
         try:
             return program(*args, **kwargs)
@@ -185,8 +213,8 @@ def shown(
 
     @functools.wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
-        if FLAG.uses and wanted():
-            return made.call(args, kwargs)
+        if FLAG.uses and not current_trace().at_once:
+            return apart(made.called, function, args, kwargs)
         return function(*args, **kwargs)
 
     either.__module__ = module or function.__module__

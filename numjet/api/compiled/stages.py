@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from numjet.api.compiled.jit_arguments import usable
+from numjet.api.compiled.jit_arguments import entry_over, usable
 from numjet.api.compiled.stage_info import (
     CompiledMemoryStats,
     Described,
@@ -32,12 +32,12 @@ from numjet.api.execution.costs import cost_analysis
 from numjet.api.placement.devices import SingleDeviceSharding
 from numjet.api.placement.mesh import get_abstract_mesh
 from numjet.api.placement.shape_struct import ShapeDtypeStruct
-from numjet.base import tree
+from numjet.base import config, tree
 from numjet.core import dtypes, hi
 from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
-from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, bare
+from numjet.core.jaxpr import ASKED, CALLS, FORM, HELD, HELD_VALUES, ClosedJaxpr, Jaxpr, bare
 from numjet.core.refs import Ref, RefUse
 from numjet.core.shared import Shared
 from numjet.core.trace import Tracer
@@ -90,6 +90,22 @@ class Entry:
         # What of the arguments varied inside of shard_map, with the jaxpr as it was traced.
         self.flows: tuple[dict, Jaxpr] | None = None
 
+    def note_form(self, jaxpr: Jaxpr, form: bool) -> None:
+        """The form that the function was traced in, and what follows of it for the other one.
+        jaxpr: as it was staged."""
+        self.closed.cache[FORM] = form
+        for name in {ASKED, CALLS} & jaxpr.cache.keys():
+            self.closed.cache[name] = jaxpr.cache[name]
+        if HELD in self.closed.cache and CALLS in jaxpr.cache:
+            self.closed.cache[HELD_VALUES] = self.consts
+
+    @property
+    def depends(self) -> bool:
+        """Whether it holds for the mesh, the platform or the members around it alone."""
+        return bool(
+            self.reads_mesh or self.platform is not None or self.shares or self.flows
+            or self.mesh_inside
+        )
 
     def unflatten(self, outs: list) -> Any:
         """The results as the function returns them."""
@@ -99,6 +115,40 @@ class Entry:
                 for x in outs
             ]
         return tree.tree_unflatten(self.out_tree, outs)
+
+
+def of_another(
+    core: Any, shared: Any, meshes: Any, key: tuple, donated: Callable[[], tuple]
+) -> Entry | None:
+    """The entry of a key that follows from one of the same function in the other form, or with
+    other arguments given away (of which `donated` tells the places), or None. shared: the programs
+    of all functions, by function and options."""
+    own = core._entries
+    if own and (entry := of_other_form(own, meshes, key)) is not None:
+        return entry
+    try:
+        known = shared.get(core._fun, {})
+    except TypeError:  # not hashable or not weakly referenceable
+        return None
+    for options, entries in list(known.items()) if len(known) > 1 else ():
+        if entries is own or len(options) != 5 or options[4] is not None or not entries:
+            continue
+        other = entry_over(meshes, entries, key) or of_other_form(entries, meshes, key)
+        if other is not None and other.use is None and not other.depends:
+            if own is known.get((*options[:2], core._donate_argnums, core._donate_argnames, None)):
+                return Entry(other.closed, other.consts, other.out_tree, other.name, donated())
+    return None
+
+
+def of_other_form(entries: Any, meshes: Any, key: tuple) -> Entry | None:
+    """The entry of a key that follows from one that was traced in the other form, JAX's or ours,
+    or None."""
+    other = entry_over(meshes, entries, (*key[:3], config.key_in_other_form(key[3]), *key[4:]))
+    if other is None or other.use is not None or other.depends:
+        return None
+    forms = importlib.import_module("numjet.transforms.forms")
+    found = forms.in_form(other.closed, other.consts, bool(config.jax_equations.value))
+    return found and Entry(found[0], found[1], other.out_tree, other.name, other.asked)
 
 
 class Traced(Described):

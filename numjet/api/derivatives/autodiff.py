@@ -342,10 +342,10 @@ def _one(aval: ShapedArray) -> ArrayImpl:
 def _first_cotangent(aval: ShapedArray, leaves: Sequence[Any]) -> Any:
     """The cotangent of a result; where `make_jaxpr` asks, over the mesh around as JAX shows it."""
     one = _one(aval)
-    if config.jax_form() and current_trace().staging is not None:
+    if config.jax_equations.uses and current_trace().staging is not None:
         placed = next((x.aval.placed for x in leaves if x.aval.placed is not None), None)
         mesh = get_abstract_mesh() if placed is None else placed.mesh
-        if not mesh.empty and not mesh.manual_axes:
+        if not mesh.empty and not mesh.manual_axes and config.jax_form():
             return mesh_cast_p.bind(one, mesh=mesh)
     return one
 

@@ -31,7 +31,7 @@ from numjet.core.trace import Tracer, aval_of, current_trace
 from numjet.ops.arrange import stop_gradient
 from numjet.transforms.custom_rules import custom_jvp_p, custom_vjp_p
 from numjet.transforms.remat_opt import optimized
-from numjet.transforms.stage import stage
+from numjet.transforms.stage import apart, stage
 from numjet.transforms.varying import along
 
 _EQUATIONS = config.jax_equations
@@ -389,6 +389,11 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
                 f"No JVP defined for custom_jvp function {name_of(self.fun)} using defjvp. Set one "
                 f"with {name_of(self.fun)}.defjvp(rule)."
             )
+        if type(self) is jvp_of_arrays and _EQUATIONS.uses and not current_trace().at_once:
+            return apart(self._call, self._call, args, kwargs)
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         nondiff, diff = self._arguments(args, kwargs)
         leaves, in_tree = self._leaves(diff)
         out_tree: _Outputs = []
@@ -405,7 +410,7 @@ class custom_jvp(_CustomRule):  # noqa: N801 - a decorator
     def _rule(self, nondiff: list, in_tree: Any, out_tree: _Outputs) -> Callable:
         rule, symbolic, name = self.jvp, self.symbolic_zeros, name_of(self.fun)
         of_arrays = type(self) is jvp_of_arrays
-        shows = _EQUATIONS.uses and _EQUATIONS.value
+        shows = _EQUATIONS.value and config.jax_form()
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
             if symbolic:
@@ -529,7 +534,7 @@ class custom_vjp(_CustomRule):  # noqa: N801 - a decorator
             name_of(self.fun),
             self.nondiff_argnums,
         )
-        shows = _EQUATIONS.uses and _EQUATIONS.value
+        shows = _EQUATIONS.value and config.jax_form()
         around = current_trace()
 
         def flat(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:

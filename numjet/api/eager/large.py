@@ -24,7 +24,7 @@ from typing import Any
 
 from numjet.api.compiled.jit import JitFunction, jit
 from numjet.api.compiled.prebuilt import prebuilt
-from numjet.api.compiled.shown import CALLS, FLAG, Shown, wanted
+from numjet.api.compiled.shown import CALLS, FLAG, Shown
 from numjet.base import config, errors, tree
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -40,7 +40,7 @@ from numjet.native.known import KnownCalls
 from numjet.ops.jit_call import jit_p
 from numjet.transforms.again import again, as_one
 from numjet.transforms.eager import LinearTracer, Whole
-from numjet.transforms.stage import hoist_consts, stage
+from numjet.transforms.stage import apart, hoist_consts, stage
 
 # A function keeps programs for so many combinations of other arguments, and for so many kinds of
 # calls with small operands; beyond, it runs operation by operation, since arguments that change
@@ -116,7 +116,9 @@ def as_program(
     untraced = object()  # in place of a program that cannot be made
     small = _Small(function)
     drawn = function.__module__.startswith("numjet.random")
-    call = Shown(function, shown, whole=drawn).call if shown else None
+    # What writes a call where `make_jaxpr` traces; None for operations by themselves.
+    form = None if hasattr(function, "forms") else function
+    form = Shown(function, shown, whole=drawn).called if shown else form
 
     def quick(*args: Any, **kwargs: Any) -> Any:
         for x in args:
@@ -126,8 +128,8 @@ def as_program(
                 if x._aval.size >= LARGE:
                     return small.large(*args, **kwargs)
                 return small.run(*args, **kwargs)
-        if FLAG.uses and call is not None and wanted():
-            return call(args, kwargs)
+        if FLAG.uses and form is not None and not current_trace().at_once:
+            return apart(form, function, args, kwargs)
         if small.calls is not None:
             return small.run(*args, **kwargs)
         return tiny(args, kwargs)
@@ -140,8 +142,8 @@ def as_program(
         return small.run(*args, **kwargs)
 
     def complete(*args: Any, **kwargs: Any) -> Any:
-        if FLAG.uses and call is not None and wanted():
-            return call(args, kwargs)
+        if FLAG.uses and form is not None and not current_trace().at_once:
+            return apart(form, function, args, kwargs)
         size = count(args, kwargs)
         if size < DEAR and not always:
             return tiny(args, kwargs)

@@ -116,7 +116,7 @@ _WHOLE = NamedSharding(AbstractMesh((), ()), PartitionSpec())
 def ran(x: Any, name: str, count: int) -> Any:
     """A result of a program that was exported for so many devices, bound to where it ran."""
     if isinstance(x, Tracer):
-        return x if config.jax_equations.value else mark(x, WhereRun(name, count))
+        return x if config.jax_form() else mark(x, WhereRun(name, count))
     return bound(x) if isinstance(x, ArrayImpl) else x
 
 

@@ -509,7 +509,7 @@ def pmap(
         mesh = Mesh(np.array(members[:n]), (label,))
         if not any(isinstance(x, Tracer) for x in leaves):
             leaves = [_on_mesh(mesh, x, p) for x, p in zip(leaves, places, strict=True)]
-        elif not config.jax_equations.value:
+        elif not config.jax_form():
             leaves = [
                 constrained(x, _cut(mesh, p if p is None else p % x.ndim))
                 if isinstance(x, Tracer) else _on_mesh(mesh, x, p)

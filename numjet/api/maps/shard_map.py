@@ -187,7 +187,7 @@ def _mapper(
             out_tree[:] = [(treedef, _specs_of_leaves("out_specs", out_specs, out))]
             return [as_array(x) for x in outs]
 
-        if config.jax_equations.value and _staged_or_mapped():
+        if config.jax_form() and _staged_or_mapped():
             if set(names) == set(where.axis_names) or not where.explicit_axes:
                 staged = _Staged(where, names, specs, leaves, name_of(f), check_vma)
                 return staged.equation(local, out_tree)
@@ -347,7 +347,7 @@ shard_map_p = equation(_expanded, _whole_avals, _again)
 
 
 def _written_out(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    if config.jax_equations.value:
+    if config.jax_form():
         return trace.record(shard_map_p, args, params)
     return _expanded(*args, **params)
 

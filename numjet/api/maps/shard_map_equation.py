@@ -45,7 +45,7 @@ def equation(
         over axes of the mesh (spmd_axis_name) leaves each device its examples."""
         mesh, mine = params["mesh"], params["newly_manual_axes"]
         over = () if mapped.spmd is None or mapped.of_devices else axes_of(mapped.spmd)
-        if not config.jax_equations.value or mapped.placed is not None or not mine >= set(over):
+        if not config.jax_form() or mapped.placed is not None or not mine >= set(over):
             return batch_call(lambda *xs: expand(*xs, **params), mapped, args, dims)
         own = Axis(mapped.size // math.prod([mesh.shape[a] for a in over]), mapped.name)
         places: list = []

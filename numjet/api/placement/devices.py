@@ -652,13 +652,14 @@ def _put_traced(x: Any, places: Any, src: Any, donate: Any, may_alias: Any) -> A
     kinds = Device | Sharding | MemorySpace
     alone = places is None or isinstance(places, kinds)
     wanted = [places] * len(leaves) if alone else _places(x, places)[0]
-    shows, staged = config.jax_equations.value, _staging()
+    staged = _staging()
+    shows = staged and config.jax_form()
     out = [as_array(leaf) for leaf in leaves]
     which = []
     for i, (leaf, place) in enumerate(zip(out, wanted, strict=True)):
         if place is not None and Shared.mapped.get():
             _check_within_members(leaf, place, staged)
-        if staged and shows or place is not None and (staged or isinstance(leaf, Tracer)):
+        if shows or place is not None and (staged or isinstance(leaf, Tracer)):
             if hasattr(place, "mesh"):
                 check_told("device_put", place)
                 place._check_placed(leaf.shape)
