@@ -36,10 +36,20 @@ ASKED, FORM = "asked", "form"
 CALLS, HELD_VALUES = "calls", "held values"
 
 
-class ProductParams(dict):
-    """Params of a product by `jax.numpy`, which tell the dtype of the result in JAX's form."""
+# Params of products by `jax.numpy`, which tell the dtype of the result in JAX's form: by the
+# numbers of their axes, and by their identities, since all such products share them.
+_products: dict[tuple, dict] = {}
+PRODUCTS: dict[int, dict] = {}
 
 
+def product_params(numbers: tuple) -> dict[str, Any]:
+    """Those of a product over these axes (`dimension_numbers`), to be left as they are."""
+    found = _products.get(numbers)
+    if found is None:
+        made = {"dimension_numbers": numbers, "precision": None, "preferred_element_type": None}
+        found = _products.setdefault(numbers, made)
+        PRODUCTS[id(found)] = found
+    return found
 
 
 class Var:
@@ -321,7 +331,7 @@ def _eval_eqns(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], staging
         values = [v.value if type(v) is Literal else env[v] for v in eqn.invars]  # type: ignore[index]
         if staging is not None:
             staging.source = eqn.source
-        if type(eqn.params) is ProductParams:
+        if id(eqn.params) in PRODUCTS:
             config.asked.note()
         entered = getattr(eqn.source, "entered", None)
         if entered is not None:  # a line with the names of scopes (`core.names`)

@@ -18,7 +18,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import Placed, ShapedArray, any_placed
 from numjet.core.deferred import DeferredArray, Plan
 from numjet.core.evaluate import LARGE
-from numjet.core.jaxpr import ProductParams
+from numjet.core.jaxpr import product_params
 from numjet.core.memo import Memo
 from numjet.core.trace import Tracer, current_trace
 from numjet.native.operators import Forms
@@ -203,8 +203,7 @@ def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
             return None
         batch = tuple(range(len(lead)))
         numbers = (((x.ndim - 1,), (y.ndim - 2,)), (batch, batch))
-        params: dict = ProductParams(_product_params(2) | {"dimension_numbers": numbers})
-        return params, ShapedArray(x.shape[:-1] + y.shape[-1:], dtype)
+        return product_params(numbers), ShapedArray(x.shape[:-1] + y.shape[-1:], dtype)
     if not (x.ndim and y.ndim) or x.shape[-1] != y.shape[0]:
         return None
     params = _product_params(x.ndim)
@@ -213,11 +212,7 @@ def _product_of_floats(x: ShapedArray, y: ShapedArray) -> tuple | None:
 
 def _product_params(ndim: int) -> dict:
     """Those of a product over the last axis of `ndim`, and the first of the other operand."""
-    return ProductParams(
-        dimension_numbers=(((ndim - 1,), (0,)), ((), ())),
-        precision=None,
-        preferred_element_type=None,
-    )
+    return product_params((((ndim - 1,), (0,)), ((), ())))
 
 
 def _plain_product(x: Any, y: Any, precision: Any, preferred: Any) -> Any:

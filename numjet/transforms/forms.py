@@ -24,11 +24,11 @@ from numjet.core.jaxpr import (
     FORM,
     HELD,
     HELD_VALUES,
+    PRODUCTS,
     ClosedJaxpr,
     Eqn,
     Jaxpr,
     Literal,
-    ProductParams,
     Var,
 )
 from numjet.core.names import names_set
@@ -137,7 +137,7 @@ class _Forms:
         return [self.equation(eqn) for eqn in eqns]
 
     def equation(self, eqn: Eqn) -> Eqn:
-        if type(eqn.params) is ProductParams:
+        if id(eqn.params) in PRODUCTS:
             dtype = eqn.outvars[0].aval.dtype if self.form else None
             return eqn.replace(params=eqn.params | {"preferred_element_type": dtype})
         params = {name: with_jaxprs(x, self.closed) for name, x in eqn.params.items()}
