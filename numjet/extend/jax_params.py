@@ -98,7 +98,8 @@ def in_our_terms(
 ) -> tuple[Primitive, tuple, dict[str, Any]]:
     """The inverse of `in_jax_terms`. Raises NotImplementedError where a parameter of JAX's says
     something."""
-    args = tuple([as_array(x) if type(x) in _NUMBERS else x for x in args])
+    if _NUMBERS.issuperset(map(type, args)):  # beside an array a number is of its dtype
+        args = tuple(map(as_array, args))
     if primitive is round_away_p and "rounding_method" in params:
         return (round_even_p if params["rounding_method"] == 1 else round_away_p), args, {}
     extra = EXTRA.get(primitive.name)

@@ -43,6 +43,7 @@ from numjet.numpy.fast import (
 from numjet.numpy.promote import (
     cast,
     float_dtype,
+    inexact as inexact_array,
     one_array,
     promote_dtypes,
     promote_inexact,
@@ -75,9 +76,7 @@ def unary(
 
     def slow(x: Any) -> Any:
         x = one_array(name, x)
-        if inexact:
-            (x,) = promote_inexact(x)
-        return operation(x)
+        return operation(inexact_array(x) if inexact else x)
 
     return named(name, doc, quick(fast_unary(primitive, slow), 1))
 

@@ -192,17 +192,19 @@ def inexact_dtype(dtype: Any) -> Any:
 
 
 def promote_inexact(*xs: Any) -> list[Any]:
-    """The arrays at their common dtype, integers and booleans as floats. One alone keeps its
-    64 bits outside of `enable_x64` too."""
-    if len(xs) == 1:
-        dtype, weak = xs[0].aval.dtype, xs[0].aval.weak_type
-        if dtypes.is_inexact(dtype):
-            return list(xs)
-        wide = dtype.itemsize == 8 and dtypes.is_integer(dtype)
-        return [cast(xs[0], dtypes.float64 if wide else inexact_dtype(dtype), weak)]
+    """The arrays at their common dtype, integers and booleans as floats."""
     dtype, weak = promoted(*xs)
     dtype = inexact_dtype(dtype)
     return [cast(x, dtype, weak) for x in xs]
+
+
+def inexact(x: Any) -> Any:
+    """One array as floats or complex numbers, of 64 bits outside of `enable_x64` too."""
+    dtype, weak = x.aval.dtype, x.aval.weak_type
+    if dtypes.is_inexact(dtype):
+        return x
+    wide = dtype.itemsize == 8 and dtypes.is_integer(dtype)
+    return cast(x, dtypes.float64 if wide else inexact_dtype(dtype), weak)
 
 
 def one_inexact(name: str, x: Any) -> Any:

@@ -159,6 +159,8 @@ def test_sorted_integers_of_64_bits_are_wide_complex_numbers():
             assert jnp.sort_complex(jnp.array([3, 1], dtype)).dtype == jnp.complex128
         for dtype in (jnp.int32, jnp.uint8, jnp.float32, jnp.bool_):
             assert jnp.sort_complex(jnp.array([3, 1]).astype(dtype)).dtype == jnp.complex64
+
+
 def test_functions_of_floats_keep_64_bits_outside_of_the_block() -> None:
     with nj.enable_x64(True):
         x, i, z = jnp.array([0.25, 1]), jnp.array([1, 2]), jnp.array([1j])
@@ -206,3 +208,17 @@ def test_indices_past_32_bits_are_past_the_ends():
 def test_the_dtype_of_an_integer_does_not_ask_for_its_value():
     assert jnp.result_type(2**40) == jnp.int32 and jnp.result_type(-(2**70), 1.5) == jnp.float32
     assert jnp.result_type(2**40, jnp.int8(1)) == jnp.int8
+
+
+def test_linear_algebra_takes_64_bits_outside_of_the_block() -> None:
+    with nj.enable_x64(True):
+        x = jnp.array([[3.0, 1.0], [1.0, 2.0]])
+    exact = np.asarray(x)
+    for ours, theirs in (
+        (jnp.linalg.cholesky(x), np.linalg.cholesky(exact)),
+        (jnp.linalg.inv(x), np.linalg.inv(exact)),
+        (jnp.linalg.eigh(x)[0], np.linalg.eigh(exact)[0]),
+        (jnp.linalg.solve(x, x), np.eye(2)),
+        (jnp.linalg.svd(x)[1], np.linalg.svd(exact)[1]),
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

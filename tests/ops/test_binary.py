@@ -146,5 +146,3 @@ def test_the_number_of_operands_is_asked() -> None:
             record.bind(*operands)
         with pytest.raises(TypeError, match="takes . operand"):
             nj.jit(record.bind)(*operands)
-    with pytest.raises(TypeError, match="rounding_method"):
-        nj.jit(lambda v: lax.round_p.bind(v, rounding_method=1))(x)

@@ -38,7 +38,8 @@ def test_params_that_say_nothing_are_left_out(name: str) -> None:
 
 
 def test_params_that_say_something_are_refused() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'accuracy'"):
+    with pytest.raises((TypeError, NotImplementedError), match="accuracy"):  # by whether
+        # `extend.core` is loaded, which knows what JAX's params say
         lax.exp_p.bind(jnp.asarray(X), accuracy=lax.AccuracyMode.HIGHEST)
     with pytest.raises(TypeError, match="unexpected keyword argument 'kind'"):
         lax.iota_p.bind(dtype=np.dtype("int32"), shape=(2,), dimension=0, kind=None)
