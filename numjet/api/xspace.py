@@ -11,9 +11,10 @@ ns (3) and events (4); an event its name's id (1), offset in ps (2), length in p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base.protobuf import block, double, fields, number, signed
+from numjet.base.record import NamedTuple
 
 
 class Event(NamedTuple):

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from numjet.api.placement import devices as device_module
 from numjet.api.placement.mesh import get_abstract_mesh
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
+from numjet.base.record import NamedTuple
 from numjet.base.tree_registry import KINDS
 from numjet.core import trace
 from numjet.core.array import Array, ArrayImpl

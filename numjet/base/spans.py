@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any
+
+from numjet.base.record import NamedTuple
 
 
 class Span(NamedTuple):

@@ -8,8 +8,8 @@ type from that set, or a container would pass for a leaf.
 """
 from __future__ import annotations
 
-import dataclasses
 import functools
+import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
@@ -389,7 +389,8 @@ def _dataclass_fields(
         raise TypeError(
             "register_dataclass: data_fields and meta_fields must both be specified when either is "
             f"specified. Got data_fields={data_fields!r} meta_fields={meta_fields!r}.")
-    if not dataclasses.is_dataclass(nodetype):
+    dataclasses = sys.modules.get("dataclasses")  # who has one, has loaded it
+    if dataclasses is None or not dataclasses.is_dataclass(nodetype):
         if data_fields is None or meta_fields is None:
             raise TypeError(
                 "register_dataclass: data_fields and meta_fields are required when nodetype is not "

@@ -19,11 +19,12 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.base.class_names import home, is_own
+from numjet.base.record import NamedTuple
 from numjet.base.treedef import LEAF, PyTreeDef
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray

@@ -11,10 +11,11 @@ import contextlib
 import functools
 import inspect
 import types
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base import tree
 from numjet.base.name_stack import NameStack
+from numjet.base.record import NamedTuple
 
 
 class DebugInfo(NamedTuple):

@@ -13,11 +13,12 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.base import locks, spans
+from numjet.base.record import NamedTuple
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 

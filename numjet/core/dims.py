@@ -703,7 +703,7 @@ def substituted(x: Any, values: Mapping[str, Any]) -> Any:
 
 
 # ------------------------------------------------------------------ text
-_TOKEN = re.compile(r"\s*([^\W\d]\w*|\d+|\.\.\.|[-+*^(),]|\S)")
+_TOKEN = r"\s*([^\W\d]\w*|\d+|\.\.\.|[-+*^(),]|\S)"
 OPERATIONS = ("floordiv", "mod", "max", "min")
 
 
@@ -712,7 +712,7 @@ class Reader:
 
     def __init__(self, text: str, scope: SymbolicScope) -> None:
         self.text, self.scope = text, scope
-        self.tokens = [(m.group(1), m.end()) for m in _TOKEN.finditer(text)]
+        self.tokens = [(m.group(1), m.end()) for m in re.finditer(_TOKEN, text)]
         self.at = 0
 
     @property

@@ -144,7 +144,7 @@ _COLLECTIVES: dict[str, Callable[[Eqn], dict[str, Any]]] = {
 _JOINED = ("select_n", "clamp", "pad", "stack", "concatenate", "add_any", "dot_general")
 
 # Addresses of objects, which would differ from process to process: what JAX shows in their place.
-_ADDRESS, _NO_ADDRESS = re.compile(" at 0x[0-9a-f]+"), " at 0x" + 12 * "X"
+_ADDRESS, _NO_ADDRESS = " at 0x[0-9a-f]+", " at 0x" + 12 * "X"
 
 # Params whose value is told by its name.
 _RULES = ("jvp", "fwd", "bwd", "rule", "callback")
@@ -281,7 +281,7 @@ def _param(name: str, value: Any, namer: _Namer, indent: int) -> str:
         value = value.name
     elif isinstance(value, type) or (name in _RULES and hasattr(value, "__name__")):
         value = value.__name__
-    return f"{name}={_ADDRESS.sub(_NO_ADDRESS, str(value))}"
+    return f"{name}={re.sub(_ADDRESS, _NO_ADDRESS, str(value))}"
 
 
 def _filled(dtype: Any) -> Any:

@@ -16,7 +16,9 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from numjet.base.record import NamedTuple
 
 # Entries of one memo, and of all. An operation on one new shape leaves some 30 of 0.3 to 1.5 KB.
 BOUND = 2048

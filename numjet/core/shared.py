@@ -5,16 +5,16 @@ gradients; `jit` sees from the counts that a function took one while it was trac
 """
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from numjet.base.record import record
+from numjet.base.record import record, replace
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ManualAxisType:
     """Over which manual axes of a mesh a value differs, or is a sum that is pending or done.
 
@@ -26,22 +26,26 @@ class ManualAxisType:
     ['x']
     """
 
-    _: dataclasses.KW_ONLY
-    varying: frozenset = frozenset()
-    unreduced: frozenset = frozenset()
-    reduced: frozenset = frozenset()
+    varying: frozenset
+    unreduced: frozenset
+    reduced: frozenset
 
-    def __post_init__(self) -> None:
-        names = ("varying", "unreduced", "reduced")
-        for name in names:
-            object.__setattr__(self, name, frozenset(getattr(self, name)))
-        for i, one in enumerate(names):
-            for other in names[i + 1 :]:
-                if getattr(self, one) & getattr(self, other):
-                    raise ValueError(
-                        f"{one} and {other} cannot have common mesh axes. Got "
-                        f"{one}={getattr(self, one)} and {other}={getattr(self, other)}"
-                    )
+    def __init__(
+        self,
+        *,
+        varying: Collection = frozenset(),
+        unreduced: Collection = frozenset(),
+        reduced: Collection = frozenset(),
+    ) -> None:
+        given = {"varying": varying, "unreduced": unreduced, "reduced": reduced}
+        for name, axes in given.items():
+            object.__setattr__(self, name, frozenset(axes))
+        for one, other in itertools.combinations(given, 2):
+            if getattr(self, one) & getattr(self, other):
+                raise ValueError(
+                    f"{one} and {other} cannot have common mesh axes. Got "
+                    f"{one}={getattr(self, one)} and {other}={getattr(self, other)}"
+                )
 
     def invarying(self, mesh: Any) -> frozenset:
         """The manual axes of a mesh that it does not name."""
@@ -59,7 +63,7 @@ class ManualAxisType:
 
     def update(self, **changes: Any) -> ManualAxisType:
         """The same with other fields."""
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
     def to_ct_mat(self) -> ManualAxisType:
         """That of cotangents: a sum that is done has parts for cotangents, and the other way."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from numjet.base.record import NamedTuple
 from numjet.core.dtypes import check_elements
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from numjet.cpu.builder.builder import Module

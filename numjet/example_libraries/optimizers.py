@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from numjet import numpy as jnp, tree_util
+from numjet.base.record import NamedTuple
 
 # Names for annotations.
 Params: TypeAlias = Any

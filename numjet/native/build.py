@@ -15,30 +15,19 @@ from numjet.cpu.builder import sources
 from numjet.cpu.link import freestanding, link
 from numjet.native import objects
 
-# The modules that the code of each part comes from; the first has the list of its functions.
-MODULES = {
-    "calls": ("native.code.calls", "native.code.context", "native.tables", "native.objects"),
-    "interpreter": (
-        "native.code.interpreter", "native.code.operators", "native.code.arrays",
-        "native.code.deferral", "native.code.known_operands", "native.code.finish",
-        "native.code.known", "native.code.record", "native.code.linear", "native.code.backward",
-        "native.code.replay", "native.code.walk", "native.code.files", "native.code.context",
-        "native.tables", "native.objects", "cpu.graph.row", "cpu.link.folder",
-    ),
-}  # fmt: skip
-
 
 def identity(part: str, *facts: object) -> str:
-    """A text that tells the code of a part apart: its source, where objects' fields lie, facts."""
+    """A text that tells the code of a part (a module of `native.code`) apart: the sources, where
+    objects' fields lie, facts."""
     found = [x.found for x in vars(objects).values() if hasattr(x, "found")]
-    return sources.identity([f"numjet.{name}" for name in MODULES[part]], found, *facts)
+    return link.identity(part, found, *facts)
 
 
 def text(part: str, *facts: Any, **options: Any) -> str:
     """The module of a part's functions, in LLVM IR; facts: what they are made for."""
     # A parser stands behind these, which most processes do not need.
     notation = importlib.import_module("numjet.cpu.builder.notation")
-    code = importlib.import_module(f"numjet.{MODULES[part][0]}")
+    code = importlib.import_module(f"numjet.native.code.{part}")
     return notation.module_text(code.functions(*facts), checked=sources.CHECKED, **options)
 
 

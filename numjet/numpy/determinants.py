@@ -6,9 +6,10 @@ inverse, which singular matrices do not have while their determinants have one (
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.api.derivatives.custom import jvp_of_arrays
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.core.trace import concrete_or_none
 from numjet.numpy import lax_names as lax

@@ -3,7 +3,6 @@ ordered by opt_einsum."""
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +22,8 @@ from numjet.numpy.promote import as_arrays, canonical_dtype, cast, promote_dtype
 from numjet.numpy.reductions import sum as sum_
 from numjet.numpy.shape import reshape
 from numjet.ops.dot import dot_general
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @written_apart
@@ -134,7 +135,7 @@ def _explicit(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]
     pairs, rest = every[: len(every) // 2 * 2], every[len(every) // 2 * 2 :]
     # Letters in the order of the labels, which an implicit result is in.
     used = {v for part in [*pairs[1::2], *rest] for v in part if v is not Ellipsis}
-    letters = dict(zip(sorted(used), sorted(string.ascii_letters), strict=False))
+    letters = dict(zip(sorted(used), _LETTERS, strict=False))
 
     def text(labels: Any) -> str:
         return "".join(["..." if label is Ellipsis else letters[label] for label in labels])
@@ -163,7 +164,7 @@ def _parse(
         if c in "->":
             raise ValueError(f"einsum: {subscripts!r} has a {c!r} that is not of its one '->'.")
     used = set(left + output)
-    spare = [c for c in string.ascii_uppercase + string.ascii_lowercase if c not in used]
+    spare = [c for c in _LETTERS if c not in used]
     widest = 0
     for i, (labels, x) in enumerate(zip(inputs, avals)):
         if "..." in labels:

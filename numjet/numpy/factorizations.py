@@ -6,9 +6,10 @@ every function of matrices is given.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.api.compiled.shown import shown
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax
 from numjet.numpy.elementwise import absolute, multiply, sign

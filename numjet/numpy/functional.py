@@ -191,13 +191,13 @@ def apply_over_axes(func: Callable, a: Any, axes: Sequence[int]) -> Any:
 
 _NAME = r"(?:\w+|\d+)"
 _CORE = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
-_SIGNATURE = re.compile(rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$")
+_SIGNATURE = rf"^{_CORE}(?:,{_CORE})*->{_CORE}(?:,{_CORE})*$"
 
 
 def parse_signature(text: str) -> tuple[list[tuple], list[tuple]]:
     """The names of the core axes of each argument and of each result."""
     text = text.replace(" ", "")
-    if not _SIGNATURE.match(text):
+    if not re.match(_SIGNATURE, text):
         raise ValueError(
             f"vectorize: not a valid gufunc signature: {text!r}. Write it like '(n,m),(m)->(n)'."
         )

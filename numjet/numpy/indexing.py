@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from numjet.base.errors import (
     NonConcreteBooleanIndexError,
     ShardingTypeError,
 )
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes, hooks
 from numjet.core.array import Array, ArrayImpl, as_array, is_arraylike
 from numjet.core.avals import ShapedArray, is_lenient

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.api.compiled.shown import FLAG, in_place, wanted
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.core.dims import count_of
 from numjet.core.structural import broadcast_in_dim

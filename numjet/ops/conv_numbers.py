@@ -6,8 +6,9 @@ Used by `ops.conv` and `ops.window`; no arrays are touched here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from numjet.base.record import NamedTuple
 from numjet.core.dims import DimExpr, index_of, largest
 
 

@@ -8,12 +8,13 @@ arithmetic.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from numjet.base import config
+from numjet.base.record import NamedTuple
 
 _F16, _BF16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)

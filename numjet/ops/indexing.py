@@ -7,10 +7,11 @@ gather and the scatter that is its transpose always agree.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from numjet.base.record import NamedTuple
 from numjet.core.structural import numpy_axes
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet import lax, numpy as jnp
 from numjet.api.derivatives.autodiff import value_and_grad
 from numjet.api.flat import check_callable
 from numjet.base import tree
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 
 # Of the Wolfe conditions: the part of the slope that a step must go down, and may leave.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet import numpy as jnp
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.numpy.promote import as_arrays, promote_inexact
 from numjet.scipy.trends import broadcasting, detrend as _detrend

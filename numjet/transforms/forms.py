@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base import config, errors, tree
 from numjet.base.name_stack import NameStack
+from numjet.base.record import NamedTuple
 from numjet.core import jit_params
 from numjet.core.array import as_array
 from numjet.core.jaxpr import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base import config, log
-from numjet.base.record import record
+from numjet.base.record import NamedTuple, record
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import refuse_again
 from numjet.core.hi import forward_rules

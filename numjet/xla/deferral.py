@@ -21,10 +21,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base import config
 from numjet.base.errors import XlaError
+from numjet.base.record import NamedTuple
 from numjet.core import hooks
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import note_piece

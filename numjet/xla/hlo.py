@@ -12,11 +12,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.base import config
+from numjet.base.record import NamedTuple
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from numjet.core.lowering import Expand, Host, Pointwise, Reduce, Region
 from numjet.core.primitive import Primitive

@@ -9,7 +9,9 @@ are taken by what they have (`mesh` and `spec`, or `devices` and `axis`), since
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from numjet.base.record import NamedTuple
 
 
 class Layout(NamedTuple):

@@ -1,10 +1,16 @@
-"""Records: fields, defaults, frozen ones, slots, equality and copies with changes."""
+"""Records: fields, defaults, frozen ones, slots, equality, copies with changes; named tuples."""
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+import typing
+
 import pytest
 
-from numjet.base.record import field, record, replace
+from numjet import tree_util as tree
+from numjet.base.record import NamedTuple, field, record, replace
 
 
 @record(frozen=True, slots=True)
@@ -95,3 +101,82 @@ def test_records_that_may_change_are_no_keys() -> None:
     assert Pair(1, 2) == Pair(1, 2)
     with pytest.raises(TypeError):
         hash(Pair(1, 2))
+
+
+class Pair(NamedTuple):
+    """Two fields and what is made of them."""
+
+    left: int
+    right: str = "r"
+    _later = 3  # no field
+
+    @property
+    def both(self) -> str:
+        return f"{self.left}{self.right}"
+
+    def __bool__(self) -> bool:
+        return self.left > 0
+
+
+class Same(typing.NamedTuple):
+    left: int
+    right: str
+Same.__new__.__defaults__ = ("r",)
+
+
+def test_named_tuples_are_those_of_typing() -> None:
+    x, same = Pair(1), Same(1)
+    assert x == same == (1, "r") and isinstance(x, tuple) and Pair.__bases__ == (tuple,)
+    assert (x.left, x.right, x.both, bool(x), bool(Pair(0))) == (1, "r", "1r", True, False)
+    assert Pair._fields == Same._fields == Pair.__match_args__
+    assert Pair._field_defaults == {"right": "r"}
+    assert Pair._make([3, "b"]) == Pair(right="b", left=3) == Pair(3, "b")
+    assert x._replace(left=5) == (5, "r") and x._asdict() == same._asdict()
+    assert repr(x) == repr(same).replace("Same", "Pair")
+    assert str(inspect.signature(Pair)) == "(left, right='r')"
+    assert pickle.loads(pickle.dumps(x)) == x == copy.deepcopy(x)
+    assert type(pickle.loads(pickle.dumps(x))) is Pair
+    match x:
+        case Pair(left, right):
+            assert (left, right) == (1, "r")
+    with pytest.raises(AttributeError):
+        x.left = 2  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        x.other = 2  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="other"):
+        x._replace(other=1)
+    for given in ((), (1, 2, 3)):
+        with pytest.raises(TypeError, match=r"__new__\(\)"):
+            Pair(*given)
+
+
+def test_named_tuples_are_pytrees() -> None:
+    made = tree.tree_map(lambda v: v + 1, {"a": Pair(1, 2.0)})  # type: ignore[arg-type]
+    assert type(made["a"]) is Pair and made["a"] == (2, 3.0)
+
+
+def test_any_number_of_fields() -> None:
+    for n in range(11):
+        names = [f"f{k}" for k in range(n)]
+        own = {"__annotations__": dict.fromkeys(names, int), "__module__": __name__}
+        last = {names[-1]: 7} if n else {}
+        given = tuple(range(n - 1)) if n else ()
+        made = record(frozen=True)(type("Made", (), {**own, **last}))(*given)
+        assert [getattr(made, name) for name in names] == [*given, *last.values()]
+        pair = type(NamedTuple)("Made", (NamedTuple,), {**own, **last})(*given)
+        assert pair == (*given, *last.values()) and pair._asdict() == dict(zip(names, pair))
+    with pytest.raises(TypeError, match="11 fields"):
+        type(NamedTuple)("Made", (NamedTuple,), {"__annotations__": dict.fromkeys("abcdefghijk")})
+
+
+def test_a_constructor_of_its_own_is_kept() -> None:
+    @record(frozen=True)
+    class Sorted:
+        """Numbers in order."""
+
+        numbers: tuple
+
+        def __init__(self, *numbers: int) -> None:
+            object.__setattr__(self, "numbers", tuple(sorted(numbers)))
+
+    assert Sorted(3, 1) == Sorted(1, 3) and repr(Sorted(2, 1)).endswith("Sorted(numbers=(1, 2))")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import tree
 from numjet.base.errors import JaxRuntimeError
 from numjet.base.log import without_effect
+from numjet.base.record import record
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.hooks import Remote
@@ -69,7 +69,7 @@ def check_compiler_options(given: Any, name: str | None = None) -> None:
         without_effect(f"compiler option {name!r}", "it is one of XLA's compiler")
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class ArgInfo:
     """An argument of a traced function: its shape and dtype, and whether its buffer is given away.
 

@@ -25,7 +25,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from numjet.api.eager.deferred_forms import FORM_BYTES, MASK, Form, Row, fixed, 
 from numjet.api.execution import any_size, dispatch
 from numjet.base import config, spans
 from numjet.base.config import check_bounds
+from numjet.base.record import NamedTuple
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray

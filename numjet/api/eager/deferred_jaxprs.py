@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.api.execution import any_size
+from numjet.base.record import NamedTuple
 from numjet.core.avals import ShapedArray
 from numjet.core.deferred import RESULTS
 from numjet.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from numjet.base.record import NamedTuple
 from numjet.core.avals import ShapedArray
 from numjet.core.lowering import Pointwise, Reduce
 from numjet.core.primitive import Primitive

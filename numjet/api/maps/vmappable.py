@@ -9,9 +9,10 @@ order the second time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base import tree
+from numjet.base.record import NamedTuple
 
 # data type -> (type of its axes, type of its size, to_elt, from_elt, make_iota).
 TABLE: dict[type, tuple] = {}

@@ -9,7 +9,6 @@ compiled programs are looked up by it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import enum
 import functools
 import math
@@ -25,6 +24,7 @@ import numpy as np
 from numjet.api.placement.devices import Device, devices as all_devices
 from numjet.api.placement.process_mesh import Processes, processes_of
 from numjet.base import config
+from numjet.base.record import record
 from numjet.core.cluster import Cluster
 from numjet.core.hooks import Sharded
 from numjet.core.trace import EVAL, current_trace
@@ -317,7 +317,7 @@ class Mesh(_Axes, contextlib.ContextDecorator, metaclass=_OneForAll):
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@record(frozen=True)
 class AbstractDevice:
     """What kind of devices a mesh is of.
 

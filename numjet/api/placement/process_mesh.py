@@ -5,13 +5,14 @@ which are refused.
 """
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
+from numjet.base.record import record
 
-@dataclasses.dataclass(frozen=True, eq=False)
+
+@record(frozen=True, eq=False)
 class Processes:
     """A mesh seen as a mesh of processes: how many there are along each axis, and which."""
 

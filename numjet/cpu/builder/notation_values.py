@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
+from numjet.base.record import NamedTuple
 from numjet.cpu.builder.builder import Builder, Value
 from numjet.cpu.builder.notation_checks import Checks
 from numjet.cpu.builder.records import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from numjet.base.record import NamedTuple
 from numjet.core.memo import Memo
 
 

@@ -16,9 +16,9 @@ it: a loop with a grain whose iterations depend on each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from numjet.base.config import check_bounds, check_ir
+from numjet.base.record import NamedTuple
 from numjet.cpu.builder.builder import Builder, Module, Value
 from numjet.cpu.emit.vector import VectorWriter
 from numjet.cpu.link import link

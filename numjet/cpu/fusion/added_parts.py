@@ -15,8 +15,7 @@ stays -0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from numjet.base.record import NamedTuple
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import REGISTRY
 from numjet.cpu.graph.nodes import Graph, Node, Val

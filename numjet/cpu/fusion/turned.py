@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from numjet.base.record import NamedTuple
 from numjet.core import lowering as low
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import REGISTRY

@@ -9,8 +9,8 @@ it. What would break it: a primitive in `_SHAPES` that changes the order of elem
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from numjet.base.record import NamedTuple
 from numjet.core.avals import ShapedArray
 from numjet.core.primitive import REGISTRY
 from numjet.cpu.graph.nodes import Graph, Node, Val

@@ -23,11 +23,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_void_p
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from numjet.base import config, locks
 from numjet.base.errors import InternalError
 from numjet.base.handles import handles
+from numjet.base.record import NamedTuple
 from numjet.cpu import host
 from numjet.cpu.link import cache, llvm, loader, processor, sources
 from numjet.cpu.link.cache import Store
@@ -67,7 +68,8 @@ class Written(Protocol):
 _llvm_lock = locks.lock()
 _symbols: dict[str, int] = {}
 _providers: dict[str, Callable[[str], int]] = {}
-_PROVIDABLE = re.compile(rb"(nj_[A-Za-z0-9_]+)\0")
+_UNKNOWN = os.urandom(16).hex()  # of sources that do not lie in files: kept for this process
+_PROVIDABLE = rb"(nj_[A-Za-z0-9_]+)\0"
 # Idle target machines, by level; one serves one thread at a time.
 _machines: dict[int, list[int]] = {_OPTIMIZATION_LEVEL: [], _QUICK_LEVEL: []}
 _library_numbers = itertools.count()
@@ -215,10 +217,14 @@ def cache_get(key: str) -> bytes | None:
 
 
 def sources_digest(part: str) -> str | None:
-    """What changes with the sources of a part of the package (`sources.PARTS`); None where they do
-    not lie in files."""
-    found = sources.of(_store())
-    return None if found is None else found[part]
+    """What changes with the sources of a part of the package (`sources.PARTS`, `NATIVE`); None
+    where they do not lie in files."""
+    return sources.of(_store(), part)
+
+
+def identity(*facts: object) -> str:
+    """What native functions are kept under: their sources, and facts that they depend on."""
+    return f"native functions {sources_digest('native') or _UNKNOWN} {facts!r}"
 
 
 def cache_damaged(key: str, reason: object) -> None:
@@ -550,7 +556,7 @@ def _imports(images: list[bytes]) -> dict[str, int]:
     """The defined and providable symbols that the objects may refer to, with their addresses."""
     # Names end with a zero byte in an object's string table: a cheap, generous test.
     for image in images:
-        resolve([found.decode() for found in _PROVIDABLE.findall(image)])
+        resolve([found.decode() for found in re.findall(_PROVIDABLE, image)])
     return {
         name: address
         for name, address in list(_symbols.items())

@@ -15,9 +15,9 @@ import ctypes
 import marshal
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from numjet.base.errors import InternalError
+from numjet.base.record import NamedTuple
 from numjet.cpu import host
 
 _MAGIC = b"NJIMAGE1"

@@ -8,9 +8,9 @@ and, for loops whose rounds are written one by one, by the emitter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from numjet.base.record import replace
+from numjet.base.record import NamedTuple, replace
 from numjet.cpu.loops.cost import cost
 from numjet.cpu.loops.index import Dyn, Index, LoopVar, atoms
 from numjet.cpu.loops.ir import (

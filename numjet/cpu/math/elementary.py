@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from numjet.base.record import record
+from numjet.base.record import NamedTuple, record
 from numjet.cpu.builder.builder import TYPES, Builder, Value, like
 from numjet.cpu.math import coefficients
 from numjet.cpu.runtime.entry import LANES

@@ -16,12 +16,13 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet.base import locks
 from numjet.base.config import check_bounds
+from numjet.base.record import NamedTuple
 from numjet.base.spans import recorders
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray

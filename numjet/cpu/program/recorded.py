@@ -11,9 +11,10 @@ import functools
 import struct
 from collections.abc import Sequence
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.base import spans
+from numjet.base.record import NamedTuple
 from numjet.cpu.link import link
 from numjet.cpu.runtime.entry import (
     CALL,

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
-from numjet.base.record import replace
+from numjet.base.record import NamedTuple, replace
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, unclosed
 from numjet.cpu.fusion import chains
 from numjet.cpu.fusion.fuse import fuse

@@ -28,13 +28,8 @@ def text(part: str, functions: str = "functions") -> str:
     return notation.module_text(getattr(code, functions)(), pause=pause, checked=sources.CHECKED)
 
 
-def modules(part: str) -> list[str]:
-    """The modules that the code of a part comes from."""
-    return [f"numjet.cpu.runtime.{name}" for name in (f"code.{part}", "code.system", "entry")]
-
-
 def _identity(part: str, functions: str) -> str:
-    return sources.identity(modules(part), part, functions, *_facts())
+    return link.identity(part, functions, *_facts())
 
 
 def library(part: str, functions: str = "functions", *, quick: bool = False) -> link.Library:

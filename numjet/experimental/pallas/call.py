@@ -12,7 +12,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +22,7 @@ from numjet.api.compiled.abstract import make_jaxpr
 from numjet.api.compiled.jit import jit
 from numjet.api.flat import check_callable, name_of
 from numjet.base import tree
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.core.refs import new_ref

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet.api.maps.mapping import vmap
+from numjet.base.record import NamedTuple
 from numjet.experimental.sparse.layouts import (
     SparseEfficiencyError as SparseEfficiencyError,
     SparseEfficiencyWarning as SparseEfficiencyWarning,

@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet import lax, numpy as jnp
 from numjet.api.derivatives.implicit import custom_linear_solve
 from numjet.base import tree
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.core.array import as_array
 from numjet.scipy.linalg import solve_triangular

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from numjet import numpy as jnp, random
+from numjet.base.record import NamedTuple
 from numjet.core import dtypes
 from numjet.numpy.promote import inexact_dtype
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from numjet import lax, numpy as jnp
 from numjet.api.compiled.hashed import hold
 from numjet.api.eager.large import as_program
+from numjet.base.record import NamedTuple
 from numjet.numpy.promote import as_arrays
 from numjet.scipy.stats.arguments import floats
 

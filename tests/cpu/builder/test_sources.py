@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import numjet
-from numjet.cpu.builder import notation_source, sources
-from numjet.cpu.runtime import build as runtime
-from numjet.native import build
+from numjet.cpu.builder import notation_source
+from numjet.cpu.link import link, sources
 
 PACKAGE = Path(numjet.__file__).parent
 # Whose facts are part of the identity: `host` of the platform, `base` and `core` of no code.
@@ -39,25 +38,27 @@ def imported(modules: Iterable[str]) -> set[str]:
     return found
 
 
-PARTS = {f"native: {part}": [f"numjet.{name}" for name in names]
-         for part, names in build.MODULES.items()}  # fmt: skip
-PARTS |= {f"runtime: {path.stem}": runtime.modules(path.stem)
-          for path in path_of("numjet.cpu.runtime.code").with_suffix("").glob("[a-z]*.py")}
+PARTS = [
+    f"numjet.{folder}.{path.stem}"
+    for folder in ("native.code", "cpu.runtime.code")
+    for path in path_of(f"numjet.{folder}").with_suffix("").glob("[a-z]*.py")
+]
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_an_identity_has_every_source(part: str) -> None:
-    listed = {*PARTS[part], *sources.BUILDER}
-    missing = imported([PARTS[part][0], "numjet.cpu.builder.notation"]) - listed
-    assert not missing
+    listed = {
+        Path(entry.path)
+        for entry in sources._files(str(PACKAGE), sources.NATIVE)
+    }
+    assert not {path_of(name) for name in imported([part, "numjet.cpu.builder.notation"])} - listed
 
 
-def test_an_identity_changes_with_each_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    content, names = sources._content, PARTS["native: calls"]
-    before = sources.identity(names)
-    assert sources.identity(names, 1) != before
-    for changed in (*names, *sources.BUILDER):
-        monkeypatch.setattr(
-            sources, "_content", lambda name, changed=changed: content(name) + b"#" * (
-                name == changed))
-        assert sources.identity(names) != before
+def test_an_identity_changes_with_sources_and_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = link.identity(1)
+    assert link.identity(1) == before != link.identity(2)
+    monkeypatch.setattr(link, "sources_digest", {"native": "other"}.get)
+    assert link.identity(1) != before
+    # Of sources that nobody can look at, for as long as the process lives.
+    monkeypatch.setattr(link, "sources_digest", {}.get)
+    assert link.identity(1) == link.identity(1) != before

@@ -611,26 +611,26 @@ def package(tmp_path) -> Path:
 
 def test_digests_of_sources_tell_contents(package) -> None:
     store = cache.Store(None, 1 << 20)
-    before = sources.digests(store, str(package))
+    before = sources.digests(store, package=str(package))
     (package / "ops" / "d.py").write_text("# another")
-    after = sources.digests(store, str(package))
+    after = sources.digests(store, package=str(package))
     assert after["program"] != before["program"] and after["generator"] == before["generator"]
     (package / "cpu" / "x86" / "new.py").write_text("")
-    assert sources.digests(store, str(package))["generator"] != before["generator"]
+    assert sources.digests(store, package=str(package))["generator"] != before["generator"]
 
 
 @posix
 def test_digests_are_kept_only_where_the_system_tells_of_changes(package, monkeypatch) -> None:
     store = cache.Store(None, 1 << 20)
-    sources.digests(store, str(package))
+    sources.digests(store, package=str(package))
     assert not store._memory  # changed less than two seconds ago
     now = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now + 10**10)
-    before = sources.digests(store, str(package))
+    before = sources.digests(store, package=str(package))
     assert len(store._memory) == 1
     opened = []
     monkeypatch.setattr("builtins.open", lambda *a, **k: opened.append(a))
-    assert sources.digests(store, str(package)) == before and not opened
+    assert sources.digests(store, package=str(package)) == before and not opened
     monkeypatch.undo()
     monkeypatch.setattr(time, "time_ns", lambda: now + 10**10)
     path = package / "ops" / "d.py"
@@ -638,7 +638,7 @@ def test_digests_are_kept_only_where_the_system_tells_of_changes(package, monkey
     path.write_text("# ops/D.py")  # as long as before
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert path.stat().st_mtime_ns == status.st_mtime_ns
-    assert sources.digests(store, str(package))["program"] != before["program"]
+    assert sources.digests(store, package=str(package))["program"] != before["program"]
     # All of one time: normalised, which tells nothing.
     names = sorted(path.name for path in package.rglob("*.py"))
     stats = [os.stat_result([0] * 10)] * len(names)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from numjet.base.record import record
+from numjet.base.record import NamedTuple, record
 from numjet.core.avals import ShapedArray
 from numjet.core.memo import remembered
 from numjet.core.structural import convert_element_type_p

@@ -18,9 +18,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-from numjet.base.record import record
+from numjet.base.record import NamedTuple, record
 from numjet.cpu import host
 from numjet.cpu.builder.builder import Builder, Module, Value, const, vector
 from numjet.cpu.kernels import libraries

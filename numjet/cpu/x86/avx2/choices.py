@@ -7,8 +7,7 @@ registered here stands in the place of the families beside it, where registers a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from numjet.base.record import NamedTuple
 from numjet.cpu.x86.avx2.shifts import shift_bytes_by_lanes, shift_words_by_lanes
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import formats

@@ -8,8 +8,9 @@ order than `read`, `parse` and `division` fill in.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from numjet.base.record import NamedTuple
 from numjet.cpu.x86.front.types import Type
 
 

@@ -19,8 +19,9 @@ lives until the loop's end. Several parts of one value have consecutive numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from numjet.base.record import NamedTuple
 from numjet.cpu.x86.back.encode import GPR, OPS
 from numjet.cpu.x86.front import formats
 from numjet.cpu.x86.front.instructions import (

@@ -11,8 +11,7 @@ tile, r9 its row, r11 the row of B, rcx the steps that are left and r10 the stri
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from numjet.base.record import NamedTuple
 from numjet.cpu.x86.back import encode
 from numjet.cpu.x86.back.encode import GPR, Code
 from numjet.cpu.x86.front.types import VECTORS

@@ -7,8 +7,7 @@ For: `product`, and `segments` whose strips share registers and stack with those
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from numjet.base.record import NamedTuple
 from numjet.cpu.x86.back import encode
 from numjet.cpu.x86.back.encode import GPR, OPS, Code, Op
 from numjet.cpu.x86.front.types import VECTORS
