@@ -48,7 +48,12 @@ from typing import Any as _Any
 import numpy as _np
 
 from numjet.api.compiled.hashed import hold as _hold
-from numjet.api.compiled.shown import CALLS as _CALLS, reflected as _reflected, shown as _shown
+from numjet.api.compiled.shown import (
+    CALLS as _CALLS,
+    LATER as _LATER,
+    reflected as _reflected,
+    shown as _shown,
+)
 from numjet.api.eager.large import (
     as_program as _as_program,
     wrap_public as _wrap_public,
@@ -57,12 +62,7 @@ from numjet.core import hooks as _hooks
 from numjet.core.array import Array as ndarray
 from numjet.numpy import (
     fft,
-    jax_forms as _jax_forms,
-    jax_forms_linalg as _jax_forms_linalg,
-    jax_forms_polynomials as _jax_forms_polynomials,
-    jax_forms_search as _jax_forms_search,
-    jax_forms_shapes as _jax_forms_shapes,
-    jax_forms_statistics as _jax_forms_statistics,
+    jax_forms_linalg as _jax_forms_linalg,  # before its functions are wrapped
     linalg,
     operators as _operators,
     scalar_types as _scalar_types,
@@ -542,6 +542,8 @@ _hooks.install(ndarray, {
     for name, call in (("floordiv", floor_divide), ("mod", remainder), ("divmod", divmod))
 })
 
+_LATER += [f"{__name__}.jax_forms{x}" for x in (
+    "", "_polynomials", "_search", "_shapes", "_statistics")]  # fmt: skip
 _attach_methods(globals())
 
 if hasattr(_scalar_types, "int1"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, FORMS, wanted
+from numjet.api.compiled.shown import FLAG, in_place, wanted
 from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -117,8 +117,8 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     >>> jnp.logaddexp(1000.0, jnp.array([0.0, 1000.0])).round(2)
     Array([1000.  , 1000.69], dtype=float32)
     """
-    if FLAG.uses and wanted() and "logaddexp" in FORMS:
-        return FORMS["logaddexp"](x1, x2)
+    if FLAG.uses and wanted():
+        return in_place("logaddexp", x1, x2)
     x, y = prepared("logaddexp", promote_inexact, x1, x2)
     return _logaddexp(x, y, 1.0)
 

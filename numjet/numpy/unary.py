@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from numjet.api.compiled.shown import FLAG, FORMS, wanted
+from numjet.api.compiled.shown import FLAG, in_place, wanted
 from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.core.array import ArrayImpl
@@ -184,7 +184,7 @@ def _scaled_log(name: str, base: float) -> Callable:
     def logarithm(x: Any, /) -> Any:
         value = lax.log(*promote_inexact(one_array(name, x)))
         if FLAG.uses and wanted() and dtypes.is_floating(value.aval.dtype):
-            return FORMS["_of_natural_log"](value, base)
+            return in_place("_of_natural_log", value, base)
         if dtypes.is_complex(value.aval.dtype):  # part by part: infinities stay what they are
             unit = strong(constant(math.log(base), real := lax.real(value)))
             return lax.complex(lax.div(real, unit), lax.div(lax.imag(value), unit))

@@ -8,6 +8,7 @@ argument that decides on shapes and is named neither in `_STATIC` nor by its typ
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections import defaultdict
 from collections.abc import Callable
@@ -24,7 +25,9 @@ from numjet.transforms.stage import StageTrace, apart
 
 FLAG = config.jax_equations
 # By the name of a call: the function that is traced for it, where it is not the one that runs.
-FORMS: dict[str, Callable] = {}
+_FORMS: dict[str, Callable] = {}
+# Modules that have such functions, which load when the first is asked for.
+LATER: list[str] = []
 # By the name of a call: what is done with its arguments before.
 PREPARED: dict[str, Callable[[tuple], tuple]] = {}
 _OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
@@ -119,14 +122,19 @@ class Shown:
 
     def __init__(self, function: Callable, name: str, whole: bool = False) -> None:
         """whole: arguments that are not given are operands, too, with their defaults."""
-
-        @functools.wraps(function)
-        def named(*args: Any, **kwargs: Any) -> Any:
-            return FORMS.get(name, function)(*args, **kwargs)
-
-        named.__name__ = named.__qualname__ = name
-        self.function, self.named, self.whole = function, named, whole
+        self.function, self.name, self.whole = function, name, whole
         self.programs: dict[tuple, JitFunction] = {}  # by the places and names of static arguments
+
+    @functools.cached_property
+    def named(self) -> Callable:
+        """The function that is traced, under the call's name."""
+
+        @functools.wraps(self.function)
+        def named(*args: Any, **kwargs: Any) -> Any:
+            return forms().get(self.name, self.function)(*args, **kwargs)
+
+        named.__name__ = named.__qualname__ = self.name
+        return named
 
     @functools.cached_property
     def parameters(self) -> list[str]:
@@ -138,7 +146,7 @@ class Shown:
 
     def call(self, args: tuple, kwargs: dict) -> Any:
         """The call as an equation."""
-        prepare = PREPARED.get(self.named.__name__)
+        prepare = PREPARED.get(self.name)
         if prepare is not None:
             args = prepare(args)
         if self.whole:
@@ -170,14 +178,22 @@ def _is_static(x: Any, name: str) -> bool:
 
 def in_place(name: str, *args: Any) -> Any:
     """What a form comes to, without a call around it, for functions that ask `wanted`."""
-    return FORMS[name](*args)
+    return forms()[name](*args)
+
+
+def forms() -> dict[str, Callable]:
+    """The functions that are traced for calls, by the calls' names, where they are others."""
+    for module in tuple(LATER):
+        importlib.import_module(module)
+    LATER.clear()  # not before: another thread would go on without them
+    return _FORMS
 
 
 def form(name: str) -> Callable[[Callable], Callable]:
     """A decorator: calls of this name show the function, which takes the same arguments."""
 
     def enter(function: Callable) -> Callable:
-        FORMS[name] = function
+        _FORMS[name] = function
         _BY_NAME[name] = Shown(function, name)
         return function
 
@@ -189,6 +205,7 @@ _BY_NAME: dict[str, Shown] = {}
 
 def as_call(name: str, *args: Any, **kwargs: Any) -> Any:
     """The call of a form's name as an equation, for functions that ask `wanted` themselves."""
+    forms()
     return _BY_NAME[name].call(args, kwargs)
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 T = TypeVar("T")
@@ -193,6 +193,15 @@ def _meant(text: str, names: dict[str, object]) -> Any:
     return names[text] if text in names else eval(text, names)
 
 
+def _annotated(record: type[Record]) -> Iterator[tuple[str, type[Record], Any]]:
+    """The fields of a record, in order: each one's name, class and what is written for its type."""
+    for base in reversed(record.__mro__):
+        if issubclass(base, Record) and base is not Record:
+            for name, text in base.__annotations__.items():
+                if "ClassVar" not in str(text):
+                    yield name, base, text
+
+
 class Layout:
     """Where the fields of a record lie and of what types they are, and its size."""
 
@@ -200,23 +209,18 @@ class Layout:
         self.record = record
         self.fields: dict[str, tuple[int, Any]] = {}
         end = 0
-        for base in reversed(record.__mro__):
-            if not issubclass(base, Record) or base is Record:
-                continue
+        for name, base, text in _annotated(record):
             names = vars(sys.modules[base.__module__])
-            for name, text in base.__annotations__.items():
-                if "ClassVar" in str(text):
-                    continue
-                kind = _meant(text, names) if isinstance(text, str) else text
-                if "found" in base.__dict__:
-                    assert base.found is not None
-                    self.fields[name] = (base.found.get(name, -1), kind)
-                    continue
-                inline = getattr(kind, "__origin__", None) is Inline
-                size = size_of(kind.__args__[0] if inline else kind)
-                end = -(-end // size) * size
-                self.fields[name] = (end, kind)
-                end += size * base.room.get(name, 0) if inline else size
+            kind = _meant(text, names) if isinstance(text, str) else text
+            if "found" in base.__dict__:
+                assert base.found is not None
+                self.fields[name] = (base.found.get(name, -1), kind)
+                continue
+            inline = getattr(kind, "__origin__", None) is Inline
+            size = size_of(kind.__args__[0] if inline else kind)
+            end = -(-end // size) * size
+            self.fields[name] = (end, kind)
+            end += size * base.room.get(name, 0) if inline else size
         self.size = -(-end // 8) * 8
 
     def field(self, name: str) -> tuple[int, Any]:
@@ -249,7 +253,7 @@ def place_fields(record: type[Record], places: dict[str, int]) -> None:
 
 def words(record: type[Record]) -> list[str]:
     """The names of a record's fields in order, for tables of 64-bit words."""
-    return list(layout_of(record).fields)
+    return [name for name, _, _ in _annotated(record)]
 
 
 def zeros(record: type[Record]) -> Any:
