@@ -22,8 +22,9 @@ from numjet.base.errors import JaxRuntimeError
 from numjet.core import dtypes
 from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
-from numjet.core.trace import EVAL, current_trace
+from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.callback import VMAP_METHODS, debug_callback_p, io_callback_p, pure_callback_p
+from numjet.ops.constraint import pending_axes, whole
 
 
 def _result_avals(what: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
@@ -84,6 +85,13 @@ def _flat_callback(what: str, fun: Callable, in_tree: Any, out_tree: Any) -> Cal
     return flat
 
 
+def _check_whole(what: str, leaves: Sequence[Any]) -> None:
+    """Raise ValueError where an argument is a part of a sum inside of `shard_map`."""
+    for x in leaves:
+        if isinstance(x, Tracer) and x.aval.placed is not None:
+            whole(x, pending_axes(x), what)
+
+
 def pure_callback(
     callback: Callable,
     result_shape_dtypes: Any,
@@ -126,6 +134,7 @@ def pure_callback(
         )
     avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
     leaves, in_tree = array_leaves("pure_callback", (args, kwargs))
+    _check_whole("pure_callback", leaves)
     outs = pure_callback_p.bind(
         *leaves,
         callback=_flat_callback("pure_callback", callback, in_tree, out_tree),
@@ -163,6 +172,7 @@ def io_callback(
     check_callable("io_callback", callback)
     avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
     leaves, in_tree = array_leaves("io_callback", (args, kwargs))
+    _check_whole("io_callback", leaves)
     outs = io_callback_p.bind(
         *leaves,
         callback=_flat_callback("io_callback", callback, in_tree, out_tree),

@@ -240,8 +240,9 @@ class ShapedArray(AbstractValue):
         if any(self.placed.sums):
             unreduced, reduced = self.placed.sums
             both = manual.update(
-                unreduced=manual.unreduced | unreduced, reduced=manual.reduced | reduced
-            )
+                varying=manual.varying - unreduced - reduced,
+                unreduced=manual.unreduced | unreduced, reduced=manual.reduced | reduced,
+            )  # fmt: skip
             ends = both.short(self.placed.mesh.axis_names)
         axes = [
             f"{n}@({','.join(entry)})" if isinstance(entry, tuple) else f"{n}@{entry}" if entry

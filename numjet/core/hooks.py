@@ -240,6 +240,9 @@ lines_changed: Callable[[], None] = lambda: None
 # `user_line` for native code that the user's code calls.
 caller_line: Callable[[], Any] = lambda: None
 
+# A value as a part of a sum over axes of the `shard_map` that runs. By `api.maps.shard_map`.
+pending_sum: Callable[[Any, Any], Any] = lambda x, axes: x
+
 # What a value inside of `shard_map` is printed as, of which each device has its own. By
 # `api.maps.shard_map`.
 member_text: Callable[[Any], str] = lambda _: "a value of each device"

@@ -402,7 +402,7 @@ def _eqn(eqn: Eqn, namer: _Namer, indent: int) -> str:
         shown = {"_prim": told["call"]}
     if kind == "sharding_constraint":
         kind, shown = _constraint(told["sharding"], namer)
-    elif kind in ("mesh_cast", "reshard"):
+    elif kind in ("mesh_cast", "reshard", "sum_cast"):
         kind, shown = "reshard", {}
     elif kind == "shard_map" and namer.context[0] is shown["mesh"] is not None:
         shown["mesh"] = shown["mesh"].abstract_mesh  # nobody named it: it is set_mesh's

@@ -239,7 +239,9 @@ def place_like(x: Any, shape: Sequence[int]) -> Any:
     if isinstance(x, Array):
         if type(x) is ShardedArray:
             return x.sharding if x.committed else None
-        return x.aval.placed
+        placed = x.aval.placed
+        inside = placed is not None and not placed.sums[0].isdisjoint(Shared.mapped.get())
+        return None if inside else placed  # of a part of a sum: where one device runs
     told: Any = getattr(x, "sharding", None)  # of a shape alone
     mesh = getattr(told, "mesh", None)
     if mesh is None or hasattr(mesh, "devices_in_order"):

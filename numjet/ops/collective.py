@@ -29,6 +29,7 @@ from numjet.core.structural import (
     reduce_sum,
 )
 from numjet.ops.arithmetic import div, mul
+from numjet.ops.constraint import pending_axes, settled, whole
 from numjet.ops.logic import eq
 from numjet.ops.reduce import reduce_max, reduce_min
 from numjet.ops.shape import canonical_axis, iota, reshape
@@ -233,7 +234,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     def one(leaf: Any) -> Any:
         if type(leaf) in (int, float, complex):
             return leaf * axis_size(names)
-        leaf = _countable(as_array(leaf))
+        leaf = settled(_countable(as_array(leaf)), names)
         _check_states(leaf, names)
         return psum_p.bind(leaf, axes=names) if names else leaf
 
@@ -283,7 +284,8 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
         return _grouped("pmax", x, names, axis_index_groups)
     if not names:
         return tree.tree_map(as_array, x)
-    return tree.tree_map(lambda leaf: pmax_p.bind(as_array(leaf), axes=names), x)
+    return tree.tree_map(
+        lambda leaf: pmax_p.bind(whole(as_array(leaf), names, "pmax"), axes=names), x)  # fmt: skip
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
@@ -303,7 +305,8 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
         return _grouped("pmin", x, names, axis_index_groups)
     if not names:
         return tree.tree_map(as_array, x)
-    return tree.tree_map(lambda leaf: pmin_p.bind(as_array(leaf), axes=names), x)
+    return tree.tree_map(
+        lambda leaf: pmin_p.bind(whole(as_array(leaf), names, "pmin"), axes=names), x)  # fmt: skip
 
 
 # ------------------------------------------------------------------ axis_index
@@ -374,7 +377,8 @@ def varied(x: Any, names: Sequence) -> Any:
 
 def varied_like(out: Any, x: Any) -> Any:
     """`out` as a value that varies over the axes of `shard_map` along which `x` does."""
-    return varied(out, [n for n, _ in Shared.axes.get() if varies(x, n) and not varies(out, n)])
+    axes = [n for n, _ in Shared.axes.get() if varies(x, n) and not varies(out, n)]
+    return varied(out, [n for n in axes if n not in pending_axes(x)])
 
 
 # ------------------------------------------------------------------ all_gather
@@ -453,7 +457,7 @@ def all_gather(
     size = _axis_size(name)
 
     def one(leaf: Any) -> Any:
-        leaf = as_array(leaf)
+        leaf = whole(as_array(leaf), (name,), "all_gather")
         if not leaf.ndim and tiled:
             raise ValueError("all_gather: tiled=True needs an axis to join along, got a scalar.")
         place = canonical_axis(axis, leaf.ndim + (not tiled))
@@ -605,7 +609,7 @@ def all_to_all(
     n = axis_size(names)
 
     def one(leaf: Any) -> Any:
-        leaf = as_array(leaf)
+        leaf = whole(as_array(leaf), names, "all_to_all")
         split = _place("all_to_all", split_axis, leaf)
         shape = leaf.shape
         if shape[split] % n if tiled else shape[split] != n:
@@ -705,6 +709,7 @@ def psum_scatter(
             raise TypeError(
                 "psum_scatter does not accept dtype bool. Convert it with .astype(jnp.int32)."
             )
+        leaf = settled(leaf, names)
         place = _place("psum_scatter", scatter_dimension, leaf)
         shape = leaf.shape
         if shape[place] % n if tiled else shape[place] != n:

@@ -109,6 +109,64 @@ mesh_cast_p = Primitive(
 )
 
 
+def _with_sums(x: ShapedArray, *, sharding: Any) -> ShapedArray:
+    entries = (None,) * x.ndim if x.placed is None else tuple(x.placed.spec)
+    if sharding is not None:
+        return x.bare().over(sharding.of_entries(entries, *sharding.sums))
+    return x.bare() if not any(entries) else x.bare().over(x.placed.of_entries(entries))
+
+
+def _sums_of_cotangents(ct: Any, x: Any, *, sharding: Any) -> list:
+    own = x.aval.placed
+    sums = None if own is None or not any(own.sums) else own.for_cotangents()
+    return [sum_cast_p.bind(ct, sharding=sums)]
+
+
+# Of a function of one device's part: from here on the value's type says that it is a part of a sum
+# over the axes that `sharding` names so, or, where that is None, of none.
+sum_cast_p = Primitive(
+    "sum_cast",
+    linear=True,
+    abstract=_with_sums,
+    reference=lambda x, *, sharding: x,
+    jvp=linear_jvp(lambda: sum_cast_p),
+    transpose=_sums_of_cotangents,
+    batch=lambda axis, args, dims, *, sharding: (
+        sum_cast_p.bind(*args, sharding=sharding), dims[0]),
+    loops=Expand(lambda x, *, sharding: x),
+)  # fmt: skip
+
+
+def pending_axes(x: Any) -> frozenset:
+    """The axes over which a value is a part of a sum, as its type says."""
+    placed = x.aval.placed
+    return frozenset() if placed is None else placed.sums[0]
+
+
+def whole(x: Any, names: Any, what: str) -> Any:
+    """`x`, which a collective may read. Raises ValueError where it is a part of a sum over one of
+    its axes."""
+    if x.aval.placed is not None and not pending_axes(x).isdisjoint(names):
+        raise ValueError(
+            f"{what} cannot accept args which are unreduced: {x.aval.str_short(True)} is a part of "
+            f"a sum over {sorted(map(str, pending_axes(x)))}. Add it up with lax.psum first."
+        )
+    return x
+
+
+def settled(x: Any, names: Any) -> Any:
+    """A value that is no part of a sum over these axes any more: what it is, whoever adds it up."""
+    if x.aval.placed is None:
+        return x
+    pending, done = x.aval.placed.sums
+    if pending.isdisjoint(names):
+        return x
+    left = pending.difference(names)
+    entries = tuple(x.aval.placed.spec)
+    sharding = x.aval.placed.of_entries(entries, left, done) if left or done else None
+    return sum_cast_p.bind(x, sharding=sharding)
+
+
 def _batched_order(axis: Axis, args: tuple, dims: tuple, *, layout: Any) -> tuple:
     """The mapped axis is the outermost in memory."""
     (x,), (dim,) = args, dims

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numjet.base import tree
+from numjet.core import hooks
 from numjet.core.array import as_array
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Primitive
@@ -20,6 +21,7 @@ from numjet.core.trace import current_trace
 from numjet.ops.arithmetic import add, clamp, div, sub
 from numjet.ops.collective import all_gather, all_to_all, axis_size, varied
 from numjet.ops.composed import composed
+from numjet.ops.constraint import pending_axes
 from numjet.ops.groups import rows_at
 from numjet.ops.logic import bitwise_and, ge, lt
 from numjet.ops.shape import iota, select_n
@@ -105,6 +107,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     def own(leaf: Any) -> Any:
         leaf = as_array(leaf)
         _check_cast(leaf, names, to)
+        if to == "unreduced":
+            return hooks.pending_sum(leaf, names)
         return varied(leaf, names) if to == "varying" else leaf
 
     return tree.tree_map(own, x)
@@ -131,7 +135,10 @@ def _check_mapped(names: Sequence, to: str) -> None:
 def _check_cast(x: Any, names: Sequence, to: str) -> None:
     """Raise ValueError where a value cannot be cast, over axes of which it is known."""
     known = [n for n, _ in Shared.axes.get() if n in names and unknown(n) is None]
-    states = {"varying" if varies(x, n) else "invarying" for n in known}
+    pending = [n for n in names if n in pending_axes(x)]
+    states = {"varying" if varies(x, n) else "invarying" for n in known if n not in pending}
+    if pending:
+        states.add("unreduced")
     if len(states) > 1:
         kind = x.aval.update_manual_axis_type(manual_type(x))
         raise ValueError(
@@ -140,7 +147,11 @@ def _check_cast(x: Any, names: Sequence, to: str) -> None:
             f"{tuple(names)} and input state: {states}. Cast over one axis after the other, those "
             "over which the value varies left out (numjet.typeof tells)."
         )
-    if states == {"varying"} and to != "unreduced" or states == {"invarying"} and to == "unreduced":
+    if (
+        states == {"varying"} and to != "unreduced"
+        or states == {"invarying"} and to == "unreduced"
+        or states == {"unreduced"}
+    ):  # fmt: skip
         one = (
             " jax.lax.pcast can only accept axis_name which corresponds to one of varying, "
             "unreduced, reduced or invarying state of the input: cast over one axis after the "

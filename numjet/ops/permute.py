@@ -29,6 +29,7 @@ from numjet.ops.collective import (
     once,
     over_processes,
 )
+from numjet.ops.constraint import whole
 from numjet.ops.shape import concatenate
 from numjet.ops.slicing import index_in_dim
 from numjet.transforms.batch import Axis, axes_of_vmap, axis_env
@@ -151,13 +152,14 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
                 f"ppermute: sources and destinations must lie in [0, {size}), the members of "
                 f"{axis_name!r}, got {pairs}."
             )
+    x = tree.tree_map(lambda leaf: whole(as_array(leaf), names, "ppermute"), x)
     if len(names) != 1:
         groups, here = importlib.import_module("numjet.ops.groups"), axis_index(names)
         return tree.tree_map(
             lambda leaf: groups.sent(all_gather(leaf, names), pairs, here, size), x
         )
     return tree.tree_map(
-        lambda leaf: ppermute_p.bind(as_array(leaf), axis_name=names[0], perm=pairs), x
+        lambda leaf: ppermute_p.bind(leaf, axis_name=names[0], perm=pairs), x
     )
 
 

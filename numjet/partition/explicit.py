@@ -380,4 +380,4 @@ def _shown(avals: Sequence[ShapedArray]) -> str:
 
 
 # What says itself how its result is placed.
-_OWN = frozenset(("sharding_constraint", "mesh_cast"))
+_OWN = frozenset(("sharding_constraint", "mesh_cast", "sum_cast"))

@@ -404,6 +404,7 @@ _FAMILIES: dict[str, Family] = {
     "inspect_sharding": _seen,
     "sharding_constraint": elementwise,
     "mesh_cast": elementwise,
+    "sum_cast": elementwise,
     "layout_constraint": elementwise,
     "to_memory": elementwise,
     "dot_general": _dot,

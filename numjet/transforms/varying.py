@@ -46,11 +46,12 @@ def varies(x: Any, name: Any) -> bool:
 def manual_type(x: Any) -> ManualAxisType:
     """Over which axes of the shard_maps around a value differs. Where nobody knows, the function
     that is being traced has to run in place (`Shared.note`)."""
-    names = []
+    names, placed = [], getattr(x.aval, "placed", None)
+    pending = frozenset() if placed is None else placed.sums[0]
     for name, _ in Shared.axes.get():
         if unknown(name) is not None:
             Shared.note()
-        elif varies(x, name):
+        elif name not in pending and varies(x, name):
             names.append(name)
     return ManualAxisType(varying=frozenset(names)) if names else NOTHING_MANUAL
 

@@ -300,3 +300,74 @@ def test_shapes_of_results_tell_sums() -> None:
         assert told.sharding.spec == P("x", None, unreduced={"y"})
         assert nj.eval_shape(lambda a: a + a, jnp.ones((2, 2))).sharding.spec == P(None, None)
     assert nj.eval_shape(lambda a: a + a, jnp.ones((2, 2))).sharding is None
+
+
+PARTS: dict[str, tuple[Callable, type[Exception]]] = {
+    "sine": (jnp.sin, NotImplementedError),
+    "power": (lambda x: x**3, NotImplementedError),
+    "sine in jit": (nj.jit(jnp.sin), NotImplementedError),
+    "sine in vmap": (nj.vmap(jnp.sin), NotImplementedError),
+    "sine in a loop": (
+        lambda x: lax.fori_loop(0, 2, lambda _, c: jnp.sin(c), x), NotImplementedError),
+    "largest": (lambda x: x.max(0), NotImplementedError),
+    "square": (lambda x: x * x, ShardingTypeError),
+    "product": (lambda x: x @ jnp.ones((8, 2)), ShardingTypeError),
+    "constant added": (lambda x: x + 2.0, ShardingTypeError),
+    "constant factor": (lambda x: 2.0 * x, ShardingTypeError),
+    "sum added": (lambda x: x + lax.psum(x, "y"), ShardingTypeError),
+    "gather": (lambda x: lax.all_gather(x, "y"), ValueError),
+    "permute": (lambda x: lax.ppermute(x, "y", [(0, 1)]), ValueError),
+    "exchange": (lambda x: lax.all_to_all(x, "y", 0, 0), ValueError),
+    "maximum": (lambda x: lax.pmax(x, "y"), ValueError),
+    "cast": (lambda x: lax.pcast(x, "y", to="varying"), ValueError),
+    "callback": (
+        lambda x: nj.pure_callback(lambda v: v, nj.ShapeDtypeStruct(x.shape, x.dtype), x),
+        ValueError),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_are_not_read_inside_of_shard_map(name: str, jit: bool, check_vma: bool) -> None:
+    f, error = PARTS[name]
+    with nj.set_mesh(mesh()):
+        x = put(unreduced={"y"})
+        for out in (P(unreduced={"y"}), P("y")):
+            g = nj.shard_map(
+                f, in_specs=P(unreduced={"y"}), out_specs=out, check_vma=check_vma)  # fmt: skip
+            with pytest.raises(error):
+                (nj.jit(g) if jit else g)(x)
+        part = nj.shard_map(
+            lambda v: v, in_specs=P(unreduced={"y"}), out_specs=P("y"), check_vma=check_vma
+        )
+        with pytest.raises(ValueError, match="psum"):
+            part(x)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_parts_inside_of_shard_map_say_so(jit: bool) -> None:
+    seen = []
+
+    def f(x: Any, v: Any) -> Any:
+        part = lax.pcast(v, "y", to="unreduced")
+        both = nj.jit(lambda t: (t + t).T)(x)
+        seen.extend([text(x), text(both), text(part), text(lax.psum(x, "y"))])
+        outs = lax.psum_scatter(both, "y", tiled=True), lax.psum(x, "y"), lax.pmean(x, "y")
+        return *outs, lax.psum(part, "y"), jnp.zeros_like(x)
+
+    specs = P("y"), P(), P(), P(), P()
+    g = nj.shard_map(f, in_specs=(P(unreduced={"y"}), P("y")), out_specs=specs)
+    with nj.set_mesh(mesh()):
+        own = put("y", value=np.arange(8, dtype=np.float32))
+        found = (nj.jit(g) if jit else g)(put(unreduced={"y"}), own)
+        assert seen[:4] == ["[4,8]{U:y}", "[8,4]{U:y}", "[2]{U:y}", "[4,8]"]
+        for x, wanted in zip(
+            found, (2 * VALUE.T, VALUE, VALUE / 4, [12, 16], np.zeros_like(VALUE)), strict=True
+        ):
+            np.testing.assert_allclose(np.asarray(x), wanted)
+        with pytest.raises(NotImplementedError):
+            nj.shard_map(
+                lambda v: lax.psum(jnp.sin(lax.pcast(v, "y", to="unreduced")), "y"),
+                in_specs=P("y"), out_specs=P(),
+            )(own)  # fmt: skip

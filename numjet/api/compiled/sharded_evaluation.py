@@ -571,10 +571,23 @@ def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
         if primitive.name == "mesh_cast":  # it lies as it did, over axes of other types
             over = over.over_mesh(over.mesh.update(axis_types=params["mesh"].axis_types))
             labels = [over]
+        elif primitive.name == "sum_cast":
+            labels = [_of_sums(over, types[0].placed)]
         else:
             labels = _operation_shardings(primitive, arrays, params, over, types)
         results = [place(x, s) for x, s in zip(results, labels, strict=True)]
     return results if primitive.multiple_results else results[0]
+
+
+def _of_sums(over: NamedSharding, placed: NamedSharding | None) -> NamedSharding:
+    """The layout of a value that is a part of a sum, or is none any more, inside of `shard_map`."""
+    names = () if placed is None else placed.mesh.explicit_axes
+    types = [
+        AxisType.Explicit if n in names else AxisType.Auto if t is AxisType.Explicit else t
+        for n, t in zip(over.mesh.axis_names, over.mesh.axis_types, strict=True)
+    ]
+    spec = PartitionSpec() if placed is None else placed.spec
+    return NamedSharding(over.mesh.update(axis_types=tuple(types)), spec)
 
 
 def _check_joined(arrays: tuple) -> None:

@@ -17,9 +17,20 @@ from typing import Any
 
 from numjet.api.flat import array_leaves, check_callable, name_of
 from numjet.api.maps.shard_map_arguments import array_specs, of_values, values_of, without_objects
+from numjet.api.maps.shard_map_blocks import (
+    block_shape,
+    check_rank,
+    cut_into_blocks,
+    joined_blocks,
+    kept_apart,
+    laid_out,
+    moved,
+    over_mapped,
+    pinned,
+    sums_over,
+)
 from numjet.api.maps.shard_map_equation import equation, executed, shown
 from numjet.api.maps.shard_map_values import of_members
-from numjet.api.placement.devices import place, put
 from numjet.api.placement.mesh import (
     AbstractMesh,
     AxisType,
@@ -29,22 +40,21 @@ from numjet.api.placement.mesh import (
     get_abstract_mesh,
     use_abstract_mesh,
 )
-from numjet.api.placement.reshard import constrained, over_types, typed_mesh
+from numjet.api.placement.reshard import typed_mesh
 from numjet.api.placement.sharding import NamedSharding, PartitionSpec, axes_of, without_ones
 from numjet.base import config, tree
 from numjet.base.record import record
 from numjet.base.tracebacks import unnamed_boundary
 from numjet.core import hi, hooks
 from numjet.core.array import ArrayImpl, as_array
-from numjet.core.avals import ShapedArray, any_placed, lenient
+from numjet.core.avals import ShapedArray, any_placed
 from numjet.core.jaxpr import Jaxpr, eval_jaxpr
 from numjet.core.refs import Ref
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
-from numjet.core.structural import broadcast_in_dim, full, moveaxis, reduce_sum, transpose
+from numjet.core.structural import moveaxis
 from numjet.core.trace import EVAL, Tracer, current_trace
-from numjet.ops.exchange import first_member
-from numjet.ops.shape import pad, reshape
+from numjet.ops.constraint import pending_axes, settled, sum_cast_p
 from numjet.transforms.batch import Axis, BatchTrace, batch_call, extend_axis_env
 from numjet.transforms.stage import StageTrace, stage
 from numjet.transforms.varying import along, results, varies
@@ -171,7 +181,7 @@ def _mapper(
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
                 if not _says(x.aval, spec, where):
                     # What does not fit the shape says that first.
-                    _block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
+                    block_shape(where, spec, x.aval.shape, f"argument number {i}", name_of(f))
                     raise ValueError(
                         f"in_specs passed to shard_map: {spec} does not match the specs of the "
                         f"input: {x.aval.sharding.spec} for arg: {x.aval}. `in_specs` is an "
@@ -195,19 +205,20 @@ def _mapper(
         manual = _axes_within(where, names)
         if any_placed([x.aval for x in leaves]) or any(s.unreduced or s.reduced for s in specs):
             if len(names) < len(where.axis_names) or not where.are_all_axes_explicit:
-                leaves = [_moved(names, *pair) for pair in zip(specs, leaves, strict=True)]
-            leaves = [_over(inner, *pair) for pair in zip(specs, leaves, strict=True)]
+                leaves = [moved(names, *pair) for pair in zip(specs, leaves, strict=True)]
+            leaves = [over_mapped(inner, *pair) for pair in zip(specs, leaves, strict=True)]
         elif len(names) < len(where.axis_names) and not where.is_multi_process:
             leaves = [
-                _kept_apart(where, names, spec, x)
+                kept_apart(where, names, spec, x)
                 if type(x) is ShardedArray and getattr(x._sharding, "mesh", None) == where else x
                 for spec, x in zip(specs, leaves, strict=True)
             ]  # fmt: skip
         blocks, uses = [], []
         with use_abstract_mesh(manual):
             for i, (spec, x) in enumerate(zip(specs, leaves, strict=True)):
-                block, used = _cut(inner, names, spec, x, f"argument number {i}", name_of(f), where)
-                blocks.append(block)
+                what = f"argument number {i}"
+                block, used = cut_into_blocks(inner, names, spec, x, what, name_of(f), where)
+                blocks.append(_pending(where, spec.unreduced, block))
                 uses.append(used)
         joined = []
         with use_abstract_mesh(manual):
@@ -219,10 +230,12 @@ def _mapper(
                 along = [n for n, flags in zip(names, varying, strict=True) if flags[i]]
                 if check_vma:
                     _check_varying(where, spec, along, name_of(f), i)
+                _check_pending(spec, pending_axes(x) & {*names}, name_of(f), i)
+                x = settled(x, names)
                 over = x.aval.placed  # by axes that are not mapped here
-                joined.append((_join(where, spec, x, along), over, len(along)))
+                joined.append((joined_blocks(where, spec, x, along), over, len(along)))
         return tree.tree_unflatten(treedef, [
-            _laid_out(where, names, spec, *whole)
+            laid_out(where, names, spec, *whole)
             for spec, whole in zip(wanted, joined, strict=True)
         ])
 
@@ -279,8 +292,9 @@ class _Staged:
         where, names = self.where, self.names
         avals = []
         for i, (spec, x) in enumerate(zip(self.specs, self.leaves, strict=True)):
-            block = _block_shape(where, spec, x.aval.shape, f"argument number {i}", self.name)
-            avals.append(ShapedArray(block, x.aval.dtype, x.aval.weak_type))
+            block = block_shape(where, spec, x.aval.shape, f"argument number {i}", self.name)
+            aval = ShapedArray(block, x.aval.dtype, x.aval.weak_type)
+            avals.append(aval.over(_of_sum(where, spec.unreduced)) if spec.unreduced else aval)
         flows = along(self.leaves)
         if self.check_vma:
             named = [_named(spec) for spec in self.specs]
@@ -299,7 +313,7 @@ class _Staged:
                 along_ = [n for n in names if self.check_vma and known[n][i]]
                 if self.check_vma:
                     _check_varying(where, spec, along_, self.name, i)
-                _check_rank(spec, len(jaxpr.outvars[i].aval.shape))
+                check_rank(spec, len(jaxpr.outvars[i].aval.shape))
             body = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
             given = [
                 *[frozenset([n for n in flows if varies(c, n)]) for c in consts],
@@ -428,7 +442,7 @@ def _own_specs(mesh: Mesh, names: Sequence[Any], leaves: Sequence[Any]) -> list[
     for x in leaves:
         entries = () if x.aval.placed is None else x.aval.placed.spec
         own = [[a for a in axes_of(entry) if a in names] for entry in entries]
-        sums = _sums_over(names, x)
+        sums = sums_over(names, x)
         found.append(PartitionSpec(*[tuple(a) or None for a in own], **sums))
     return found
 
@@ -496,85 +510,6 @@ def _says(aval: ShapedArray, spec: PartitionSpec, mesh: Any) -> bool:
     )
 
 
-def _sums_over(names: Sequence[Any], x: Any) -> dict[str, frozenset]:
-    """The mapped axes over which an argument is a pending sum, and over which it is reduced."""
-    sums = (frozenset(), frozenset()) if x.aval.placed is None else x.aval.placed.sums
-    return dict(zip(("unreduced", "reduced"), [s & set(names) for s in sums], strict=True))
-
-
-def _moved(names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
-    """An argument that lies over the mapped axes as its spec says, and over others as it did, which
-    cut it further."""
-    placed = x.aval.placed
-    if placed is None:
-        return x
-    entries = [
-        (*(axes_of(spec[i]) if i < len(spec) else ()), *[a for a in axes_of(e) if a not in names])
-        for i, e in enumerate(placed.spec)
-    ]
-    wanted = placed.of_entries(entries, *placed.sums)
-    return x if wanted.spec == placed.spec else constrained(x, wanted)
-
-
-def _over(mesh: Any, spec: PartitionSpec, x: Any) -> Any:
-    """An argument over a mesh whose axes have other types; an array over another mesh is moved."""
-    placed = x.aval.placed
-    if placed is None or isinstance(x, Tracer) or placed.mesh.shape_tuple == mesh.shape_tuple:
-        return over_types(x, mesh)
-    return put(x, NamedSharding(mesh, PartitionSpec(*spec)))
-
-
-def _others(names: Sequence[Any], layout: Sequence[Any]) -> list[tuple]:
-    """A layout without the axes that are mapped."""
-    return [tuple([a for a in axes if a not in names]) for axes in layout]
-
-
-def _finer(sharding: Any, entries: Sequence[Any], own: Sequence[Any], shape: tuple) -> Any:
-    """The sharding, whose parts are cut over axes that are not mapped too, where these divide them.
-    """
-    sizes, found = sharding.mesh.shape, []
-    for entry, more, n in zip(entries, own, shape, strict=True):
-        axes = (*axes_of(entry), *more)
-        fits = n % math.prod([sizes[a] for a in axes]) == 0
-        found.append(axes if fits else axes_of(entry))
-    return sharding.of_layout(found)
-
-
-class _AtLeast(NamedSharding):
-    """A layout of values in a program, whose parts may be cut further."""
-
-    def layout(self, ndim: int, have: Any = None, alone: bool = False) -> tuple:
-        """For each dimension the axes that cut it: those that it has, where they begin with the
-        spec's."""
-        own = super().layout(ndim, have, alone)
-        if have is None:
-            return own
-        kept = [
-            tuple(h) if axes and tuple(h[: len(axes)]) == axes else axes
-            for axes, h in zip(own, have, strict=True)
-        ]
-        named = [a for axes in kept for a in axes]
-        return tuple(kept) if len(set(named)) == len(named) else own
-
-    def _key(self) -> tuple:
-        return (*super()._key(), "at least")
-
-
-def _kept_apart(mesh: Any, names: Sequence[Any], spec: PartitionSpec, x: Any) -> Any:
-    """An array that lies over the mapped axes as its spec says, and is cut over others of type Auto
-    as it was, as far as that cuts the parts."""
-    own = x._sharding.layout(x.ndim)
-    ends = [axes_of(e) for e in (*spec, *(None,) * (x.ndim - len(spec)))]
-    kept = [
-        axes if list(before[: len(axes)]) == list(axes) else ()
-        for axes, before in zip(ends, own, strict=True)
-    ]
-    within = [o if k == e else () for o, k, e in zip(_others(names, own), kept, ends, strict=True)]
-    sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    wanted = _finer(sharding, ends, within, x.shape)
-    return x if wanted.layout(x.ndim) == own else put(x, wanted)
-
-
 def _check_names(specs: Sequence[PartitionSpec], names: Sequence[Any], what: str) -> None:
     for spec in specs:
         for entry in (*spec, tuple(spec.unreduced), tuple(spec.reduced)):
@@ -597,7 +532,7 @@ def _run(
     def level(k: int, values: Sequence[Any]) -> list:
         if k == len(names):
             return local(*values)
-        pin = functools.partial(_pinned, mesh, [names[k]]) if mesh.is_multi_process else None
+        pin = functools.partial(pinned, mesh, [names[k]]) if mesh.is_multi_process else None
         axis = Axis(mesh.shape[names[k]], names[k], names[k], pin, tested=tests)
         dims = [0 if names[k] in used else None for used in uses]
         outs, places = batch_call(lambda *xs: level(k + 1, xs), axis, values, dims)
@@ -614,16 +549,6 @@ def _run(
 def _named(spec: PartitionSpec) -> set:
     """The axes along which a value of that spec may vary."""
     return {a for entry in spec for a in axes_of(entry)} | spec.unreduced
-
-
-def _check_rank(spec: PartitionSpec, ndim: int, what: str = "out_specs") -> None:
-    if len(spec) > ndim:
-        hint = f": consider using an {what} entry of `P()`." if ndim == 0 else "."
-        raise ValueError(
-            f"shard_map {what} argument has {spec}, which has length {len(spec)}, for a value on "
-            f"each device which has rank {ndim}; a spec has no more entries than its value has "
-            f"axes{hint}"
-        )
 
 
 def _check_varying(
@@ -650,6 +575,31 @@ def _check_varying(
         )
 
 
+def _check_pending(spec: PartitionSpec, pending: frozenset, name: str, i: int) -> None:
+    """Raise ValueError where a pending sum is given as something else."""
+    if not pending <= spec.unreduced:
+        raise ValueError(
+            f"shard_map applied to the function {name!r} was given out_specs {spec} for output "
+            f"number {i}, which is unreduced over {_listed(sorted(map(str, pending)))}: each "
+            "device has a part of a sum. Add it up with lax.psum, or name the axes in "
+            "P(unreduced=...)."
+        )
+
+
+def _pending(mesh: Any, axes: Any, x: Any) -> Any:
+    """A value that is a part of a sum over these mapped axes, as its type says from here on."""
+    return sum_cast_p.bind(x, sharding=_of_sum(mesh, axes)) if axes else x
+
+
+def _of_sum(mesh: Any, axes: frozenset) -> NamedSharding:
+    """The placement of a part of a sum over these axes."""
+    typed = typed_mesh(mesh.abstract_mesh, [*axes], AxisType.Explicit)
+    return NamedSharding(typed, PartitionSpec(unreduced=axes))
+
+
+hooks.pending_sum = lambda x, axes: _pending(_around.get()[0], frozenset(axes), x)
+
+
 def _listed(names: Iterable[Any]) -> str:
     return "{" + ",".join(map(str, names)) + "}"
 
@@ -668,132 +618,3 @@ def _specs_of_leaves(what: str, specs: Any, value: Any) -> list[PartitionSpec]:
     return [PartitionSpec() if s is None else s for s in found]
 
 
-def _block_shape(mesh: Any, spec: PartitionSpec, shape: tuple, what: str, function: str) -> tuple:
-    try:
-        _check_rank(spec, len(shape), "in_specs")
-        sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        sharding.check_compatible_aval(shape)
-        return sharding.shard_shape(shape)
-    except ValueError as error:
-        uneven = (", whose axis sizes are not evenly divisible by those of the mesh"
-                  if "evenly divide" in str(error) else "")  # fmt: skip
-        raise ValueError(
-            f"shard_map applied to the function {function!r} was given {what} of shape {shape}"
-            f"{uneven}: {error}"
-        ) from None
-
-
-def _cut(
-    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, what: str, function: str,
-    around: Any,
-) -> tuple[Any, set]:
-    """`x` with an axis in front for each axis of the mesh that cuts it: device by device its
-    block; and which axes these are."""
-    shape = x.aval.shape
-    block = _block_shape(mesh, spec, shape, what, function)
-    pending, spec = spec.unreduced, PartitionSpec(*spec)
-    if isinstance(x, Tracer) and not around.explicit_axes and not around.is_multi_process:
-        x = _laid_out(around, names, spec, x)  # and so is its cotangent
-    x, used = _blocks(mesh, names, spec, x, block) if any(spec) else (x, [])
-    for name in names:
-        if name in pending:
-            used = [n for n in names if n in used or n == name]
-            x = _first_of(x, used.index(name), mesh.shape[name])
-    return (_pinned(mesh, used, x) if used else x), set(used)
-
-
-def _first_of(x: Any, at: int, size: int) -> Any:
-    """Parts of a pending sum along a new axis: the first is `x`, the others are zero."""
-    shape = (*x.shape[:at], 1, *x.shape[at:])
-    widths = [(0, size - 1 if i == at else 0, 0) for i in range(len(shape))]
-    return pad(reshape(x, shape), full((), 0, x.aval.dtype), widths)
-
-
-def _blocks(
-    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, block: Sequence[int]
-) -> tuple[Any, list]:
-    """`x` with an axis in front for each axis of the mesh that cuts it, and these."""
-    sizes, placed = mesh.shape, x.aval.placed
-    split: list[int] = []
-    places: dict[Any, int] = {}  # mesh axis -> axis of the split array
-    inner: list[int] = []
-    for i, n in enumerate(block):
-        for name in axes_of(spec[i]) if i < len(spec) else ():
-            places[name] = len(split)
-            split.append(sizes[name])
-        inner.append(len(split))
-        split.append(n)
-    used = [name for name in names if name in places]
-    with lenient() if placed is not None else contextlib.nullcontext():
-        x = reshape(x, tuple(split))
-        x = transpose(x, tuple([*[places[name] for name in used], *inner]))
-    if placed is not None:  # by axes that are not mapped here, which cut each block
-        x = constrained(x, placed.of_entries([*[()] * len(used), *placed.spec]))
-    return x, used
-
-
-def _pinned(mesh: Mesh, used: Sequence[Any], x: Any) -> Any:
-    """Blocks, where processes are to keep each its own."""
-    if not mesh.is_multi_process:
-        return x
-    return constrained(x, NamedSharding(mesh, PartitionSpec(*used)))
-
-
-def _laid_out(
-    mesh: Mesh, names: Sequence[Any], spec: PartitionSpec, x: Any, placed: Any = None,
-    front: int = 0,
-) -> Any:
-    """A value with its sharding over the mapped axes. placed: how its blocks lie over axes that are
-    not mapped here, behind so many axes in front. Over Auto ones they lie as they do."""
-    if placed is not None:
-        ends = (*spec, *(None,) * (x.ndim - len(spec)))
-        both = [(*axes_of(e), *axes_of(p)) for e, p in zip(ends, placed.spec[front:])]
-        spec = placed.of_entries(both).spec.update(unreduced=spec.unreduced, reduced=spec.reduced)
-    sharding = NamedSharding(mesh, spec)
-    if len(names) < len(mesh.axis_names) and not mesh.explicit_axes and not spec.unreduced:
-        open_ = PartitionSpec.UNCONSTRAINED
-        ends = (*spec, *(None,) * (x.ndim - len(spec)))
-        if isinstance(x, Tracer):
-            sharding = _AtLeast(mesh, PartitionSpec(*[entry or open_ for entry in ends]))
-        elif type(x) is ShardedArray and hasattr(x._sharding, "layout"):
-            own = _others(names, x._sharding.layout(x.ndim))
-            sharding = _finer(sharding, ends, own, x.shape)
-    if isinstance(x, Tracer):
-        # Of one device there is nothing to say.
-        return constrained(x, sharding) if mesh.explicit_axes or mesh.size > 1 else x
-    if type(x) is ShardedArray:
-        return constrained(x, sharding)
-    return place(x, sharding)
-
-
-def _join(mesh: Mesh, spec: PartitionSpec, x: Any, along: Sequence[Any]) -> Any:
-    """The whole array of blocks that have an axis in front for each axis in `along`."""
-    ndim = x.ndim - len(along)
-    _check_rank(spec, ndim)
-    named = [axes_of(spec[i]) if i < len(spec) else () for i in range(ndim)]
-    cut = [name for entry in named for name in entry]
-    kept = list(along)
-    for name in along:
-        if name in spec.unreduced:
-            x = reduce_sum(x, (kept.index(name),))
-            kept.remove(name)
-        elif name not in cut:
-            x = first_member(x, kept.index(name))
-            kept.remove(name)
-    alike = [name for name in cut if name not in kept]
-    if alike:  # every device has the same block
-        front = tuple([mesh.shape[name] for name in alike])
-        shape = (*front, *x.aval.shape)
-        x = broadcast_in_dim(x, shape, tuple(range(len(alike), len(shape))))
-        kept = alike + kept
-    if not cut:
-        return x
-    order: list[int] = []
-    sizes: list[int] = []
-    known = x.aval.placed
-    for i, entry in enumerate(named):
-        order += [kept.index(name) for name in entry] + [len(kept) + i]
-        parts = math.prod([mesh.shape[name] for name in entry])
-        sizes.append(parts * x.aval.shape[len(kept) + i])
-    with lenient() if known is not None else contextlib.nullcontext():
-        return reshape(transpose(x, tuple(order)), tuple(sizes))
