@@ -23,6 +23,7 @@ from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.lowering import Expand, Pointwise, Reduce, elementwise_loops
 from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
+from numjet.core.typed_numbers import no_tangents
 
 
 # ------------------------------------------------------------------ zeros and instantiation
@@ -32,6 +33,20 @@ def zeros(aval: ShapedArray) -> Any:
         return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
     out = full(aval.shape, 0, aval.dtype, aval.weak_type)
     return out if aval.placed is None else hooks.place_again(out, aval.placed)
+
+
+def given_out(outs: list) -> list:
+    """A function's results as its caller sees them: those of dtype float0, which are no values, are
+    NumPy arrays."""
+    for x in outs:
+        if isinstance(x, ArrayImpl) and not x._aval.dtype.itemsize:  # float0 alone has none
+            break
+    else:
+        return outs
+    return [
+        no_tangents(x.shape) if isinstance(x, ArrayImpl) and x.dtype == dtypes.float0 else x
+        for x in outs
+    ]
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, weak_type: bool = False) -> Any:

@@ -42,7 +42,7 @@ from numjet.core.memories import MemorySpace
 from numjet.core.remote import Device
 from numjet.core.sharded import any_sharded
 from numjet.core.shared import Shared
-from numjet.core.structural import warn_of_lost_part
+from numjet.core.structural import given_out, warn_of_lost_part
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.cpu.runtime import memory
 from numjet.numpy import lax_names as lax
@@ -691,7 +691,8 @@ def _made_like(out: Any, a: Any, device: Any, out_sharding: Any = None) -> Any:
     if device is None and out_sharding is None:
         device = lax.place_like(a, out.aval.shape)
     out = placed(out, device, out_sharding)
-    return lax.varied_like(out, a) if Shared.axes.get() else out
+    out = lax.varied_like(out, a) if Shared.axes.get() else out
+    return out if out.dtype.itemsize else given_out([out])[0]
 
 
 def zeros_like(

@@ -26,7 +26,7 @@ from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.ref_equations import OverRefs
 from numjet.core.refs import RefUse, refuse_twice
 from numjet.core.remote import traced_with
-from numjet.core.structural import broadcast_in_dim, convert, moveaxis, zeros
+from numjet.core.structural import broadcast_in_dim, convert, given_out, moveaxis, zeros
 from numjet.core.trace import EVAL, Tracer, current_trace, set_trace
 from numjet.ops.arithmetic import clamp
 from numjet.ops.bodies import (
@@ -515,7 +515,7 @@ def choose(what: str, index: Any, branches: Sequence[Callable], operands: tuple)
     for ref, value in zip(refs, outs[n:], strict=True):
         if ref in written:
             ref.put(value)
-    return tree.tree_unflatten(trees[0], outs[:n])
+    return tree.tree_unflatten(trees[0], given_out(outs[:n]))
 
 
 def _check_varying(what: str, out_tree: Any, flows: Sequence[dict]) -> None:

@@ -29,6 +29,7 @@ from numjet.core.structural import (
     add_any,
     convert,
     convert_element_type_p,
+    given_out,
     instantiate,
     moveaxis,
     zeros,
@@ -488,7 +489,7 @@ def scan(
         if closed.jaxpr.outvars[i] is v and carry_avals[i].dtype == init_leaves[i].aval.dtype:
             outs[i] = x
     stacked = outs[n_carry + n_refs :]
-    return tree.tree_unflatten(out_tree, [*outs[:n_carry], *stacked])
+    return tree.tree_unflatten(out_tree, given_out([*outs[:n_carry], *stacked]))
 
 
 def _over_references(f: Callable, init: Any, xs: Any, in_tree: Any, options: tuple) -> tuple:

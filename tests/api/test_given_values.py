@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -134,3 +135,32 @@ def test_sums_over_no_axis_are_their_operands():
 def test_argnums_must_be_integers():
     with pytest.raises(TypeError, match="argnums"):
         nj.grad(lambda x: x, argnums=1.5)
+
+
+_none = np.zeros(4, nj.dtypes.float0)
+_slope = nj.grad(lambda n: 3.0 * n, allow_int=True)
+_WITHOUT_VALUES: dict[str, Callable] = {
+    "vmap": lambda n: nj.vmap(_slope)(n),
+    "vmap of vmap": lambda n: nj.vmap(nj.vmap(_slope))(n.reshape(2, 2)),
+    "vmap, axis 1": lambda n: nj.vmap(lambda _: _none, out_axes=1)(n),
+    "value and gradient": lambda n: nj.vmap(nj.value_and_grad(lambda k: 2.0 * k, allow_int=True))(
+        n
+    )[1],
+    "pmap": lambda n: nj.pmap(_slope)(n[:1]),
+    "map": lambda n: lax.map(_slope, n),
+    "scan": lambda n: lax.scan(lambda c, k: (c, _slope(k)), jnp.float32(0), n)[1],
+    "cond": lambda n: lax.cond(n[0] >= 0, lambda z: _none, lambda z: z, _none),
+    "jvp of map": lambda n: nj.jvp(lambda k: lax.map(lambda j: j * 2, k), (n,), (_none,))[1],
+    "device_put": lambda n: nj.device_put(_none),
+    "zeros_like": lambda n: jnp.zeros_like(_none),
+    "shard_map": lambda n: nj.shard_map(
+        nj.grad(lambda k: 1.0 * k.sum(), allow_int=True), in_specs=nj.P("x"), out_specs=nj.P("x"),
+        mesh=nj.make_mesh((1,), ("x",), nj.sharding.AxisType.Auto),
+    )(n),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _WITHOUT_VALUES)
+def test_tangents_of_integers_are_numpy_arrays(name: str) -> None:
+    out = _WITHOUT_VALUES[name](jnp.arange(4))
+    assert isinstance(out, np.ndarray) and out.dtype == nj.dtypes.float0

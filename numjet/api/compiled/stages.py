@@ -34,14 +34,14 @@ from numjet.api.placement.mesh import get_abstract_mesh
 from numjet.api.placement.shape_struct import ShapeDtypeStruct
 from numjet.base import config, tree
 from numjet.core import dtypes, hi
-from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.array import Array, as_array
 from numjet.core.debug_info import of_jitted, stand_in
 from numjet.core.hooks import Sharded
 from numjet.core.jaxpr import ASKED, CALLS, FORM, HELD, HELD_VALUES, ClosedJaxpr, Jaxpr, bare
 from numjet.core.refs import Ref, RefUse
 from numjet.core.shared import Shared
+from numjet.core.structural import given_out
 from numjet.core.trace import Tracer
-from numjet.core.typed_numbers import no_tangents
 from numjet.transforms.varying import manual_results
 
 
@@ -110,10 +110,7 @@ class Entry:
     def unflatten(self, outs: list) -> Any:
         """The results as the function returns them."""
         if self.without_values:
-            outs = [
-                no_tangents(x.shape) if isinstance(x, ArrayImpl) and x.dtype == dtypes.float0 else x
-                for x in outs
-            ]
+            outs = given_out(outs)
         return tree.tree_unflatten(self.out_tree, outs)
 
 

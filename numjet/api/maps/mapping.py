@@ -34,7 +34,7 @@ from numjet.core.evaluate import another
 from numjet.core.names import transformation
 from numjet.core.refs import AbstractRef, Ref, refuse_parts, refuse_returned, refuse_twice
 from numjet.core.remote import RemoteArray
-from numjet.core.structural import broadcast_in_dim, moveaxis, placed_like
+from numjet.core.structural import broadcast_in_dim, given_out, moveaxis, placed_like
 from numjet.core.trace import Tracer
 from numjet.ops.collective import all_gather
 from numjet.ops.exchange import first_member
@@ -176,6 +176,7 @@ def vmap(
                 x if p is None else placed_like(x, axis.over(x.aval.row(p % x.ndim), p % x.ndim))
                 for x, p in zip(ends, places, strict=True)
             ]
+        ends = given_out(ends)
         return spread[0].value(ends) if spread else tree.tree_unflatten(out_tree, ends)
 
     return described(
@@ -592,6 +593,8 @@ def _on_devices(
 
 def _on_mesh(mesh: Mesh, x: Any, axis: int | None) -> Any:
     """A result with its sharding: one slice of `axis` a device, or all of it everywhere."""
+    if isinstance(x, np.ndarray):
+        return x  # of dtype float0
     sharding = _cut(mesh, None if axis is None else axis % x.ndim)
     if type(x) is RemoteArray:
         return place(x, sharding)

@@ -52,7 +52,7 @@ from numjet.core.jaxpr import Jaxpr, eval_jaxpr
 from numjet.core.refs import Ref
 from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Flow, Shared
-from numjet.core.structural import moveaxis
+from numjet.core.structural import given_out, moveaxis
 from numjet.core.trace import EVAL, Tracer, current_trace
 from numjet.ops.constraint import pending_axes, settled, sum_cast_p
 from numjet.transforms.batch import Axis, BatchTrace, batch_call, extend_axis_env
@@ -234,10 +234,10 @@ def _mapper(
                 x = settled(x, names)
                 over = x.aval.placed  # by axes that are not mapped here
                 joined.append((joined_blocks(where, spec, x, along), over, len(along)))
-        return tree.tree_unflatten(treedef, [
+        return tree.tree_unflatten(treedef, given_out([
             laid_out(where, names, spec, *whole)
             for spec, whole in zip(wanted, joined, strict=True)
-        ])
+        ]))  # fmt: skip
 
     return mapped
 

@@ -33,6 +33,7 @@ from numjet.core.sharded import ShardedArray
 from numjet.core.shared import Shared
 from numjet.core.structural import zeros
 from numjet.core.trace import EVAL, Tracer, current_trace
+from numjet.core.typed_numbers import no_tangents
 from numjet.ops.constraint import (
     CopySemantics,
     device_put_p,
@@ -621,6 +622,8 @@ def put(x: Any, device: Any) -> Any:
         leaf = as_array(leaf)
         if isinstance(leaf, Tracer):
             leaf.in_scope("device_put")
+        if not leaf.dtype.itemsize and not isinstance(leaf, Tracer):  # of dtype float0
+            return no_tangents(leaf.shape)
         if sharding is None:
             return leaf
         if leaf._sharding == sharding and leaf._sharding.binds and not leaf.is_deleted():
