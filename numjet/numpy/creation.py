@@ -571,6 +571,13 @@ save, savez = np.save, np.savez
 
 
 # ------------------------------------------------------------------ filled
+def _filled_on(x: Any, device: Any, out_sharding: Any) -> Any:
+    """`placed`, with JAX's exception for a PartitionSpec that is too long, IndexError."""
+    if type(device) is NamedSharding:
+        device.shard_shape(x.aval.shape)
+    return placed(x, device, out_sharding)
+
+
 def _filled(shape: Any, value: Any, dtype: Any, name: str, weak: bool = False) -> Any:
     shape = canonical_shape(shape, name)
     if hooks.guards is not None:
@@ -605,7 +612,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
            [0, 0, 0]], dtype=int32)
     """
     out = _filled(shape, 0, _own_dtype(shape, dtype, "zeros"), "zeros")
-    return placed(out, device, out_sharding)
+    return _filled_on(out, device, out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -618,7 +625,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Array([1., 1., 1.], dtype=float32)
     """
     out = _filled(shape, 1, _own_dtype(shape, dtype, "ones"), "ones")
-    return placed(out, device, out_sharding)
+    return _filled_on(out, device, out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
@@ -630,7 +637,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Array([0., 0.], dtype=float32)
     """
     out = _filled(shape, 0, _own_dtype(shape, dtype, "empty"), "empty")
-    return placed(out, device, out_sharding)
+    return _filled_on(out, device, out_sharding)
 
 
 def full(
@@ -664,7 +671,7 @@ def full(
         )
     if device is not None:
         value = structural.convert(value, value.aval.dtype, False)
-    return placed(broadcast(value, shape), device, out_sharding)
+    return _filled_on(broadcast(value, shape), device, out_sharding)
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[tuple, Any, bool]:
@@ -690,7 +697,7 @@ def _made_like(out: Any, a: Any, device: Any, out_sharding: Any = None) -> Any:
     inside of `shard_map` as `a` does."""
     if device is None and out_sharding is None:
         device = lax.place_like(a, out.aval.shape)
-    out = placed(out, device, out_sharding)
+    out = _filled_on(out, device, out_sharding)
     out = lax.varied_like(out, a) if Shared.axes.get() else out
     return out if out.dtype.itemsize else given_out([out])[0]
 

@@ -201,6 +201,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     """
     if sharding is not None:
         made = full(shape, fill_value, dtype)
+        if hasattr(sharding, "shard_shape"):
+            sharding.shard_shape(made.aval.shape)  # IndexError for a PartitionSpec too long
         return hooks.place_again(structural.convert(made, made.aval.dtype, False), sharding)
     if fill_value is None:
         raise ValueError("full: fill_value must be a number, got None.")
@@ -263,7 +265,10 @@ def full_like(
     Array([7., 7.], dtype=float32)
     """
     if sharding is not None:
-        return hooks.place_again(full_like(x, fill_value, dtype, shape), sharding)
+        made = full_like(x, fill_value, dtype, shape)
+        if hasattr(sharding, "shard_shape"):
+            sharding.shard_shape(made.aval.shape)
+        return hooks.place_again(made, sharding)
     sharding = place_like(x, getattr(x, "shape", ()) if shape is None else shape)
     if sharding is not None:
         weak = getattr(x, "weak_type", False)

@@ -364,3 +364,17 @@ def test_windows_over_whole_axes_stay_cut() -> None:
         f = lambda x, i, y: lax.dynamic_update_slice_in_dim(x, y[None], i, axis=0)  # noqa: E731
         out = nj.jit(nj.vmap(f))(x, i, y)
     assert out.sharding.spec == P("r", None, "c") and np.asarray(out).sum() == 8
+
+
+def test_fills_refuse_specs_that_are_too_long() -> None:
+    """As arrays of that layout have no shape of their own: IndexError, JAX's."""
+    place = nj.NamedSharding(nj.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2), P("x", "y"))
+    x = jnp.arange(8.0)
+    for make in (
+        lambda: lax.full((8,), 1.0, sharding=place), lambda: lax.full_like(x, 1, sharding=place),
+        lambda: jnp.zeros(8, device=place), lambda: jnp.ones(8, device=place),
+        lambda: jnp.full(8, 2, device=place), lambda: jnp.empty(8, device=place),
+        lambda: jnp.zeros_like(x, device=place), lambda: jnp.full_like(x, 2, device=place),
+    ):  # fmt: skip
+        with pytest.raises(IndexError, match="rank at least 2"):
+            make()
