@@ -3,6 +3,7 @@ has them."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import numjet as nj
-from numjet import P, lax, numpy as jnp
+from numjet import P, lax, numpy as jnp, random
 from numjet.errors import UnexpectedTracerError
 from numjet.experimental.layout import Format, Layout
 from numjet.experimental.serialize_executable import serialize
@@ -167,3 +168,40 @@ def test_a_constraint_to_one_device_is_not_mapped_over_axes_of_a_mesh() -> None:
     held = lambda x: nj.lax.with_sharding_constraint(x, here)  # noqa: E731
     with pytest.raises(ValueError, match="If you are using spmd_axis_name"):
         nj.jit(nj.vmap(held, spmd_axis_name="r"))(jnp.ones(2))
+
+
+def test_keys_are_made_of_parts() -> None:
+    mesh = nj.make_mesh((8,), ("x",), AxisType.Auto)
+    place = NamedSharding(mesh, P("x"))
+    keys = random.split(random.key(3), 16)
+    one = nj.make_array_from_callback((16,), place, lambda index: keys[index])
+    parts = [nj.device_put(keys[2 * i : 2 * i + 2], d) for i, d in enumerate(nj.devices())]
+    two = nj.make_array_from_single_device_arrays((16,), place, parts)
+    three = nj.make_array_from_process_local_data(place, keys)
+    for found in (one, two, three):
+        assert found.sharding == place and found.dtype == keys.dtype
+        np.testing.assert_array_equal(random.key_data(found), random.key_data(keys))
+    assert random.normal(one[5], (2,)).shape == (2,)
+    with pytest.raises(ValueError, match="matching dtypes"):
+        nj.make_array_from_callback(
+            (16,), place, lambda index: keys[index] if index[0].start else np.zeros(2)
+        )
+
+
+def test_local_data_by_spec_of_the_current_mesh() -> None:
+    mesh = nj.make_mesh((8,), ("x",), AxisType.Auto)
+    data = np.arange(16.0, dtype=np.float32)
+    with nj.set_mesh(mesh):
+        found = nj.make_array_from_process_local_data(P("x"), data)
+    assert found.sharding == NamedSharding(mesh, P("x"))
+    with pytest.raises(ValueError, match="mesh"):
+        nj.make_array_from_process_local_data(P("x"), data)
+
+
+def test_device_put_takes_trees_of_what_may_be_given_up() -> None:
+    x = {"a": jnp.ones(2), "b": jnp.ones(3)}
+    put = functools.partial(nj.device_put, x, nj.devices()[1])
+    assert put(donate={"a": True, "b": False})["b"].shape == (3,)
+    for wrong in ({"donate": {"a": True}}, {"may_alias": [True, False]}):
+        with pytest.raises(ValueError, match="prefix"):
+            put(**wrong)

@@ -378,3 +378,23 @@ def test_fills_refuse_specs_that_are_too_long() -> None:
     ):  # fmt: skip
         with pytest.raises(IndexError, match="rank at least 2"):
             make()
+
+
+
+def test_out_shardings_over_axes_alone() -> None:
+    """The devices are those of the arguments, or of the current mesh."""
+    kinds = (AxisType.Auto,)
+    mesh = nj.make_mesh((8,), ("x",), kinds)
+    other = nj.make_mesh((4, 2), ("x", "y"), kinds * 2)
+    wanted = NamedSharding(mesh.abstract_mesh, P("x"))
+    double = nj.jit(lambda v: v * 2, out_shardings=wanted)
+    x = np.arange(8.0, dtype=np.float32)
+    place = NamedSharding(mesh, P("x"))
+    for over in (NamedSharding(mesh, P()), NamedSharding(other, P("y"))):
+        out = double(nj.device_put(x, over))
+        assert out.sharding == place
+        np.testing.assert_array_equal(out, 2 * x)
+    with nj.set_mesh(mesh):
+        assert double(x).sharding == place
+    with pytest.raises(ValueError, match="no devices"):
+        double(x)

@@ -389,3 +389,14 @@ def test_what_a_trace_noted_is_kept_where_a_rule_raises(monkeypatch) -> None:
     finally:
         Shared.axes.reset(token)
     assert trace.effects == {"before"}
+
+
+def test_gradients_of_weak_types_stay_weak() -> None:
+    mesh = nj.make_mesh((8,), ("x",), nj.sharding.AxisType.Auto)
+    f = nj.shard_map(
+        lambda v, w: nj.grad(lambda t: (v * t).sum())(w), mesh=mesh, in_specs=(nj.P("x"), nj.P()),
+        out_specs=nj.P(),
+    )  # fmt: skip
+    x = jnp.arange(8.0)
+    assert f(x, 2.0).weak_type and not f(x, jnp.float32(2)).weak_type
+    assert float(f(x, 2.0)) == 28

@@ -31,6 +31,7 @@ from numjet.api.placement.devices import (
     place,
 )
 from numjet.api.placement.mesh import (
+    AbstractMesh,
     AxisType,
     Mesh,
     check_devices_of,
@@ -220,6 +221,21 @@ def _check_device(closed: ClosedJaxpr, arrays: Sequence[Any], over: Any, name: s
         )
 
 
+def _with_devices(wanted: Any, values: Sequence[Any], name: str) -> Any:
+    """A result's sharding, where it names axes alone over the mesh that the arguments lie over."""
+    if not isinstance(getattr(wanted, "mesh", None), AbstractMesh):
+        return wanted
+    over, axes = common_sharding(values, name)[0], wanted.mesh
+    here = set_for_arrays.get() if over is None else over.mesh
+    if here.size != axes.size:
+        raise ValueError(
+            f"out_shardings of {name} hold {wanted}, whose mesh has no devices, and no argument "
+            "lies over as many. Name a Mesh, or put the arguments over one."
+        )
+    devices = np.reshape(here.devices_in_order, axes.axis_sizes)
+    return wanted.update(mesh=Mesh(devices, axes.axis_names, axes.axis_types))
+
+
 def _devices(sharding: Any) -> Any:
     if hasattr(sharding, "layout"):
         return sharding.mesh.devices_in_order
@@ -268,6 +284,8 @@ def run(
     if name != "device_put":
         _check_programs_meshes(closed, arrays)
     wanted = [None] * len(closed.out_avals) if outs is None else list(outs)
+    if any([isinstance(getattr(s, "mesh", None), AbstractMesh) for s in wanted]):
+        wanted = [_with_devices(s, read, name) for s in wanted]
     places = [_Place(s) for s in wanted if s is not None]
     over, single = common_sharding([*read, *places], name)
     if name != "device_put":

@@ -71,7 +71,8 @@ def _joined(ct: Any, name: Any, size: int) -> Any:
     if type(ct) is Zero or ct.aval.dtype == dtypes.float0:
         return ct
     if varies(ct, name):
-        return _scaled(psum(ct, name), size, div)
+        total = _scaled(psum(ct, name), size, div)
+        return convert(total, total.aval.dtype, True) if ct.aval.weak_type else total
     members = dict(Shared.axes.get())[name]
     return ct if members == size else _scaled(ct, members, mul)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from numjet.api.placement.devices import PmapSharding, Sharding, device_put, place
 from numjet.api.placement.layout import AutoLayout, Format, Layout, check_layout, labelled
-from numjet.api.placement.sharding import NamedSharding
+from numjet.api.placement.reshard import of_context
+from numjet.api.placement.sharding import NamedSharding, PartitionSpec
 from numjet.base import tree
 from numjet.base.errors import InvalidInputException, UnexpectedTracerError
 from numjet.core import dtypes
@@ -28,6 +29,8 @@ from numjet.ops.shape import canonical_shape
 
 
 def _checked(name: str, sharding: Any) -> Sharding:
+    if isinstance(sharding, PartitionSpec):
+        sharding = of_context(name, sharding, ValueError)
     if not isinstance(sharding, Sharding):
         raise TypeError(f"{name}: sharding should be an instance of `jax.sharding` "
                         f"(numjet.sharding.Sharding), got {sharding!r} of type "
@@ -50,6 +53,15 @@ def _filled(shape: tuple, dtype: Any, parts: list[tuple[tuple, Any]], sharding: 
     if whole:
         return place(ArrayImpl(block, aval), sharding)
     return ShardedArray(block, aval, sharding)
+
+
+def _is_keys(x: Any) -> bool:
+    return isinstance(getattr(x, "dtype", None), dtypes.KeyDType)
+
+
+def _memory(x: Any) -> np.ndarray:
+    """The values of an array, of PRNG keys as they are stored."""
+    return as_array(x)._value if _is_keys(x) else np.asarray(x)
 
 
 def _mine(sharding: Sharding, shape: tuple) -> list[tuple[Any, tuple]]:
@@ -85,6 +97,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
         return labelled(given, sharding.layout)
     sharding = _checked("make_array_from_callback", sharding)
     parts: list[tuple[tuple, Any]] = []
+    first: Any = None
     places = _mine(sharding, shape)
     for _, index in places[:1] if sharding.is_fully_replicated else places:  # type: ignore[attr-defined]
         given = data_callback(index)
@@ -98,7 +111,8 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
                 f"make_array_from_callback: data_callback({index}) returned {given!r} of type "
                 f"{type(given).__name__}, which is no array. Return np.asarray of it."
             )
-        part = np.asarray(given)
+        part = _memory(given)
+        kind = given.dtype if _is_keys(given) else part.dtype
         want = np.empty(shape, bool)[index].shape
         if part.shape != want:
             raise ValueError(
@@ -106,15 +120,16 @@ def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback:
                 f"device array shape {part.shape} that data_callback({index}) returned. Shape of "
                 f"Array is {shape} with sharding {sharding}."
             )
-        if dtype is not None and dtypes.canonical(part.dtype) != dtypes.canonical(dtype):
+        if dtype is not None and dtypes.canonical(kind) != dtypes.canonical(dtype):
             raise ValueError(f"make_array_from_callback: if dtype is given it must be that of the "
                              f"parts. Got dtype={dtypes.canonical(dtype)}, and a part of dtype "
-                             f"{part.dtype}.")
-        if parts and part.dtype != parts[0][1].dtype:
+                             f"{kind}.")
+        first = kind if first is None else first
+        if kind != first:
             raise ValueError("make_array_from_callback: the parts must have matching dtypes, got "
-                             f"{parts[0][1].dtype}, and {part.dtype} for {index}.")
+                             f"{first}, and {kind} for {index}.")
         parts.append((index, part))
-    found = dtypes.canonical(parts[0][1].dtype if dtype is None else dtype)
+    found = dtypes.canonical(first if dtype is None else dtype)
     return _filled(shape, found, parts, sharding)
 
 
@@ -196,7 +211,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
         sharding, NamedSharding) else []
     if pending:
         return _added_up(shape, sharding, pending, values)
-    parts = [(index, np.asarray(v)) for (_, index), v in zip(places, values, strict=True)]
+    parts = [(index, _memory(v)) for (_, index), v in zip(places, values, strict=True)]
     return _filled(shape, values[0].dtype, parts[::-1], sharding)  # the first of replicas shows
 
 
@@ -243,7 +258,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any,
     made: list[Any] = []
     for leaf, spec, want in zip(leaves, specs, wanted, strict=True):
         checked = _checked(name, spec)
-        array = as_array(np.asarray(leaf))
+        array = ArrayImpl(_memory(leaf), leaf.aval) if _is_keys(leaf) else as_array(_memory(leaf))
         if not getattr(checked, "is_fully_addressable", True):
             made.append(_of_processes(name, array, checked, want))
             continue

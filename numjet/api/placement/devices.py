@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -578,7 +579,8 @@ def device_put(
     PartitionSpec over the mesh of `set_mesh`, a `memory.Space` (another memory of the devices that
     hold `x`; the CPU has one, and the array's sharding names it), or a pytree of these that is
     a prefix of `x`; None keeps the default. donate: `x` may be given up. may_alias: False gives new
-    arrays, which live on when those of `x` are deleted. src is taken for JAX's sake.
+    arrays, which live on when those of `x` are deleted. Both may be prefixes of `x`. src is taken
+    for JAX's sake.
     Inside a traced function it is an operation of the program. Derivative: the identity, back to
     where `x` was. Raises ValueError for an unknown device and for a sharding that does not fit a
     shape, TypeError for leaves that are no arrays.
@@ -592,6 +594,9 @@ def device_put(
         raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
     if current_trace() is not EVAL:
         return _put_traced(x, device, src, donate, may_alias)
+    for what, given in (("donate", donate), ("may_alias", may_alias)):
+        if type(given) not in (bool, NoneType):
+            tree.flatten_axes(f"device_put {what}", tree.tree_structure(x), given)
     out = put(x, device)
     if may_alias is False:
         out = tree.tree_map(another, out)
