@@ -183,6 +183,11 @@ class Flag:
         local = self._local.get()
         return self._global if local is _UNSET else local
 
+    @property
+    def everywhere(self) -> Any:
+        """The process-wide value."""
+        return self._global
+
     def fix(self, reason: str) -> Any:
         """The value, which from now on cannot be changed: something was made by it."""
         self._fixed = reason

@@ -138,6 +138,7 @@ def physical(dtype: Any) -> np.dtype:
 
 
 _NARROW = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
+WIDE = frozenset(_NARROW)  # those of 64 bits
 _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 

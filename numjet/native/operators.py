@@ -289,6 +289,12 @@ class Forms:
                 fact[0](table, *fact[1:])
             _wanted()
 
+    def forget(self) -> None:
+        """Forget what was learned."""
+        self.facts.clear()
+        for table in self.tables:
+            table.drop(0)
+
     def attach(self, table: Table) -> Table:
         """Let `table` know what is known already, and what is learned from now on."""
         self.tables.append(table)

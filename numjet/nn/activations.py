@@ -6,8 +6,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from numjet.api.compiled.shown import FLAG, as_call, shown, wanted
 from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
@@ -309,11 +307,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     Array([-0.02,  0.  ,  2.  ], dtype=float32)
     """
     x = one_array("leaky_relu", x)
-    return where(lax.ge(x, _zero(x)), x, multiply(negative_slope, x))
-
-
-def _zero(x: Any) -> Any:
-    return as_array(np.zeros((), x.aval.dtype))
+    return where(lax.ge(x, constant(0, x)), x, multiply(negative_slope, x))
 
 
 def hard_tanh(x: Any) -> Any:

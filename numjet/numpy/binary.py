@@ -143,7 +143,9 @@ def _logaddexp_of_complex(x: Any, y: Any) -> Any:
     high, low = select(larger, x, y), select(larger, y, x)
     rest, angle = lax.log1p(lax.exp(lax.sub(low, high))), lax.imag(high)
     total = lax.add(lax.atan2(lax.sin(angle), lax.cos(angle)), lax.imag(rest))
-    principal = subtract(math.pi, remainder(subtract(math.pi, total), 2 * math.pi))
+    half = constant(math.pi, total)
+    turn = remainder(lax.sub(half, total), constant(2 * math.pi, total))
+    principal = lax.sub(half, turn)
     out = lax.complex(lax.add(lax.real(high), lax.real(rest)), principal)
     return strong(out) if out.aval.shape else out
 

@@ -36,6 +36,7 @@ from numjet.numpy.fast import (
     fast_binary,
     fast_unary,
     fix,
+    narrowed,
     quick,
     quiet_enter,
     quiet_leave,
@@ -325,7 +326,7 @@ def _quick_division(ufunc: np.ufunc, x: Any, y: Any) -> ArrayImpl | None:
             return ArrayImpl(np.asarray(ufunc(x._value, y._value)), x.aval)
     if type(y) not in (int, float) or not y:
         return None
-    if x.aval.weak_type or not (
+    if x.aval.weak_type or narrowed(x.aval) or not (
         type(y) is int and kind in "if" or type(y) is float and kind == "f" and math.isfinite(y)
     ):
         return None
@@ -527,6 +528,8 @@ def power(x1: Any, x2: Any, /) -> Any:
         return _integer_power(x, y)
     if dtypes.is_integer(y.aval.dtype) and dtypes.is_inexact(x.aval.dtype):
         # The exponent stays an integer: exact, and no tangent flows through it.
+        if narrowed(x.aval):
+            dtype = x.aval.dtype
         if config.jax_form():
             x, y = promote_shapes("power", x, y)
             if not (isinstance(x, Tracer) and x.differentiated()):
@@ -588,7 +591,7 @@ def _by_squaring(x: Any, y: Any) -> Any:
     x, y = (a if a.aval.shape == shape else full_scalar(a, shape) for a in (strong(x), strong(y)))
     if dtypes.kind(y.aval.dtype) == "i":
         # There is no integer for negative exponents: JAX takes the low 6 bits of every exponent.
-        y = select(lax.lt(y, zeros_like(y)), y & 63, y)
+        y = select(lax.lt(y, zeros_like(y)), lax.bitwise_and(y, constant(63, y)), y)
     return lax.pow(x, y)
 
 

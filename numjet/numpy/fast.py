@@ -266,11 +266,11 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
             token = quiet_enter(QUIET)
             try:
                 if type(y) is not ArrayImpl:
-                    if type(y) is int and not -_INT_LIMIT <= y < _INT_LIMIT:
+                    if type(y) is int and not -_INT_LIMIT <= y < _INT_LIMIT or narrowed(x.aval):
                         return slow(x, y)
                     value = function(x._value, x.aval.dtype.type(y))
                 elif type(x) is not ArrayImpl:
-                    if type(x) is int and not -_INT_LIMIT <= x < _INT_LIMIT:
+                    if type(x) is int and not -_INT_LIMIT <= x < _INT_LIMIT or narrowed(y.aval):
                         return slow(x, y)
                     value = function(y.aval.dtype.type(x), y._value)
                 else:
@@ -298,7 +298,8 @@ def fast_binary(primitive: str, slow: Callable[[Any, Any], Any]) -> Callable[[An
                 dtype = (pair[0] if type(pair[0]) is ShapedArray else pair[1]).dtype
                 entry = _entry(out.aval, reference, dtype)
                 (known if type(key) is tuple else same)[key] = entry
-                forms.learn(pair[0], pair[1], entry[1], out.aval)
+                if _lasting(forms, *pair):
+                    forms.learn(pair[0], pair[1], entry[1], out.aval)
         return out
 
     call.forms = forms  # type: ignore[attr-defined] # see `quick`
@@ -354,6 +355,8 @@ def _large_binary(
         right = y.aval if isinstance(y, ArrayImpl) else type(y)
         found = recall((left, right))
         if found is None:
+            if narrowed(left) or narrowed(right):
+                return slow(x, y)
             found = _of_float_pair(record, left, right, mixed=True) or ()
             if found:
                 found = *found, _plan(record, left, right, found[0])
@@ -373,9 +376,9 @@ def _large_binary(
             return evaluate_python(record, (broadcast(x, shape), broadcast(y, shape)), {})
         a, b = x, y
         if type(right) is not ShapedArray:
-            b = _constant(found[1], y, left.dtype)
+            b = None if narrowed(left) else _constant(found[1], y, left.dtype)
         elif type(left) is not ShapedArray:
-            a = _constant(found[1], x, right.dtype)
+            a = None if narrowed(right) else _constant(found[1], x, right.dtype)
         if a is None or b is None:
             return slow(x, y)
         later = _written(found[2], [a, b])
@@ -386,7 +389,7 @@ def _large_binary(
 
     def learn(left: Any, right: Any, found: tuple, later: Any) -> None:
         plan = found[2]
-        if not plan.told and type(later) is not RemoteArray:
+        if not plan.told and type(later) is not RemoteArray and _lasting(forms, left, right):
             plan.told = True
             numbers = [None if type(k) is ShapedArray else found[1] for k in (left, right)]
             large = is_large(plan.avals, plan.out)
@@ -436,6 +439,8 @@ def _traced_binary(
         right = y.aval if isinstance(y, Array) else type(y)
         found = recall((left, right))
         if found is None:
+            if narrowed(left) or narrowed(right):
+                return slow(x, y)
             found = _of_float_pair(record, left, right)
             if found is not None:
                 found = known[left, right] = *found, _whole(record, *found)
@@ -467,11 +472,13 @@ def _traced_binary(
                 repeated = broadcast(x, shape), broadcast(y, shape)
             return bind_known(record, repeated, {}, aval)
         if type(right) is not ShapedArray:
+            if narrowed(left):
+                return slow(x, y)
             b = constants.get(y)
             if b is None:
                 b = _constant(constants, y, left.dtype)
         elif type(left) is not ShapedArray:
-            a = _constant(constants, x, right.dtype)
+            a = None if narrowed(right) else _constant(constants, x, right.dtype)
         if a is None or b is None:
             return slow(x, y)
         trace = current_trace()
@@ -607,7 +614,7 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
         scalar = y if array is x else x
         # Integers are weaker than weak floats, whatever `enable_x64` says; floats are not.
         weaker = array.weak_type and array.dtype.kind == "f" and scalar is int
-        if not weaker and not _accepts_scalar(array, scalar):
+        if not weaker and not _accepts_scalar(array, scalar) or narrowed(array):
             return False
     probe = np.ones((1,), array.dtype)
     try:
@@ -617,6 +624,39 @@ def _same_dtype(key: tuple, reference: Callable, out: ArrayImpl) -> bool:
     except (TypeError, ValueError):
         return False
     return bool(got == out.aval.dtype)
+
+
+def narrowed(x: Any) -> bool:
+    """Whether an operand of this kind is of 64 bits outside of `enable_x64`, so that it meets
+    others as one of 32."""
+    if type(x) is not ShapedArray or x.dtype.itemsize < 8:
+        return False
+    return x.dtype in dtypes.WIDE and not config.enable_x64.value
+
+
+_forms_of_wide: list[native.Forms] = []
+
+
+def _lasting(forms: native.Forms, left: Any, right: Any) -> bool:
+    """Whether native code may learn what becomes of operands of these kinds: it does not ask for
+    the flags, so that arrays of 64 bits beside numbers are for it only where the process has them
+    by default. Those forms are made anew when it ceases to."""
+    if type(left) is type(right) is ShapedArray:
+        return True
+    array = left if type(left) is ShapedArray else right
+    if array.dtype not in dtypes.WIDE:
+        return True
+    if config.enable_x64.everywhere and forms not in _forms_of_wide:
+        _forms_of_wide.append(forms)
+    return bool(config.enable_x64.everywhere)
+
+
+def _forget_wide(x64: bool) -> None:
+    while _forms_of_wide and not x64:
+        _forms_of_wide.pop().forget()
+
+
+config.enable_x64.on_change(_forget_wide)
 
 
 def _accepts_scalar(array: ShapedArray, scalar: Any) -> bool:
@@ -638,6 +678,7 @@ __all__ = [
     "fast_binary",
     "fast_unary",
     "fix",
+    "narrowed",
     "new",
     "quick",
     "quiet_enter",

@@ -25,6 +25,7 @@ from numjet.numpy.elementwise import (
 from numjet.numpy.logic import logical_and, not_equal, where
 from numjet.numpy.promote import as_arrays, cast, one_array, promote_inexact, refuse, strong
 from numjet.numpy.unary import isfinite, isinf
+from numjet.ops.bits import bitcast_convert_type_p
 
 
 def signbit(x: Any, /) -> Any:
@@ -45,8 +46,12 @@ def signbit(x: Any, /) -> Any:
             return lax.lt(x, zeros_like(x))
         return full(x.aval.shape, False, dtypes.bool_)
     bits = np.dtype(f"int{dtype.itemsize * 8}")
-    whole = lax.bitcast_convert_type(x, bits)
-    return lax.lt(whole, scalar(0, bits))
+    return lax.lt(_as_bits(x, bits), scalar(0, bits))
+
+
+def _as_bits(x: Any, dtype: Any) -> Any:
+    """The same bits as `dtype`, which may have 64 outside of `enable_x64` too."""
+    return bitcast_convert_type_p.bind(x, new_dtype=dtype)
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
@@ -100,7 +105,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     out = cast(x, wide)
     for part in reversed(parts):
         power_of_two = lax.shift_left(lax.add(part, scalar(high, bits)), scalar(info.nmant, bits))
-        real = lax.bitcast_convert_type(power_of_two, np.dtype(f"float{info.bits}"))
+        real = _as_bits(power_of_two, wide)
         out = multiply(out, real)
     return cast(out, dtype)
 
@@ -124,22 +129,23 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
     # Subnormal numbers are brought into the normal range first.
     tiny = lax.lt(lax.abs(value), constant(info.tiny, value))
-    value = where(tiny, multiply(value, 2.0 ** (info.nmant + 1)), value)
-    whole = lax.bitcast_convert_type(value, bits)
+    value = where(tiny, lax.mul(value, constant(2.0 ** (info.nmant + 1), value)), value)
+    whole = _as_bits(value, bits)
     mask = (1 << info.bits - 1 - info.nmant) - 1
     exponent = lax.shift_right_logical(whole, scalar(info.nmant, bits))
     exponent = lax.bitwise_and(exponent, scalar(mask, bits))
     bias = -info.minexp + 1
-    exponent = subtract(exponent, bias - 1)
-    plain = logical_and(isfinite(value), not_equal(value, 0))
-    exponent = where(plain, where(tiny, subtract(exponent, info.nmant + 1), exponent), 0)
+    exponent = lax.sub(exponent, scalar(bias - 1, bits))
+    plain = logical_and(isfinite(value), not_equal(value, zeros_like(value)))
+    normal = where(tiny, lax.sub(exponent, scalar(info.nmant + 1, bits)), exponent)
+    exponent = where(plain, normal, scalar(0, bits))
     # x times 2**-exponent, in two factors that are normal numbers: the mantissa with its
     # derivative.
     half = lax.shift_right_arithmetic(exponent, scalar(1, bits))
     mantissa = cast(x, wide)
     for part in (half, subtract(exponent, half)):
-        power_of_two = lax.shift_left(subtract(bias, part), scalar(info.nmant, bits))
-        mantissa = multiply(mantissa, lax.bitcast_convert_type(power_of_two, wide))
+        power_of_two = lax.shift_left(lax.sub(scalar(bias, bits), part), scalar(info.nmant, bits))
+        mantissa = multiply(mantissa, _as_bits(power_of_two, wide))
     return cast(mantissa, dtype), cast(exponent, dtypes.int32)
 
 

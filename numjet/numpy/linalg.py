@@ -94,6 +94,13 @@ def solve(a: Any, b: Any) -> Any:
     return lax.squeeze(out, (out.aval.ndim - 1,)) if vector else out
 
 
+def identities(x: Any) -> Any:
+    """Identity matrices in the place of x's, of its dtype, outside of `enable_x64` too."""
+    dtype = x.aval.dtype
+    unit = eye(x.aval.shape[-1], dtype=dtypes.canonical(dtype))
+    return broadcast(cast(unit, dtype), x.aval.shape)
+
+
 def inv(a: Any) -> Any:
     """The inverse of square matrices. To solve a system, `solve` is quicker and more exact.
 
@@ -106,8 +113,7 @@ def inv(a: Any) -> Any:
            [0.  , 0.25]], dtype=float32)
     """
     x = lapack_matrices("inv", a, True)
-    n = x.aval.shape[-1]
-    return core.solve(x, broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape))
+    return core.solve(x, identities(x))
 
 
 def lstsq(
@@ -408,7 +414,7 @@ def matrix_power(a: Any, n: int) -> Any:
             f"matrix_power: Last 2 dimensions of the array must be square, got {x.aval}."
         )
     if n == 0:
-        return broadcast(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape)
+        return identities(x)
     if n < 0:
         x, n = inv(x), -n
     out, cube = None, n == 3

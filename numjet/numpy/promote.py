@@ -150,8 +150,12 @@ def weak_alone(x: Any) -> Any:
 
 def promoted(*xs: Any) -> tuple[Any, bool]:
     """The dtype and weak type that the arrays join to. Booleans that join, of comparisons of weak
-    numbers too, are strong."""
-    dtype, weak = dtypes.promote(*[(x.aval.dtype, x.aval.weak_type) for x in xs])
+    numbers too, are strong. Those of one dtype keep it, outside of `enable_x64` too."""
+    kinds = [(x.aval.dtype, x.aval.weak_type) for x in xs]
+    dtype, weak = dtypes.promote(*kinds)
+    own = kinds[0][0]
+    if own is not dtype and all([kind[0] is own for kind in kinds]):
+        dtype = own
     return dtype, weak and (dtype is not dtypes.bool_ or len(xs) == 1)
 
 
@@ -194,22 +198,25 @@ def inexact_dtype(dtype: Any) -> Any:
 def promote_inexact(*xs: Any) -> list[Any]:
     """The arrays at their common dtype, integers and booleans as floats."""
     dtype, weak = promoted(*xs)
-    dtype = inexact_dtype(dtype)
+    dtype = _wide_inexact(dtype)
     return [cast(x, dtype, weak) for x in xs]
+
+
+def _wide_inexact(dtype: Any) -> Any:
+    """`inexact_dtype`, of 64 bits for integers of 64 outside of `enable_x64` too."""
+    wide = dtype.itemsize == 8 and dtypes.is_integer(dtype)
+    return dtypes.float64 if wide else inexact_dtype(dtype)
 
 
 def inexact(x: Any) -> Any:
     """One array as floats or complex numbers, of 64 bits outside of `enable_x64` too."""
-    dtype, weak = x.aval.dtype, x.aval.weak_type
-    if dtypes.is_inexact(dtype):
-        return x
-    wide = dtype.itemsize == 8 and dtypes.is_integer(dtype)
-    return cast(x, dtypes.float64 if wide else inexact_dtype(dtype), weak)
+    dtype = x.aval.dtype
+    return x if dtypes.is_inexact(dtype) else cast(x, _wide_inexact(dtype), x.aval.weak_type)
 
 
 def one_inexact(name: str, x: Any) -> Any:
-    """`one_array`, integers and booleans as floats."""
-    return promote_inexact(one_array(name, x))[0]
+    """`inexact` of what `one_array` gives."""
+    return inexact(one_array(name, x))
 
 
 def promote_numeric(*xs: Any) -> list[Any]:

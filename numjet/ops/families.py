@@ -301,7 +301,7 @@ def pair(x: Any, y: Any) -> tuple[Any, Any]:
 def _fits(scalar: Any, array: Any) -> bool:
     """Whether the weakly typed `scalar` beside `array` leaves the array's dtype as it is."""
     dtype: np.dtype = array.dtype
-    return dtypes.promote((scalar.dtype, True), (dtype, array.weak_type))[0] == dtype
+    return dtypes.promote_wide((scalar.dtype, True), (dtype, array.weak_type)) == dtype
 
 
 def constant_like(x: Any, value: Any) -> Any:

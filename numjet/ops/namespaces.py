@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from numjet.base import config
 from numjet.core import dtypes
 from numjet.core.structural import broadcast_in_dim, convert, full
 from numjet.ops.arithmetic import abs as absolute, max as maximum, min as minimum, mul
@@ -116,7 +117,9 @@ def lowering(namespace: type[Traced], formula: Callable) -> Callable:
         functions = type("functions", (namespace,), {"single": dtype.itemsize < 8})
         wide = [convert(x, dtypes.float64) for x in operands]
         wide = [x if x.aval.shape == shape else broadcast_in_dim(x, shape, ()) for x in wide]
-        return convert(formula(functions, *wide), dtype, weak)
+        with config.enable_x64(True):  # numbers beside doubles are doubles
+            out = formula(functions, *wide)
+        return convert(out, dtype, weak)
 
     return lowered
 

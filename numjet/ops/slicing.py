@@ -15,7 +15,7 @@ import numpy as np
 from numjet.base import config
 from numjet.base.errors import ShardingTypeError
 from numjet.core import dtypes
-from numjet.core.array import Array, as_array
+from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray, is_lenient
 from numjet.core.dims import DimExpr, index_of, largest, size_of, smallest
 from numjet.core.lowering import Pointwise
@@ -30,7 +30,7 @@ from numjet.core.structural import (
     numpy_axes,
     zeros,
 )
-from numjet.ops.arithmetic import add, clamp
+from numjet.ops.arithmetic import add, clamp, clamp_p
 from numjet.ops.constraint import broadcast_mapped
 from numjet.ops.families import pair
 from numjet.ops.gather import GatherDimensionNumbers, gather
@@ -384,7 +384,12 @@ def narrow_index(i: Any, dtype: np.dtype = dtypes.int32) -> Any:
     """Positions as `dtype`; those it cannot hold stay beyond the same end of an axis."""
     held, own = dtypes.iinfo(dtype), dtypes.iinfo(i.aval.dtype)
     if own.max > held.max:
-        i = clamp(max(held.min, own.min), i, held.max)
+        scalar = ShapedArray((), i.aval.dtype)  # of 64 bits outside of `enable_x64` too
+        least, most = (
+            ArrayImpl(np.asarray(n, scalar.dtype), scalar)
+            for n in (max(held.min, own.min), held.max)
+        )
+        i = clamp_p.bind(least, i, most)
     return convert(i, dtype)
 
 

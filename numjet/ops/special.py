@@ -472,9 +472,10 @@ def _bessel_native(near: tuple, far: tuple, whole: tuple, odd: bool) -> Callable
 
     def lowering(x: Any) -> Any:
         dtype, weak = x.aval.dtype, x.aval.weak_type
-        if dtype.itemsize > 4:
-            return double(x)
-        return convert(single(convert(x, dtypes.float32)), dtype, weak)
+        with config.enable_x64(True):  # numbers beside doubles are doubles
+            if dtype.itemsize > 4:
+                return double(x)
+            return convert(single(convert(x, dtypes.float32)), dtype, weak)
 
     return lowering
 

@@ -16,7 +16,7 @@ from numjet.api.derivatives.custom import jvp_of_arrays
 from numjet.core import dtypes
 from numjet.numpy import lax_names as lax, linalg
 from numjet.numpy.creation import taking_lists
-from numjet.numpy.elementwise import add, divide, maximum, multiply, negative, subtract
+from numjet.numpy.elementwise import add, divide, multiply, negative, subtract
 from numjet.numpy.factorizations import adjoint, matrices
 from numjet.numpy.functional import vectorize
 from numjet.numpy.indexing import getitem
@@ -120,13 +120,13 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     # Below the bound nothing is squared; the logarithm of zero would be seen by debug_infs.
     steps = lax.ceil(
         lax.div(
-            lax.log(maximum(divide(size, bound), 1)),
+            lax.log(lax.max(lax.div(size, bound), 1)),
             lax.full(size.aval.shape, math.log(2), size.aval.dtype),
         )
     )
     scale = lax.exp2(negative(steps))
     x = multiply(x, cast(expand_dims(scale, (-2, -1)), x.aval.dtype))
-    one = broadcast(eye(n, dtype=x.aval.dtype), x.aval.shape)
+    one = linalg.identities(x)
     x2 = matmul(x, x)
     x4 = matmul(x2, x2)
     x6 = matmul(x4, x2)

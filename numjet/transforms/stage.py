@@ -520,12 +520,16 @@ def stage_closed(fun: Callable, in_avals: Sequence[ShapedArray], fun_name: str =
 def stage_expansion(
     rule: Expand, params: dict[str, Any], avals: Sequence[ShapedArray]
 ) -> ClosedJaxpr:
-    """The jaxpr of an operation that is lowered to others, on operands of these avals."""
+    """The jaxpr of an operation that is lowered to others, on operands of these avals. Operands of
+    64 bits outside of `enable_x64` are computed with in 64 bits."""
 
     def run(*args: Any) -> list[Any]:
         out = rule.fn(*args, **params)
         return list(out) if isinstance(out, tuple | list) else [out]
 
+    if not config.enable_x64.value and any([aval.dtype in dtypes.WIDE for aval in avals]):
+        with config.enable_x64(True):
+            return stage_closed(run, avals)
     return stage_closed(run, avals)
 
 

@@ -173,6 +173,8 @@ def test_functions_of_floats_keep_64_bits_outside_of_the_block() -> None:
                 np.testing.assert_allclose(result, expected, rtol=1e-14)
     assert jnp.sin(jnp.array([1, 2])).dtype == "float32"
     assert jnp.sin(x.astype("float32")).dtype == "float32"
+
+
 def test_traced_diagonals_far_outside():
     with nj.enable_x64(True):
         for k in (2**33, -(2**33), 2**32 + 1):
@@ -222,3 +224,52 @@ def test_linear_algebra_takes_64_bits_outside_of_the_block() -> None:
         (jnp.linalg.svd(x)[1], np.linalg.svd(exact)[1]),
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_what_two_of_64_bits_give_outside_of_the_block_has_64() -> None:
+    with nj.enable_x64(True):
+        x, i = jnp.array([0.25, 1.5]), jnp.array([3, 5])
+        number, count = jnp.array(2.0), jnp.array(2)
+    for run in (lambda f: f, nj.jit):
+        assert run(lambda x, y: x + y)(x, number).dtype == "float64"
+        assert run(lambda x, y: y - x)(i, count).dtype == "int64"
+        for function in (jnp.divide, jnp.arctan2, jnp.hypot, jnp.logaddexp, jnp.copysign):
+            for a in (x, i):
+                got = run(function)(a, a)
+                exact = getattr(np, function.__name__)(np.asarray(a), np.asarray(a))
+                assert got.dtype == exact.dtype == "float64"
+                np.testing.assert_allclose(got, exact, rtol=1e-14)
+        assert run(lambda x, n: x**n)(x, jnp.array([2, 3])).dtype == "float64"
+        assert run(lambda n, m: n**m)(i, i).tolist() == [27, 3125]
+        for function in (jnp.square, jnp.reciprocal, nj.scipy.special.gammaln, jnp.i0):
+            assert run(function)(x).dtype == "float64"
+        assert run(lambda y: jnp.convolve(y, y))(x).dtype == "float64"
+        assert run(jnp.signbit)(-x).tolist() == [True, True]
+        assert run(lambda n: jnp.arange(9.0)[n])(i).tolist() == [3, 5]
+        parts = run(jnp.frexp)(x)
+        assert parts[0].tolist() == [0.5, 0.75] and parts[1].tolist() == [-1, 1]
+        assert run(lambda y: jnp.ldexp(y, 3))(x).tolist() == [2, 12]
+
+
+def test_beside_numbers_64_bits_are_32_outside_of_the_block_whatever_was_computed_within() -> None:
+    double = nj.jit(lambda x: 2 * x)
+    actions = [
+        lambda x: x * 2, lambda x: 2 - x, lambda x: jnp.maximum(x, 1), lambda x: x // 2, double,
+        lambda x: nj.grad(lambda y: (y * 3).sum() * 2)(x) if x.dtype.kind == "f" else x * 3,
+    ]  # fmt: skip
+    for shape in ((2,), (600, 600)):
+        with nj.enable_x64(True):
+            x, i = jnp.ones(shape), jnp.ones(shape, int)
+        for _ in range(2):
+            with nj.enable_x64(True):
+                for action in actions:
+                    assert (action(x).dtype, action(i).dtype) == ("float64", "int64")
+            for action in actions[:-1]:
+                assert (action(x).dtype, action(i).dtype) == ("float32", "int32")
+    nj.config.update("enable_x64", True)
+    try:
+        for _ in range(3):
+            assert (x + 7).dtype == "float64"
+    finally:
+        nj.config.update("enable_x64", False)
+    assert (x + 7).dtype == "float32"
