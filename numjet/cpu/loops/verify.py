@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from numjet.base.errors import InternalError
-from numjet.cpu.loops.index import Clamp, Dyn, Index, LoopVar, Mod, atoms, rewrite
+from numjet.cpu.loops.index import Atom, Clamp, Dyn, Index, LoopVar, Mod, atoms, rewrite
 from numjet.cpu.loops.ir import (
     COMPARISONS,
     COMPLEX_PARTS,
@@ -200,12 +200,17 @@ class _Verifier:
         found = set(atoms(i))
         # A remainder is not monotone: its ends are not in the first and last rounds.
         torn = {v for atom in found if type(atom) is Mod for p in atom.parts() for v in atoms(p)}
-        last = {}
-        for var, extent in self.extents.items():
-            if var in found and var not in torn:
+        lengths: set[Atom] = set()  # what is at most what it bounds: rounds that are left
+        for var, extent in reversed(self.extents.items()):
+            lengths.update([a for a in atoms(extent) if type(a) is Clamp])
+            if var in atoms(i) and var not in torn:
                 only = extent.terms[0][0] if len(extent.terms) == 1 else None
-                last[var] = (only.arg if isinstance(only, Clamp) else extent) - 1
-        return rewrite(i, last.get)  # type: ignore[arg-type]
+                last = (only.arg if isinstance(only, Clamp) else extent) - 1
+                i = rewrite(i, {var: last}.get)  # type: ignore[arg-type]
+        for a, k in i.terms:
+            if a in lengths and type(a) is Clamp and k > 0:
+                i += (a.arg - Index(((a, 1),), 0)) * k
+        return i
 
     def index(self, i: Index) -> None:
         for atom in atoms(i):

@@ -15,6 +15,7 @@ from numjet.cpu.loops.ir import Kernel
 from numjet.cpu.loops.text import canonical
 from numjet.cpu.loops.verify import verify
 from numjet.cpu.passes.flat_rows import flat_rows
+from numjet.cpu.passes.long_sums import long_sums
 from numjet.cpu.passes.parallelize import parallelize
 from numjet.cpu.passes.prefetch import prefetch
 from numjet.cpu.passes.split_ranges import split_ranges
@@ -31,6 +32,7 @@ LOOP_PASSES: tuple[Callable[[Kernel], Kernel], ...] = (
     tile,  # before vectorize: it needs loops that nobody annotated
     vectorize,  # before parallelize: lanes decide what a chunk costs
     parallelize,
+    long_sums,  # after parallelize, which cuts what reduces everything; before prefetch, for loads
     prefetch,  # after vectorize: vector loops announce
 )
 # For kernels that were lowered with their vector loops.

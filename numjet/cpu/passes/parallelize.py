@@ -42,6 +42,8 @@ _WORTH = 30_000
 _CHUNK = 12_000
 # Chunks whose results are kept, on the stack: of 8 bytes, 32 KiB. Beyond it chunks are longer.
 _MOST_CHUNKS = 4096
+# So many are joined lane-wise: one after the other, sums of thousands lose 3 bits.
+_MANY_CHUNKS = 64
 
 
 def parallelize(kernel: Kernel) -> Kernel:
@@ -144,5 +146,5 @@ def _partial_results(s: For, found: list[Update | UpdateArg], grain: int) -> lis
     return [
         *allocs,
         For(chunk, chunks, (*start, part, *finish), grain=1),
-        For(last, chunks, tuple(combine)),
+        For(last, chunks, tuple(combine), "vector" if chunks >= _MANY_CHUNKS else "serial"),
     ]
