@@ -142,6 +142,11 @@ def _by_position(args: tuple, named: tuple) -> tuple:
     return *args, *named[len(args):]
 
 
+# NumPy arrays of so many bytes are copied by `asarray`, as their owner may write to them: programs
+# fill one buffer again and again. Larger ones would take longer than JAX's call.
+_COPIED = 1 << 20
+
+
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -154,7 +159,8 @@ def asarray(
     """`a` as an Array; Arrays of the dtype come back as they are.
 
     a, dtype, order, device, out_sharding: as in `array`. copy: whether the result must have a
-    memory of its own; by default it may share that of a NumPy array of the same dtype.
+    memory of its own; by default it shares that of a NumPy array of the same dtype which is
+    read-only, or larger than a megabyte: do not write to it while the result is in use.
 
     >>> jnp.asarray([1, 2], dtype=float)
     Array([1., 2.], dtype=float32)
@@ -166,6 +172,8 @@ def asarray(
             return as_array(a)
     _check_order("asarray", order)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
+    if copy is None and type(a) is np.ndarray:
+        copy = a.nbytes <= _COPIED and a.flags.writeable
     return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError, True)
 
 

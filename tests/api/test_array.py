@@ -66,9 +66,22 @@ def test_numpy_shares_the_memory() -> None:
     assert np.asarray(x, np.float64).dtype == np.float64
     assert np.sin(x).shape == (2, 3) and (np.ones(3) + x).dtype == np.float32
     assert isinstance(np.ones(3) * x, nj.Array)
-    source = np.arange(3.0, dtype=np.float32)
-    assert np.asarray(jnp.asarray(source)).ctypes.data == source.ctypes.data
-    assert np.asarray(jnp.array(source)).ctypes.data != source.ctypes.data
+    for count, shared in ((3, False), (300_000, True)):
+        source = np.zeros(count, np.float32)
+        taken = jnp.asarray(source)
+        assert (taken.unsafe_buffer_pointer() == source.ctypes.data) == shared
+        assert jnp.array(source).unsafe_buffer_pointer() != source.ctypes.data
+        back = jnp.asarray(np.asarray(taken))  # which nobody can write to
+        assert back.unsafe_buffer_pointer() == taken.unsafe_buffer_pointer()
+
+
+def test_a_buffer_that_is_filled_again_leaves_arrays_of_it_alone() -> None:
+    buffer = np.zeros(4, np.float32)
+    seen = []
+    for step in range(3):
+        buffer[:] = step
+        seen.append(jnp.asarray(buffer))
+    assert [float(s[0]) for s in seen] == [0.0, 1.0, 2.0]
 
 
 def test_dlpack_both_ways() -> None:

@@ -90,21 +90,21 @@ def test_who_asks_is_given_the_value(how):
 def test_numpy_memory_is_read_before_it_can_be_written_to():
     for size in (N, 40 * N):  # copied, and read at once
         memory = np.linspace(0, 1, size, dtype=np.float32)
-        x = jnp.asarray(memory)
+        x = jnp.asarray(memory, copy=False)
         y = x + 1
         z = y * 2
         memory[:] = -1
         np.testing.assert_array_equal(z, (np.linspace(0, 1, size, dtype=np.float32) + 1) * 2)
         np.testing.assert_array_equal(x + 0, memory)  # x is on that memory, as ever
     view = np.zeros((2, N), np.float32)
-    y = jnp.asarray(view[0]) + 1
+    y = jnp.asarray(view[0], copy=False) + 1
     view[:] = 5
     np.testing.assert_array_equal(y, np.ones(N, np.float32))
 
 
 def test_small_operands_of_numpys_are_copied():
     bias = np.ones(4, np.float32)
-    y = large(X[: N // 4 * 4].reshape(-1, 4)) + jnp.asarray(bias)
+    y = large(X[: N // 4 * 4].reshape(-1, 4)) + jnp.asarray(bias, copy=False)
     assert waits(y)
     bias[:] = 7
     np.testing.assert_array_equal(y, X[: N // 4 * 4].reshape(-1, 4) + 1)

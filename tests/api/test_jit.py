@@ -368,6 +368,25 @@ def test_closures_over_arrays_and_tracers() -> None:
         assert float(jnp.sin(0.0)) == 0.0
 
 
+@pytest.mark.parametrize("count", [3, 5000])
+def test_numpy_arrays_that_are_closed_over_are_what_they_were_when_traced(count: int) -> None:
+    mine = np.ones(count, np.float32)
+    shared = jnp.asarray(np.broadcast_to(mine, mine.shape))  # read-only: not copied
+    functions = [
+        nj.jit(lambda x: (x * mine).sum()),
+        nj.jit(nj.grad(lambda x: (x * mine).sum())),
+        nj.jit(lambda x: nj.lax.fori_loop(0, 2, lambda i, c: c + mine, x)),
+        nj.jit(lambda x: nj.jit(lambda y: y - mine[0] + jnp.sin(mine))(x)),
+        nj.jit(lambda x: x + shared),
+        nj.jit(lambda x: x * jnp.asarray(mine)).lower(jnp.ones(count)).compile(),
+    ]
+    before = [np.array(f(jnp.ones(count))) for f in functions]
+    mine[:] = 7.0
+    for f, expected in zip(functions, before, strict=True):
+        close(f(jnp.ones(count)), expected)
+    assert float(shared[0]) == 1.0 and float(nj.jit(lambda x: x * mine)(jnp.ones(count))[0]) == 7.0
+
+
 def test_a_global_that_changes_is_read_while_tracing_only() -> None:
     scale = [2.0]
     f = nj.jit(lambda x: x * scale[0])

@@ -466,6 +466,7 @@ class JitCore:
             with spans.span("trace", self._name) if outermost else contextlib.nullcontext():
                 traced = Tracing(self._fun, "jit", treedef, static=self._static_argnums)
                 jaxpr, consts = stage(flat, avals, self._name, traced, use, flows, True)
+        dispatch.keep_apart(consts)
         jaxpr.debug = traced.told(out_tree[0])
         log.compiling(
             config.log_compiles.value and outermost, "Finished tracing %s for jit in %.6f sec",

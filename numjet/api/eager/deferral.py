@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from numjet.api.eager import deferred_jaxprs
-from numjet.api.eager.deferred_forms import FORM_BYTES, MASK, Form, Row, fixed, form_of, row_by_row
+from numjet.api.eager.deferred_forms import FORM_BYTES, MASK, Form, Row, form_of, row_by_row
 from numjet.api.execution import any_size, dispatch
 from numjet.base import config, spans
 from numjet.base.config import check_bounds
@@ -129,7 +129,7 @@ class Tape(Record):
             value, aval, form = row_by_row(value, aval)
         holder = [value]
         del value
-        if fixed(holder, form is not None):
+        if dispatch.fixed(holder, form is not None):
             (value,) = holder
             if form is None:
                 self.places[id(value)] = -1 - len(self.inputs)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -137,33 +136,6 @@ def _native(jaxpr: Jaxpr) -> bool:
         if not all(map(_native, subjaxprs(eqn.params))):
             return False
     return True
-
-
-def _references(values: Sequence[np.ndarray], k: int) -> int:
-    return sys.getrefcount(values[k])
-
-
-_IN_LIST = _references([np.zeros(1)], 0)
-
-
-def fixed(values: list[np.ndarray], is_view: bool) -> bool:
-    """Whether nobody can write to the memory of the only item, which is the value of an Array, or a
-    new view of one."""
-    # NumPy's: the Array's and the list's references are all that there are.
-    alone = not is_view and _references(values, 0) <= _IN_LIST + 1
-    base = values[0].base
-    if base is None:
-        return alone and values[0].flags.owndata
-    bases = [base]
-    while type(base) is np.ndarray:
-        # Of each array of which it is a view: the view's, the list's and the loop's.
-        alone = alone and _references(bases, 0) <= _IN_LIST + 2
-        below = base.base
-        if below is None:
-            return alone and base.flags.owndata
-        bases[0] = base = below
-        del below
-    return getattr(base, "from_pool", False)
 
 
 def row_by_row(value: np.ndarray, aval: ShapedArray) -> tuple[np.ndarray, ShapedArray, Any]:

@@ -35,7 +35,7 @@ from numjet.core.lowering import Host, Kernel, Reduce, Region
 from numjet.core.memo import Memo, WeighedMemo
 from numjet.core.primitive import Primitive
 from numjet.core.remote import kept_home, target
-from numjet.core.sharded import any_sharded, constraint_of, place_of
+from numjet.core.sharded import ShardedArray, any_sharded, constraint_of, place_of
 from numjet.core.stretched import written_out
 from numjet.core.trace import EVAL, set_trace
 from numjet.cpu.link import link
@@ -105,6 +105,38 @@ def is_shared(values: Sequence[np.ndarray], i: int) -> bool:
             return True
         base = base.base
     return not (base is None or getattr(base, "from_pool", False))
+
+
+def fixed(values: list[np.ndarray], is_view: bool) -> bool:
+    """Whether nobody can write to the memory of the only item, which is the value of an Array, or a
+    new view of one."""
+    # NumPy's: the Array's and the list's references are all that there are.
+    alone = not is_view and _references(values, 0) <= _IN_LIST + 1
+    base = values[0].base
+    if base is None:
+        return alone and values[0].flags.owndata
+    bases = [base]
+    while type(base) is np.ndarray:
+        # Of each array of which it is a view: the view's, the list's and the loop's.
+        alone = alone and _references(bases, 0) <= _IN_LIST + 2
+        below = base.base
+        if below is None:
+            return alone and base.flags.owndata
+        bases[0] = base = below
+        del below
+    return getattr(base, "from_pool", False)
+
+
+def keep_apart(consts: Sequence[Any]) -> None:
+    """Give the Arrays among `consts`, what a traced function closed over, memory that nobody else
+    can write to: a program computes with what they were when it was traced."""
+    for x in consts:
+        if type(x) not in (ArrayImpl, ShardedArray) or x.is_deleted() or x._pending is not None:
+            continue
+        if type(x._value) is np.ndarray and not fixed([x._value], False):
+            own = memory.lasting(x._value.shape, x._value.dtype)
+            np.copyto(own, x._value)
+            x._value = own
 
 
 def wrap(
