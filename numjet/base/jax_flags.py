@@ -59,6 +59,7 @@ DEFAULTS: dict[str, Any] = {
     "jax_cuda_visible_devices": "all",
     "jax_custom_vjp3": False,
     "jax_debug_infs": False,
+    "jax_debug_key_reuse": False,
     "jax_debug_leaked_clients_on_clear_backends": False,
     "jax_debug_log_modules": "",
     "jax_debug_nans": False,

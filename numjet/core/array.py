@@ -394,7 +394,7 @@ class ArrayImpl(Array):
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the first element. The array must outlive its use, and nothing may be
-        written. Raises JaxRuntimeError for an array that lies on several devices.
+        written. Raises JaxRuntimeError for an array that lies on several devices, or was deleted.
 
         >>> jnp.ones(2).unsafe_buffer_pointer() != 0
         True
@@ -404,9 +404,18 @@ class ArrayImpl(Array):
                 "INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays. "
                 "Ask the parts: x.addressable_shards[i].data."
             )
+        if self.is_deleted():
+            raise JaxRuntimeError(
+                "INVALID_ARGUMENT: UnsafeBufferPointer() was asked of a deleted or donated array."
+            )
         if not self._value.flags.c_contiguous:  # what reads there expects row by row
             self._value = np.ascontiguousarray(self._value)
         return self._value.ctypes.data
+
+    @property
+    def traceback(self) -> None:
+        """None: the lines at which arrays are made are not recorded."""
+        return None
 
     @property
     def is_fully_addressable(self) -> bool:

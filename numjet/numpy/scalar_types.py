@@ -193,6 +193,7 @@ _ABSTRACT = (
     np.complexfloating,
     np.flexible,
     np.character,
+    np.void,
     dtypes.extended,
     dtypes.prng_key,
 )

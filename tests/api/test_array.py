@@ -91,6 +91,7 @@ def test_dlpack_both_ways() -> None:
     source = np.arange(4.0, dtype=np.float32)
     back = jnp.from_dlpack(source)
     assert back.unsafe_buffer_pointer() == source.ctypes.data
+    assert jnp.from_dlpack(x) is x and jnp.from_dlpack(x, copy=True) is not x
     np.testing.assert_array_equal(np.asarray(jnp.from_dlpack(x * 2.0)), np.asarray(x) * 2)
     assert x.__dlpack_device__() == (1, 0)
 
@@ -120,6 +121,7 @@ def test_updates_return_new_arrays() -> None:
 
 def test_life_of_the_buffer() -> None:
     y = x + 1.0
+    assert y.traceback is None  # where it was made is not recorded
     assert y.block_until_ready() is y and y.is_ready() and not y.is_deleted()
     y.copy_to_host_async()
     assert nj.block_until_ready({"a": [y]})["a"][0] is y
@@ -135,7 +137,8 @@ def test_life_of_the_buffer() -> None:
     ):
         with pytest.raises(RuntimeError, match="deleted"):
             use()
-    for wait in (y.block_until_ready, lambda: nj.block_until_ready([y])):
+    waits = (y.block_until_ready, lambda: nj.block_until_ready([y]), y.unsafe_buffer_pointer)
+    for wait in waits:
         with pytest.raises(nj.errors.JaxRuntimeError, match="deleted"):
             wait()
 

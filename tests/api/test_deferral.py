@@ -387,7 +387,7 @@ def test_broadcasts_of_memory_of_the_user_are_views_of_it_as_if_run_at_once():
             for _ in range(4):  # native code knows the later ones
                 memory = np.ones(size, np.float32)
                 first = jnp.sin(large())  # so that it can go on
-                x, shape = jnp.asarray(memory), (2 * N // size, size)
+                x, shape = jnp.asarray(memory, copy=False), (2 * N // size, size)
                 nj.lax.broadcast_in_dim(first[:size], shape, (1,))  # an operation that is known
                 y = nj.lax.broadcast_in_dim(x, shape, (1,))
                 z = nj.lax.broadcast_in_dim(x * 1, shape, (1,))

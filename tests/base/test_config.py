@@ -18,6 +18,7 @@ def test_update_and_read():
         config.update("check_ir", True)
         assert config.check_ir is True and config.read("check_ir") is True
         config.update("numjet_check_ir", False)
+        assert config.values["jax_debug_key_reuse"] is False
         assert config.read("jax_check_ir") is False and config.values["check_ir"] is False
     finally:
         config.update("check_ir", before)

@@ -162,8 +162,8 @@ def reads() -> dict[str, tuple[Callable, Callable]]:
     held, function = [2.0], lambda c: c
     text, function_of_c = nj.jit(lambda c: c), np.frompyfunc(lambda v: v * held[0], 1, 1)
     number, memory = Counted(1), np.ones((), np.float32)
-    wide, array = np.ones(100, np.float32), jnp.asarray(memory)
-    ones = jnp.asarray(wide)
+    wide, array = np.ones(100, np.float32), jnp.asarray(memory, copy=False)
+    ones = jnp.asarray(wide, copy=False)
 
     @functools.wraps(jnp.abs)
     def absolute(c: Any) -> Any:

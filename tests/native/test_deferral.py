@@ -108,7 +108,7 @@ def test_what_python_has_to_look_at_is_left_to_it(monkeypatch: pytest.MonkeyPatc
     assert in_python(plan, [x, 1.0]) is None
     assert type(in_python(plan, [x, first])) is DeferredArray
     users = np.array(X)  # the user may write to it
-    assert in_python(plan, [x, jnp.asarray(users)]) is None
+    assert in_python(plan, [x, jnp.asarray(users, copy=False)]) is None
     assert in_python(plan, [x, ArrayImpl(X[::-1], x.aval)]) is None  # lies backwards
     assert in_python(plan, [x, object.__new__(ArrayImpl)]) is None
     others: list = []
@@ -152,7 +152,7 @@ def test_a_tape_begins_natively_where_one_began_before(monkeypatch: pytest.Monke
 
 def test_small_operands_are_copied_natively() -> None:
     users = np.arange(3, dtype=np.float32)
-    x, y = jnp.array(X[:3]), jnp.asarray(users)
+    x, y = jnp.array(X[:3]), jnp.asarray(users, copy=False)
     assert users.base is None and x.aval is y.aval
     plan = plan_of_a_chain(x.aval)
     first = deferral.defer_plan(plan, [x, x])
@@ -167,7 +167,7 @@ def test_small_operands_are_copied_natively() -> None:
 
 def test_operands_of_views_are_not_copied() -> None:
     x, users = jnp.array(X), np.ones(3, np.float32)
-    y, out = jnp.asarray(users), ShapedArray((1, 3), np.dtype(np.float32))
+    y, out = jnp.asarray(users, copy=False), ShapedArray((1, 3), np.dtype(np.float32))
     params = {"new_sizes": (1, 3), "dimensions": None, "sharding": None}
     view = Plan([y.aval], [], [(REGISTRY["reshape"], params, (0,), out)])
     first = deferral.defer_plan(plan_of_a_chain(x.aval), [x, x])

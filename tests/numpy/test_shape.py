@@ -229,6 +229,7 @@ def test_values_and_dtypes():
     assert jnp.full((2,), 1).weak_type and jnp.zeros_like(True).dtype == bool
     assert jnp.float32(3).dtype == np.float32 and jnp.float32 == np.float32
     assert np.dtype(jnp.bfloat16) == jnp.zeros(1, jnp.bfloat16).dtype
+    assert jnp.issubdtype(nj.dtypes.float0, np.void) and not jnp.issubdtype(jnp.bfloat16, np.void)
     assert isinstance(jnp.int32(1), jnp.ndarray) and jnp.issubdtype(jnp.bfloat16, jnp.floating)
     assert jnp.result_type(jnp.int32(1), 1.0) == jnp.float32
     for wrong in ("S1", object, "U", "datetime64[s]"):

@@ -11,6 +11,7 @@ import numpy as np
 
 from numjet.api.placement.devices import CpuDevice, bound, device_put, devices
 from numjet.core.array import Array, ArrayImpl, as_array
+from numjet.core.evaluate import another
 from numjet.core.hooks import Remote
 from numjet.core.remote import Device
 from numjet.core.sharded import ShardedArray
@@ -32,7 +33,7 @@ def from_dlpack(external: Any, device: Any = None, copy: bool | None = None) -> 
     if device is not None and not isinstance(device, Device):
         raise ValueError(f"from_dlpack: expected a device of numjet.devices(), got {device!r}.")
     if isinstance(external, Array):
-        return _moved(external, device, copy)
+        return _moved(another(external) if copy else external, device, copy)
     kind, number = getattr(external, "__dlpack_device__", lambda: (_CPU, 0))()
     here = _device(int(kind), number, device)
     if isinstance(here, CpuDevice):
