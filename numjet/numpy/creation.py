@@ -51,6 +51,7 @@ from numjet.numpy.promote import (
     canonical_dtype,
     canonical_shape,
     cast,
+    is_lent,
     join_shapes,
     not_an_array,
     one_array,
@@ -142,11 +143,6 @@ def _by_position(args: tuple, named: tuple) -> tuple:
     return *args, *named[len(args):]
 
 
-# NumPy arrays of so many bytes are copied by `asarray`, as their owner may write to them: programs
-# fill one buffer again and again. Larger ones would take longer than JAX's call.
-_COPIED = 1 << 20
-
-
 def asarray(
     a: Any,
     dtype: Any = None,
@@ -173,7 +169,7 @@ def asarray(
     _check_order("asarray", order)
     wanted = None if dtype is None else canonical_dtype(dtype, "asarray")
     if copy is None and type(a) is np.ndarray:
-        copy = a.nbytes <= _COPIED and a.flags.writeable
+        copy = is_lent(a)
     return placed(_convert(a, wanted, bool(copy)), device, out_sharding, ValueError, True)
 
 

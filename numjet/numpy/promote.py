@@ -46,6 +46,22 @@ def one_array(name: str, x: Any) -> Any:
     return x if isinstance(x, Array) else as_arrays(name, x)[0]
 
 
+# NumPy arrays of so many bytes are copied where a result would share their memory, as their owner
+# may write to it: programs fill one buffer again and again. Larger ones would take longer than
+# JAX's call.
+_COPIED = 1 << 20
+
+
+def apart(x: Any) -> Any:
+    """`x`, but a copy of a NumPy array that somebody may write to and that is not large."""
+    return x.copy() if type(x) is np.ndarray and is_lent(x) else x
+
+
+def is_lent(x: np.ndarray) -> bool:
+    """Whether an Array on the memory of `x` could change, and a copy is cheap."""
+    return x.nbytes <= _COPIED and x.flags.writeable
+
+
 def mask_of(name: str, where: Any) -> Any:
     """The argument `where` of a reduction as an array of booleans."""
     mask = one_array(name, where)

@@ -20,7 +20,7 @@ from numjet.core.array import Array, ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr
 from numjet.core.evaluate import another
-from numjet.numpy.promote import canonical_dtype, cast, converted
+from numjet.numpy.promote import apart, canonical_dtype, cast, converted
 
 
 class ScalarMeta(type):
@@ -391,6 +391,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     Array([  1,   0, 255], dtype=uint8)
     """
     wanted = canonical_dtype(dtype, "astype", default=dtypes.float64)
-    out = converted(as_array(x), wanted)
+    out = converted(as_array(apart(x)), wanted)
     out = another(out) if copy and out is x else out
     return out if device is None else computed_on(out, device)

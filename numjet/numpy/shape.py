@@ -27,6 +27,7 @@ from numjet.core.evaluate import another
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
+    apart,
     as_arrays,
     broadcast,
     canonical_axes,
@@ -214,7 +215,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
-    a = one_array("ravel", a)
+    a = one_array("ravel", apart(a))
     if order == "K":
         raise NotImplementedError("ravel: order='K' is not there. Use 'C' or 'F'.")
     return reshape(a, (-1,) if a.aval.size else (0,), order, out_sharding=out_sharding)
@@ -229,7 +230,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     >>> jnp.squeeze(jnp.zeros((1, 3, 1)), axis=0).shape
     (3, 1)
     """
-    x = one_array("squeeze", a)
+    x = one_array("squeeze", apart(a))
     own = x.aval.shape
     if axis is None:
         if any_symbolic(own):
@@ -257,7 +258,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     >>> jnp.expand_dims(jnp.zeros((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
     """
-    x = one_array("expand_dims", a)
+    x = one_array("expand_dims", apart(a))
     if (
         type(x) is ArrayImpl
         and type(axis) is int
@@ -285,7 +286,8 @@ def atleast_1d(*arys: Any) -> Any:
     """
     if FLAG.uses and wanted():
         return as_call("atleast_1d", *arys)
-    out = [reshaped(x, (1,)) if not x.aval.ndim else x for x in as_arrays("atleast_1d", *arys)]
+    arrays = as_arrays("atleast_1d", *map(apart, arys))
+    out = [reshaped(x, (1,)) if not x.aval.ndim else x for x in arrays]
     return out[0] if len(out) == 1 else out
 
 
@@ -301,7 +303,7 @@ def atleast_2d(*arys: Any) -> Any:
         return as_call("atleast_2d", *arys)
     out = [
         reshaped(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) if x.aval.ndim < 2 else x
-        for x in as_arrays("atleast_2d", *arys)
+        for x in as_arrays("atleast_2d", *map(apart, arys))
     ]
     return out[0] if len(out) == 1 else out
 
@@ -318,7 +320,7 @@ def atleast_3d(*arys: Any) -> Any:
     if FLAG.uses and wanted():
         return as_call("atleast_3d", *arys)
     out = []
-    for x in as_arrays("atleast_3d", *arys):
+    for x in as_arrays("atleast_3d", *map(apart, arys)):
         own = x.aval.shape
         new = {0: (1, 1, 1), 1: (1, *own, 1), 2: (*own, 1)}.get(len(own), own)
         out.append(reshaped(x, new))
@@ -335,7 +337,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     >>> jnp.transpose(jnp.zeros((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
     """
-    x = one_array("transpose", a)
+    x = one_array("transpose", apart(a))
     if type(x) is LinearTracer:
         linear = as_one(_complete_transpose, (x, axes))
         if linear is not None:
@@ -380,7 +382,7 @@ def matrix_transpose(x: Any, /) -> Any:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    x = one_array("matrix_transpose", x)
+    x = one_array("matrix_transpose", apart(x))
     if x.aval.ndim < 2:
         raise ValueError(f"matrix_transpose: needs at least two dimensions, got {x.aval.shape}.")
     return swapaxes(x, -1, -2)
@@ -394,7 +396,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     >>> jnp.swapaxes(jnp.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    x = one_array("swapaxes", a)
+    x = one_array("swapaxes", apart(a))
     i, j = (canonical_axis(k, x.aval.ndim, "swapaxes", IndexError) for k in (axis1, axis2))
     order = list(range(x.aval.ndim))
     order[i], order[j] = order[j], order[i]
@@ -410,7 +412,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     >>> jnp.moveaxis(jnp.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    x = one_array("moveaxis", a)
+    x = one_array("moveaxis", apart(a))
     n = x.aval.ndim
     sources = canonical_axes(source, n, "moveaxis", twice=TypeError)
     destinations = canonical_axes(destination, n, "moveaxis", twice=TypeError)
@@ -433,7 +435,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     >>> jnp.rollaxis(jnp.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    x = one_array("rollaxis", a)
+    x = one_array("rollaxis", apart(a))
     n = x.aval.ndim
     axis = canonical_axis(axis, n, "rollaxis")
     if not -n <= start <= n:
@@ -452,7 +454,7 @@ def flip(m: Any, axis: Any = None) -> Any:
     Array([[2, 1],
            [4, 3]], dtype=int32)
     """
-    x = one_array("flip", m)
+    x = one_array("flip", apart(m))
     return lax.rev(x, canonical_axes(axis, x.aval.ndim, "flip", twice=TypeError))
 
 
@@ -493,7 +495,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """
     if FLAG.uses and wanted():
         return as_call("rot90", m, k, axes=tuple(axes))
-    x = one_array("rot90", m)
+    x = one_array("rot90", apart(m))
     if x.aval.ndim < 2:
         raise ValueError(
             "rot90 requires its first argument to have ndim at least two, but got first argument "
@@ -522,7 +524,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    x = one_array("broadcast_to", array)
+    x = one_array("broadcast_to", apart(array))
     own = x.aval.shape
     if isinstance(shape, tuple) and any([
         type(n) is int and n < 0 and m != 1 for n, m in zip(shape[::-1], own[::-1])
@@ -551,7 +553,7 @@ def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     >>> x.shape, y.shape
     ((3, 2), (3, 2))
     """
-    arrays = as_arrays("broadcast_arrays", *args)
+    arrays = as_arrays("broadcast_arrays", *map(apart, args))
     common = broadcast_shapes(*[x.aval.shape for x in arrays])
     return tuple([broadcast(x, common) for x in arrays])
 

@@ -84,6 +84,25 @@ def test_a_buffer_that_is_filled_again_leaves_arrays_of_it_alone() -> None:
     assert [float(s[0]) for s in seen] == [0.0, 1.0, 2.0]
 
 
+VIEWS = {
+    "expand_dims": lambda a: jnp.expand_dims(a, 0), "ravel": jnp.ravel, "squeeze": jnp.squeeze,
+    "transpose": jnp.transpose, "swapaxes": lambda a: jnp.swapaxes(a, 0, 1), "flip": jnp.flip,
+    "moveaxis": lambda a: jnp.moveaxis(a, 0, 1), "atleast_3d": jnp.atleast_3d,
+    "broadcast_to": lambda a: jnp.broadcast_to(a, a.shape), "rot90": jnp.rot90,
+    "matrix_transpose": jnp.matrix_transpose, "rollaxis": lambda a: jnp.rollaxis(a, 1),
+    "astype": lambda a: jnp.astype(a, jnp.float32),
+    "broadcast_arrays": lambda a: jnp.broadcast_arrays(a, a)[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_so_do_functions_that_only_turn_it(name: str) -> None:
+    buffer = np.zeros((2, 3), np.float32)
+    y = VIEWS[name](buffer)
+    buffer[:] = 1.0
+    assert float(y.sum()) == 0.0
+
+
 def test_dlpack_both_ways() -> None:
     out = np.from_dlpack(x)
     assert out.ctypes.data == x.unsafe_buffer_pointer()
