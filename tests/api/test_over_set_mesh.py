@@ -119,3 +119,17 @@ def test_a_devices_own_part_is_computed_with_under_a_mesh_of_that_device():
         assert part.devices() == double.devices() == {devices[1]}
     with nj.set_mesh(over), pytest.raises(ValueError, match="incompatible devices"):
         lax.slice_in_dim(own, 1, 3)
+
+
+def test_words_of_keys_over_another_mesh_than_the_current_one() -> None:
+    """They are read where they lie, as in JAX; arithmetic on them is refused."""
+    place = nj.NamedSharding(nj.make_mesh((8,), ("k",)), nj.P("k"))
+    keys = nj.device_put(random.split(random.key(5), 8), place)
+    with nj.set_mesh(mesh()):
+        words = random.key_data(keys)
+        again = random.wrap_key_data(words)
+        with pytest.raises(ValueError, match="mesh"):
+            words + 1
+    assert words.sharding.spec == nj.P("k", None) and again.sharding.spec == nj.P("k")
+    np.testing.assert_array_equal(random.key_data(again), random.key_data(random.split(
+        random.key(5), 8)))  # fmt: skip

@@ -543,10 +543,14 @@ _operations: dict = Memo("layouts of operations", 4096)
 _programs: dict = Memo("operations on arrays laid out over devices", 4096)
 
 
+# Operations that change how an array is read, or where it lies, whatever the current mesh is.
+_ANYWHERE = frozenset(("sharding_constraint", "mesh_cast", "random_wrap", "random_unwrap"))
+
+
 def evaluate(primitive: Primitive, args: tuple, params: dict) -> Any:
     """One operation on arrays, some of them laid out over devices."""
     arrays: Any = tuple([x if isinstance(x, Array) else as_array(x) for x in args])
-    if Sharded.contexts and primitive.name not in ("sharding_constraint", "mesh_cast"):
+    if Sharded.contexts and primitive.name not in _ANYWHERE:
         check_context(arrays, primitive.name)
     over, single = common_sharding(arrays, primitive.name, True)
     if len(arrays) > 1 and arrays[0]._sharding is not arrays[1]._sharding:
