@@ -93,8 +93,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     a: an array with at least one dimension (ValueError). size: how many positions to give, needed
     where `a` is traced (ConcretizationTypeError): further ones are left out, missing ones are
-    `fill_value` (0, or a tuple with one for each axis). Returns the default integer, in the order
-    of rows.
+    `fill_value` (0, or a tuple with one for each axis). Returns the default integer, to which a
+    fill_value of another dtype is joined, in the order of rows.
 
     >>> jnp.nonzero(jnp.array([[1, 0], [0, 5]]))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -135,13 +135,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             index = lax.rem(
                 lax.div(index, like(max(stride, 1), index)), like(max(n_axis, 1), index)
             )
-        out.append(
-            where(
-                valid,
-                index,
-                cast(one_array("nonzero", 0 if fill is None else fill), index.aval.dtype),
-            )
-        )
+        out.append(where(valid, index, like(0, index) if fill is None or not n else fill))
     return tuple(out)
 
 

@@ -103,7 +103,9 @@ def take(
         not known.aval.size or (known._value.min() >= -n and known._value.max() < n)
     )
     if mode == "wrap":
-        index, mode = remainder(cast(index, int_dtype()), n), "clip"
+        if index.aval.dtype != dtypes.uint64:  # whose values int64 may not have
+            index = cast(index, int_dtype())
+        index, mode = remainder(index, n), "clip"
     elif mode == "clip":
         index = where(less(index, 0), 0, index)
     elif mode is None:

@@ -106,6 +106,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
         return convert(stop_gradient(x), new)
     if dtypes.is_key(x.dtype):
         raise ValueError("bitcast_convert_type takes no PRNG keys. Use random.key_data(key).")
+    _bitcast_shape(x.aval, new)  # raises ValueError
     for dtype in (x.dtype, new):
         if dtypes.is_complex(dtype) or dtypes.is_bool(dtype):
             raise TypeError(

@@ -463,6 +463,13 @@ def _options(
 _PRIMITIVES = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
 
+def _start(value: Any, dtype: Any) -> Any:
+    """What a window begins with as an array; infinities on purpose, which nothing made."""
+    if type(value) is float and dtypes.is_floating(dtype):
+        value = np.asarray(value, dtype)
+    return convert(as_array(value), dtype)
+
+
 def reduce_window(
     operand: Any,
     init_value: Any,
@@ -495,7 +502,7 @@ def reduce_window(
             f"{start_tree}."
         )
     xs = [as_array(x) for x in leaves]
-    inits = [convert(as_array(v), x.dtype) for v, x in zip(starts, xs, strict=True)]
+    inits = [_start(v, x.dtype) for v, x in zip(starts, xs, strict=True)]
     for v in inits:
         if v.ndim:
             raise TypeError(

@@ -74,3 +74,18 @@ def test_conversions_ranges_and_callbacks_are_looked_at(flag: str, call: Callabl
     call()
     with getattr(nj, flag)(True), pytest.raises(FloatingPointError):
         call()
+
+
+def test_infinities_within_functions_of_several_operations_are_theirs() -> None:
+    x = jnp.array([0.5, -2.0])
+    low = -jnp.inf
+    with nj.debug_infs(True):
+        np.testing.assert_array_equal(jnp.logaddexp(x, low), [0.5, -2])
+        window = nj.lax.reduce_window(x, low, nj.lax.max, (2,), (1,), "VALID")
+        assert window.tolist() == [0.5]
+        assert nj.nn.softmax(x, where=x > 0).tolist() == [1, 0]
+        np.testing.assert_allclose(jnp.linalg.pinv(jnp.ones((2, 2))), np.full((2, 2), 0.25), 1e-5)
+        with pytest.raises(FloatingPointError, match="inf"):
+            jnp.logaddexp(jnp.inf, x)
+    with nj.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        jnp.logaddexp(jnp.nan, x)

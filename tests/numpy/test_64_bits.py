@@ -273,3 +273,11 @@ def test_beside_numbers_64_bits_are_32_outside_of_the_block_whatever_was_compute
     finally:
         nj.config.update("enable_x64", False)
     assert (x + 7).dtype == "float32"
+
+
+def test_places_beyond_the_signed_integers_go_around() -> None:
+    with nj.enable_x64(True):
+        far = jnp.array([2**63 + 3, 2**64 - 2], "uint64")
+        wanted = [(2**63 + 3) % 7, (2**64 - 2) % 7]
+        for call in (lambda f: f, nj.jit):
+            assert call(lambda i: jnp.take(jnp.arange(7), i, mode="wrap"))(far).tolist() == wanted

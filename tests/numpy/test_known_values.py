@@ -191,3 +191,22 @@ def test_three_operands_of_einsum_without_elements():
     none = jnp.ones((0, 3)), jnp.ones((3, 2)), jnp.ones((2, 2))
     assert jnp.einsum("ij,jk,kl->il", *none).shape == (0, 2)
     assert len(jnp.einsum_path("ij,jk,kl->il", *none)[0]) == 2
+
+
+@pytest.mark.parametrize("run", [lambda f: f, numjet.jit])
+def test_what_fills_places_joins_their_dtype(run) -> None:
+    x = jnp.array([[0, 3], [4, 0]])
+    found = run(lambda x: jnp.nonzero(x, size=3, fill_value=(9, 0.5)))(x)
+    assert [v.tolist() for v in found] == [[0, 1, 9], [1, 0, 0.5]]
+    assert (found[0].dtype, found[1].dtype, found[1].weak_type) == ("int32", "float32", True)
+    assert run(lambda x: jnp.flatnonzero(x, size=1, fill_value=2.5))(x).dtype == "float32"
+    empty = run(lambda x: jnp.nonzero(x, size=2, fill_value=2.5))(jnp.zeros(0))[0]
+    assert (empty.tolist(), empty.dtype) == ([0, 0], "int32")
+
+
+def test_bits_of_other_widths_are_told_of_before_their_kinds() -> None:
+    for given, wanted in (("bool", "int16"), ("int8", "complex64")):
+        with pytest.raises(ValueError, match="Attempting to convert"):
+            numjet.lax.bitcast_convert_type(jnp.zeros(3, given), wanted)
+    with pytest.raises(TypeError, match="bool or complex"):
+        numjet.lax.bitcast_convert_type(jnp.zeros(3, bool), "int8")

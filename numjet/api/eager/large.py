@@ -25,6 +25,7 @@ from typing import Any
 from numjet.api.compiled.jit import JitFunction, jit
 from numjet.api.compiled.prebuilt import prebuilt
 from numjet.api.compiled.shown import CALLS, FLAG, Shown
+from numjet.api.execution.not_finite import among, unexplained
 from numjet.base import config, errors, tree
 from numjet.core import hooks
 from numjet.core.array import ArrayImpl, as_array
@@ -97,6 +98,21 @@ def drawn(place: int) -> Callable[[tuple, dict], int]:
     return of_shape
 
 
+def checked(function: Callable, args: tuple, kwargs: dict) -> Any:
+    """What `function` gives, where results are looked at (debug_nans, debug_infs): as of a compiled
+    function its own results count, and of the operations within those that made them bad."""
+    looks = config.debug_nans.value or config.debug_infs.value
+    if not looks or config.disable_jit.value or not current_trace().at_once:
+        return function(*args, **kwargs)
+    with config.debug_nans(False), config.debug_infs(False):
+        out = function(*args, **kwargs)
+    results = [x for x in tree.tree_leaves(out) if type(x) is ArrayImpl]
+    if not among(results):
+        return out
+    function(*args, **kwargs)  # raises where an operation makes what is no number
+    raise FloatingPointError(unexplained(getattr(function, "__name__", "function")))
+
+
 def as_program(
     function: Callable,
     count: Callable[[tuple, dict], int] = elements,
@@ -135,6 +151,8 @@ def as_program(
         return tiny(args, kwargs)
 
     def tiny(args: tuple, kwargs: dict) -> Any:
+        if CHECKS[0]:
+            return checked(function, args, kwargs)
         small.seen += 1
         return function(*args, **kwargs) if small.seen % TIMED else small.timed(args, kwargs)
 
@@ -159,7 +177,7 @@ def as_program(
             finally:
                 leave_trace(token)
         if CHECKS[0]:
-            return function(*args, **kwargs)
+            return checked(function, args, kwargs)
         if config.disable_jit.value or not config.eager_compile.value:
             return function(*args, **kwargs)
         if size >= LARGE or always:
