@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from numjet.base import config
+from numjet.base.errors import InconclusiveDimensionOperation
 from numjet.core import dtypes, hooks
 from numjet.core.array import ArrayImpl
 from numjet.core.avals import ShapedArray
@@ -377,6 +378,21 @@ def warn_of_lost_part(old: Any, new: Any) -> None:
             np.exceptions.ComplexWarning,
             stacklevel=3,
         )
+
+
+def may_equal(count: Any, other: Any) -> bool:
+    """Whether two numbers of elements are equal, or of dimension variables, for some of their
+    values: for others calls are refused."""
+    more = count - other
+    if type(more) is not DimExpr:
+        return bool(more == 0)
+    for positive in (more, -more):
+        try:
+            if positive >= 1:
+                return False
+        except InconclusiveDimensionOperation:
+            pass
+    return True
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:

@@ -24,6 +24,7 @@ from numjet.core.array import Array, ArrayImpl
 from numjet.core.avals import ShapedArray
 from numjet.core.dims import DimExpr, any_symbolic, size_of
 from numjet.core.evaluate import another
+from numjet.core.structural import may_equal
 from numjet.numpy import lax_names as lax
 from numjet.numpy.fast import eager
 from numjet.numpy.promote import (
@@ -197,7 +198,7 @@ def _new_shape(aval: ShapedArray, new: Any) -> tuple[int, ...]:
                 f"multiple of {rest}. The sizes must multiply to the array's size."
             )
         sizes[unknown[0]] = aval.size // rest
-    if math.prod(sizes) != aval.size or any(n < 0 for n in sizes):
+    if not may_equal(math.prod(sizes), aval.size) or any(n < 0 for n in sizes):
         raise TypeError(
             f"reshape: cannot reshape array of shape {aval.shape} (size {aval.size}) "
             f"into shape {tuple(sizes)} (size {math.prod(sizes)}). The sizes must "

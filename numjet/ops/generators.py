@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from numjet.core import dtypes, hooks
-from numjet.core.array import as_array
+from numjet.core.array import ArrayImpl, as_array
 from numjet.core.avals import ShapedArray
 from numjet.core.effects import ORDERED_IO
+from numjet.core.evaluate import LARGE
 from numjet.core.lowering import Host
 from numjet.core.primitive import Primitive
 from numjet.core.structural import broadcast_in_dim, convert, moveaxis
@@ -208,6 +209,38 @@ def _generate_batch(
 
 
 rng_bit_generator_p = composed("rng_bit_generator", _generate, several=True, differentiable=False)
+_of_words: Any = rng_bit_generator_p.evaluate
+
+
+def _evaluate(key: Any, *, shape: tuple, dtype: Any, algorithm: int) -> list:
+    """`_generate`, by Philox in NumPy: word by word of 64 bits, where products are exact."""
+    count = math.prod(shape) * max(dtype.itemsize // 4, 1)
+    if algorithm == RandomAlgorithm.RNG_THREE_FRY or type(key) is not ArrayImpl or count >= LARGE:
+        return _of_words(key, shape=shape, dtype=dtype, algorithm=algorithm)
+    low, words = 0xFFFFFFFF, key._value.tolist()
+    blocks = -(-count // 4)
+    # The counter's lower half, which the state moves on, and the upper one, which takes the carry.
+    begin, above = [a | b << 32 for a, b in (words[2:], words[:2])]
+    first = np.arange(blocks, dtype=np.uint64) + np.uint64(begin)
+    second = np.uint64(above) + (first < np.uint64(begin)).astype(np.uint64)
+    half, mask = np.uint64(32), np.uint64(low)
+    c0, c1, c2, c3 = first & mask, first >> half, second & mask, second >> half
+    k0, k1 = words[:2]
+    for _ in range(_ROUNDS):
+        x, y = c0 * np.uint64(_MULTIPLIERS[0]), c2 * np.uint64(_MULTIPLIERS[1])
+        c0, c1 = y >> half ^ c1 ^ np.uint64(k0), y & mask
+        c2, c3 = x >> half ^ c3 ^ np.uint64(k1), x & mask
+        k0, k1 = k0 + _INCREMENTS[0] & low, k1 + _INCREMENTS[1] & low
+    bits = np.stack([c0, c1, c2, c3], 1).reshape(-1)[:count]
+    if dtype.itemsize == 8:
+        bits = bits[::2] | bits[1::2] << half
+    end = begin + blocks
+    state = np.array([*words[:2], end & low, end >> 32 & low], UINT32)
+    made = bits.astype(dtype).reshape(shape)  # of narrow ones the low bits
+    return [ArrayImpl(x, ShapedArray(x.shape, x.dtype)) for x in (state, made)]
+
+
+rng_bit_generator_p.evaluate = _evaluate
 _generate_each: Any = rng_bit_generator_p.batch
 rng_bit_generator_p.batch = _generate_batch
 

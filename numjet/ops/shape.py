@@ -24,6 +24,7 @@ from numjet.core.primitive import REGISTRY, Linear, Primitive, Zero
 from numjet.core.structural import (
     instantiate,
     linear_jvp,
+    may_equal,
     moveaxis,
     numpy_axes,
     reduce_sum,
@@ -72,7 +73,7 @@ def _reshape_abstract(x: ShapedArray, *, new_sizes: tuple, dimensions: Any) -> S
             f"reshape new_sizes must all be positive, got {new_sizes} for {x.str_short()}. "
             "numjet.numpy.reshape finds one size that is -1."
         )
-    if math.prod(new_sizes) != x.size:
+    if not may_equal(math.prod(new_sizes), x.size):
         raise ValueError(
             f"reshape: {x.str_short()} has {x.size} elements and cannot get shape {new_sizes} with "
             f"{math.prod(new_sizes)}. Sizes must multiply to the same number."

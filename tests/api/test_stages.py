@@ -1,7 +1,10 @@
 """What stages say of arguments and results, and the Array's rarer methods."""
 from __future__ import annotations
 
+import gc
 import gzip
+import types
+import weakref
 
 import numpy as np
 import pytest
@@ -216,3 +219,24 @@ def test_cache_size_counts_signatures_that_were_called() -> None:
     assert f._cache_size() == 2
     f.clear_cache()
     assert f._cache_size() == 0
+
+
+def test_stages_are_freed_without_the_collector() -> None:
+    def function(x: jnp.ndarray) -> jnp.ndarray:
+        return jnp.cos(x) * 2
+
+    for make in (
+        lambda f: nj.jit(f).lower(1.0), lambda f: nj.jit(f).trace(1.0),
+        lambda f: nj.eval_shape(f, 1.0),
+        lambda f: nj.make_jaxpr(f)(1.0),
+    ):  # fmt: skip
+        fresh = types.FunctionType(function.__code__, globals(), "fresh")
+        gone = weakref.ref(fresh)
+        gc.collect()
+        gc.disable()
+        try:
+            make(fresh)
+            del fresh
+            assert gone() is None
+        finally:
+            gc.enable()

@@ -394,3 +394,22 @@ def test_variables_that_no_argument_has_are_refused():
     given = nj.jit(lambda sized, x: lax.top_k(x, sized.shape[1])[0])
     stored = export.export(given)(nj.ShapeDtypeStruct((0, n), np.float32), jnp.arange(6))
     assert stored.call(np.zeros((0, 2), np.float32), jnp.arange(6)).tolist() == [5, 4]
+
+
+def test_arrays_get_shapes_that_fit_for_some_values() -> None:
+    (n,) = export.symbolic_shape("n")
+    given = nj.ShapeDtypeStruct((n,), "float32")
+    for function in (
+        lambda x: x.reshape(x.shape[0] // 3, 3).sum(1),
+        lambda x: nj.lax.reshape(x, (x.shape[0] // 3, 3)).sum(1),
+        lambda x: nj.grad(lambda y: (y.reshape(3, x.shape[0] // 3) ** 2).sum())(x)[::3],
+    ):
+        exported = export.export(nj.jit(function))(given)
+        np.testing.assert_array_equal(
+            exported.call(jnp.arange(6.0)), nj.jit(function)(jnp.arange(6.0))
+        )
+        with pytest.raises(ValueError, match="reshape"):
+            exported.call(jnp.arange(7.0))
+    for never in ((n + 1,), (n, 2)):
+        with pytest.raises(TypeError, match="cannot reshape"):
+            nj.eval_shape(lambda x, never=never: x.reshape(never), given)

@@ -202,3 +202,15 @@ def test_states_of_a_generator_move_on_on_every_device(eight_devices):
     for i, state in enumerate(states):
         for ours, alone in zip(found, lax.rng_bit_generator(state, (3, 2)), strict=True):
             np.testing.assert_array_equal(ours[i], alone)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+def test_small_draws_of_philox_are_those_of_programs(kind: str) -> None:
+    top = 2**32 - 1
+    with nj.enable_x64(True):
+        for words in ([7, 0, 9, 2], [top] * 4, [3, top, top - 1, top]):
+            state = jnp.array(words, "uint32")
+            for shape in ((), (5,), (2, 9), (0, 3)):
+                draw = lambda s, shape=shape: lax.rng_bit_generator(s, shape, kind)  # noqa: E731
+                for ours, theirs in zip(draw(state), nj.jit(draw)(state), strict=True):
+                    assert (ours.dtype, ours.tolist()) == (theirs.dtype, theirs.tolist())

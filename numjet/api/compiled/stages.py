@@ -179,8 +179,11 @@ class Traced(Described):
         # References among the arguments, by their places: what they hold is the program's argument,
         # and what they hold at the end are results behind the others.
         self.refs: dict[int, Ref] = {}
-        self._traced = self
         self.fun_name = entry.name
+
+    @property
+    def _traced(self) -> Traced:  # type: ignore[override] # an attribute of the other stages
+        return self  # an attribute would be a cycle of references
 
     @functools.cached_property
     def jaxpr(self) -> ClosedJaxpr:
