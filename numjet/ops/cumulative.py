@@ -27,6 +27,8 @@ from numjet.ops.shape import canonical_axis, pad, select_n
 from numjet.ops.transcendental import atan2, cos, exp, log, sin
 
 _DOUBLES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex128}
+# Of many numbers these lose digits at each step; others lose none.
+_ROUNDING = (np.add, np.multiply, np.logaddexp)
 
 
 def _accumulate(function: Any) -> Callable:
@@ -35,9 +37,9 @@ def _accumulate(function: Any) -> Callable:
             x = np.flip(x, axis)
         if x.dtype.itemsize <= 2 and dtypes.is_floating(x.dtype):
             out = function.accumulate(x.astype(np.float32), axis=axis).astype(x.dtype)
-        elif function is np.add and x.dtype in _DOUBLES and x.shape[axis] > 256:
-            # NumPy adds one number after the other.
-            out = np.add.accumulate(x, axis=axis, dtype=_DOUBLES[x.dtype]).astype(x.dtype)
+        elif function in _ROUNDING and x.dtype in _DOUBLES and x.shape[axis] > 256:
+            # NumPy takes one number after the other.
+            out = function.accumulate(x, axis=axis, dtype=_DOUBLES[x.dtype]).astype(x.dtype)
         else:
             out = function.accumulate(x, axis=axis, dtype=x.dtype)
         return np.flip(out, axis) if reverse else out

@@ -85,6 +85,31 @@ def test_running_sums_that_overflow_are_infinite(shape) -> None:
     assert np.isnan(found[8000:]).all()
 
 
+@pytest.mark.parametrize("shape", [(100_000,), (700_001,), (3, 60_000), (20_000, 5), (2000,)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_running_logarithms_of_sums_keep_their_digits(shape, reverse) -> None:
+    """One after the other, 10^5 lost 9 bits of 24, 10^7 14."""
+    axis = int(shape[0] == 3)
+    x = np.random.default_rng(0).uniform(0, 3, shape).astype(np.float32)
+    exact = np.flip(x, axis) if reverse else x
+    want = np.logaddexp.accumulate(exact.astype(np.float64), axis=axis)
+    want = np.flip(want, axis) if reverse else want
+    for run in (nj.jit(lax.cumlogsumexp, static_argnums=(1, 2)), lax.cumlogsumexp):
+        np.testing.assert_allclose(run(x, axis, reverse), want, rtol=6e-7, atol=3e-7)
+
+
+@pytest.mark.parametrize("shape", [(9000,), (9000, 3)])
+def test_long_running_logarithms_of_sums_of_nothing_and_of_infinities(shape) -> None:
+    x = np.zeros(shape, np.float32)
+    x[:10], x[8000] = -np.inf, np.inf
+    found = np.asarray(nj.jit(lambda x: lax.cumlogsumexp(x, 0))(x)).reshape(9000, -1)
+    assert (found[:10] == -np.inf).all() and (found[8000:] == np.inf).all()
+    np.testing.assert_allclose(found[7999], np.log(7990), rtol=3e-7)
+    x[8500] = np.nan
+    found = np.asarray(nj.jit(lambda x: lax.cumlogsumexp(x, 0))(x)).reshape(9000, -1)
+    assert (found[8000:8500] == np.inf).all() and np.isnan(found[8500:]).all()
+
+
 def test_running_logarithms_of_complex_sums_are_principal_values() -> None:
     x = np.array([0.5 - 3.5j, 2 + 4j, -1 - 9j, 1 + 0j, 3 + 7j], np.complex64)
     want = np.log(np.cumsum(np.exp(x)))

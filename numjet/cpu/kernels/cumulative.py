@@ -3,9 +3,9 @@
 Along neighbours in memory a vector is scanned in registers (log2 of its lanes steps) and only its
 last lane is carried on. A few long rows are cut in pieces that stay in cache: each is combined
 first, and scanned once what comes before it is known. Large results are stored non-temporally.
-Along another axis whole rows are combined with the row before, those of 16 bits in float32; sums of
-many have Kahan's compensation. For: `kernels.generator`. What would break it: a combining operation
-that is not associative up to rounding.
+Along another axis whole rows are combined with the row before, those of 16 bits in float32. Sums
+and logarithms of sums of many have Kahan's compensation. For: `kernels.generator`. What would break
+it: a combining operation that is not associative up to rounding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ BLOCK_BYTES = 1 << 13
 _UNROLL = 4
 # Sums of more rows than these are compensated: one after the other, 10^5 rows lose 7 bits of 24.
 # Along neighbours one vector of many is added to what came before: 10^7 floats lost 5 bits.
-PLAIN_ROWS, PLAIN_ROW = 64, 8192
+# Logarithms of sums along neighbours cost so much themselves that compensation is free early.
+PLAIN_ROWS, PLAIN_ROW, PLAIN_LOGARITHMS = 64, 8192, 1024
 _NAMES = {
     "cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min",
     "cumlogsumexp": "logsumexp",
@@ -80,7 +81,8 @@ class Scan:
 
     def of_length(self, n: int, plain: int) -> Scan:
         """With compensation where more than `plain` numbers are added one after the other."""
-        return replace(self, exact=self.op == "add" and TYPES[self.work].is_float and n > plain)
+        sums = self.op in ("add", "logsumexp") and TYPES[self.work].is_float
+        return replace(self, exact=sums and n > plain)
 
     def identity(self) -> float:
         """The value that changes nothing."""
@@ -97,18 +99,30 @@ class Scan:
     def combine(self, b: Builder, x: Value, y: Value) -> Value:
         """x (earlier) with y."""
         if self.op == "logsumexp":
-            top = b.max(x, y)
-            low = b.sub(b.min(x, y), top)
-            low = b.select(b.fcmp("oeq", x, y), b.const(0, x.type), low)
-            return b.add(top, math.emit(b, "log1p", math.emit(b, "exp", low)))
+            return b.add(*self.parts(b, x, y))
         name = f"u{self.op}" if self.unsigned and self.op in ("max", "min") else self.op
         return getattr(b, name)(x, y)
 
     def carried(self, b: Builder, before: Sequence[Value], x: Value) -> Sequence[Value]:
         """What is carried on, the total and where it is compensated what is lost, with x."""
         if self.exact:
-            return _compensated(b, before[0], x, before[1])
+            return self.compensated(b, before[0], x, before[1])
         return [self.combine(b, before[0], x)]
+
+    def compensated(self, b: Builder, total: Value, value: Value, lost: Value) -> Sequence[Value]:
+        """The total with `value`, and what it has too much, where `lost` is what it had so far."""
+        if self.op == "add":
+            return _compensated(b, total, value, lost)
+        top, more = self.parts(b, total, value)
+        kept = b.select(b.fcmp("oge", total, value), lost, b.const(0, lost.type))
+        return _compensated(b, top, more, kept)
+
+    def parts(self, b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
+        """The larger, and what is added to it: log(exp x + exp y) = x + log1p(exp(y - x))."""
+        top = b.max(x, y)
+        low = b.sub(b.min(x, y), top)
+        low = b.select(b.fcmp("oeq", x, y), b.const(0, x.type), low)
+        return top, math.emit(b, "log1p", math.emit(b, "exp", low))
 
     def load(self, b: Builder, at: Value, mask: Value | None = None) -> Value:
         """A vector at work; the identity where `mask` does not hold."""
@@ -175,7 +189,8 @@ def generate(build: Values, node: Node) -> list[Step] | None:
             # 4.3 ms, else 4.9; where a third-level cache of 260 MB holds them all, 2.9 and 2.3.
             aligned = n * scan.size % ALIGNMENT == 0 or (outer == 1 and not scan.reverse)
             nontemporal = aligned and worth_streaming(out, sources)
-            rows = replace(scan.of_length(n, PLAIN_ROW), nontemporal=nontemporal)
+            plain = PLAIN_LOGARITHMS if op == "logsumexp" else PLAIN_ROW
+            rows = replace(scan.of_length(n, plain), nontemporal=nontemporal)
             name = _rows(b.module, rows, outer, n)
         else:
             name = _columns(b.module, scan.of_length(n, PLAIN_ROWS), outer, n, inner)
@@ -215,6 +230,7 @@ def _columns(module: Module, scan: Scan, outer: int, n: int, inner: int) -> str:
     block = min(BLOCK_BYTES // size, -(-inner // lanes) * lanes)
     blocks = -(-inner // block)
     wide = replace(scan, element=scan.work)  # totals of 16-bit floats are kept beside the result
+    none = replace(wide, op="add")  # of what is lost nothing is 0
     apart = wide.element != scan.element
 
     def task(b: Builder, pointers: list[Value], begin: Value, end: Value) -> None:
@@ -249,7 +265,8 @@ def _columns(module: Module, scan: Scan, outer: int, n: int, inner: int) -> str:
                         total = scan.combine(b, total, value)
                     else:
                         at = b.gep(lost, beside)
-                        total, rest = _compensated(b, total, value, wide.load(b, at, known))
+                        so_far = none.load(b, at, known)
+                        total, rest = scan.compensated(b, total, value, so_far)
                         wide.store(b, rest, at, mask)
                     if kept is not None:
                         wide.store(b, total, b.gep(kept, beside), mask)
@@ -433,7 +450,7 @@ def _long_rows(
     with b.loop(0, outer) as rows:
         at = b.mul(rows.index, n * size)
         pointers = [b.gep(b.args[0], at), b.gep(b.args[1], at), state, shift]
-        start = [const(scan.identity(), kind)] * (2 if scan.exact else 1)
+        start = [const(scan.identity(), kind), const(0, kind)][: 2 if scan.exact else 1]
         with b.loop(-count * piece, n, count * piece, carried=start) as rounds:
             b.store(rounds.index, shift, 8)
             parallel_call(b, task, pointers, count, 1)
