@@ -190,7 +190,7 @@ def _tanh_jvp(t: Any, out: Any, x: Any) -> Any:
         return mul(add(t, mul(t, out)), sub(_one(x), out))
     if dtypes.is_complex(x.aval.dtype):
         return mul(t, _tanh_slope(out, x))
-    return mul(t, sub(_one(x), mul(out, out)))
+    return mul(t, one_less_square_p.bind(out))  # 1 - out² would lose twice the digits
 
 
 tanh_p = _unary("tanh", np.tanh, _tanh_jvp)

@@ -169,3 +169,12 @@ def test_squares_of_complex_numbers_do_not_cancel():
     for square in (lax.square, jit(lax.square)):
         np.testing.assert_allclose(square(z), want, rtol=1e-6)
         np.testing.assert_allclose(np.asarray(square(z)).real, np.real(want), rtol=1e-6)
+
+
+def test_slopes_of_tanh_lose_only_what_its_value_lost() -> None:
+    """1 - out² rounds the square, which costs as much again and more."""
+    x = np.linspace(2, 8, 301).astype(np.float32)
+    for run in (lambda f, x: f(x), lambda f, x: jit(f)(x)):
+        value, slope = run(lambda x: nj.jvp(lax.tanh, (x,), (jnp.ones_like(x),)), jnp.asarray(x))
+        out = np.asarray(value).astype(np.float64)
+        np.testing.assert_allclose(slope, (1 - out) * (1 + out), rtol=2e-7)
