@@ -297,3 +297,14 @@ def test_slopes_where_the_support_begins_and_at_infinity() -> None:
 def test_counts_are_whole_after_they_are_shifted() -> None:
     got = stats.betabinom.pmf(jnp.array([0.25, 1.25]), 4, 1.5, 2.0, 0.25)
     np.testing.assert_allclose(got, scipy.stats.betabinom.pmf([0, 1], 4, 1.5, 2.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("b", [0.3, 5.0])
+def test_far_tails_of_powers_keep_their_digits(b) -> None:
+    """Of exp(-b log x) each unit of the logarithm costs a unit in the last place."""
+    x, b = np.array([7.0, 90.0, 6000.0, 2e5], np.float32), np.float32(b)
+    far = x.astype(np.float64) ** -float(b)
+    np.testing.assert_allclose(stats.pareto.sf(x, b), far, rtol=5e-7)
+    np.testing.assert_allclose(stats.pareto.logcdf(x, b), np.log1p(-far), rtol=5e-7)
+    slope = nj.vmap(nj.grad(stats.pareto.cdf), (0, None))(x, b)
+    np.testing.assert_allclose(slope, float(b) * far / x, rtol=1e-6)

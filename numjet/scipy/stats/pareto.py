@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numjet import nn, numpy as jnp
@@ -20,8 +21,12 @@ from numjet.scipy.stats.arguments import (
 
 def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
     """`logsf` of arrays of one dtype."""
-    z = (x - loc) / scale
-    return -b * jnp.log(inside(~(x < loc + scale), z, 1.0))
+    return -b * jnp.log(_from_one(x, loc, scale))
+
+
+def _from_one(x: Any, loc: Any, scale: Any) -> Any:
+    """The distance from `loc` in `scale`; 1 outside of the support."""
+    return inside(~(x < loc + scale), (x - loc) / scale, 1.0)
 
 
 def _log_density(x: Any, b: Any, loc: Any, scale: Any) -> Any:
@@ -81,7 +86,10 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.cdf(jnp.array([2.0]), 2.0).round(4)
     Array([0.75], dtype=float32)
     """
-    return one_less_exp(logsf(x, b, loc, scale))
+    x, b, loc, scale = ordered_floats("pareto.cdf", x, b, loc, scale)
+    above = _logsf(x, b, loc, scale)
+    # A large logarithm has lost digits, which the power and its derivative keep.
+    return jnp.where(above < -1, 1 - _from_one(x, loc, scale) ** -b, one_less_exp(above))
 
 
 @in_jax(
@@ -104,7 +112,12 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x, b, loc, scale = ordered("pareto.logcdf", x, b, loc, scale)
     above = _logsf(x, b, loc, scale)
     good = ~(x < loc + scale)
-    return jnp.where(good, nn.log1mexp(-inside(good, above, -1.0)), -jnp.inf)
+    # As in `cdf`; what is not taken is a power of e, whose slopes are finite.
+    apart = above < -1
+    power = inside(apart, _from_one(x, loc, scale), math.e) ** -inside(apart, b, 1.0)
+    far = jnp.log1p(-power)
+    near = nn.log1mexp(-inside(good & ~apart, above, -1.0))
+    return jnp.where(good, jnp.where(apart, far, near), -jnp.inf)
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -119,7 +132,8 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     >>> pareto.sf(jnp.array([2.0]), 2.0).round(4)
     Array([0.25], dtype=float32)
     """
-    return jnp.exp(logsf(x, b, loc, scale))
+    x, b, loc, scale = ordered_floats("pareto.sf", x, b, loc, scale)
+    return _from_one(x, loc, scale) ** -b
 
 
 @in_jax(
