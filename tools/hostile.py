@@ -51,8 +51,9 @@ ALLOWED = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError
 # Exceptions of other types whose reason the documentation names.
 NAMED: tuple[tuple[type[BaseException], str], ...] = (
     (RuntimeError, "deleted"), (RuntimeError, "Unknown backend"),
-    (RuntimeError, "padding type"), (NameError, "unbound axis name"),
-    (BufferError, "DLPack"), (TimeoutError, ""), (AttributeError, "__delitem__"),
+    (RuntimeError, "padding type"), (RuntimeError, "unbound axis name"),
+    (NameError, "unbound axis name"), (BufferError, "DLPack"), (TimeoutError, ""),
+    (AttributeError, "__delitem__"),
     (AttributeError, "must be an array"), (AttributeError, "DimensionNumbers"),
     (AttributeError, "is no device"), (ZeroDivisionError, "a stride of 0"),
     (ZeroDivisionError, "number of sections"),

@@ -38,6 +38,7 @@ def test_a_call_is_drawn_by_its_seed_alone() -> None:
 @pytest.mark.parametrize("error, judged", [
     (KeyError("a"), "KeyError"), (TypeError("a"), ""), (AssertionError("a"), "AssertionError"),
     (nj.errors.InternalError("a"), "InternalError"), (MemoryError(), ""),
+    (RuntimeError("a"), "RuntimeError"), (RuntimeError("Found an unbound axis name: i."), ""),
 ])  # fmt: skip
 def test_what_is_judged(error: BaseException, judged: str) -> None:
     def raises(_: object) -> None:
