@@ -98,7 +98,7 @@ class UserContext:
     def __init__(self, default_value: Any = None) -> None:
         self._number = len(config.user_contexts)
         self._value: ContextVar = ContextVar(f"numjet.user.{self._number}", default=default_value)
-        config.user_contexts.append(self._value)
+        config.user_contexts.append((self._value, default_value))
         config.changed()
 
     @property

@@ -256,7 +256,7 @@ class Flag:
         self._set_before(value)
         token = self._local.set(value)
         numeric_checks[0] += self._checks(value)
-        key = _key.set(_compute_key()) if self.traced else None
+        key = _key.set(_block_key()) if self.traced else None
         self.count(1)
         for begin in self._begins:
             begin()
@@ -513,27 +513,40 @@ cache_dir.on_check(_check_folder)
 _TRACED = tuple(flag for flag in FLAGS.values() if flag.traced)
 
 
-# Values of the user's that programs are compiled for (`api.contexts`).
-user_contexts: list[ContextVar] = []
+# Values of the user's that programs are compiled for (`api.contexts`), each with the one outside of
+# any block. Keys hold them up to the last that is another: the key outside of blocks, and those of
+# before a context was made, are the same whether it is there or not.
+user_contexts: list[tuple[ContextVar, Any]] = []
 
 
-def _compute_key() -> tuple:
-    return tuple([flag.value for flag in _TRACED] + [value.get() for value in user_contexts])
+def _block_key() -> tuple[tuple, tuple]:
+    """The key in a block of code, and behind which key of the process it is."""
+    values = [value.get() for value, _ in user_contexts]
+    while values:
+        outside = user_contexts[len(values) - 1][1]
+        if values[-1] is not outside and values[-1] != outside:
+            break
+        values.pop()
+    return _global_key[0], tuple([flag.value for flag in _TRACED] + values)
 
 
-# The key is kept ready, since every call of a compiled function reads it.
-_global_key: list[tuple] = [_compute_key()]
-_key: ContextVar[tuple | None] = ContextVar("numjet.trace_key", default=None)
+# The key is kept ready, since every call of a compiled function reads it: that of the process, and
+# those of blocks, each beside the former as it was, since that may change while they last.
+_global_key: list[tuple] = [()]
+_key: ContextVar[tuple[tuple, tuple] | None] = ContextVar("numjet.trace_key", default=None)
 
 
 def _refresh_key() -> None:
     _global_key[0] = tuple([flag._global for flag in _TRACED])
 
 
+_refresh_key()
+
+
 @contextlib.contextmanager
 def recomputed_key() -> Iterator[None]:
     """A context whose keys hold the values that the user's contexts have now."""
-    token = _key.set(_compute_key())
+    token = _key.set(_block_key())
     changed(1)
     try:
         yield
@@ -550,7 +563,13 @@ def key_in_other_form(key: tuple) -> tuple:
 
 def trace_key() -> tuple:
     """The values of the flags that change what tracing produces, for compilation keys."""
-    return _key.get() or _global_key[0]
+    own = _key.get()
+    if own is None:
+        return _global_key[0]
+    if own[0] is not _global_key[0]:
+        own = _block_key()
+        _key.set(own)
+    return own[1]
 
 
 def traced_flags() -> tuple[Flag, ...]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -143,6 +144,61 @@ def test_programs_are_traced_anew_for_a_users_context() -> None:
         units()
     with pytest.raises(TypeError), units([]):
         pass
+
+
+def test_a_users_context_costs_no_trace_where_it_has_no_value_of_its_own() -> None:
+    runs: list = []
+    f = nj.jit(lambda x: (runs.append(0), x * 2)[1])
+    f(X)
+    colour, size = nj.make_user_context("red"), nj.make_user_context(1)
+    f(X), nj.make_jaxpr(f)(X)
+    with colour("red"), size(1):
+        f(X)
+    with nj.default_matmul_precision("float32"):
+        f(X), nj.make_jaxpr(f)(X)
+    assert len(runs) == 2  # the precision is part of what is traced
+    with size(2):
+        f(X), nj.make_jaxpr(f)(X)
+        with colour("red"):
+            f(X)
+    assert len(runs) == 3
+    with colour("blue"):
+        f(X)
+    assert len(runs) == 4
+
+
+@pytest.mark.parametrize("block", ["flag", "nested", "context"])
+def test_flags_set_for_the_process_within_a_block(block) -> None:
+    depth = nj.make_user_context(0)
+    within = {
+        "flag": lambda: nj.numpy_rank_promotion("warn"),
+        "nested": lambda: nj.default_matmul_precision("float32"),
+        "context": lambda: depth(3),
+    }[block]
+    f = nj.jit(lambda: jnp.zeros(2) + 1)
+    with within():
+        assert f().dtype == jnp.float32
+        try:
+            with nj.numpy_dtype_promotion("strict") if block == "nested" else within():
+                nj.config.update("enable_x64", True)
+                assert f().dtype == jnp.ones(2).dtype == jnp.float64
+            assert f().dtype == jnp.float64
+        finally:
+            nj.config.update("enable_x64", False)
+        assert f().dtype == jnp.float32
+    assert f().dtype == jnp.float32
+
+
+def test_a_flag_set_by_another_thread_is_seen_within_a_block() -> None:
+    f = nj.jit(lambda: jnp.zeros(2) + 1)
+    try:
+        with nj.numpy_rank_promotion("warn"):
+            assert f().dtype == jnp.float32
+            setter = threading.Thread(target=nj.config.update, args=("enable_x64", True))
+            setter.start(), setter.join()
+            assert f().dtype == jnp.float64
+    finally:
+        nj.config.update("enable_x64", False)
 
 
 def test_without_jit() -> None:
