@@ -66,7 +66,7 @@ def test_a_program_is_drawn_by_its_seed_alone() -> None:
 PLANTED = Program(
     3, False, {"a": np.arange(6, dtype=np.float32) / 8, "b": np.ones(6, np.float32)},
     ["v1 = jnp.cos(b)", "def f2(p1):", "    v3 = p1 + b", "    v4 = jnp.sin(v3)", "    return v4",
-     "v5 = f2(a)", "v6 = v5 * v1"],
+     "v5 = f2(a)", "v7 = jnp.split(v5, [2])", "v6 = v5 * v1 + v7[1][0]"],
     ["v6", "v1"],
 )  # fmt: skip
 

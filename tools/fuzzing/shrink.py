@@ -100,14 +100,15 @@ def _alive(program: Program) -> Program:
 
 
 def _values(program: Program) -> dict[str, np.ndarray]:
-    """Every value of the outermost block, computed plainly."""
+    """Every array of the outermost block, computed plainly."""
     names = re.findall(r"^(v\d+(?:, v\d+)*),? = ", "\n".join(program.lines), re.M)
     flat = [name for group in names for name in group.split(", ")]
     everything = replace(program, results=flat)
     with nj.enable_x64(program.x64), nj.disable_jit():
         f = defined(ast.parse(everything.text()), scope(nj))
         found = f(*[nj.numpy.asarray(x) for x in program.arguments.values()])
-    return dict(zip(flat, map(np.asarray, found), strict=True))
+    return {name: np.asarray(x) for name, x in zip(flat, found, strict=True)
+            if isinstance(x, nj.Array)}
 
 
 def _cut(program: Program) -> Iterator[Program]:
