@@ -26,9 +26,9 @@ class ManualAxisType:
     ['x']
     """
 
-    varying: frozenset
-    unreduced: frozenset
-    reduced: frozenset
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
 
     def __init__(
         self,
