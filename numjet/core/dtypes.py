@@ -183,8 +183,10 @@ def canonical(dtype: Any) -> Any:
 
 def requested(dtype: Any, name: str, level: int = 4) -> Any:
     """`canonical(dtype)` of what a user asked `name` for; warns when that was 64 bits in vain.
-    level: how many calls up the user's line is."""
+    level: how many calls up the user's line is. TypeError for what arrays cannot hold."""
     found = canonical(dtype)
+    if found not in SHORT_NAMES and type(found) is not KeyDType:
+        check_supported(found)
     if found not in _NARROW.values() or isinstance(dtype, type) and dtype in _PYTHON:
         return found
     wanted = dtype if type(dtype) is np.dtype else np.dtype(named(dtype))

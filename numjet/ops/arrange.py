@@ -165,6 +165,11 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if type(operand) is int and dtypes.is_inexact(dtype) and operand.bit_length() > 31:
         operand = float(operand)  # which no integer dtype need hold
     x = wrapped(operand, dtype)
+    if dtypes.is_key(dtype) and dtype != x.aval.dtype:
+        raise ValueError(
+            f"convert_element_type: {x.aval.str_short()} does not become {dtype}. Make keys with "
+            "random.wrap_key_data."
+        )
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype):
         structural.warn_of_lost_part(x.aval.dtype, dtype)
         if not dtypes.is_bool(dtype):

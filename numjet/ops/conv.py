@@ -482,6 +482,7 @@ def conv_general_dilated(
         feature_group_count = batch_group_count
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+        dtypes.check_supported(preferred_element_type)
         _check_preferred(lhs.aval.dtype, preferred_element_type)
     return conv_general_dilated_p.bind(
         lhs,

@@ -440,6 +440,7 @@ def dot_general(
     numbers = ((_axes(lc), _axes(rc)), (_axes(lb), _axes(rb)))
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonical(preferred_element_type)
+        dtypes.check_supported(preferred_element_type)
     lhs, rhs = as_array(lhs), as_array(rhs)
     if preferred_element_type is not None:
         _check_preferred(lhs.aval, rhs.aval, preferred_element_type)

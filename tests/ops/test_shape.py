@@ -153,3 +153,26 @@ def test_parts_of_concrete_arrays_are_views(dtype: str) -> None:
         nj.random.key_data(jnp.stack(lax.unstack(keys))), nj.random.key_data(keys))
     with nj.debug_nans(True):
         assert len(lax.unstack(x)) == 2
+
+
+@pytest.mark.parametrize("dtype", ["O", "S3", "M8[s]", "longdouble", [("a", int)]])
+def test_dtypes_that_arrays_cannot_hold_are_refused(dtype) -> None:
+    x = jnp.arange(3.0)
+    for use in (
+        lambda: lax.convert_element_type(x, dtype),
+        lambda: nj.jit(lambda a: lax.convert_element_type(a, dtype))(x),
+        lambda: lax.full((2,), 1, dtype),
+        lambda: lax.full_like(x, 1, dtype),
+        lambda: lax.dot(x, x, preferred_element_type=dtype),
+        lambda: lax.bitcast_convert_type(x, dtype),
+        lambda: nj.random.uniform(nj.random.key(0), dtype=dtype),
+    ):
+        with pytest.raises(TypeError, match="not supported|only supports"):
+            use()
+
+
+def test_numbers_do_not_become_keys() -> None:
+    key = nj.random.key(0)
+    with pytest.raises(ValueError, match="wrap_key_data"):
+        lax.convert_element_type(jnp.arange(3.0), key.dtype)
+    assert lax.convert_element_type(key, key.dtype) == key
