@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -594,9 +593,10 @@ def device_put(
         raise ValueError("device_put: may_alias and donate cannot be True at the same time.")
     if current_trace() is not EVAL:
         return _put_traced(x, device, src, donate, may_alias)
-    for what, given in (("donate", donate), ("may_alias", may_alias)):
-        if type(given) not in (bool, NoneType):
-            tree.flatten_axes(f"device_put {what}", tree.tree_structure(x), given)
+    if type(donate) is not bool:
+        tree.flatten_axes("device_put donate", tree.tree_structure(x), donate)
+    if may_alias is not None and type(may_alias) is not bool:
+        tree.flatten_axes("device_put may_alias", tree.tree_structure(x), may_alias)
     out = put(x, device)
     if may_alias is False:
         out = tree.tree_map(another, out)
