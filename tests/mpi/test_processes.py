@@ -309,6 +309,14 @@ with nj.set_mesh(mesh):
     np.testing.assert_allclose(reshard(found, whole), loss(w), rtol=1e-6)
     taken = nj.shard_map(lambda b: lax.psum(b, "x"), in_specs=U, out_specs=whole)
     np.testing.assert_allclose(nj.jit(taken)(g), V.T @ V, rtol=1e-6)
+    turned = nj.shard_map(lambda b: lax.psum((b + b).T, "x"), in_specs=U, out_specs=whole)
+    np.testing.assert_allclose(nj.jit(turned)(g), 2 * V.T @ V, rtol=1e-6)
+    try:
+        nj.jit(nj.shard_map(jnp.sin, in_specs=U, out_specs=U))(g)
+    except NotImplementedError:
+        pass
+    else:
+        raise AssertionError("a part of a sum was read")
     given = nj.shard_map(lambda b: lax.pcast(b.T @ b, "x", to="unreduced"),
                          in_specs=P("x", None), out_specs=U)
     np.testing.assert_allclose(reshard(nj.jit(given)(a), whole), V.T @ V, rtol=1e-6)
