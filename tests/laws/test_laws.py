@@ -26,7 +26,7 @@ with config.enable_x64(True):
 # window's extreme lies (the derivative of window maxima). rng_uniform draws other
 # numbers each time.
 INTERNAL = {"add_any", "custom_lin", "repeat", "window_winner", "rng_uniform",
-            "psum_start", "psum_done", "custom_partitioning", "mesh_cast", "shard_map",
+            "psum_start", "psum_done", "custom_partitioning", "mesh_cast", "sum_cast", "shard_map",
             "first_member", "to_memory", "inspect_sharding",
             "dim_as_value"}  # of programs that are written again before they run
 
