@@ -202,7 +202,9 @@ class _Emitter:
             for value, dims in zip(values, rule.ins, strict=True)
         ]
         layouts = [layout_of(dims, cuts) for dims in rule.outs]
-        params = eqn.params if name != "sum_cast" else {"sharding": None}  # a type's word alone
+        params = eqn.params
+        if name == "sum_cast":  # a type's word alone
+            params = {"sharding": None}
         if rule.local is not None:
             shapes = [
                 local_shape(v.aval.shape, layout, self.sizes)
