@@ -117,6 +117,10 @@ class Flag:
         """By name: functions that are written down whole (cloudpickle) read flags."""
         return _flag, (self.name,)
 
+    @property
+    def __name__(self) -> str:
+        return self.name
+
     def documentation(self) -> str:
         """The flag's docstring, from its record."""
         kind = f"one of {self.choices}" if self.choices else self.kind.__name__

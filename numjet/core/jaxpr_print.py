@@ -109,7 +109,7 @@ def _solved(eqn: Eqn) -> dict[str, Any]:
     texts = [j if j is None else format_jaxpr(_open(j)) for j in eqn.params["jaxprs"]]
     written = [
         ", ".join([f"{name}={x}" for name, x in zip(parts, found, strict=True)])
-        for found in (eqn.params["counts"], texts)
+        for found in (eqn.params["const_lengths"], texts)
     ]
     return {k: f"_LinearSolveTuple({x})" for k, x in zip(("const_lengths", "jaxprs"), written)}
 

@@ -240,3 +240,26 @@ def test_stages_are_freed_without_the_collector() -> None:
             assert gone() is None
         finally:
             gc.enable()
+
+
+def test_linear_solves_tell_of_their_functions() -> None:
+    scale = jnp.array([2.0, 4.0])
+
+    def product(v: jnp.ndarray) -> jnp.ndarray:
+        return v * scale
+
+    def solver(matvec: object, right: jnp.ndarray) -> jnp.ndarray:
+        return right / scale
+
+    found = nj.make_jaxpr(lambda b: nj.lax.custom_linear_solve(product, b, solver, solver))(scale)
+    (eqn,) = found.eqns
+    assert sorted(eqn.params) == ["const_lengths", "jaxprs"]
+    assert eqn.params["const_lengths"] == (1, 1, 1, 1)
+    parts = eqn.params["jaxprs"]
+    assert parts._fields == ("matvec", "vecmat", "solve", "transpose_solve")
+    told = [getattr(parts, name).jaxpr.debug_info for name in ("matvec", "solve")]
+    assert [(d.func_name, d.traced_for, d.arg_names) for d in told] == [
+        ("product", "custom_linear_solve", ("", "v")),
+        ("solver", "custom_linear_solve solve", ("", "right")),
+    ]
+    assert nj.debug_nans.__name__ == "debug_nans"

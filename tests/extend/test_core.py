@@ -630,3 +630,12 @@ out['custom_vmap'] = known(mapped, {'m': x})
 out['composite'] = known(lax.composite(third, 'a.third'), x)
 out['name'] = lax.composite(third, 'a.third').__name__
 """)
+
+
+def test_primitives_of_references_are_there() -> None:
+    ref = nj.new_ref(jnp.arange(3.0))
+    read = nj.make_jaxpr(lambda r: r[1])(ref)
+    written = nj.make_jaxpr(lambda r: nj.ref.swap(r, (), jnp.zeros(3)))(ref)
+    assert [j.eqns[-1].primitive for j in (read, written)] == [primitives.get_p, primitives.swap_p]
+    assert {"get_p", "swap_p", "random_gamma_p"} <= set(dir(primitives))
+    assert primitives.random_gamma_p.name == "random_gamma"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from numjet.api.derivatives.autodiff import jvp
 from numjet.api.derivatives.custom import jvp_of_arrays
@@ -17,6 +17,7 @@ from numjet.api.flat import array_leaves
 from numjet.base import tree
 from numjet.base.tracebacks import boundary
 from numjet.core.avals import ShapedArray
+from numjet.core.debug_info import Tracing
 from numjet.core.jaxpr import ClosedJaxpr, eval_closed
 from numjet.core.lowering import Expand
 from numjet.core.primitive import Linear, Primitive, Zero
@@ -144,22 +145,38 @@ def _closed(
 # Operands: constants of matvec, vecmat, solve, transpose_solve (in this order), then b. Params hold
 # the four jaxprs (constants first); vecmat and transpose_solve may be None. What the solves return
 # beside x, auxiliary data, follows it among the outputs and has no derivative.
-def _parts(args: Sequence[Any], counts: tuple) -> list[list[Any]]:
-    return split(args, *counts)
+class _LinearSolveTuple(NamedTuple):
+    """Something of each of the functions: jaxprs, or how many constants these begin with."""
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def turned(self) -> _LinearSolveTuple:
+        """That of the transposed system."""
+        return _LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+_Parts = _LinearSolveTuple
+
+
+def _parts(args: Sequence[Any], const_lengths: tuple) -> list[list[Any]]:
+    return split(args, *const_lengths)
 
 
 def _run(closed: ClosedJaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     return eval_closed(closed, *consts, *values)
 
 
-def _solve_evaluate(*args: Any, jaxprs: tuple, counts: tuple) -> list[Any]:
-    parts = _parts(args, counts)
+def _solve_evaluate(*args: Any, jaxprs: _Parts, const_lengths: _Parts) -> list[Any]:
+    parts = _parts(args, const_lengths)
     return _run(jaxprs[2], parts[2], parts[4])
 
 
-def _solve_jvp(primals: tuple, tangents: tuple, *, jaxprs: tuple, counts: tuple) -> tuple:
-    x = linear_solve_p.bind(*primals, jaxprs=jaxprs, counts=counts)
-    parts, t_parts = _parts(primals, counts), _parts(tangents, counts)
+def _solve_jvp(primals: tuple, tangents: tuple, *, jaxprs: _Parts, const_lengths: _Parts) -> tuple:
+    x = linear_solve_p.bind(*primals, jaxprs=jaxprs, const_lengths=const_lengths)
+    parts, t_parts = _parts(primals, const_lengths), _parts(tangents, const_lengths)
     # A x = b gives A dx = db - dA x, where dA x is the tangent of the matvec in its constants.
     rhs = [instantiate(t) for t in t_parts[4]]
     if any(type(t) is not Zero for t in t_parts[0]):
@@ -167,50 +184,53 @@ def _solve_jvp(primals: tuple, tangents: tuple, *, jaxprs: tuple, counts: tuple)
         rhs = [r if type(c) is Zero else sub(r, c) for r, c in zip(rhs, change, strict=True)]
     elif all(type(t) is Zero for t in t_parts[4]):
         return x, [Zero(y.aval.tangent()) for y in x]
-    consts = primals[: sum(counts)]
-    dx = linear_solve_p.bind(*consts, *rhs, jaxprs=jaxprs, counts=counts)[: len(rhs)]
+    consts = primals[: sum(const_lengths)]
+    dx = linear_solve_p.bind(*consts, *rhs, jaxprs=jaxprs, const_lengths=const_lengths)[: len(rhs)]
     return x, [*dx, *[Zero(aux.aval.tangent()) for aux in x[len(rhs) :]]]
 
 
-def _solve_transpose(cts: list, *args: Any, jaxprs: tuple, counts: tuple) -> list:
-    if any(type(x) is Linear for x in args[: sum(counts)]):
+def _solve_transpose(cts: list, *args: Any, jaxprs: _Parts, const_lengths: _Parts) -> list:
+    if any(type(x) is Linear for x in args[: sum(const_lengths)]):
         raise NotImplementedError("custom_linear_solve is transposed in b only.")
     if jaxprs[3] is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of "
             "custom_linear_solve (or symmetric=True)."
         )
-    parts = _parts(args, counts)
+    parts = _parts(args, const_lengths)
     n = len(parts[4])
     consts = [*parts[1], *parts[0], *parts[3], *parts[2]]
-    flipped = (jaxprs[1], jaxprs[0], jaxprs[3], jaxprs[2])
-    new_counts = (counts[1], counts[0], counts[3], counts[2])
     out = linear_solve_p.bind(
-        *consts, *[instantiate(ct) for ct in cts[:n]], jaxprs=flipped, counts=new_counts
+        *consts,
+        *[instantiate(ct) for ct in cts[:n]],
+        jaxprs=jaxprs.turned(),
+        const_lengths=const_lengths.turned(),
     )
-    return [None] * sum(counts) + out[:n]
+    return [None] * sum(const_lengths) + out[:n]
 
 
-def _solve_batch(axis: Axis, args: tuple, dims: tuple, *, jaxprs: tuple, counts: tuple) -> tuple:
-    mapped = _parts([d is not None for d in dims], counts)
+def _solve_batch(
+    axis: Axis, args: tuple, dims: tuple, *, jaxprs: _Parts, const_lengths: _Parts
+) -> tuple:
+    mapped = _parts([d is not None for d in dims], const_lengths)
     n = len(mapped[4])
-    batched = tuple(
-        [
-            None if j is None else batch_jaxpr(j, axis, [*mapped[i], *[True] * n], True)[0]
-            for i, j in enumerate(jaxprs)
-        ]
-    )
-    consts = sum(counts)
+    batched = _LinearSolveTuple._make([
+        None if j is None else batch_jaxpr(j, axis, [*mapped[i], *[True] * n], True)[0]
+        for i, j in enumerate(jaxprs)
+    ])
+    consts = sum(const_lengths)
     outs = linear_solve_p.bind(
         *mapped_to_front(args[:consts], dims[:consts]),
         *all_to_front(args[consts:], dims[consts:], axis.size),
         jaxprs=batched,
-        counts=counts,
+        const_lengths=const_lengths,
     )
     return outs, [0] * len(outs)
 
 
-def _solve_abstract(*avals: ShapedArray, jaxprs: tuple, counts: tuple) -> list[ShapedArray]:
+def _solve_abstract(
+    *avals: ShapedArray, jaxprs: _Parts, const_lengths: _Parts
+) -> list[ShapedArray]:
     return list(jaxprs[2].out_avals)
 
 
@@ -271,7 +291,7 @@ def linear_solve(
     avals = [x.aval for x in leaves]
 
     staged = functools.partial(_staged, b_tree=b_tree, avals=avals)
-    mat, mat_consts = staged("matvec", matvec)
+    mat, mat_consts = staged("matvec", matvec, matvec, "")
     n_mat = len(mat_consts)
 
     def transposed(y: Any) -> Any:
@@ -294,27 +314,31 @@ def linear_solve(
         aux_tree.append(treedef)
         return found[0], aux
 
-    forward, forward_consts = staged("solve", lambda y: solve(matvec, y), parted=parted)
+    solves = functools.partial(solve, matvec)
+    forward, forward_consts = staged(
+        "solve", lambda y: solve(matvec, y), solves, " solve", parted=parted
+    )
     out_aux: Any = aux_tree[0] if has_aux else None
     if symmetric:
         back, back_consts, vec, vec_consts = forward, forward_consts, mat, mat_consts
     elif transpose_solve is not None:
         vecmat = vecmat or transposed
-        vec, vec_consts = staged("vecmat", vecmat)
+        turned = functools.partial(transpose_solve, vecmat), " transpose_solve"
+        vec, vec_consts = staged("vecmat", vecmat, *turned)
         back, back_consts = staged(
-            "transpose_solve", lambda y: transpose_solve(vecmat, y), parted=parted
+            "transpose_solve", lambda y: transpose_solve(vecmat, y), *turned, parted=parted
         )
     else:
         vec, vec_consts, back, back_consts = None, [], None, []  # type: ignore[assignment]
-    counts = (n_mat, len(vec_consts), len(forward_consts), len(back_consts))
+    lengths = n_mat, len(vec_consts), len(forward_consts), len(back_consts)
     outs = linear_solve_p.bind(
         *mat_consts,
         *vec_consts,
         *forward_consts,
         *back_consts,
         *leaves,
-        jaxprs=(mat, vec, forward, back),
-        counts=counts,
+        jaxprs=_LinearSolveTuple(mat, vec, forward, back),
+        const_lengths=_LinearSolveTuple._make(lengths),
     )
     n = len(leaves)
     x = tree.tree_unflatten(b_tree, outs[:n])
@@ -324,12 +348,15 @@ def linear_solve(
 def _staged(
     what: str,
     fun: Callable,
+    told: Callable,
+    suffix: str,
     b_tree: Any,
     avals: list[ShapedArray],
     parted: Callable = lambda found: (found, []),
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """`fun`, a part of custom_linear_solve, as a jaxpr over constants and leaves like those of
-    b. `parted` splits what it returns into x and the leaves of auxiliary data."""
+    b, which says that `told` was traced. `parted` splits what it returns into x and the leaves of
+    auxiliary data."""
 
     def flat(*values: Any) -> list[Any]:
         found, aux = parted(fun(tree.tree_unflatten(b_tree, values)))
@@ -342,6 +369,10 @@ def _staged(
         return [*outs, *aux]
 
     jaxpr, consts = stage(flat, avals, what)
+    in_tree = tree.tree_structure((tree.tree_unflatten(b_tree, avals),))
+    traced = Tracing(told, f"custom_linear_solve{suffix}", in_tree, by_name=False,
+                     arrange=functools.partial(_behind, len(consts)))  # fmt: skip
+    jaxpr.debug = traced.told(b_tree if len(jaxpr.outvars) == len(avals) else None)
     found = [v.aval for v in jaxpr.outvars[: len(avals)]]
     shapes = [a.shape for a in found], [a.shape for a in avals]
     if shapes[0] != shapes[1]:
@@ -356,3 +387,8 @@ def _staged(
                 f"{got.str_short()}. Convert what it returns."
             )
     return hoist_consts(jaxpr), consts
+
+
+def _behind(consts: int, names: list[str]) -> list[str]:
+    """The names of arguments behind constants, which have none."""
+    return [*[""] * consts, *names]

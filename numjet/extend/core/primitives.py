@@ -13,6 +13,7 @@ from typing import Any
 
 from numjet.core.jaxpr import ClosedJaxpr, Jaxpr, eval_closed
 from numjet.core.primitive import REGISTRY
+from numjet.core.ref_equations import get_p as get_p, swap_p as swap_p
 from numjet.extend.linear_util import WrappedFun
 from numjet.extend.primitive import LoweredFun, Primitive
 from numjet.transforms.batch import Axis
@@ -132,4 +133,4 @@ def __dir__() -> list[str]:
     importlib.import_module("numjet.lax")
     ours = {record: name for name, record in _OTHER.items()}
     names = [ours.get(record, record + "_p") for record in REGISTRY]
-    return sorted({*globals(), *[name for name in names if name.isidentifier()]})
+    return sorted({*globals(), "random_gamma_p", *[name for name in names if name.isidentifier()]})
