@@ -120,11 +120,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(good, jnp.where(apart, far, near), -jnp.inf)
 
 
-@in_jax(
-    lambda x, b, loc, scale: jnp.exp(
-        unless(-(b * jnp.log((x - loc) / scale)), x < loc + scale, constant(0, x))
-    )
-)
+@in_jax(lambda x, b, loc, scale: jnp.exp(logsf(x, b, loc, scale)))
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The probability of values above x: Pareto distribution.
 
