@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -485,3 +486,43 @@ def test_parameters_and_names_of_rarer_equations() -> None:
                                    lambda g, y: y / g(1.0)), (2.0,), "jvp=_root_jvp"),
     ):  # fmt: skip
         assert shown in " ".join(str(nj.make_jaxpr(function)(*args)).split())
+
+
+_GAIN = jnp.array(3.0)
+
+
+def test_numbers_that_a_function_closes_over_are_constants() -> None:
+    """As in JAX, wherever the function's variables hold them; Python's numbers are literals."""
+    start, rows = jnp.array(2), jnp.arange(6.0).reshape(3, 2)
+    state = {"start": start, "rows": [rows]}
+
+    def inner(y):
+        return y * _GAIN + state["rows"][0][0] * 2.0
+
+    for function, arg, values in (
+        (inner, jnp.ones(2), [3.0, np.asarray(rows)]),
+        (functools.partial(lambda s, y: (y + s, s), start), jnp.arange(2), [2]),
+        (lambda y: inner(y).sum() + _GAIN, jnp.ones(2), [3.0, np.asarray(rows)]),
+        (lambda y: y * 2.0 + np.float32(3.0), 1.0, []),
+    ):
+        closed = nj.make_jaxpr(function)(arg)
+        assert len(closed.consts) == len(values) == len(closed.jaxpr.constvars)
+        for const, value in zip(closed.consts, values, strict=True):
+            np.testing.assert_array_equal(const, value)
+        out = eval_jaxpr(closed.jaxpr, closed.consts, jnp.asarray(arg))
+        for x, y in zip(out, nj.tree.leaves(function(jnp.asarray(arg))), strict=True):
+            np.testing.assert_allclose(x, y)
+
+
+def test_constants_are_as_many_for_known_and_for_traced_numbers() -> None:
+    """Loops carry the constants of a function's jaxpr from round to round (optimistix' LBFGS)."""
+    numbers = []
+
+    def count(start, y):
+        closed = nj.make_jaxpr(lambda y: (jnp.arange(3) + start) % 3 + (start - 1) + y)(y)
+        numbers.append([v.aval.dtype for v in closed.jaxpr.constvars])
+        return y
+
+    nj.jit(lambda y: count(jnp.array(0), y))(4)
+    nj.jit(count)(0, 4)
+    assert numbers[0] == numbers[1] and len(numbers[0]) == 1

@@ -16,6 +16,7 @@ from numjet.api.compiled.jit_arguments import ReturnedSpecError, as_tuple, resol
 from numjet.api.flat import check_callable, wraps
 from numjet.base import config, tracebacks, tree
 from numjet.core import hi
+from numjet.core.named_scalars import with_named_scalars
 from numjet.core.refs import Ref
 from numjet.ops.bodies import name_of
 from numjet.transforms.batch import Axis, extend_axis_env
@@ -52,7 +53,8 @@ def make_jaxpr(
             for axis, size in axis_env or ():
                 stack.enter_context(extend_axis_env(Axis(size, axis)))
             traced = core.trace(*args, **kwargs)
-        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+        jaxpr = with_named_scalars(fun, traced.jaxpr)
+        return (jaxpr, traced.out_info) if return_shape else jaxpr
 
     maker.__name__ = f"make_jaxpr({name_of(fun)})"
     maker.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
