@@ -160,7 +160,7 @@ def svd(
         size = absolute(w)
         if not compute_uv:
             return _falling(size)
-        order = argsort(lax.neg(size))
+        order = lax.rev(argsort(size), (size.aval.ndim - 1,))  # of equal ones the later is first
         w, size = along(w, order), along(size, order)
         v = matrix_transpose(along(matrix_transpose(v), order))
         signs = cast(where(equal(w, 0), 1, sign(w)), v.aval.dtype)

@@ -150,6 +150,14 @@ def test_factorizations_rebuild_the_matrix(x):
     close((u * s) @ vh, x, 1e-3)
 
 
+def test_equal_singular_values_of_hermitian_matrices_are_in_jax_order():
+    """Of those that are equal the last of `eigh` is first."""
+    for x, order in ((np.eye(3), [2, 1, 0]), (np.diag([2.0, -3.0, 2.0]), [1, 2, 0])):
+        u, s, vh = jnp.linalg.svd(jnp.asarray(x, jnp.float32), hermitian=True)
+        close(np.abs(u), np.eye(3)[:, order], 1e-6)
+        close((u * s) @ vh, x, 1e-6)
+
+
 def test_systems():
     close(jnp.linalg.solve(A, V[:4]), np.linalg.solve(A, V[:4]), 2e-3)
     close(jnp.linalg.solve(A, SPD), np.linalg.solve(A, SPD), 5e-3)
