@@ -46,11 +46,13 @@ def _sums(graph: Graph) -> dict[Node, _Sum]:
     uses: dict[Val, int] = {}
     for val in (*graph.outs, *[v for node in graph.nodes for v in node.ins]):
         uses[val] = uses.get(val, 0) + 1
+    # What a value outside is made of is not the graph's: it may be a row of what its node made.
+    made = {val: node for node in graph.nodes for val in node.outs}
     outside, chained = set(graph.args), {}
     for node in candidates:
         for whole, part in (node.ins, node.ins[::-1]):
             if (whole in outside or whole in chained) and uses[whole] == 1:
-                updates = _updates(part, uses)
+                updates = _updates(part, made, uses)
                 if updates and PARTS * sum([_new(u).size for u in updates]) <= whole.size:
                     chained[node.outs[0]] = _Sum(node, whole, updates)
                     break
@@ -67,13 +69,13 @@ def _new(update: Node) -> Val:
     return update.ins[1 if update.primitive.name == _UPDATES[0] else 2]
 
 
-def _updates(part: Val, uses: dict[Val, int]) -> list[Node]:
+def _updates(part: Val, made: dict[Val, Node], uses: dict[Val, int]) -> list[Node]:
     """The updates of zeros whose sum a value is; none where it is anything else."""
-    node = part.node
+    node = made.get(part)
     if node is None or uses[part] != 1:
         return []
     if node.primitive.name in _SUMS:
-        first, second = [_updates(v, uses) for v in node.ins]
+        first, second = [_updates(v, made, uses) for v in node.ins]
         return [*first, *second] if first and second else []
     if node.primitive.name not in _UPDATES:
         return []
