@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from numjet.cpu import host
 from numjet.cpu.link.cache import Store
@@ -30,6 +30,9 @@ PARTS: Parts = {
 }
 # What native functions are compiled from: those that read objects and those of the runtime.
 NATIVE: Parts = {"native": ("native", "cpu/builder", "cpu/graph", "cpu/link", "cpu/runtime")}
+# Digests to be kept with the next that a program asks for: not while the package is imported, as a
+# cache that cannot be written warns.
+_unkept: list[Callable[[], None]] = []
 _FORMAT = 2
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _COARSE = 2 * 10**9  # nanoseconds; FAT's clock, the coarsest, counts two seconds
@@ -73,7 +76,9 @@ def digests(store: Store, parts: Parts = PARTS, package: str = _PACKAGE) -> dict
                  if name.startswith(within)]  # fmt: skip
         made[part] = host.sha256(b"".join(named))
     if key is not None and time.time_ns() - max(s.st_ctime_ns for s in stats) > _COARSE:
-        store.put(key, b"".join(made.values()))
+        _unkept.append(functools.partial(store.put, key, b"".join(made.values())))
+    while parts is not NATIVE and _unkept:
+        _unkept.pop()()
     return {part: digest.hex() for part, digest in made.items()}
 
 
