@@ -21,7 +21,12 @@ from numjet.lax import linalg, stop_gradient
 from numjet.ops.dot import dot_general
 from numjet.ops.linalg_core import solve_p
 from numjet.ops.logic import round_away_p, round_even_p
-from numjet.ops.while_loop import bind_mapped_while, reaches_users_trace, while_p
+from numjet.ops.while_loop import (
+    bind_mapped_while,
+    is_looked_at,
+    reaches_users_trace,
+    while_p,
+)
 from numjet.scipy.linalg import lu_solve
 
 # Primitive -> the parameters that it lacks, and their neutral values.
@@ -130,7 +135,7 @@ def accept_extra() -> None:
 
     def bind(self: Primitive, *args: Any, **params: Any) -> Any:
         primitive, operands, rest = in_our_terms(self, args, params)
-        if is_mapped_loop(primitive, rest) and not reaches_users_trace():
+        if is_mapped_loop(primitive, rest) and not (reaches_users_trace() or is_looked_at()):
             return bind_mapped_while(*operands, **rest)
         return plain(primitive, *operands, **rest)
 

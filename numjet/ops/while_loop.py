@@ -163,7 +163,7 @@ def _batch(
             "vmap-of-while",
             "Examples stop at different steps, and finished ones would call it again; use lax.map.",
         )
-        bind = while_p.bind if reaches_users_trace() or _is_looked_at() else bind_mapped_while
+        bind = while_p.bind if reaches_users_trace() or is_looked_at() else bind_mapped_while
         outs = bind(
             *c_consts,
             *b_consts,
@@ -194,7 +194,7 @@ def reaches_users_trace() -> bool:
     return type(trace).process is Trace.process
 
 
-def _is_looked_at() -> bool:
+def is_looked_at() -> bool:
     """Whether `make_jaxpr` is the next trace but for maps: it shows a mapped loop as it is."""
     trace: Any = current_trace()
     while isinstance(trace, BatchTrace):

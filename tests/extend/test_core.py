@@ -639,3 +639,15 @@ def test_primitives_of_references_are_there() -> None:
     assert [j.eqns[-1].primitive for j in (read, written)] == [primitives.get_p, primitives.swap_p]
     assert {"get_p", "swap_p", "random_gamma_p"} <= set(dir(primitives))
     assert primitives.random_gamma_p.name == "random_gamma"
+
+
+def test_what_make_jaxpr_shows_of_mapped_loops_is_the_same_beside_traces_by_libraries():
+    def loop(x):
+        return lax.while_loop(lambda c: c < 5, lambda c: c + 1, x)
+
+    test_traces_by_libraries_see_the_parameters_of_jax()  # installs what they need
+    closed = nj.make_jaxpr(nj.vmap(loop))(jnp.arange(4.0))
+    (eqn,) = closed.eqns
+    assert eqn.params["cond_jaxpr"].out_avals[0].shape == (4,)
+    out = nj.vmap(loop)(jnp.arange(4.0) * 2)
+    np.testing.assert_array_equal(out, [5.0, 5.0, 5.0, 6.0])
