@@ -59,6 +59,8 @@ _FEWEST, _MOST, _BLOCKS = 32, 512, 4
 # Rounds of a block of columns take so many instructions a vector: joining it takes 13. In
 # each so many numbers at least are added to a column, and two blocks are enough.
 _COLUMNS, _FEWEST_ADDED = 400, 64
+# Where an accumulator or a column gets fewer numbers (as in sums over a batch), nothing is cut.
+_LONG = 1000
 
 
 def long_sums(kernel: Kernel) -> Kernel:
@@ -80,7 +82,7 @@ def _cut(s: For) -> Sequence[Stmt]:
     if s.kind == "tile" or s.grain or s.var.extent < 2:
         return (map_blocks(s, _all),)
     size = _block(s) if s.var.extent >= _BLOCKS * _FEWEST else s.var.extent
-    if s.var.extent < _BLOCKS * size:
+    if s.var.extent < _BLOCKS * size or _additions(s) < _LONG:
         return _cut_columns(s)
     found = [r for r in reductions(s) or () if isinstance(r, Update) and r.op == "add"]
     sums = [r.local for r in found if r.local.dtype in _FLOATS]
@@ -113,8 +115,17 @@ def _block(s: For) -> int:
     rounds = _FEWEST
     while rounds < _MOST and rounds * light < (_VECTORS if vector else _IN_ORDER):
         rounds *= 2
-    lanes = (s.lanes or default_lanes(s, link.vector_bytes())) if vector else 1
-    return rounds * lanes * s.unroll
+    return rounds * _lanes(s) * s.unroll
+
+
+def _additions(s: For) -> int:
+    """How many numbers each accumulator of a loop gets, about."""
+    inner = max([_additions(x) for x in s.body if isinstance(x, For)], default=1)
+    return inner * s.var.extent // (_lanes(s) * s.unroll)
+
+
+def _lanes(s: For) -> int:
+    return (s.lanes or default_lanes(s, link.vector_bytes())) if s.kind == "vector" else 1
 
 
 def _in_blocks(s: For, size: int) -> tuple[For, For]:
@@ -173,7 +184,8 @@ def _cut_columns(s: For) -> Sequence[Stmt]:
     size = 1
     while chain and (size * light < _COLUMNS or size * chain < _FEWEST_ADDED):
         size *= 2
-    found = _columns(s) if chain and s.var.extent >= 2 * size else {}
+    long = s.var.extent >= 2 * size and s.var.extent * chain >= _LONG
+    found = _columns(s) if long else {}
     if not found:
         return (map_blocks(s, _all),)
     block, part = _in_blocks(s, size)
